@@ -1,0 +1,1 @@
+"""Support: source text and places, errors, tables. Standard library only."""

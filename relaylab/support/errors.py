@@ -1,0 +1,70 @@
+"""The errors of relaylab: a stable code, what is wrong, where, and what to do.
+
+Every error a user can meet is a `RelayError`. Its message is built in one place, so that all
+of them read alike:
+
+    error[parse.unexpected-token]: expected `)`, found `;`
+      --> example.relay:3:14
+       |
+     3 |   add(%x, %y;
+       |             ^
+      help: close the argument list
+"""
+
+from __future__ import annotations
+
+
+class RelayError(RuntimeError):
+    """An error with a stable `code`, the `place` it concerns (ready to print) and a `help` line."""
+
+    def __init__(self, message: str, *, code: str = "error", place: str = "", help: str = ""):
+        self.code, self.message, self.place, self.help = code, message, place, help
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        lines = [f"error[{self.code}]: {self.message}"]
+        if self.place:
+            lines.append(self.place)
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+    def __reduce__(self):
+        return _restore, (type(self), self.message, self.code, self.place, self.help)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the message is written for the user."""
+        return str(self).splitlines()
+
+
+def _restore(cls: type[RelayError], message: str, code: str, place: str, help: str) -> RelayError:
+    return cls(message, code=code, place=place, help=help)
+
+
+class RelayValueError(RelayError, ValueError):
+    """A value that the called function cannot accept."""
+
+
+class RelayTypeError(RelayError, TypeError):
+    """A Python object of the wrong kind."""
+
+
+class RelayAttributeError(RelayError, AttributeError):
+    """A name that does not exist: an operator, an attribute, a configuration key."""
+
+
+class RelayIndexError(RelayError, IndexError):
+    """An index outside a tuple or a list of outputs."""
+
+
+class DiagnosticError(RelayError):
+    """Text or a program that is not valid Relay; `diagnostics` holds every finding."""
+
+    def __init__(self, message: str, *, code: str = "error", place: str = "", help: str = "", diagnostics: tuple = ()):
+        super().__init__(message, code=code, place=place, help=help)
+        self.diagnostics = tuple(diagnostics)
+
+    def __str__(self) -> str:
+        if len(self.diagnostics) < 2:
+            return super().__str__()
+        return "\n\n".join([*(str(d) for d in self.diagnostics), f"{len(self.diagnostics)} errors"])

@@ -1,0 +1,81 @@
+"""Source text and places in it: `SourceName`, `Span`, and the one function that draws a caret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourceName:
+    """The name of a source: a file, a notebook cell, an imported model."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of a source; lines and columns count from 1, ends are inclusive of the last character."""
+
+    source_name: SourceName
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def merge(self, other: Span | None) -> Span:
+        """The smallest span covering both; `self` if `other` is absent or of another source."""
+        if other is None or other.source_name != self.source_name:
+            return self
+        start = min((self.line, self.column), (other.line, other.column))
+        end = max((self.end_line, self.end_column), (other.end_line, other.end_column))
+        return Span(self.source_name, start[0], end[0], start[1], end[1])
+
+    def __str__(self) -> str:
+        return f"{self.source_name}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSpan:
+    """The places of a node that was made from several: each of them, in order, without repeats."""
+
+    spans: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.spans))
+
+
+AnySpan = Span | MergedSpan
+
+
+def merge_spans(*spans: AnySpan | None) -> AnySpan | None:
+    """All places of a merged node; None if there is none."""
+    flat = dict.fromkeys(s for span in spans if span is not None for s in (span.spans if isinstance(span, MergedSpan) else (span,)))
+    if not flat:
+        return None
+    return next(iter(flat)) if len(flat) == 1 else MergedSpan(tuple(flat))
+
+
+def caret(text: str, span: Span) -> str:
+    """The lines that quote `span` from `text` with carets under it, for an error message."""
+    lines = text.split("\n")
+    head = f"  --> {span}"
+    if not 1 <= span.line <= len(lines):
+        return head
+    line = lines[span.line - 1].rstrip("\r")
+    shown, column = _window(line, span.column)
+    end = span.end_column if span.end_line == span.line else len(line)
+    width = max(1, min(end - span.column + 1, len(shown) - column + 1))
+    pad = "".join("\t" if c == "\t" else " " for c in shown[: column - 1])
+    gutter = " " * len(str(span.line))
+    return f"{head}\n {gutter} |\n {span.line} | {shown}\n {gutter} | {pad}{'^' * width}"
+
+
+def _window(line: str, column: int, width: int = 160) -> tuple[str, int]:
+    """A part of a long line around `column`, and where the column is in it."""
+    if len(line) <= width:
+        return line, column
+    start = max(0, min(column - width // 2, len(line) - width))
+    return line[start : start + width], column - start
