@@ -1,0 +1,10 @@
+"""Loop level: scalar expressions, loop programs, their printer and evaluators."""
+
+from relaylab.loop.builder import Builder, OutSpec, b
+from relaylab.loop.evaluate import compute, evaluate
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Reduce, Tensor
+
+__all__ = [
+    "Apply", "Axis", "Builder", "Cast", "Const", "Expr", "Guard", "Load", "OutSpec", "Reduce", "Tensor",
+    "b", "compute", "evaluate",
+]  # fmt: skip

@@ -1,0 +1,389 @@
+"""Scalar expressions of the loop level: the value of one element, given its index.
+
+A closed union of seven frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
+`Apply`, `Cast`, `Guard`, `Reduce`. Expressions are DAGs: a shared node is computed once.
+Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1` is `i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylab.loop.scalar import DTYPES, SCALAR_OPS, convert, is_float, is_integer
+from relaylab.support.errors import RelayTypeError, RelayValueError
+
+INDEX = "int64"
+Number = int | float | bool
+
+
+class Expr:
+    """A scalar value with a `dtype`; Python numbers take the dtype of the other side of an operator."""
+
+    __slots__ = ()
+    dtype: str
+
+    def __add__(self, other: Expr | Number) -> Expr:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Number) -> Expr:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Expr | Number) -> Expr:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Number) -> Expr:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Expr | Number) -> Expr:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Number) -> Expr:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Expr | Number) -> Expr:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Number) -> Expr:
+        return apply("div", other, self)
+
+    def __floordiv__(self, other: Expr | Number) -> Expr:
+        return apply("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Number) -> Expr:
+        return apply("floordiv", other, self)
+
+    def __mod__(self, other: Expr | Number) -> Expr:
+        return apply("floormod", self, other)
+
+    def __rmod__(self, other: Number) -> Expr:
+        return apply("floormod", other, self)
+
+    def __lt__(self, other: Expr | Number) -> Expr:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Expr | Number) -> Expr:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Expr | Number) -> Expr:
+        return apply("gt", self, other)
+
+    def __ge__(self, other: Expr | Number) -> Expr:
+        return apply("ge", self, other)
+
+    def __and__(self, other: Expr | Number) -> Expr:
+        return apply("land" if self.dtype == "bool" else "band", self, other)
+
+    def __or__(self, other: Expr | Number) -> Expr:
+        return apply("lor" if self.dtype == "bool" else "bor", self, other)
+
+    def __neg__(self) -> Expr:
+        return apply("neg", self)
+
+    def __invert__(self) -> Expr:
+        return apply("lnot" if self.dtype == "bool" else "bnot", self)
+
+    def __bool__(self) -> bool:
+        raise RelayTypeError(
+            "a scalar expression has no truth value while the program is built",
+            code="loop.no-truth-value",
+            help="use b.select(condition, then, otherwise) or b.guard",
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Expr):
+    """A number."""
+
+    value: Number
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis(Expr):
+    """A loop index that runs over 0 .. extent-1; two axes are the same only if they are one object."""
+
+    name: str
+    extent: int
+    dtype: str = INDEX
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A tensor that can be read: `x(i, j)` is its element; `shape` is static."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __call__(self, *indices: Expr | int) -> Load:
+        if len(indices) != len(self.shape):
+            message = f"`{self.name}` has {len(self.shape)} axes but is read with {len(indices)} indices"
+            raise RelayValueError(message, code="loop.index-count")
+        return Load(self, tuple(map(as_index, indices)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load(Expr):
+    """One element of a tensor. The indices must be inside the shape, except under a `Guard` that is false."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        """The dtype of the tensor."""
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply(Expr):
+    """A function of the table `SCALAR_OPS` applied to its arguments."""
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(Expr):
+    """A value converted to another dtype (saturating from float to integer)."""
+
+    value: Expr
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guard(Expr):
+    """`value` where `condition` holds, else `otherwise`; the loads of `value` happen only where it holds."""
+
+    condition: Expr
+    value: Expr
+    otherwise: Expr
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        """The dtype of both sides."""
+        return self.value.dtype
+
+
+REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(Expr):
+    """`value` combined over the box of `axes`; argmax and argmin give the flat index of the first extreme."""
+
+    kind: str
+    axes: tuple[Axis, ...]
+    value: Expr
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        """That of the value, or int64 for argmax and argmin."""
+        return INDEX if self.kind.startswith("arg") else self.value.dtype
+
+
+def const(value: Number, dtype: str) -> Const:
+    """A number rounded to `dtype`; unknown dtypes raise `RelayTypeError`, integers out of range `RelayValueError`."""
+    if dtype == INDEX and type(value) is int and -(2**63) <= value < 2**63:
+        return Const(value, dtype)
+    check_dtype(dtype)
+    if is_integer(dtype) and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise RelayValueError(f"{value} is not a value of {dtype}", code="loop.constant-range")
+    with np.errstate(all="ignore"):
+        return Const(np.asarray(value).astype(dtype).item(), dtype)
+
+
+def check_dtype(dtype: str) -> str:
+    """`dtype` if the loop level knows it, else a `RelayTypeError`."""
+    if dtype not in DTYPES:
+        raise RelayTypeError(f"the loop level has no dtype `{dtype}`", code="loop.unknown-dtype")
+    return dtype
+
+
+def as_index(value: Expr | int) -> Expr:
+    """An int64 expression from a Python integer or any integer expression."""
+    if isinstance(value, Expr):
+        if value.dtype == INDEX:
+            return value
+        if is_integer(value.dtype):
+            return cast(value, INDEX)
+        raise RelayTypeError(f"an index must be an integer, not {value.dtype}", code="loop.index-dtype")
+    return Const(int(value), INDEX)
+
+
+def cast(value: Expr, dtype: str) -> Expr:
+    """`value` as `dtype`; itself if it is that already."""
+    if value.dtype == dtype:
+        return value
+    check_dtype(dtype)
+    if isinstance(value, Const):
+        with np.errstate(all="ignore"):
+            return const(convert(np.asarray(value.value, value.dtype), dtype).item(), dtype)
+    return Cast(value, dtype)
+
+
+def apply(op: str, *args: Expr | Number) -> Expr:
+    """A scalar function of `SCALAR_OPS` applied, type-checked, and folded if all is constant."""
+    rule = SCALAR_OPS.lookup(op)
+    if len(args) != rule.arity:
+        raise RelayValueError(f"`{op}` takes {rule.arity} arguments, not {len(args)}", code="loop.argument-count")
+    exprs = _agree(op, args) if rule.kind != "select" else (args[0], *_agree(op, args[1:]))
+    _check_kind(op, rule.kind, exprs)
+    if all(isinstance(e, Const) for e in exprs):
+        return _fold(op, exprs)
+    if exprs[0].dtype == INDEX and len(exprs) == 2:
+        simpler = _index_identity(op, *exprs)
+        if simpler is not None:
+            return simpler
+    return Apply(op, exprs, "bool" if rule.kind == "bool" else exprs[-1].dtype)
+
+
+def _agree(op: str, args: tuple[Expr | Number, ...]) -> tuple[Expr, ...]:
+    """The arguments as expressions of one dtype."""
+    dtypes = dict.fromkeys(a.dtype for a in args if isinstance(a, Expr))
+    if len(dtypes) != 1:
+        found = " and ".join(dtypes) or "only Python numbers"
+        raise RelayTypeError(
+            f"the arguments of `{op}` must have one dtype, got {found}",
+            code="loop.dtype-mismatch",
+            help="convert one side with b.cast, or make a constant with b.const(value, dtype)",
+        )
+    dtype = next(iter(dtypes))
+    return tuple(a if isinstance(a, Expr) else const(a, dtype) for a in args)
+
+
+_BOOL_ARITHMETIC = ("add", "mul", "max", "min", "abs")
+
+
+def _check_kind(op: str, kind: str, args: tuple[Expr, ...]) -> None:
+    dtype = args[0].dtype
+    right = {
+        "same": dtype != "bool" or op in _BOOL_ARITHMETIC,
+        "float": is_float(dtype),
+        "int": not is_float(dtype),
+        "logic": dtype == "bool",
+        "select": dtype == "bool",
+    }.get(kind, True)
+    if not right:
+        wanted = {"same": "numbers", "float": "a float", "int": "an integer", "logic": "a bool"}.get(kind, "a bool")
+        raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
+
+
+_INTEGER_FOLDS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+}
+
+
+def _fold(op: str, args: tuple[Expr, ...]) -> Const:
+    values = [a.value for a in args]  # type: ignore[attr-defined]
+    if args[0].dtype == INDEX and op in _INTEGER_FOLDS:
+        return const(_INTEGER_FOLDS[op](*values), INDEX)
+    with np.errstate(all="ignore"):
+        arrays = [_computing(v, a.dtype) for v, a in zip(values, args)]
+        result = np.asarray(SCALAR_OPS[op].meaning(*arrays))
+    kind = SCALAR_OPS[op].kind
+    return const(result.item(), "bool" if kind == "bool" else args[-1].dtype)
+
+
+def _computing(value: Number, dtype: str) -> np.ndarray:
+    return np.asarray(value, "float32" if dtype == "float16" else dtype)
+
+
+def _index_identity(op: str, a: Expr, b: Expr) -> Expr | None:
+    """The simpler form of `x + 0`, `x - 0`, `x * 1`, `x * 0`, `x // 1`, `x % 1` in index arithmetic."""
+    left = a.value if isinstance(a, Const) else None
+    right = b.value if isinstance(b, Const) else None
+    match op:
+        case "add":
+            return b if left == 0 else a if right == 0 else None
+        case "sub":
+            return a if right == 0 else None
+        case "mul":
+            if left == 0 or right == 0:
+                return Const(0, INDEX)
+            return b if left == 1 else a if right == 1 else None
+        case "floordiv" | "truncdiv":
+            return a if right == 1 else None
+        case "floormod" | "truncmod":
+            return Const(0, INDEX) if right == 1 else None
+    return None
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The expressions that a node is built from (the axes of a `Reduce` are not among them)."""
+    match node:
+        case Const() | Axis():
+            return ()
+        case Load():
+            return node.indices
+        case Apply():
+            return node.args
+        case Cast() | Reduce():
+            return (node.value,)
+        case Guard():
+            return (node.condition, node.value, node.otherwise)
+    raise RelayTypeError(f"not a scalar expression: {type(node).__name__}", code="loop.not-an-expression")
+
+
+def post_order(*roots: Expr) -> Iterator[Expr]:
+    """Every node under the roots once, each after its children; no recursion."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(roots)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((c, False) for c in reversed(children(node)) if id(c) not in seen)
+
+
+def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
+    """`node` with other children; the same object when they are the same."""
+    old = children(node)
+    if all(a is b for a, b in zip(old, new)):
+        return node
+    match node:
+        case Load():
+            return Load(node.tensor, new)
+        case Apply():
+            return apply(node.op, *new)
+        case Cast():
+            return cast(new[0], node.dtype)
+        case Reduce():
+            return Reduce(node.kind, node.axes, new[0])
+        case Guard():
+            return guard(*new)
+    return node
+
+
+def guard(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
+    """`Guard`, or one side of it when the condition is constant."""
+    if isinstance(condition, Const):
+        return value if condition.value else otherwise
+    return Guard(condition, value, otherwise)
+
+
+def rewrite(root: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+    """`root` with `rule` applied to every node bottom-up; shared nodes stay shared, unchanged ones the same."""
+    done: dict[int, Expr] = {}
+    for node in post_order(root):
+        done[id(node)] = rule(rebuild(node, tuple(done[id(c)] for c in children(node))))
+    return done[id(root)]
+
+
+def reductions(roots: Iterable[Expr]) -> list[Reduce]:
+    """The `Reduce` nodes under the roots, inner ones first."""
+    return [n for n in post_order(*roots) if isinstance(n, Reduce)]

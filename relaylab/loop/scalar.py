@@ -1,0 +1,181 @@
+"""The scalar functions of the loop level: their names, result types and meaning in numpy.
+
+This table is what every other description of a scalar function is measured against: constant
+folding and the evaluator call it, and the native code must agree with it.
+
+Decisions where hardware or numpy leave a choice:
+
+* integer arithmetic wraps; dividing an integer by zero gives 0 (quotient and remainder);
+* `max` and `min` give NaN when either side is NaN;
+* shifting by the width or more gives 0 (-1 for negative numbers shifted right);
+* a float cast to an integer saturates, NaN becomes 0; a cast to bool is `x != 0`;
+* float16 is a storage type: its arithmetic is done in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylab.support.table import Table
+
+FLOATS = ("float16", "float32", "float64")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+DTYPES = frozenset((*FLOATS, *SIGNED, *UNSIGNED, "bool"))
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarOp:
+    """A pure scalar function: `kind` says what it takes and gives.
+
+    `same`: any dtype, gives it; `float`: floats only; `bool`: any dtype, gives bool;
+    `int`: integers and bool; `logic`: bool only; `select`: (bool, T, T) gives T.
+    """
+
+    name: str
+    arity: int
+    kind: str
+    meaning: Callable[..., Array]
+
+
+SCALAR_OPS: Table[ScalarOp] = Table("scalar function")
+
+
+def is_float(dtype: str) -> bool:
+    """Whether a dtype is a floating point type."""
+    return dtype.startswith("float")
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether a dtype is a signed or unsigned integer type (bool is not)."""
+    return "int" in dtype
+
+
+def compute_dtype(dtype: str) -> str:
+    """The dtype in which arithmetic is done: float32 for float16, else itself."""
+    return "float32" if dtype == "float16" else dtype
+
+
+def numpy_dtype(dtype: str) -> np.dtype:
+    """The numpy dtype of a storage dtype."""
+    return np.dtype(dtype)
+
+
+def lowest(dtype: str) -> int | float | bool:
+    """The least value of a dtype: the identity of `max`."""
+    if dtype == "bool":
+        return False
+    return -math.inf if is_float(dtype) else int(np.iinfo(dtype).min)
+
+
+def highest(dtype: str) -> int | float | bool:
+    """The greatest value of a dtype: the identity of `min`."""
+    if dtype == "bool":
+        return True
+    return math.inf if is_float(dtype) else int(np.iinfo(dtype).max)
+
+
+def convert(x: Array, dtype: str) -> Array:
+    """`x` cast to the dtype in which `dtype` is computed; rounds through float16 where that is asked."""
+    source = x.dtype
+    if dtype == "bool":
+        return x != 0
+    if source.kind == "f" and is_integer(dtype):
+        return _saturate(x, dtype)
+    out = x.astype(dtype)
+    return out.astype("float32") if dtype == "float16" else out
+
+
+def _saturate(x: Array, dtype: str) -> Array:
+    info = np.iinfo(dtype)
+    whole = np.trunc(np.nan_to_num(x.astype("float64"), nan=0.0, posinf=math.inf, neginf=-math.inf))
+    inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1) & (whole < 2.0 ** info.bits)
+    edge = np.where(whole > 0, info.max, info.min).astype(dtype)
+    if dtype in ("int64", "uint64"):
+        inside &= (whole >= float(info.min)) & (whole < float(info.max))
+    return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), edge)
+
+
+def _floor_mod(a: Array, b: Array) -> Array:
+    return np.mod(a, b)
+
+
+def _floor_div(a: Array, b: Array) -> Array:
+    return np.floor_divide(a, b)
+
+
+def _trunc_div(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return np.trunc(a / b)
+    quotient, remainder = np.floor_divide(a, b), np.mod(a, b)
+    rounded_down = (remainder != 0) & ((a < 0) != (b < 0))
+    return np.where(b == 0, a.dtype.type(0), quotient + rounded_down.astype(a.dtype))
+
+
+def _trunc_mod(a: Array, b: Array) -> Array:
+    return np.fmod(a, b)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    return a / b if a.dtype.kind == "f" else _trunc_div(a, b)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return np.power(a, b)
+    negative = b < 0
+    positive = np.power(a, np.where(negative, b.dtype.type(0), b))
+    odd_sign = np.where(b % 2 == 0, a * a, a)
+    return np.where(negative, np.where(np.abs(a) == 1, odd_sign, a.dtype.type(0)), positive)
+
+
+def _shift_left(a: Array, b: Array) -> Array:
+    return np.left_shift(a, b)
+
+
+def _sigmoid(x: Array) -> Array:
+    return (1 / (1 + np.exp(-x.astype("float64")))).astype(x.dtype)
+
+
+def _erf(x: Array) -> Array:
+    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+
+
+def _whole(rounding: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: rounding(x) if x.dtype.kind == "f" else x
+
+
+def _test(test: Callable[[Array], Array], integers: bool) -> Callable[[Array], Array]:
+    return lambda x: test(x) if x.dtype.kind == "f" else np.full(x.shape, integers)
+
+
+def _absolute(x: Array) -> Array:
+    return x if x.dtype.kind == "b" else np.abs(x)
+
+
+def _declare(kind: str, arity: int, **meanings: Callable[..., Array]) -> None:
+    for name, meaning in meanings.items():
+        SCALAR_OPS.insert(name, ScalarOp(name, arity, kind, meaning))
+
+
+_declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
+_declare("same", 2, floordiv=_floor_div, floormod=_floor_mod, truncdiv=_trunc_div, truncmod=_trunc_mod, pow=_power)
+_declare("same", 1, neg=np.negative, abs=_absolute)
+_declare("same", 1, floor=_whole(np.floor), ceil=_whole(np.ceil), round=_whole(np.rint), trunc=_whole(np.trunc))
+_declare("float", 1, exp=np.exp, log=np.log, log2=np.log2, log10=np.log10, sqrt=np.sqrt, rsqrt=lambda x: 1 / np.sqrt(x))
+_declare("float", 1, tanh=np.tanh, sigmoid=_sigmoid, erf=_erf, sin=np.sin, cos=np.cos, tan=np.tan)
+_declare("float", 1, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh)
+_declare("float", 1, asinh=np.arcsinh, acosh=np.arccosh, atanh=np.arctanh)
+_declare("bool", 2, eq=np.equal, ne=np.not_equal, lt=np.less, le=np.less_equal, gt=np.greater, ge=np.greater_equal)
+_declare("bool", 1, isnan=_test(np.isnan, False), isinf=_test(np.isinf, False), isfinite=_test(np.isfinite, True))
+_declare("int", 2, band=np.bitwise_and, bor=np.bitwise_or, bxor=np.bitwise_xor, shl=_shift_left, shr=np.right_shift)
+_declare("int", 1, bnot=np.invert)
+_declare("logic", 2, land=np.logical_and, lor=np.logical_or, lxor=np.logical_xor)
+_declare("logic", 1, lnot=np.logical_not)
+_declare("select", 3, select=np.where)
