@@ -1,0 +1,180 @@
+"""Attribute records of calls and attribute maps of functions: frozen, compared by value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.node import Node, set_field
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+
+class Required:
+    """The default of a field that has none."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED: Any = Required()
+
+
+class Field:
+    """One declared attribute: its name, what it holds (the annotation's text), its default."""
+
+    __slots__ = ("name", "kind", "default")
+
+    def __init__(self, name: str, kind: str, default: object):
+        self.name, self.kind, self.default = name, kind, default
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.kind} = {self.default!r}"
+
+
+class Attrs(Node):
+    """A record of named attributes; subclasses declare them as annotated class variables."""
+
+    __slots__ = ("__dict__",)
+    fields: ClassVar[dict[str, Field]] = {}
+    attrs_key: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: object):
+        super().__init_subclass__(**kwargs)
+        fields = dict(cls.fields)
+        for name, kind in cls.__dict__.get("__annotations__", {}).items():
+            if "ClassVar" not in str(kind) and not name.startswith("_"):
+                fields[name] = Field(name, str(kind), cls.__dict__.get(name, REQUIRED))
+        cls.fields = fields
+
+    def __init__(self, **values: object):
+        own = self.__dict__
+        for name, field in self.fields.items():
+            value = values.pop(name, field.default)
+            if value is REQUIRED:
+                raise RelayTypeError(f"the attribute `{name}` of {self.type_key} is required", code="attrs.missing", help=f"it is: {field.kind}")
+            own[name] = freeze(value)
+        if values:
+            name = next(iter(values))
+            raise RelayAttributeError(f"{self.type_key} has no attribute `{name}`", code="attrs.unknown", help=did_you_mean(name, self.fields) or self._known())
+
+    def _known(self) -> str:
+        return "it has: " + ", ".join(self.fields) if self.fields else "it takes none"
+
+    @property
+    def type_key(self) -> str:
+        """The name of the record in the text format."""
+        return f"relay.attrs.{self.attrs_key or type(self).__name__}Attrs"
+
+    def keys(self) -> list[str]:
+        return list(self.fields)
+
+    def items(self) -> Iterator[tuple[str, object]]:
+        return ((k, self.__dict__[k]) for k in self.fields)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.fields:
+            raise RelayAttributeError(f"{self.type_key} has no attribute `{name}`", code="attrs.unknown", help=did_you_mean(name, self.fields) or self._known())
+        return self.__dict__[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.fields
+
+    def get(self, name: str, default: object = None) -> Any:
+        return self.__dict__[name] if name in self.fields else default
+
+    def get_int(self, name: str) -> int:
+        return int(self[name])
+
+    def get_int_tuple(self, name: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self[name])
+
+    def get_str(self, name: str) -> str:
+        return str(self[name])
+
+    def list_field_info(self) -> list[Field]:
+        """The declared fields with their kinds and defaults."""
+        return list(self.fields.values())
+
+    def replace(self, **changes: object) -> Attrs:
+        """The record with some values changed."""
+        return type(self)(**{**dict(self.items()), **changes})
+
+    def _key(self) -> tuple:
+        return tuple(map(_value_key, self.__dict__.values()))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Attrs) and self.type_key == other.type_key and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash((self.type_key, self._key()))
+
+    def __repr__(self) -> str:
+        return f"{self.type_key}({', '.join(f'{k}={v!r}' for k, v in self.items())})"
+
+
+class DictAttrs(Node, Mapping):
+    """The attributes of a function or a module: a frozen mapping from names to values."""
+
+    __slots__ = _fields = ("_items",)
+
+    def __init__(self, items: Mapping[str, object] | None = None):
+        set_field(self, "_items", {str(k): freeze(v) for k, v in (items or {}).items()})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get_str(self, name: str) -> str:
+        return str(self[name])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DictAttrs):
+            return NotImplemented
+        return {k: _value_key(v) for k, v in self.items()} == {k: _value_key(v) for k, v in other.items()}
+
+    def __hash__(self) -> int:
+        return hash(frozenset((k, _value_key(v)) for k, v in self.items()))
+
+    def __repr__(self) -> str:
+        return f"DictAttrs({self._items!r})"
+
+
+def freeze(value: Any) -> Any:
+    """`value` with lists made tuples and numpy scalars made Python's; attribute values are immutable."""
+    if isinstance(value, (str, bool, int, float, type(None), Node)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(map(freeze, value))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return DictAttrs(value)
+    if isinstance(value, (np.dtype, type)):
+        return np.dtype(value).name
+    if isinstance(value, set):
+        raise RelayValueError("a set is not an attribute value: its order is not fixed", code="attrs.bad-value")
+    return value
+
+
+def _value_key(value: Any) -> Any:
+    """What two attribute values are compared by: 1 and True differ, floats agree to 1e-9."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, float):
+        return value if math.isnan(value) or math.isinf(value) else round(value, 9)
+    if isinstance(value, tuple):
+        return tuple(map(_value_key, value))
+    return value

@@ -1,0 +1,304 @@
+"""Structural equality and hashing of programs: up to names, sensitive to sharing (census §1.7).
+
+Two programs are equal if one can be renamed into the other. A shared node on one side must be
+shared on the other; projections, constants, the empty tuple and leaves are compared by content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir import types as ty
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, pattern_parts
+from relaylab.ir.attrs import Attrs, DictAttrs
+from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var, node_text
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op
+from relaylab.ir.visit import children, post_order
+from relaylab.support.errors import RelayValueError
+
+
+class Mismatch(Exception):
+    """Where two programs differ: a pair of nodes and why."""
+
+    def __init__(self, lhs: object, rhs: object, why: str):
+        self.lhs, self.rhs, self.why = lhs, rhs, why
+        super().__init__(why)
+
+
+class _Equality:
+    """Pairs up the nodes of two programs; `compare` raises Mismatch at the first difference."""
+
+    def __init__(self, map_free_vars: bool):
+        self.map_free = map_free_vars
+        self.left: dict[Any, Any] = {}
+        self.right: dict[Any, Any] = {}
+        self.same: set[tuple[int, int]] = set()
+
+    def pair(self, a: object, b: object) -> None:
+        if self.left.setdefault(a, b) is not b or self.right.setdefault(b, a) is not a:
+            raise Mismatch(a, b, "they correspond to different nodes (sharing or binding differs)")
+
+    def paired(self, a: object, b: object) -> bool:
+        """Whether the two are known to correspond; a partner other than the other one is a mismatch."""
+        if a in self.left or b in self.right:
+            if self.left.get(a) is b:
+                return True
+            raise Mismatch(a, b, "they correspond to different nodes (sharing or binding differs)")
+        return False
+
+    def compare(self, a: Expr, b: Expr) -> None:
+        stack: list[tuple[Expr, Expr, bool]] = [(a, b, False)]
+        while stack:
+            x, y, done = stack.pop()
+            if done:
+                if _is_graph_node(x):
+                    self.pair(x, y)
+                else:
+                    self.same.add((id(x), id(y)))
+                continue
+            if type(x) is not type(y):
+                raise Mismatch(x, y, f"a {type(x).__name__} and a {type(y).__name__}")
+            if (_is_graph_node(x) and self.paired(x, y)) or (id(x), id(y)) in self.same:
+                continue
+            self.head(x, y)
+            kids = self.kids(x, y)
+            if kids:
+                stack.append((x, y, True))
+                stack.extend((p, q, False) for p, q in reversed(kids))
+
+    def kids(self, x: Expr, y: Expr) -> list[tuple[Expr, Expr]]:
+        """The pairs of children to compare, after what they bind has been paired."""
+        if isinstance(x, Function):
+            return [(x.body, y.body)]
+        if isinstance(x, Let):
+            self.bind(x.var, y.var)
+            return [(x.value, y.value), (x.body, y.body)]
+        if isinstance(x, Match):
+            return [(x.data, y.data), *((c.rhs, d.rhs) for c, d in zip(x.clauses, y.clauses))]
+        if isinstance(x, (Var, GlobalVar, Op, Constant, Constructor)):
+            return []
+        a, b = children(x), children(y)
+        if len(a) != len(b):
+            raise Mismatch(x, y, f"{len(a)} and {len(b)} parts")
+        return list(zip(a, b))
+
+    def head(self, x: Any, y: Any) -> None:
+        """Compare what the nodes hold beside sub-expressions."""
+        match x:
+            case Var():
+                self.var(x, y)
+            case GlobalVar():
+                self.require(x is y or (self.map_free and x.name_hint == y.name_hint), x, y, "two global variables")
+            case Op():
+                self.require(x is y, x, y, f"operators {x.name} and {y.name}" if x is not y else "")
+            case Constant():
+                self.require(_same_data(x.data, y.data), x, y, "constants with different contents")
+            case Constructor():
+                self.require(x.name_hint == y.name_hint and len(x.inputs) == len(y.inputs), x, y, "different constructors")
+            case TupleGetItem():
+                self.require(x.index == y.index, x, y, f"fields {x.index} and {y.index}")
+            case Call():
+                self.attrs(x.attrs, y.attrs, x, y)
+                if not isinstance(x.op, Op):
+                    self.types(x.type_args, y.type_args, x, y)
+            case Function():
+                self.function(x, y)
+            case Match():
+                self.match(x, y)
+
+    def require(self, holds: bool, x: object, y: object, why: str) -> None:
+        if not holds:
+            raise Mismatch(x, y, why)
+
+    def var(self, x: Var, y: Var) -> None:
+        if self.paired(x, y):
+            return
+        self.require(x is y or self.map_free, x, y, "different free variables")
+        self.type(x.type_annotation, y.type_annotation, x, y)
+        self.pair(x, y)
+
+    def bind(self, x: Var, y: Var) -> None:
+        self.type(x.type_annotation, y.type_annotation, x, y)
+        self.pair(x, y)
+
+    def function(self, x: Function, y: Function) -> None:
+        self.require(len(x.params) == len(y.params), x, y, f"{len(x.params)} and {len(y.params)} parameters")
+        self.require(len(x.type_params) == len(y.type_params), x, y, "different type parameters")
+        for p, q in zip(x.type_params, y.type_params):
+            self.pair(p, q)
+        for p, q in zip(x.params, y.params):
+            self.bind(p, q)
+        self.type(x.ret_type, y.ret_type, x, y)
+        self.attrs(x.attrs, y.attrs, x, y)
+
+    def match(self, x: Match, y: Match) -> None:
+        self.require(x.complete == y.complete and len(x.clauses) == len(y.clauses), x, y, "different clauses")
+        for c, d in zip(x.clauses, y.clauses):
+            self.pattern(c.lhs, d.lhs)
+
+    def pattern(self, x: Pattern, y: Pattern) -> None:
+        self.require(type(x) is type(y), x, y, "different patterns")
+        if isinstance(x, PatternVar):
+            self.bind(x.var, y.var)  # type: ignore[attr-defined]
+        if isinstance(x, PatternConstructor):
+            self.head(x.constructor, y.constructor)  # type: ignore[attr-defined]
+        a, b = pattern_parts(x), pattern_parts(y)
+        self.require(len(a) == len(b), x, y, "patterns of different size")
+        for p, q in zip(a, b):
+            self.pattern(p, q)
+
+    def attrs(self, a: Any, b: Any, x: object, y: object) -> None:
+        if isinstance(a, Attrs) and isinstance(b, Attrs):
+            self.require(a == b, x, y, f"different attributes: {a} and {b}")
+        else:
+            a, b = dict(a.items()) if a else {}, dict(b.items()) if b else {}
+            self.require(DictAttrs(a) == DictAttrs(b), x, y, f"different attributes: {a} and {b}")
+
+    def types(self, a: tuple, b: tuple, x: object, y: object) -> None:
+        self.require(len(a) == len(b), x, y, "different numbers of types")
+        for t, u in zip(a, b):
+            self.type(t, u, x, y)
+
+    def type(self, t: ty.Type | None, u: ty.Type | None, x: object, y: object) -> None:
+        """Types are equal up to the type variables that were paired."""
+        if t is None or u is None:
+            self.require(t is u, x, y, f"types {t} and {u}")
+        elif not self._variable(t, u):
+            parts, others = ty.type_parts(t), ty.type_parts(u)
+            if isinstance(t, ty.FuncType) and isinstance(u, ty.FuncType):
+                for p, q in zip(t.type_params, u.type_params):
+                    self.pair(p, q)
+            self.require(type(t) is type(u) and len(parts) == len(others) and (bool(parts) or t == u), x, y, f"types {t} and {u}")
+            for p, q in zip(parts, others):
+                self.type(p, q, x, y)
+
+    def _variable(self, t: ty.Type, u: ty.Type) -> bool:
+        if not (isinstance(t, (ty.TypeVar, ty.IncompleteType)) and type(t) is type(u)):
+            return False
+        if not self.paired(t, u):
+            self.require(t is u or self.map_free, t, u, f"type variables {t} and {u}")
+            self.pair(t, u)
+        return True
+
+
+def _is_graph_node(x: object) -> bool:
+    """Whether sharing of the node counts."""
+    return not isinstance(x, (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)) and not (isinstance(x, Tuple) and not x.fields)
+
+
+def _same_data(a: np.ndarray, b: np.ndarray) -> bool:
+    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
+def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
+    names = {gv.name_hint: gv for gv in a.functions}, {gv.name_hint: gv for gv in b.functions}
+    eq.require(set(names[0]) == set(names[1]), a, b, "modules with different functions")
+    for name, gv in names[0].items():
+        eq.pair(gv, names[1][name])
+    eq.require({t.name_hint for t in a.type_definitions} == {t.name_hint for t in b.type_definitions}, a, b, "modules with different types")
+    eq.require((a.attrs or DictAttrs()) == (b.attrs or DictAttrs()), a, b, "modules with different attributes")
+    for header, data in a.type_definitions.items():
+        other = b.type_definitions[b.get_global_type_var(header.name_hint)]
+        eq.require(len(data.type_vars) == len(other.type_vars) and len(data.constructors) == len(other.constructors), data, other, "different data types")
+        for p, q in zip(data.type_vars, other.type_vars):
+            eq.pair(p, q)
+        for c, d in zip(data.constructors, other.constructors):
+            eq.head(c, d)
+            eq.types(c.inputs, d.inputs, c, d)
+    for name in sorted(names[0]):
+        eq.compare(a[name], b[name])
+
+
+def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatch | None:
+    """The first pair of nodes in which two programs (or types, or attributes) differ, or None if they are equal."""
+    eq = _Equality(map_free_vars)
+    try:
+        if isinstance(lhs, IRModule) and isinstance(rhs, IRModule):
+            _compare_modules(lhs, rhs, eq)
+        elif isinstance(lhs, Expr) and isinstance(rhs, Expr):
+            eq.compare(lhs, rhs)
+        elif isinstance(lhs, ty.Type) and isinstance(rhs, ty.Type):
+            eq.type(lhs, rhs, lhs, rhs)
+        elif isinstance(lhs, Pattern) and isinstance(rhs, Pattern):
+            eq.pattern(lhs, rhs)
+        elif type(lhs) is not type(rhs) or lhs != rhs:
+            raise Mismatch(lhs, rhs, f"{lhs!r} and {rhs!r}")
+    except Mismatch as mismatch:
+        return mismatch
+    return None
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether two programs are equal up to names. Free variables must be the same ones unless `map_free_vars`."""
+    return get_first_structural_mismatch(lhs, rhs, map_free_vars) is None
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """Raise `RelayValueError` with the first difference and both programs if they are not equal."""
+    mismatch = get_first_structural_mismatch(lhs, rhs, map_free_vars)
+    if mismatch is None:
+        return
+    place = "\n".join(("  left:", node_text(mismatch.lhs), "  right:", node_text(mismatch.rhs), "  in the programs:", node_text(lhs), "  and:", node_text(rhs)))
+    raise RelayValueError(f"the programs differ: {mismatch.why}", code="ir.not-equal", place=place)
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A 64-bit number that is equal for structurally equal programs."""
+    if isinstance(node, IRModule):
+        parts = [f"{gv.name_hint}={structural_hash(f, map_free_vars)}" for gv, f in node.functions.items()]
+        return _digest("module", *sorted(parts))
+    if not isinstance(node, Expr):
+        return _digest("value", repr(node))
+    number: dict[object, int] = {}
+    value: dict[Expr, int] = {}
+    order = post_order(node)
+    for n in order:
+        number.setdefault(n, len(number))
+    for n in order:
+        value[n] = _digest(_label(n, number, map_free_vars), *(value[c] for c in children(n)), *_sharing(n, number))
+    return value[node]
+
+
+
+
+def _sharing(n: Expr, number: dict[object, int]) -> tuple[int, ...]:
+    """The visit numbers of the parts, so that sharing counts."""
+    return tuple(number[c] for c in children(n) if _is_graph_node(c) and children(c))
+
+
+def _label(n: Any, number: dict[object, int], map_free: bool) -> str:
+    match n:
+        case Var():
+            return f"Var{number[n]}:{_type_label(n.type_annotation)}"
+        case GlobalVar():
+            return f"@{n.name_hint}"
+        case Op():
+            return n.name
+        case Constant():
+            return f"{n.data.dtype}{n.data.shape}{hashlib.sha256(n.data.tobytes()).hexdigest()}"
+        case Constructor():
+            return f"{n.name_hint}/{len(n.inputs)}"
+        case TupleGetItem():
+            return f".{n.index}"
+        case Call():
+            return f"Call {n.attrs!r}" if n.attrs else "Call"
+        case Function():
+            return f"Function {_type_label(n.ret_type)} {n.attrs!r}" if n.attrs else f"Function {_type_label(n.ret_type)}"
+        case _:
+            return type(n).__name__
+
+
+def _type_label(t: ty.Type | None) -> str:
+    """A type's text with every variable written alike: equal types have equal labels."""
+    if t is None:
+        return "?"
+    return ty.type_text(ty.substitute_type(t, {v: ty.IncompleteType() for v in ty.type_leaves(t) if isinstance(v, ty.TypeVar)}))
+
+
+def _digest(*parts: object) -> int:
+    data = hashlib.blake2b("\x00".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(data, "little", signed=True)

@@ -1,0 +1,92 @@
+"""Free, bound and all variables of an expression, in the order in which they are met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relaylab.ir.adt import Match, pattern_vars
+from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
+from relaylab.ir.types import FuncType, Type, TypeVar, type_leaves
+from relaylab.ir.visit import walk
+
+
+def bound_by(node: Expr) -> tuple[Var, ...]:
+    """The variables that one node binds."""
+    match node:
+        case Function():
+            return node.params
+        case Let():
+            return (node.var,)
+        case Match():
+            return tuple(v for c in node.clauses for v in pattern_vars(c.lhs))
+        case _:
+            return ()
+
+
+def all_vars(expr: Expr) -> list[Var]:
+    """Every variable of `expr`, sub-expressions first."""
+    return [n for n in walk((expr,)) if isinstance(n, Var)]
+
+
+def bound_vars(expr: Expr) -> list[Var]:
+    """The variables that `expr` binds."""
+    bound = {v for n in walk((expr,)) for v in bound_by(n)}
+    return [v for v in all_vars(expr) if v in bound]
+
+
+def free_vars(expr: Expr) -> list[Var]:
+    """The variables that `expr` uses and does not bind."""
+    nodes = list(walk((expr,)))
+    bound = {v for n in nodes for v in bound_by(n)}
+    return [n for n in nodes if isinstance(n, Var) and n not in bound]
+
+
+def types_in(expr: Expr) -> Iterator[Type]:
+    """The types written in an expression: annotations, type arguments, result types."""
+    for n in walk((expr,)):
+        if isinstance(n, Var) and n.type_annotation is not None:
+            yield n.type_annotation
+        elif isinstance(n, Call):
+            yield from n.type_args
+        elif isinstance(n, Function) and n.ret_type is not None:
+            yield n.ret_type
+
+
+def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """Every type variable of an expression or a type."""
+    types = [expr] if isinstance(expr, Type) else list(types_in(expr))
+    declared = [] if isinstance(expr, Type) else [p for n in walk((expr,)) if isinstance(n, Function) for p in n.type_params]
+    found = [v for t in types for part in type_leaves(t) for v in _vars_of(part)]
+    return list(dict.fromkeys((*declared, *found)))
+
+
+def _vars_of(t: Type) -> tuple[TypeVar, ...]:
+    if isinstance(t, TypeVar):
+        return (t,)
+    return t.type_params if isinstance(t, FuncType) else ()
+
+
+def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """The type variables that functions (or function types) in `expr` declare."""
+    bound: dict[TypeVar, None] = {}
+    for t in [expr] if isinstance(expr, Type) else types_in(expr):
+        bound.update((v, None) for part in type_leaves(t) if isinstance(part, FuncType) for v in part.type_params)
+    if isinstance(expr, Expr):
+        bound.update((v, None) for n in walk((expr,)) if isinstance(n, Function) for v in n.type_params)
+    return list(bound)
+
+
+def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """The type variables that are used and not declared."""
+    bound = set(bound_type_vars(expr))
+    return [v for v in all_type_vars(expr) if v not in bound]
+
+
+def global_vars(expr: Expr) -> list[GlobalVar]:
+    """The functions of the module that `expr` refers to."""
+    return [n for n in walk((expr,)) if isinstance(n, GlobalVar)]
+
+
+def constants(expr: Expr) -> list[Constant]:
+    """The constants of `expr`."""
+    return [n for n in walk((expr,)) if isinstance(n, Constant)]

@@ -1,0 +1,74 @@
+"""Fresh names: `x`, `x_1`, `x_2` …"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relaylab.ir.expr import GlobalVar
+from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.ir.module import IRModule
+
+
+class NameSupply:
+    """Hands out names that were not handed out before."""
+
+    def __init__(self, prefix: str = ""):
+        self.prefix = prefix
+        self._next: dict[str, int] = {}
+
+    def _full(self, name: str, add_prefix: bool) -> str:
+        name = name.replace(".", "_")
+        return f"{self.prefix}_{name}" if add_prefix and self.prefix else name
+
+    def fresh_name(self, name: str, add_prefix: bool = True) -> str:
+        """`name` if it is free, else the first free of `name_1`, `name_2` …"""
+        base = self._full(name, add_prefix)
+        if base not in self._next:
+            self._next[base] = 1
+            return base
+        while (candidate := f"{base}_{self._next[base]}") in self._next:
+            self._next[base] += 1
+        self._next[base] += 1
+        self._next[candidate] = 1
+        return candidate
+
+    def reserve_name(self, name: str, add_prefix: bool = True) -> str:
+        """Take a name out of circulation."""
+        base = self._full(name, add_prefix)
+        self._next.setdefault(base, 1)
+        return base
+
+    def contains_name(self, name: str, add_prefix: bool = True) -> bool:
+        """Whether the name is taken."""
+        return self._full(name, add_prefix) in self._next
+
+
+class GlobalVarSupply:
+    """Fresh global variables, beside those of a module, of several, or of a name supply."""
+
+    def __init__(self, value: IRModule | list[IRModule] | NameSupply | None = None):
+        self.name_supply = value if isinstance(value, NameSupply) else NameSupply()
+        self._known: dict[str, GlobalVar] = {}
+        for mod in value if isinstance(value, list) else [] if value is None or isinstance(value, NameSupply) else [value]:
+            for gv in mod.functions:
+                self.reserve_global(gv)
+
+    def fresh_global(self, name: str, add_prefix: bool = True) -> GlobalVar:
+        """A global variable with a name that is not taken."""
+        gv = GlobalVar(self.name_supply.fresh_name(name, add_prefix))
+        self._known[gv.name_hint] = gv
+        return gv
+
+    def unique_global_for(self, name: str, add_prefix: bool = True) -> GlobalVar:
+        """The one global variable of that name."""
+        full = self.name_supply.reserve_name(name, add_prefix)
+        return self._known.setdefault(full, GlobalVar(full))
+
+    def reserve_global(self, var: GlobalVar, allow_conflict: bool = False) -> None:
+        """Take in a global variable that exists."""
+        if not allow_conflict and self._known.get(var.name_hint, var) is not var:
+            raise RelayValueError(f"there are two global variables named `{var.name_hint}`", code="ir.duplicate-global")
+        self.name_supply.reserve_name(var.name_hint, add_prefix=False)
+        self._known[var.name_hint] = var

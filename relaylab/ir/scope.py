@@ -1,0 +1,105 @@
+"""Scopes: where in a program each shared node is to be computed.
+
+A scope is the inside of a function body, of a `let` body, of a branch or of a match clause.
+A node belongs to the lowest common ancestor of the scopes of its uses: it is computed there
+once, however many users it has. Ancestors are found in logarithmic time with jump pointers
+(Myers, "An applicative random-access stack", 1983), since scopes nest as deeply as lets chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from relaylab.ir.adt import Match, pattern_vars
+from relaylab.ir.expr import Expr, Function, If, Let, Var
+from relaylab.ir.visit import children, post_order
+
+
+class Scope:
+    """One scope; `owner` is the node that opens it (None for the outermost), `slot` says which of its parts."""
+
+    __slots__ = ("parent", "owner", "slot", "depth", "jump")
+
+    def __init__(self, parent: Scope | None = None, owner: Expr | None = None, slot: int = 0):
+        self.parent, self.owner, self.slot = parent, owner, slot
+        if parent is None:
+            self.depth, self.jump = 0, self
+        else:
+            self.depth = parent.depth + 1
+            far = parent.jump
+            self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
+
+    def ancestor_at(self, depth: int) -> Scope:
+        """The enclosing scope of that depth (itself included)."""
+        scope = self
+        while scope.depth > depth:
+            scope = scope.jump if scope.jump.depth >= depth else scope.parent  # type: ignore[assignment]
+        return scope
+
+    def __repr__(self) -> str:
+        return f"Scope(depth={self.depth}, owner={type(self.owner).__name__}, slot={self.slot})"
+
+
+def lca(a: Scope, b: Scope) -> Scope:
+    """The lowest common ancestor of two scopes."""
+    depth = min(a.depth, b.depth)
+    a, b = a.ancestor_at(depth), b.ancestor_at(depth)
+    while a is not b:
+        if a.jump is b.jump:
+            a, b = a.parent, b.parent  # type: ignore[assignment]
+        else:
+            a, b = a.jump, b.jump
+    return a
+
+
+def uses(node: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
+    """The children of `node` with the scope in which each is used; opens the scopes that `node` opens."""
+    match node:
+        case Function():
+            inner = Scope(scope, node)
+            yield from ((p, inner) for p in node.params)
+            yield node.body, inner
+        case Let():
+            inner = Scope(scope, node)
+            # a function bound by `let` may call itself: its variable is visible in the value
+            yield node.var, scope
+            yield node.value, scope
+            yield node.body, inner
+        case If():
+            yield node.cond, scope
+            yield node.true_branch, Scope(scope, node, 0)
+            yield node.false_branch, Scope(scope, node, 1)
+        case Match():
+            yield node.data, scope
+            for slot, clause in enumerate(node.clauses):
+                inner = Scope(scope, node, slot)
+                yield from ((v, inner) for v in pattern_vars(clause.lhs))
+                yield clause.rhs, inner
+        case _:
+            yield from ((c, scope) for c in children(node))
+
+
+def scopes(expr: Expr) -> dict[Expr, Scope]:
+    """For every node of `expr`, the scope in which it is to be computed."""
+    found: dict[Expr, Scope] = {expr: Scope()}
+    for node in reversed(post_order(expr)):
+        for child, scope in uses(node, found[node]):
+            known = found.get(child)
+            found[child] = scope if known is None else lca(known, scope)
+    return found
+
+
+def lifted(expr: Expr) -> list[Expr]:
+    """The nodes that are computed in an outer scope than that of (some) use: what basic-block normal form must bind."""
+    found = scopes(expr)
+    out: dict[Expr, None] = {}
+    for node in post_order(expr):
+        for child, scope in uses(node, found[node]):
+            if children(child) and not isinstance(child, Var) and _outside(found[child], scope):
+                out[child] = None
+    return list(out)
+
+
+def _outside(home: Scope, use: Scope) -> bool:
+    """Scopes are compared by what opens them: `uses` makes new objects for each call."""
+    return home.depth < use.depth

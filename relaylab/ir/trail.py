@@ -1,0 +1,125 @@
+"""The trail of a pass run: what became of every node, and where every new node came from.
+
+The engine keeps it, not the author of a pass: the rewriting kernel (`visit.rewrite`) and the
+rule engine record into the trail that is open, and a node built while one is open inherits
+the place in the source (span) of the node that is being rewritten.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaylab.support.source import AnySpan, SourceName, Span
+
+if TYPE_CHECKING:
+    from relaylab.ir.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rewrite inside a pass: the rule that fired, its source line, what it replaced by what, how long it took."""
+
+    rule: str
+    location: str
+    before: Expr
+    after: Expr
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Trail:
+    """What one run of one pass did; nodes are compared by identity."""
+
+    name: str = ""
+    became: dict[Expr, Expr] = field(default_factory=dict)
+    parents: dict[Expr, tuple[Expr, ...]] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    site: Expr | None = None
+
+    def record(self, old: Expr, new: Expr) -> None:
+        """`new` stands where `old` stood."""
+        if old is new:
+            return
+        self.became[old] = new
+        self.derive(new, (old,))
+
+    def derive(self, new: Expr, olds: Iterable[Expr]) -> None:
+        """`new` was made from `olds` (in addition to what is known)."""
+        known = self.parents.get(new, ())
+        self.parents[new] = (*known, *(o for o in olds if o is not new and not any(o is k for k in known)))
+
+    def fired(self, step: Step) -> None:
+        """A rule replaced `step.before` by `step.after`."""
+        self.steps.append(step)
+        self.record(step.before, step.after)
+
+
+_open: ContextVar[Trail | None] = ContextVar("relaylab_trail", default=None)
+
+
+def current_trail() -> Trail | None:
+    """The trail that is being kept, if any."""
+    return _open.get()
+
+
+@contextmanager
+def recording(trail: Trail) -> Iterator[Trail]:
+    """Keep `trail` while the block runs; the outer one, if any, rests."""
+    token = _open.set(trail)
+    try:
+        yield trail
+    finally:
+        _open.reset(token)
+
+
+@contextmanager
+def made_from(*olds: Expr) -> Iterator[None]:
+    """Nodes that the block builds come from `olds`: their spans are inherited. For hand-written passes."""
+    trail = _open.get()
+    if trail is None or not olds:
+        yield
+        return
+    before, trail.site = trail.site, olds[0]
+    try:
+        yield
+    finally:
+        trail.site = before
+
+
+def derived(new: Expr, *olds: Expr) -> Expr:
+    """Note in the open trail that `new` stands in the place of `olds`; returns `new`."""
+    trail = _open.get()
+    if trail is not None:
+        for old in olds:
+            if old is not new:
+                trail.became[old] = new
+        trail.derive(new, olds)
+    return new
+
+
+_HERE = str(Path(__file__).resolve().parents[1])
+_INNER = tuple(f"{_HERE}/{room}/".replace("\\", "/") for room in ("ir", "op", "text", "interp", "analysis", "transform", "relay", "compat", "lab", "zoo/layers"))
+_places: dict[tuple[str, int], Span] = {}
+
+
+def default_span() -> AnySpan | None:
+    """Where a node built now comes from: the node being rewritten, or the caller's line of Python."""
+    trail = _open.get()
+    if trail is not None:
+        return trail.site.span if trail.site is not None else None
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_INNER):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    key = (frame.f_code.co_filename, frame.f_lineno)
+    if key not in _places:
+        _places[key] = Span(SourceName(key[0]), key[1], key[1], 1, 1)
+    return _places[key]

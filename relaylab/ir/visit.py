@@ -1,0 +1,160 @@
+"""The one traversal kernel: post-order, folds and rewrites with explicit stacks, never by recursion.
+
+Everything that walks a program stands on these functions, so that a chain of a hundred
+thousand nodes passes through every analysis, every pass and every picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar as _T
+
+from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
+from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from relaylab.ir.trail import current_trail
+
+R = _T("R")
+
+
+def _match_children(e: Match) -> tuple[Expr, ...]:
+    return (e.data, *(x for c in e.clauses for x in (*pattern_vars(c.lhs), c.rhs)))
+
+
+_CHILDREN: dict[type, Callable[[Expr], tuple[Expr, ...]]] = {
+    Call: lambda e: (e.op, *e.args),
+    Tuple: lambda e: e.fields,
+    TupleGetItem: lambda e: (e.tuple_value,),
+    Function: lambda e: (*e.params, e.body),
+    Let: lambda e: (e.var, e.value, e.body),
+    If: lambda e: (e.cond, e.true_branch, e.false_branch),
+    RefCreate: lambda e: (e.value,),
+    RefRead: lambda e: (e.ref,),
+    RefWrite: lambda e: (e.ref, e.value),
+    Match: _match_children,
+}
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions in evaluation order: operator before arguments, parameters before body, bound variables included."""
+    of = _CHILDREN.get(type(expr))
+    return of(expr) if of is not None else ()
+
+
+def _rebuild_match(e: Match, new: Sequence[Expr]) -> Match:
+    rest = iter(new[1:])
+    clauses = []
+    for c in e.clauses:
+        lhs = map_pattern(c.lhs, lambda v: next(rest))
+        rhs = next(rest)
+        clauses.append(c if lhs is c.lhs and rhs is c.rhs else Clause(lhs, rhs))
+    return Match(new[0], clauses, e.complete, e.span)
+
+
+_REBUILD: dict[type, Callable] = {
+    Call: lambda e, n: Call(n[0], n[1:], e.attrs, e.type_args, e.span),
+    Tuple: lambda e, n: Tuple(n, e.span),
+    TupleGetItem: lambda e, n: TupleGetItem(n[0], e.index, e.span),
+    Function: lambda e, n: Function(n[:-1], n[-1], e.ret_type, e.type_params, e.attrs, e.span),
+    Let: lambda e, n: Let(n[0], n[1], n[2], e.span),
+    If: lambda e, n: If(n[0], n[1], n[2], e.span),
+    RefCreate: lambda e, n: RefCreate(n[0], e.span),
+    RefRead: lambda e, n: RefRead(n[0], e.span),
+    RefWrite: lambda e, n: RefWrite(n[0], n[1], e.span),
+    Match: _rebuild_match,
+}
+
+
+def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
+    """`expr` with other direct sub-expressions; the same object if they are all the same."""
+    old = children(expr)
+    if len(old) == len(new) and all(a is b for a, b in zip(old, new)):
+        return expr
+    return _REBUILD[type(expr)](expr, tuple(new))
+
+
+def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
+    """Every node reachable from `roots`, once each, sub-expressions first."""
+    seen: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(list(roots))]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((c, False) for c in reversed(tuple(below(node))) if c not in seen)
+
+
+def post_order(expr: Expr) -> list[Expr]:
+    """Every node of `expr`, once each, sub-expressions first, left to right."""
+    return list(walk((expr,)))
+
+
+def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
+    """Call `fvisit` on every node once, sub-expressions first."""
+    for node in walk((expr,)):
+        fvisit(node)
+
+
+def fold(expr: Expr, combine: Callable[[Expr, tuple[R, ...]], R]) -> R:
+    """The value that `combine(node, values of its children)` gives for `expr`, each node computed once."""
+    value: dict[Expr, R] = {}
+    for node in walk((expr,)):
+        value[node] = combine(node, tuple(value[c] for c in children(node)))
+    return value[expr]
+
+
+def rewrite(expr: Expr, post: Callable[[Expr, Expr], Expr], *, keep: Callable[[Expr], bool] | None = None, memo: dict[Expr, Expr] | None = None) -> Expr:
+    """`expr` rewritten from the leaves up; sharing is preserved, and what does not change stays the same object.
+
+    `post(new, old)` gets each node with its sub-expressions rewritten already and returns what
+    stands in its place. Nodes for which `keep` holds are left alone, with all below them.
+    `memo` maps old nodes to new ones; entries present at the start are taken as they are.
+    """
+    memo = {} if memo is None else memo
+    trail = current_trail()
+    below = (lambda n: () if n in memo or (keep is not None and keep(n)) else children(n)) if keep is not None or memo else children
+    for node in walk((expr,), below):
+        if node in memo:
+            continue
+        if keep is not None and keep(node):
+            memo[node] = node
+            continue
+        if trail is not None:
+            trail.site = node
+        new = rebuild(node, [memo[c] for c in children(node)])
+        if trail is not None and new is not node:
+            trail.record(node, new)
+        after = memo[node] = post(new, node)
+        if trail is not None and after is not node:
+            trail.record(node, after)
+    if trail is not None:
+        trail.site = None
+    return memo[expr]
+
+
+def substitute(expr: Expr, binds: dict[Var, Expr]) -> Expr:
+    """`expr` with variables replaced by expressions (which are not looked into)."""
+    if not binds:
+        return expr
+    return rewrite(expr, lambda new, old: new, memo=dict(binds))
+
+
+def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
+    """The lets that `expr` starts with, outermost first, and the body below them."""
+    lets = []
+    while isinstance(expr, Let):
+        lets.append(expr)
+        expr = expr.body
+    return lets, expr
+
+
+def users(expr: Expr) -> dict[Expr, list[Expr]]:
+    """For every node, the nodes that use it directly (once per occurrence)."""
+    out: dict[Expr, list[Expr]] = {}
+    for node in walk((expr,)):
+        out.setdefault(node, [])
+        for c in children(node):
+            out[c].append(node)
+    return out
