@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relaylab.ir.node import Node, set_field
+from relaylab.ir.types import Any as DimAny
+from relaylab.ir.types import dtype_name
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -60,7 +62,7 @@ class Attrs(Node):
             value = values.pop(name, field.default)
             if value is REQUIRED:
                 raise RelayTypeError(f"the attribute `{name}` of {self.type_key} is required", code="attrs.missing", help=f"it is: {field.kind}")
-            own[name] = freeze(value)
+            own[name] = convert(value, field.kind, name, self)
         if values:
             name = next(iter(values))
             raise RelayAttributeError(f"{self.type_key} has no attribute `{name}`", code="attrs.unknown", help=did_you_mean(name, self.fields) or self._known())
@@ -167,6 +169,62 @@ def freeze(value: Any) -> Any:
     if isinstance(value, set):
         raise RelayValueError("a set is not an attribute value: its order is not fixed", code="attrs.bad-value")
     return value
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or int(value) != value:
+        raise ValueError
+    return int(value)
+
+
+def _bool(value: Any) -> bool:
+    if value not in (0, 1):
+        raise ValueError
+    return bool(value)
+
+
+def _str(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
+def _tuple(of: Any) -> Any:
+    return lambda value: tuple(map(of, value)) if isinstance(value, (tuple, list)) else (of(value),)
+
+
+def _dtype(value: Any) -> str | None:
+    return None if value in ("", "void", None) else dtype_name(value)
+
+
+def _dim(value: Any) -> Any:
+    return value if isinstance(value, DimAny) else _int(value)
+
+
+# What an annotation in the class body of an operator accepts; other annotations take anything.
+CONVERTERS: dict[str, Any] = {
+    "int": _int,
+    "float": float,
+    "bool": _bool,
+    "str": _str,
+    "Dtype": _dtype,
+    "Dims": _tuple(_dim),
+    "Ints": _tuple(_int),
+    "Floats": _tuple(float),
+}
+
+
+def convert(value: Any, kind: str, name: str, record: Attrs) -> Any:
+    """`value` as a field of `kind` holds it; `RelayTypeError` if it cannot be one."""
+    value, base = freeze(value), kind.removesuffix(" | None")
+    if value is None and (base != kind or base == "Dtype"):
+        return None
+    if base not in CONVERTERS:
+        return value
+    try:
+        return CONVERTERS[base](value)
+    except (TypeError, ValueError, OverflowError):
+        raise RelayTypeError(f"the attribute `{name}` of {record.type_key} cannot be {value!r}", code="attrs.bad-value", help=f"it is: {kind}") from None
 
 
 def _value_key(value: Any) -> Any:

@@ -1,0 +1,270 @@
+"""What an operator is: one class, every facet in it.
+
+The class body is the attribute record (an instance is `call.attrs`), the methods are the facets,
+the base class is the fusion pattern, and the decorated name is the public builder:
+
+    @op("nn.leaky_relu", inputs=("data",), level=3, attrs_key="LeakyRelu")
+    class leaky_relu(Elementwise):
+        \"\"\"Leaky rectified linear unit: data if data > 0, else alpha * data; any shape.\"\"\"
+
+        alpha: float = 0.25
+
+        def reference(self, data): return np.where(data > 0, data, self.alpha * data)
+        def scalar(self, b, x): return b.select(x > 0, x, x * self.alpha)
+
+Facets
+    relation(s, *types)       the result type, or None while too little is known; may complete the types of arguments
+    reference(*arrays)        the meaning, in numpy (a tuple-typed argument is a Python tuple of arrays)
+    scalar(b, *elements)      elementwise and broadcasting operators: one element from one element each
+    lower(b, out, i, *ins)    the element of the result at index `i`, as a loop-level expression
+    macs(types, out)          multiply-accumulates of one evaluation
+    samples()                 what tests must try
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.attrs import Attrs
+from relaylab.ir.expr import Call, TupleWrapper, as_expr, sugar
+from relaylab.ir.op import OPERATORS, Op
+from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
+from relaylab.op.shapes import broadcast_shapes
+from relaylab.support.errors import RelayError
+
+
+class OpPattern(IntEnum):
+    """How FuseOps may treat an operator (Relay's numbering)."""
+
+    ELEMWISE = 0
+    BROADCAST = 1
+    INJECTIVE = 2
+    COMM_REDUCE = 3
+    OUT_ELEMWISE_FUSABLE = 4
+    TUPLE = 7
+    OPAQUE = 8
+
+
+class RelationError(RelayError):
+    """Why the types of a call do not fit its operator; inference adds the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One case that tests must try: argument types (or arrays, or tuples of them) and attributes.
+
+    `low` and `high` bound the seeded random values; `args` may hold arrays where values matter.
+    """
+
+    args: tuple[Any, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
+    low: float = -2.0
+    high: float = 2.0
+
+
+def sample(*args: Any, low: float = -2.0, high: float = 2.0, **attrs: Any) -> Sample:
+    """A `Sample`; a tuple of ints stands for a float32 tensor of that shape, a list for a tuple argument."""
+    return Sample(tuple(map(_sample_arg, args)), attrs, low, high)
+
+
+def _sample_arg(arg: Any) -> Any:
+    if isinstance(arg, list):
+        return tuple(map(_sample_arg, arg))
+    if isinstance(arg, tuple):
+        return TensorType(arg)
+    return arg
+
+
+class Operator(Attrs):
+    """The base of all operators; see the module's docstring."""
+
+    op_name: ClassVar[str] = ""
+    op: ClassVar[Op]
+    inputs: ClassVar[tuple[str, ...]] = ()
+    level: ClassVar[int] = 10
+    pattern: ClassVar[OpPattern] = OpPattern.OPAQUE
+    stateful: ClassVar[bool] = False
+    """The operator has an effect or a state: never folded, merged or dropped."""
+    computes: ClassVar[bool] = True
+    """False for operators that passes must rewrite away before code is made (TNonComputational)."""
+    reshapes: ClassVar[bool] = False
+    """The result has the same elements in the same order: no copy is needed (TReshapeOp)."""
+    meta_attrs: ClassVar[bool] = False
+    """The operator is registered without its attribute type: the text shows them as meta data."""
+    waivers: ClassVar[dict[str, str]] = {}
+    """Facets that the operator cannot have, each with the reason."""
+
+    def relation(self, s: Any, *types: Type) -> Type | None:
+        raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")
+
+    def reference(self, *arrays: Any) -> Any:
+        raise RelayError(f"{self.op_name} has no reference semantics", code="op.no-facet")
+
+    def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
+        raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=self.waivers.get("lower", ""))
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        return 0
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return []
+
+    @classmethod
+    def build(cls, *args: Any, **attrs: Any) -> Any:
+        """The public builder; operators whose Python signature differs from inputs + attributes override it."""
+        return cls.call(*args, **attrs)
+
+    @classmethod
+    def call(cls, *args: Any, **attrs: Any) -> Call:
+        """A call of the operator: positional expressions (lists become tuples), attributes by name."""
+        record = cls(**attrs)
+        return Call(cls.op, tuple(map(as_expr, args)), record if cls.fields else None)
+
+
+class Elementwise(Operator):
+    """One element of the result from the same element of the argument: unary, same shape and data type."""
+
+    inputs = ("data",)
+    pattern = OpPattern.ELEMWISE
+    result_dtype: ClassVar[str | None] = None
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        dtype = self.result_dtype
+        if dtype is None:
+            return s.unify(data, s.out)
+        return TensorType(data.shape, dtype) if isinstance(data, TensorType) else None
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        return self.scalar(b, data(*i))
+
+    def scalar(self, b: Any, x: Any) -> Any:
+        raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet")
+
+
+class Broadcast(Operator):
+    """One element of the result from one element of each argument, shapes broadcast as numpy's; data types must agree."""
+
+    inputs = ("lhs", "rhs")
+    pattern = OpPattern.BROADCAST
+    result_dtype: ClassVar[str | None] = None
+
+    def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
+        if not (isinstance(lhs, TensorType) and isinstance(rhs, TensorType)):
+            return None
+        if lhs.dtype != rhs.dtype:
+            s.fail(f"data types {lhs.dtype} and {rhs.dtype} do not match", help=f'cast one: x.astype("{lhs.dtype}")')
+        shape = broadcast_shapes(lhs.shape, rhs.shape)
+        if shape is None:
+            s.fail(f"the shapes of {lhs} and {rhs} cannot be broadcast together")
+        return TensorType(shape, self.result_dtype or lhs.dtype)
+
+    def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
+        return self.scalar(b, *(element(x, i) for x in ins))
+
+    def scalar(self, b: Any, x: Any, y: Any) -> Any:
+        raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet")
+
+
+class Injective(Operator):
+    """Each element of the result is an element of an argument, or depends on one element of each."""
+
+    pattern = OpPattern.INJECTIVE
+
+
+class CommReduce(Operator):
+    """A reduction over axes, in any order."""
+
+    pattern = OpPattern.COMM_REDUCE
+
+
+class OutElementwiseFusable(Operator):
+    """A heavy operator into whose result elementwise operators can be fused: convolutions, matrix products, pooling."""
+
+    pattern = OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+class Opaque(Operator):
+    """Never fused."""
+
+    pattern = OpPattern.OPAQUE
+
+
+def element(x: Any, i: Sequence[Any]) -> Any:
+    """The element of `x` that broadcasts to index `i` of a result of higher or equal rank."""
+    tail = i[len(i) - len(x.shape) :]
+    return x(*(0 if int(d) == 1 else k for d, k in zip(x.shape, tail)))
+
+
+def op(name: str, *, inputs: tuple[str, ...] | None = None, level: int | None = None, attrs_key: str = "", **facts: Any) -> Callable[[type[Operator]], Callable]:
+    """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead back)."""
+
+    def register(cls: type[Operator]) -> Callable:
+        cls.op_name, cls.attrs_key = name, attrs_key or cls.__name__
+        if inputs is not None:
+            cls.inputs = inputs
+        if level is not None:
+            cls.level = level
+        for fact, value in facts.items():
+            setattr(cls, fact, value)
+        cls.op = OPERATORS.insert(name, Op(name, cls))
+        return _builder(cls)
+
+    return register
+
+
+def _builder(cls: type[Operator]) -> Callable:
+    own = "build" in cls.__dict__ or any("build" in base.__dict__ for base in cls.__mro__[1:] if base is not Operator and base is not object)
+    signature = inspect.signature(cls.build) if own else _signature(cls)
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        if own:
+            return cls.build(*bound.args, **bound.kwargs)
+        values = bound.arguments
+        return cls.call(*(values.pop(n) for n in cls.inputs), **values)
+
+    build.__name__ = build.__qualname__ = cls.__name__
+    build.__doc__ = cls.__doc__
+    build.__module__ = cls.__module__
+    build.__signature__ = signature  # type: ignore[attr-defined]
+    build.op, build.definition = cls.op, cls  # type: ignore[attr-defined]
+    return build
+
+
+def _signature(cls: type[Operator]) -> inspect.Signature:
+    """Inputs first, then the attributes in the order of their declaration."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    params = [inspect.Parameter(n, kind) for n in cls.inputs]
+    for f in sorted(cls.fields.values(), key=lambda f: not f.required):
+        params.append(inspect.Parameter(f.name, kind, default=inspect.Parameter.empty if f.required else f.default))
+    return inspect.Signature(params)
+
+
+def call_operator(name: str, *args: Any, **attrs: Any) -> Call:
+    """A call of the operator of that name."""
+    return OPERATORS.lookup(name).definition.call(*args, **attrs)
+
+
+sugar.call = call_operator
+
+
+def known(*types: Type) -> bool:
+    """Whether none of the types (or of the fields of tuples) is still incomplete."""
+    return not any(isinstance(t, IncompleteType) or (isinstance(t, TupleType) and not known(*t.fields)) for t in types)
+
+
+def wrap(call: Call, size: int) -> TupleWrapper:
+    """A call that returns a tuple of `size` fields, as Python sees it."""
+    return TupleWrapper(call, size)
+
+
+def dtype_min(dtype: str) -> float | int:
+    """The smallest value of a data type (minus infinity for floats)."""
+    return -np.inf if dtype.startswith(("float", "bfloat")) else int(np.iinfo(dtype).min) if dtype != "bool" else 0
