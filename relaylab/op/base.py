@@ -220,15 +220,15 @@ def op(name: str, *, inputs: tuple[str, ...] | None = None, level: int | None = 
 
 
 def _builder(cls: type[Operator]) -> Callable:
-    own = "build" in cls.__dict__ or any("build" in base.__dict__ for base in cls.__mro__[1:] if base is not Operator and base is not object)
+    own = cls.build.__func__ is not Operator.build.__func__  # type: ignore[attr-defined]
     signature = inspect.signature(cls.build) if own else _signature(cls)
 
     def build(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
         if own:
             return cls.build(*bound.args, **bound.kwargs)
-        values = bound.arguments
-        return cls.call(*(values.pop(n) for n in cls.inputs), **values)
+        args = [bound.arguments.pop(n) for n in cls.inputs]
+        return cls.call(*args, **bound.arguments)
 
     build.__name__ = build.__qualname__ = cls.__name__
     build.__doc__ = cls.__doc__
