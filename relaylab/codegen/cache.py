@@ -1,0 +1,138 @@
+"""An on-disk cache of object code, addressed by content and shared by processes.
+
+Entries are written to a temporary file and renamed, so a reader sees a whole entry or none. An entry carries the
+digest of its payload; a damaged one is ignored and replaced. Least recently used entries go when the cache exceeds
+its limit. A directory that cannot be written makes the cache empty, never an error.
+
+`RELAYLAB_CACHE_DIR` moves the directory (default `$XDG_CACHE_HOME/relaylab`, `~/.cache/relaylab`); an empty value
+turns the cache off. `RELAYLAB_CACHE_LIMIT` is the limit in bytes (default 256 MiB).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+FORMAT = b"relaylab-object-1\n"
+DEFAULT_LIMIT = 256 << 20
+_SUFFIX = ".o"
+
+
+def digest(*parts: str | bytes) -> str:
+    """The address of content made of `parts`: a SHA-256 in hexadecimal that separates the parts."""
+    total = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(len(data).to_bytes(8, "little"))
+        total.update(data)
+    return total.hexdigest()
+
+
+def default_directory() -> Path | None:
+    """Where this user's cache lies; None when it is turned off or there is no home."""
+    chosen = os.environ.get("RELAYLAB_CACHE_DIR")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base) / "relaylab" if base else Path.home() / ".cache" / "relaylab"
+    except RuntimeError:
+        return None
+
+
+class ObjectCache:
+    """Bytes by key in a directory. `get` and `put` never raise for what the file system does."""
+
+    def __init__(self, directory: Path | str | None, limit: int | None = None):
+        self.directory = Path(directory) if directory else None
+        self.limit = limit if limit is not None else _limit_from_environment()
+
+    @staticmethod
+    def default() -> ObjectCache:
+        """The cache of this user."""
+        return ObjectCache(default_directory())
+
+    def get(self, key: str) -> bytes | None:
+        """The payload stored under `key`, or None when there is none or it is damaged."""
+        if self.directory is None:
+            return None
+        path = self._path(key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        payload = data[len(FORMAT) + 32:]
+        if data[: len(FORMAT)] != FORMAT or data[len(FORMAT): len(FORMAT) + 32] != hashlib.sha256(payload).digest():
+            _remove(path)
+            return None
+        _touch(path)
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Store `payload` under `key`, then keep the cache within its limit."""
+        if self.directory is None or len(payload) > self.limit:
+            return
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._write(self._path(key), FORMAT + hashlib.sha256(payload).digest() + payload)
+        except OSError:
+            return
+        self._evict()
+
+    def _path(self, key: str) -> Path:
+        return self.directory / (key + _SUFFIX)
+
+    def _write(self, path: Path, data: bytes) -> None:
+        handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.replace(temporary, path)
+        except BaseException:
+            _remove(Path(temporary))
+            raise
+
+    def entries(self) -> list[tuple[float, int, Path]]:
+        """(last use, size in bytes, path) of every entry, least recently used first."""
+        found = []
+        try:
+            with os.scandir(self.directory) as files:
+                for file in files:
+                    if file.name.endswith(_SUFFIX):
+                        status = file.stat()
+                        found.append((status.st_mtime, status.st_size, Path(file.path)))
+        except OSError:
+            return found
+        return sorted(found)
+
+    def _evict(self) -> None:
+        entries = self.entries()
+        excess = sum(size for _, size, _ in entries) - self.limit
+        for _, size, path in entries:
+            if excess <= 0:
+                return
+            _remove(path)
+            excess -= size
+
+
+def _limit_from_environment() -> int:
+    try:
+        return int(os.environ.get("RELAYLAB_CACHE_LIMIT", DEFAULT_LIMIT))
+    except ValueError:
+        return DEFAULT_LIMIT
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        pass
+
+
+def _touch(path: Path) -> None:
+    try:
+        os.utime(path)
+    except OSError:
+        pass

@@ -1,0 +1,194 @@
+"""From LLVM IR text to machine code in this process: emit objects, in parallel and through the cache, and link them.
+
+No IR passes are run: the text is written the way the passes would leave it (SSA, rotated loops, constant byte
+offsets), and they would cost more time than the code generator itself. Loop strength reduction is off, because
+kernels carry their pointers as phis.
+
+llvmlite holds one lock around every call. Parsing and code generation use nothing shared when each thread has its
+own context and target machine, so these two are called without the lock where llvmlite lets us; otherwise threads
+wait for each other and the result is the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from types import ModuleType
+
+from relaylab.codegen.cache import ObjectCache, digest
+from relaylab.codegen.target import Target
+from relaylab.support.errors import RelayError
+
+_OBJECT_VERSION = "1"
+_local = threading.local()
+_serial = itertools.count()
+_linking = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> ModuleType:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.set_option("relaylab", "-disable-lsr")
+    return llvm
+
+
+def compiler_version() -> str:
+    """The versions that object code depends on."""
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, _llvm().llvm_version_info))}, {_OBJECT_VERSION}"
+
+
+def _machine(target: Target):
+    """This thread's target machine and context for `target`."""
+    machines = _local.__dict__.setdefault("machines", {})
+    if target.key not in machines:
+        llvm = _llvm()
+        native = llvm.Target.from_triple(llvm.get_process_triple())
+        machines[target.key] = native.create_target_machine(
+            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small", jit=True)
+    if not hasattr(_local, "context"):
+        _local.context = _llvm().create_context()
+    return machines[target.key], _local.context
+
+
+def _parse(text: str, target: Target):
+    """(module, machine) for `text`, verified by the parser only."""
+    machine, context = _machine(target)
+    module = _parse_unlocked(text, context) or _llvm().parse_assembly(text, context)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    return module, machine
+
+
+def _unlocked(name: str) -> Callable | None:
+    """A function of LLVM's C interface without llvmlite's lock; None where llvmlite does not show it."""
+    return getattr(getattr(_llvm().ffi.lib, name), "_cfn", None)
+
+
+def _parse_unlocked(text: str, context):
+    function = _unlocked("LLVMPY_ParseAssembly")
+    if function is None:
+        return None
+    llvm = _llvm()
+    with llvm.ffi.OutputString() as message:
+        module = llvm.ModuleRef(function(context, ctypes.c_char_p(text.encode()), message), context)
+        if message:
+            module.close()
+            raise RuntimeError(str(message))
+    return module
+
+
+def _emit_unlocked(machine, module) -> bytes | None:
+    function = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+    if function is None:
+        return None
+    ffi = _llvm().ffi
+    with ffi.OutputString() as message:
+        buffer = function(machine, module, 1, message)
+        if not buffer:
+            raise RuntimeError(str(message))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def emit_object(text: str, target: Target) -> bytes:
+    """Object code of one module of LLVM IR. Raises RelayError when LLVM does not accept the text."""
+    try:
+        module, machine = _parse(text, target)
+        with module:
+            return _emit_unlocked(machine, module) or machine.emit_object(module)
+    except RuntimeError as error:
+        raise RelayError(f"LLVM rejects the generated code: {error}", code="codegen.llvm") from error
+
+
+def emit_assembly(text: str, target: Target) -> str:
+    """The assembly of one module of LLVM IR, for people and tests."""
+    module, machine = _parse(text, target)
+    with module:
+        return machine.emit_assembly(module)
+
+
+def verify(text: str, target: Target) -> None:
+    """Run LLVM's verifier over a module; RelayError with its findings."""
+    try:
+        module, _ = _parse(text, target)
+        with module:
+            module.verify()
+    except RuntimeError as error:
+        raise RelayError(f"LLVM's verifier: {error}", code="codegen.llvm") from error
+
+
+def object_key(text: str, target: Target) -> str:
+    """The cache address of a module's object code."""
+    return digest(text, target.key, compiler_version())
+
+
+def compile_objects(texts: Sequence[str], target: Target, threads: int | None = None,
+                    cache: ObjectCache | None = None) -> list[bytes]:
+    """Object code of each module, from the cache where it has it, the rest compiled on `threads` threads."""
+    keys = [object_key(text, target) for text in texts]
+    objects = [cache.get(key) if cache else None for key in keys]
+    missing = [k for k, found in enumerate(objects) if found is None]
+    for k, made in zip(missing, _compile_all([texts[k] for k in missing], target, threads)):
+        objects[k] = made
+        if cache:
+            cache.put(keys[k], made)
+    return objects
+
+
+def _compile_all(texts: list[str], target: Target, threads: int | None) -> list[bytes]:
+    workers = min(len(texts), threads or os.cpu_count() or 1)
+    if workers <= 1:
+        return [emit_object(text, target) for text in texts]
+    with ThreadPoolExecutor(workers, thread_name_prefix="relaylab-compile") as pool:
+        return list(pool.map(lambda text: emit_object(text, target), texts))
+
+
+class Library:
+    """Linked machine code: `address(symbol)` is valid while the library lives."""
+
+    def __init__(self, tracker, symbols: Sequence[str]):
+        self._tracker = tracker
+        self.addresses = {name: tracker[name] for name in symbols}
+
+    def address(self, symbol: str) -> int:
+        """The address of an exported symbol."""
+        return self.addresses[symbol]
+
+    def function(self, symbol: str, result: type | None, *params: type) -> Callable:
+        """The symbol as a ctypes function that keeps the library alive."""
+        function = ctypes.CFUNCTYPE(result, *params)(self.addresses[symbol])
+        function.library = self
+        return function
+
+
+@lru_cache(maxsize=1)
+def _linker():
+    llvm = _llvm()
+    native = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = native.create_target_machine(cpu="", features="", opt=2, reloc="pic", codemodel="small", jit=True)
+    return llvm.create_lljit_compiler(machine, use_jit_link=False)
+
+
+def link(objects: Sequence[bytes], symbols: Sequence[str]) -> Library:
+    """Link objects with each other and this process; `symbols` are exported. Raises RelayError when one is missing."""
+    with _linking:
+        builder = _llvm().JITLibraryBuilder().add_current_process()
+        for data in objects:
+            builder.add_object_img(data)
+        for name in symbols:
+            builder.export_symbol(name)
+        try:
+            return Library(builder.link(_linker(), f"relaylab{next(_serial)}"), symbols)
+        except RuntimeError as error:
+            raise RelayError(f"linking failed: {error}", code="codegen.link") from error
