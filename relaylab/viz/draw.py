@@ -1,0 +1,267 @@
+"""View to scene: cards for nodes, the layout, then shapes for groups, edges, nodes and the legend."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.viz import layout as engine
+from relaylab.viz.card import BODY, SMALL, Card, card, shapes, short_type
+from relaylab.viz.describe import describe_edge, describe_group, describe_node
+from relaylab.viz.metrics import fit, text_width
+from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve
+from relaylab.viz.theme import LINE, ROLE_ICONS, TITLE
+from relaylab.viz.view import ROLES, Edge, Group, View
+
+MARGIN = 16.0
+CAPTION = 24.0
+MAX_DEPTH = 16
+"""Groups nested deeper than this are drawn as part of the group around them (their nodes all are)."""
+
+CHOICES = {"direction": ("TB", "LR"), "types": ("nodes", "edges", "both", "none"), "attrs": ("changed", "all", "none")}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to draw: flow direction, where types stand, which attributes show, and the caption."""
+
+    direction: str = "TB"
+    types: str = "nodes"
+    attrs: str = "changed"
+    caption: bool = True
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise RelayValueError(
+                    f"`{name}` cannot be {value!r}; it is one of {', '.join(allowed)}",
+                    code="viz.option", help=did_you_mean(str(value), allowed),
+                )
+
+
+def draw(view: View, look: Look | None = None, seed: Mapping[str, float] | None = None) -> Scene:
+    """The picture of a view. `seed` is the `Scene.seed` of an earlier picture that this one is to resemble."""
+    return _Drawing(view, look or Look(), seed).scene()
+
+
+class _Drawing:
+    """A view being drawn."""
+
+    def __init__(self, view: View, look: Look, seed: Mapping[str, float] | None):
+        self.view, self.look = view, look
+        self.sideways = look.direction == "LR"
+        self.parent = _shallow_parents(view)
+        self.cards = {n.id: card(n, look.types, look.attrs) for n in view.nodes}
+        options = engine.Options(direction=look.direction, rank_gap=30.0 if look.types in ("edges", "both") else 24.0)
+        self.layout = engine.lay_out(self._boxes(), self._links(), self._frames(), options, seed)
+        self.dx, self.dy = MARGIN, MARGIN + (CAPTION if self._caption() else 0.0)
+
+    def scene(self) -> Scene:
+        """All figures, back to front."""
+        figures = [self._group(g) for g in self._outer_first()]
+        edges = sorted(self.view.edges, key=lambda e: e.kind != "callee")
+        figures += [self._edge(e) for e in edges]
+        figures += [self._node(c) for c in self.cards.values()]
+        figures += self._notes()
+        width = max([self.layout.width + 2 * MARGIN, *(_right(f) + MARGIN for f in figures if f.kind == "note")])
+        return Scene(
+            round(width, 1), round(self.layout.height + self.dy + MARGIN, 1), tuple(figures), self.view.title,
+            self._bands(), self.layout.seed,
+        )
+
+    # -- to the layout engine --------------------------------------------------------------------
+
+    def _boxes(self) -> list[engine.Box]:
+        return [engine.Box(c.node.id, c.width, c.height, self.parent[c.node.id]) for c in self.cards.values()]
+
+    def _frames(self) -> list[engine.Frame]:
+        return [
+            engine.Frame(g.id, self.parent[g.id], text_width(_group_title(g), BODY, "bold") + 8, BODY * LINE + 2)
+            for g in self._drawn_groups()
+        ]
+
+    def _drawn_groups(self) -> list[Group]:
+        return [g for g in self.view.groups if g.id in self.parent]
+
+    def _links(self) -> list[engine.Link]:
+        fan = {n.id: self.view.incoming.get(n.id, []) for n in self.view.nodes}
+        into = {e.id: self._share(i, len(edges)) for edges in fan.values() for i, e in enumerate(edges)}
+        return [
+            engine.Link(e.id, e.source, e.target, into=into.get(e.id, 0.5), back=e.kind == "recursion",
+                        loose=e.kind == "callee" and self._roots_differ(e))
+            for e in self.view.edges if self._has_place(e)
+        ]
+
+    def _has_place(self, edge: Edge) -> bool:
+        return edge.source in self.parent and edge.target in self.parent
+
+    @staticmethod
+    def _share(index: int, count: int) -> float:
+        """Where along the side the operand enters: spread over the middle four fifths."""
+        return 0.5 if count < 2 else 0.1 + 0.8 * (index + 0.5) / count
+
+    def _roots_differ(self, edge: Edge) -> bool:
+        return self._root(edge.source) != self._root(edge.target)
+
+    def _root(self, name: str) -> str:
+        while self.parent.get(name):
+            name = self.parent[name]
+        return name
+
+    # -- from the layout engine ------------------------------------------------------------------
+
+    def _shift(self, place: engine.Rect) -> engine.Rect:
+        return replace(place, x=place.x + self.dx, y=place.y + self.dy)
+
+    def _bands(self) -> tuple[tuple[float, float], ...]:
+        """Rows of boxes from the top: merged intervals that no page cut should pass."""
+        spans = sorted((p.y + self.dy, p.bottom + self.dy) for p in self.layout.boxes.values())
+        merged: list[tuple[float, float]] = []
+        for top, bottom in spans:
+            if merged and top <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(bottom, merged[-1][1]))
+            else:
+                merged.append((top, bottom))
+        return tuple(merged)
+
+    def _outer_first(self) -> list[Group]:
+        depth: dict[str, int] = {"": 0}
+        for group in self._drawn_groups():
+            _depth(group.id, self.parent, depth)
+        return sorted(self._drawn_groups(), key=lambda g: depth[g.id])
+
+    def _group(self, group: Group) -> Figure:
+        place = self._shift(self.layout.frames[group.id])
+        role = (f"role-{group.role}",) if group.role else ()
+        kind = f"group-{group.kind}"
+        title = fit(_group_title(group), max(40.0, place.width - 12), BODY, "bold")
+        width = text_width(title, BODY, "bold") + 6
+        style = f"text-role-{group.role}" if group.role else "text-dim"
+        parts: tuple[Shape, ...] = (
+            Rect(place.x, place.y, place.width, place.height, 6.0, (kind, *role)),
+            Text(place.x + 7, place.y + BODY + 3, title, BODY, "bold", styles=(style,)),
+        )
+        if group.title:
+            parts = (parts[0], Rect(place.x + 4, place.y + 2, width, BODY * LINE + 2, 2, (kind, "plate")), parts[1])
+        return Figure(group.id, "group", parts, describe_group(group), group.text, group.role, box=_box(place))
+
+    def _edge(self, edge: Edge) -> Figure:
+        route = self.layout.routes.get(edge.id)
+        label = describe_edge(edge, self.view)
+        if not route or len(route) < 2:
+            return Figure(edge.id, "edge", self._stub(edge), label, "", edge.role, (edge.source, edge.target))
+        points = [(x + self.dx, y + self.dy) for x, y in route]
+        return Figure(edge.id, "edge", self._line(edge, points), label, "", edge.role, (edge.source, edge.target))
+
+    def _line(self, edge: Edge, points: list[Point]) -> tuple[Shape, ...]:
+        role = (f"role-{edge.role}",) if edge.role else ()
+        loose = edge.kind == "callee" and self._roots_differ(edge)
+        direction = _direction(points, self.sideways or loose)
+        tip = points[-1]
+        points[-1] = (tip[0] - direction[0] * 5, tip[1] - direction[1] * 5)
+        line = Path(curve(points, self.sideways or loose), ("edge", f"edge-{edge.kind}", *role))
+        head = Path(arrow(tip, direction), ("tip", *((f"tip-{edge.role}",) if edge.role else ())))
+        return (line, head, *self._edge_texts(edge, points[0], tip, direction))
+
+    def _edge_texts(self, edge: Edge, start: Point, tip: Point, direction: Point) -> list[Shape]:
+        texts: list[Shape] = []
+        if edge.label:
+            x, y = (tip[0] + 4, tip[1] - 3) if not self.sideways else (tip[0] - 5 * direction[0] - 2, tip[1] - 3)
+            texts.append(Text(x, y, fit(edge.label, 80, SMALL), SMALL, anchor="end" if self.sideways else "start",
+                              styles=("text-dim",)))
+        if edge.type and self.look.types in ("edges", "both"):
+            texts.append(Text(start[0] + 4, start[1] + SMALL + 1, short_type(edge.type, 120), SMALL, styles=("text-type",)))
+        return texts
+
+    def _stub(self, edge: Edge) -> tuple[Shape, ...]:
+        """Both ends of an edge that is too long to draw: an arrow from a name, and a tail."""
+        if not self._has_place(edge):
+            return ()
+        place = self._shift(self.layout.boxes.get(edge.target) or self.layout.frames[edge.target])
+        x, y = (place.x, place.center[1]) if self.sideways else (place.center[0], place.y)
+        dx, dy = (1.0, 0.0) if self.sideways else (0.0, 1.0)
+        line = Path((("M", x - dx * 13, y - dy * 13), ("L", x - dx * 5, y - dy * 5)), ("edge", "edge-stub"))
+        name = self.view.node_by_id[edge.source].title if edge.source in self.view.node_by_id else edge.source
+        return line, Path(arrow((x, y), (dx, dy)), ("tip",)), Text(
+            x + 4, y - 6, fit(f"from {name}", 90, SMALL), SMALL, styles=("text-dim",))
+
+    def _node(self, card: Card) -> Figure:
+        place = self._shift(self.layout.boxes[card.node.id])
+        node = card.node
+        return Figure(node.id, "node", shapes(card, place), node.title, describe_node(node), node.role, box=_box(place))
+
+    # -- caption and legend ----------------------------------------------------------------------
+
+    def _caption(self) -> bool:
+        return self.look.caption and bool(self.view.title or self.view.notes or self._counts())
+
+    def _counts(self) -> Counter[str]:
+        return Counter(part.role for part in (*self.view.nodes, *self.view.groups) if part.role)
+
+    def _notes(self) -> list[Figure]:
+        if not self._caption():
+            return []
+        x, base = MARGIN, MARGIN + TITLE
+        parts: list[Shape] = []
+        if self.view.title:
+            parts.append(Text(x, base, self.view.title, TITLE + 1, "bold", styles=("text-title",)))
+            x += text_width(self.view.title, TITLE + 1, "bold") + 14
+        counts = self._counts()
+        for role in (r for r in ROLES if counts[r]):
+            text = f"{ROLE_ICONS[role]} {counts[role]} {role}"
+            wide = text_width(text, BODY, "bold") + 10
+            parts.append(Rect(x, base - BODY - 2, wide, BODY + 6, 3, ("box", f"role-{role}")))
+            parts.append(Text(x + 5, base, text, BODY, "bold", styles=(f"text-role-{role}",)))
+            x += wide + 8
+        for note in self.view.notes:
+            parts.append(Text(x, base, note, BODY, styles=("text-dim",)))
+            x += text_width(note, BODY) + 10
+        return [Figure("caption", "note", tuple(parts), self.view.title, box=(MARGIN, MARGIN, x - MARGIN, CAPTION))]
+
+
+def _right(figure: Figure) -> float:
+    return figure.box[0] + figure.box[2]
+
+
+def _box(place: engine.Rect) -> tuple[float, float, float, float]:
+    return round(place.x, 1), round(place.y, 1), round(place.width, 1), round(place.height, 1)
+
+
+def _group_title(group: Group) -> str:
+    icon = f"{ROLE_ICONS[group.role]} " if group.role else ""
+    return icon + fit(group.title, 220.0, BODY, "bold")
+
+
+def _direction(points: list[Point], sideways: bool) -> Point:
+    """The axis along which a route arrives at its end."""
+    (x0, y0), (x1, y1) = points[-2], points[-1]
+    if sideways or (abs(y1 - y0) < 0.05 and abs(x1 - x0) > 0.05):
+        return (1.0, 0.0) if x1 >= x0 else (-1.0, 0.0)
+    return (0.0, 1.0) if y1 >= y0 else (0.0, -1.0)
+
+
+def _depth(name: str, parent: Mapping[str, str], depth: dict[str, int]) -> int:
+    chain = []
+    while name not in depth:
+        chain.append(name)
+        name = parent[name]
+    for inner in reversed(chain):
+        depth[inner] = depth[parent[inner]] + 1
+    return depth[chain[0]] if chain else depth[name]
+
+
+def _shallow_parents(view: View) -> dict[str, str]:
+    """The drawn group around each node and each drawn group: those nested too deep stand for none."""
+    parent = {g.id: g.parent for g in view.groups}
+    depth: dict[str, int] = {"": 0}
+    nearest = {"": ""}
+    for name in parent:
+        _depth(name, parent, depth)
+    for name in sorted(parent, key=lambda g: depth[g]):
+        nearest[name] = name if depth[name] <= MAX_DEPTH else nearest[parent[name]]
+    drawn = {g: nearest[parent[g]] for g in parent if nearest[g] == g}
+    return drawn | {n.id: nearest[n.group] for n in view.nodes}

@@ -1,0 +1,181 @@
+"""One flat layered drawing: the items of one group, each a box or a border port.
+
+Ranks, dummies for long edges (shared by all edges of one source, so that a value used far away is one
+trunk), order, places, and the bands of free space in which the curves turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from relaylab.viz.layout.graph import Options, Point
+from relaylab.viz.layout.order import Sorter
+from relaylab.viz.layout.place import Placer
+from relaylab.viz.layout.ranks import assign_ranks
+
+DUMMY_WIDTH = 6.0
+SPAN_BUDGET = 40_000  # ranks that all edges of a level may pass in sum, besides eight for each item
+STRAIGHT = 8.0 ** 0.5  # two dummies pull on each other with eight times the force of two boxes
+
+Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
+
+
+@dataclass(slots=True)
+class Level:
+    """The items by number: their sizes, the strands between them, border ports above and below."""
+
+    width: list[float] = field(default_factory=list)
+    height: list[float] = field(default_factory=list)
+    strands: list[Strand] = field(default_factory=list)
+    first: set[int] = field(default_factory=set)
+    last: set[int] = field(default_factory=set)
+    anchor: dict[int, float] = field(default_factory=dict)
+
+    def add(self, width: float, height: float) -> int:
+        """Add an item; its number."""
+        self.width.append(width)
+        self.height.append(height)
+        return len(self.width) - 1
+
+
+@dataclass(slots=True)
+class Placed:
+    """The result of a level: centres of its items, the route of each strand (None: a stub), its bands."""
+
+    x: list[float]
+    y: list[float]
+    routes: list[list[Point] | None]
+    bands: list[tuple[float, float]]
+    crossings: int
+
+
+def place(level: Level, options: Options) -> Placed:
+    """Lay out one level; its strands must form no cycle."""
+    return _Work(level, options).run()
+
+
+class _Work:
+    """The intermediate state of one level: items and dummies share one numbering, dummies last."""
+
+    def __init__(self, level: Level, options: Options):
+        self.level, self.options = level, options
+        self.count = len(level.width)
+        pairs = [(a, b) for a, b, _, _ in level.strands]
+        self.rank = assign_ranks(self.count, pairs, level.first, level.last)
+        self.width = list(level.width)
+        self.stubs = self._too_long()
+        self.chains: list[list[int]] = []
+        self.up: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
+        self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
+        self._add_dummies()
+
+    def run(self) -> Placed:
+        """All the steps in order."""
+        layers = self._first_order()
+        gap = self.options.node_gap
+        sorter = Sorter(layers, self.up, self.down, self.width, gap)
+        crossings = sorter.run(self.options.sweeps, keep=0.6 if self.level.anchor else 1.0)
+        placer = Placer(layers, self.up, self.down, self.width, gap)
+        placer.weight[self.count :] = [STRAIGHT] * (len(self.width) - self.count)
+        placer.anchor = self.level.anchor
+        placer.x[:] = [self.level.anchor.get(v, x) for v, x in enumerate(placer.x)]
+        x = placer.run(self.options.settle if len(self.width) < 5000 else self.options.settle // 2)
+        bands = self._bands(layers, x)
+        y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
+        return Placed(x[: self.count], y, [self._route(i, x, y, bands) for i in range(len(self.chains))], bands, crossings)
+
+    def _too_long(self) -> set[int]:
+        """The longest strands, as many as are beyond the budget."""
+        spans = [self.rank[b] - self.rank[a] for a, b, _, _ in self.level.strands]
+        excess = sum(spans) - SPAN_BUDGET - 8 * self.count
+        stubs: set[int] = set()
+        for index in sorted(range(len(spans)), key=lambda i: -spans[i]) if excess > 0 else ():
+            if excess <= 0:
+                break
+            stubs.add(index)
+            excess -= spans[index]
+        return stubs
+
+    def _add_dummies(self) -> None:
+        trunks: dict[tuple[int, float], list[int]] = {}
+        joined: set[Strand] = set()
+        for index, (a, b, out, into) in enumerate(self.level.strands):
+            if index in self.stubs:
+                self.chains.append([])
+                continue
+            trunk = trunks.setdefault((a, out), [])
+            while len(trunk) < self.rank[b] - self.rank[a] - 1:
+                self._extend(trunk, a, out)
+            chain = trunk[: self.rank[b] - self.rank[a] - 1]
+            self.chains.append(chain)
+            above, leave = (chain[-1], 0.0) if chain else (a, out)
+            if (above, b, leave, into) not in joined:
+                joined.add((above, b, leave, into))
+                self._join(above, b, leave, into)
+
+    def _extend(self, trunk: list[int], source: int, out: float) -> None:
+        dummy = len(self.rank)
+        above, leave = (trunk[-1], 0.0) if trunk else (source, out)
+        self.rank.append(self.rank[above] + 1)
+        self.width.append(DUMMY_WIDTH)
+        self.up.append([])
+        self.down.append([])
+        self._join(above, dummy, leave, 0.0)
+        trunk.append(dummy)
+
+    def _join(self, above: int, below: int, out: float, into: float) -> None:
+        self.down[above].append((below, into - out))
+        self.up[below].append((above, out - into))
+
+    def _first_order(self) -> list[list[int]]:
+        """Depth-first from the lowest items, operands left to right; by the seed where there is one."""
+        layers: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
+        seen = bytearray(len(self.rank))
+        for start in sorted(range(len(self.rank)), key=lambda v: -self.rank[v]):
+            stack = [start]
+            while stack:
+                v = stack.pop()
+                if not seen[v]:
+                    seen[v] = 1
+                    layers[self.rank[v]].append(v)
+                    stack.extend(u for u, _ in reversed(self.up[v]))
+        if self.level.anchor:
+            self._seeded(layers)
+        return layers
+
+    def _seeded(self, layers: list[list[int]]) -> None:
+        """Sort every layer by the places of the last picture; what is new goes beside its neighbours."""
+        known = dict(self.level.anchor)
+        for layer in layers:
+            for v in layer:
+                if v not in known:
+                    known[v] = self._beside(v, known)
+        for layer in layers:
+            layer.sort(key=known.__getitem__)
+
+    def _beside(self, v: int, known: Mapping[int, float]) -> float:
+        near = [known[u] + d for u, d in self.up[v] + self.down[v] if u in known]
+        return sum(near) / len(near) if near else 0.0
+
+    def _bands(self, layers: list[list[int]], x: list[float]) -> list[tuple[float, float]]:
+        """Top and bottom of every layer; steep curves get more room to turn."""
+        bands: list[tuple[float, float]] = []
+        top = 0.0
+        for layer in layers:
+            height = max((self.level.height[v] for v in layer if v < self.count), default=0.0)
+            bands.append((top, top + height))
+            reach = max((abs(x[w] + d - x[v]) for v in layer for w, d in self.down[v]), default=0.0)
+            top += height + self.options.rank_gap + min(36.0, max(0.0, reach - 60.0) * 0.08)
+        return bands
+
+    def _route(self, index: int, x: list[float], y: list[float], bands: list) -> list[Point] | None:
+        if index in self.stubs:
+            return None
+        a, b, out, into = self.level.strands[index]
+        points = [(x[a] + out, y[a] + self.level.height[a] / 2), (x[a] + out, bands[self.rank[a]][1])]
+        for dummy in self.chains[index]:
+            top, bottom = bands[self.rank[dummy]]
+            points += [(x[dummy], top), (x[dummy], bottom)]
+        points += [(x[b] + into, bands[self.rank[b]][0]), (x[b] + into, y[b] - self.level.height[b] / 2)]
+        return [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]

@@ -1,0 +1,86 @@
+"""The top level: parts that hang together are laid out each by itself and put on shelves."""
+
+from __future__ import annotations
+
+from relaylab.viz.layout.graph import Options
+from relaylab.viz.layout.level import Level, Placed, place
+
+Size = tuple[list[int], list[int], float, float, float, float]  # items, strands, left, right, top, bottom
+
+
+def components(level: Level, options: Options) -> tuple[Placed, list[Size], int]:
+    """Place every connected part of `level` around its own origin; which items and strands are in each."""
+    count = len(level.width)
+    whole = Placed([0.0] * count, [0.0] * count, [None] * len(level.strands), [], 0)
+    sizes = [_part(level, items, strands, whole, options) for items, strands in _parts(level)]
+    return whole, sizes, whole.crossings
+
+
+def _parts(level: Level) -> list[tuple[list[int], list[int]]]:
+    leader = list(range(len(level.width)))
+    for a, b, _, _ in level.strands:
+        _merge(leader, a, b)
+    parts: dict[int, tuple[list[int], list[int]]] = {}
+    for item in range(len(leader)):
+        parts.setdefault(_find(leader, item), ([], []))[0].append(item)
+    for index, strand in enumerate(level.strands):
+        parts[_find(leader, strand[0])][1].append(index)
+    return list(parts.values())
+
+
+def _find(leader: list[int], item: int) -> int:
+    while leader[item] != item:
+        leader[item] = leader[leader[item]]
+        item = leader[item]
+    return item
+
+
+def _merge(leader: list[int], a: int, b: int) -> None:
+    a, b = _find(leader, a), _find(leader, b)
+    leader[max(a, b)] = min(a, b)
+
+
+def _part(level: Level, items: list[int], strands: list[int], whole: Placed, options: Options) -> Size:
+    """Place one part; its results go to `whole` under the numbers of the level."""
+    number = {item: i for i, item in enumerate(items)}
+    part = Level([level.width[i] for i in items], [level.height[i] for i in items])
+    part.strands = [(number[a], number[b], out, into) for a, b, out, into in (level.strands[s] for s in strands)]
+    part.anchor = {number[i]: x for i, x in level.anchor.items() if i in number}
+    placed = place(part, options)
+    for item, x, y in zip(items, placed.x, placed.y):
+        whole.x[item], whole.y[item] = x, y
+    for strand, route in zip(strands, placed.routes):
+        whole.routes[strand] = route
+    whole.crossings += placed.crossings
+    if len(placed.bands) > len(whole.bands):
+        whole.bands = placed.bands
+    bends = [x for route in placed.routes if route for x, _ in route]
+    left = min([x - w / 2 for x, w in zip(placed.x, part.width)] + bends)
+    right = max([x + w / 2 for x, w in zip(placed.x, part.width)] + bends)
+    return items, strands, left, right, placed.bands[0][0], placed.bands[-1][1]
+
+
+def shelves(placed: Placed, sizes: list[Size], level: Level, options: Options, seeded: bool) -> tuple[float, float]:
+    """Move the parts of `placed` so that they stand in rows beside each other; width and height of it all."""
+    gap = 2 * options.node_gap
+    area = sum((size[3] - size[2] + gap) * (size[5] - size[4] + gap) for size in sizes)
+    room = max([(area * options.aspect) ** 0.5, *(size[3] - size[2] for size in sizes)], default=0.0)
+    x = y = shelf = width = 0.0
+    for size in sizes:
+        wide, high = size[3] - size[2], size[5] - size[4]
+        if x and x + wide > room:
+            x, y, shelf = 0.0, y + shelf + gap, 0.0
+        _move(placed, size, x - size[2], y - size[4])
+        x, shelf, width = x + wide + gap, max(shelf, high), max(width, x + wide)
+    return width, y + shelf
+
+
+def _move(placed: Placed, size: Size, dx: float, dy: float) -> None:
+    items, strands = size[:2]
+    for item in items:
+        placed.x[item] += dx
+        placed.y[item] += dy
+    for strand in strands:
+        route = placed.routes[strand]
+        if route:
+            placed.routes[strand] = [(x + dx, y + dy) for x, y in route]

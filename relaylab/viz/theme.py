@@ -1,0 +1,119 @@
+"""Colours, lines and fonts of the pictures, in one table for all writers, light and dark.
+
+A shape names its styles ("box", "family-reduce", "role-added"); later ones override earlier ones, field
+by field, as CSS classes do. The five diff roles use the colours of Okabe and Ito (safe for colour-blind
+readers) and differ in dash and icon too, so that a greyscale print still tells them apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+MONO = "Courier, 'Courier New', 'Liberation Mono', monospace"
+
+TITLE, BODY, SMALL = 10.0, 8.5, 7.5
+LINE = 1.25
+"""Line height in multiples of the font size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """How a shape is painted; None leaves the field to an earlier style. Colours are `#rrggbb` or `none`."""
+
+    fill: str | None = None
+    stroke: str | None = None
+    width: float | None = None
+    dash: str | None = None
+
+
+_TEXT = {"title": ("#1a202c", "#f1f5f9"), "plain": ("#2d3748", "#dbe3ee"), "dim": ("#5a6578", "#a3b0c2"),
+         "type": ("#2b5a8c", "#93c5fd")}
+
+FAMILIES = {
+    "elementwise": ("#d9efdc", "#2d4a35"),
+    "broadcast": ("#e3f0c8", "#404a22"),
+    "injective": ("#e7e9ee", "#3a4150"),
+    "reduce": ("#fbe3cd", "#5a3d24"),
+    "contraction": ("#d3e3f8", "#27405f"),
+    "opaque": ("#eadcf3", "#463056"),
+    "call": ("#fdf3c4", "#4e4620"),
+    "value": ("#f3f4f6", "#2f3644"),
+    "input": ("#fff7dc", "#4a4426"),
+    "control": ("#fbd9df", "#57303a"),
+    "reference": ("#f6d6ef", "#52304c"),
+    "function": ("#ffffff", "#1e2430"),
+}
+"""Fill of a node's head by family, light and dark."""
+
+_GROUPS = {"function": ("#f8fafc", "#1b2230", "#94a3b8"), "primitive": ("#eef4fc", "#1d2a3c", "#5b8bc4"),
+           "branch": ("#fdf2f4", "#2b1e23", "#c9808f"), "clause": ("#fdf2f4", "#2b1e23", "#c9808f"),
+           "let": ("#f7f7ee", "#26261b", "#a8a47a"), "block": ("#f8fafc", "#1b2230", "#94a3b8")}
+
+_ROLES = {
+    "added": ("#0072b2", "#56b4e9", 2.4, ""),
+    "removed": ("#b34700", "#ff9a56", 1.8, "5 3"),
+    "changed": ("#a3427c", "#e79bc8", 2.0, "9 2"),
+    "moved": ("#7a5c00", "#f0c24b", 1.6, "1.5 2"),
+    "merged": ("#00664b", "#2fd0a4", 2.2, "9 2 2 2"),
+}
+ROLE_ICONS = {"added": "+", "removed": "–", "changed": "±", "moved": "»", "merged": "&"}
+
+
+def _table(dark: int) -> dict[str, Paint]:
+    """All styles, light (0) or dark (1), in the order of their precedence."""
+    line = ("#4a5568", "#8b98ab")[dark]
+    table = {"page": Paint(("#ffffff", "#11151c")[dark], "none", 0.0, "")}
+    for kind, (light, night, border) in _GROUPS.items():
+        table[f"group-{kind}"] = Paint((light, night)[dark], border, 1.0, "4 2" if kind == "let" else "")
+    table["box"] = Paint(("#ffffff", "#1a202b")[dark], line, 1.0, "")
+    table |= {f"family-{name}": Paint(fill=pair[dark]) for name, pair in FAMILIES.items()}
+    table["plate"] = Paint(stroke="none", width=0.0)
+    table["rule"] = Paint("none", ("#d6dce5", "#3a4456")[dark], 0.6, "")
+    table["edge"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")
+    table["edge-callee"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="4 3")
+    table["edge-recursion"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="2 2")
+    table["edge-body"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark])
+    table["tip"] = Paint(("#64748b", "#8291a7")[dark], "none", 0.0, "")
+    table["ring"] = Paint(fill="none")
+    for role, (light, night, width, dash) in _ROLES.items():
+        color = (light, night)[dark]
+        table[f"role-{role}"] = Paint(stroke=color, width=width, dash=dash)
+        table[f"tip-{role}"] = Paint(fill=color)
+        table[f"text-role-{role}"] = Paint(fill=color)
+    return table | {f"text-{name}": Paint(fill=pair[dark]) for name, pair in _TEXT.items()}
+
+
+LIGHT, DARK = _table(0), _table(1)
+
+
+@lru_cache(maxsize=4096)
+def resolve(styles: tuple[str, ...], dark: bool = False) -> Paint:
+    """The paint of a shape with these styles."""
+    table = DARK if dark else LIGHT
+    known = sorted((s for s in styles if s in table), key=list(table).index)
+    values = {f.name: _last(f.name, [table[s] for s in known]) for f in fields(Paint)}
+    return Paint(**values)
+
+
+def _last(name: str, paints: list[Paint]) -> str | float | None:
+    given = [value for paint in paints if (value := getattr(paint, name)) is not None]
+    return given[-1] if given else None
+
+
+def css(dark: bool = False) -> str:
+    """The rules for one theme: one class a style."""
+    names = {"fill": "fill", "stroke": "stroke", "width": "stroke-width", "dash": "stroke-dasharray"}
+    rules = []
+    for style, paint in (DARK if dark else LIGHT).items():
+        pairs = [(names[f.name], getattr(paint, f.name)) for f in fields(Paint)]
+        body = ";".join(f"{k}:{_value(k, v)}" for k, v in pairs if v is not None)
+        rules.append(f".{style}{{{body}}}")
+    return "".join(rules)
+
+
+def _value(name: str, value: str | float) -> str:
+    if name == "stroke-dasharray":
+        return str(value) or "none"
+    return f"{value:g}" if isinstance(value, float) else value
