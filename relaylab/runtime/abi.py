@@ -1,0 +1,41 @@
+"""The records that compiled code and the runtime share: their layouts, in one place.
+
+A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)` runs the steps
+[first, last) of a step table in order. The code knows no addresses: the runtime fills in the tables.
+
+    context   steps*, first, last, threads, pool*               (8 bytes each)
+    step      kernel*, operands*, items, shares                 (8 bytes each)
+    pool      see the offsets below; zeroed memory is a pool that has not been started
+
+`shares` bounds how many threads work on a step; 1 runs it on the calling thread.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+ENTRY = "relaylab_run"
+
+CONTEXT_WORDS = 5
+CTX_STEPS, CTX_FIRST, CTX_LAST, CTX_THREADS, CTX_POOL = range(CONTEXT_WORDS)
+
+STEP_WORDS = 4
+STEP_KERNEL, STEP_OPERANDS, STEP_ITEMS, STEP_SHARES = range(STEP_WORDS)
+
+# The pool, in bytes. Every field that several threads write has two cache lines to itself.
+MAX_THREADS = 64
+POOL_EPOCH = 0         # i64: number of the region << 16 | threads that take part
+POOL_DONE = 128        # i64: shares that workers have finished in this region
+POOL_SLEEPERS = 256    # i64: workers that sleep or are about to
+POOL_BUSY = 384        # i64: 1 while a run owns the pool
+POOL_WORKERS = 512     # i64: workers that exist
+POOL_SPIN = 520        # i64: how often a worker looks before it sleeps
+POOL_JOB = 640         # kernel*, operands*, items
+POOL_MUTEX = 768
+POOL_COND = 896
+POOL_SLOTS = 1024      # one per thread: i64 last region claimed, i64 thread, pool*
+SLOT_BYTES = 128
+POOL_BYTES = POOL_SLOTS + SLOT_BYTES * MAX_THREADS
+
+# Where an operand of a kernel lies: a base and a byte offset.
+BASE_ARENA, BASE_CONSTANTS, BASE_SCRATCH = range(3)
+FIRST_IO_BASE = 3      # then the inputs, then the outputs

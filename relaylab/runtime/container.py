@@ -1,0 +1,78 @@
+"""Values that are not arrays: `ADT` (tuples and tagged data), `ConstructorValue`, `RefValue`, `String`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from relaylab.support.errors import RelayIndexError, RelayTypeError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ADT:
+    """A tag and fields; a tuple has tag 0."""
+
+    tag: int
+    fields: tuple[Any, ...] = ()
+
+    def __init__(self, tag: int, fields: Iterable[Any] = ()):
+        object.__setattr__(self, "tag", int(tag))
+        object.__setattr__(self, "fields", tuple(fields))
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return getitem_helper(self, self.fields.__getitem__, len(self.fields), index)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fields)
+
+
+def tuple_object(fields: Iterable[Any] | None = None) -> ADT:
+    """A tuple value with `fields`."""
+    return ADT(0, fields or ())
+
+
+def getitem_helper(obj: Any, elem_getter: Callable[[int], Any], length: int, index: int | slice) -> Any:
+    """Element or list of elements of `obj` for an index as Python lists take it; RelayIndexError outside."""
+    if isinstance(index, slice):
+        return [elem_getter(i) for i in range(*index.indices(length))]
+    if not -length <= index < length:
+        raise RelayIndexError(
+            f"index {index} is outside a {type(obj).__name__} of {length} fields", code="runtime.index"
+        )
+    return elem_getter(index % length)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstructorValue:
+    """A value of an algebraic data type: the constructor's tag, the field values, the constructor if known."""
+
+    tag: int
+    fields: tuple[Any, ...] = ()
+    constructor: Any = field(default=None, repr=False)
+
+    def __init__(self, tag: int, fields: Iterable[Any] = (), constructor: Any = None):
+        object.__setattr__(self, "tag", int(tag))
+        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "constructor", constructor)
+
+
+@dataclass(slots=True, eq=False)
+class RefValue:
+    """A mutable cell with one `value`."""
+
+    value: Any
+
+
+class String(str):
+    """A string as a runtime value; a Python string in every respect."""
+
+    __slots__ = ()
+
+    def __new__(cls, content: str = "") -> String:
+        if not isinstance(content, str):
+            raise RelayTypeError(f"a String holds text, not {type(content).__name__}", code="runtime.string")
+        return super().__new__(cls, content)

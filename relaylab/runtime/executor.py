@@ -1,0 +1,176 @@
+"""`GraphExecutor`: a compiled network with named inputs and outputs; what `GraphModule` and modules call."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylab.runtime.native import Code, Instance
+from relaylab.runtime.ndarray import NDArray, array, converted
+from relaylab.runtime.params import load_param_dict
+from relaylab.runtime.threads import checked, num_threads
+from relaylab.support.errors import RelayError, RelayIndexError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+_alive: weakref.WeakSet[GraphExecutor] = weakref.WeakSet()
+
+
+def _unlock_all() -> None:
+    """In a child process: the threads that held locks do not exist there."""
+    for executor in list(_alive):
+        executor.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_all)
+
+
+class GraphExecutor:
+    """Runs one instance of a network. Calls from several threads take turns.
+
+    Inputs are the network's data inputs, then the parameters that were built into it.
+    """
+
+    def __init__(self, code: Code, threads: int | None = None):
+        self.executable = code.executable
+        self.plan = code.executable.plan
+        count = num_threads() if threads is None else checked(threads)
+        self.instance = Instance(code, count)
+        self.lock = threading.RLock()
+        self.names = [info.name for info in self.plan.inputs] + list(self.executable.params)
+        self.index = {name: i for i, name in enumerate(self.names)}
+        self._inputs = [NDArray(data) for data in self.instance.inputs]
+        self._handed_out: list[weakref.ref[np.ndarray] | None] = [None] * len(self.plan.outputs)
+        _alive.add(self)
+
+    # Inputs
+
+    def input_index(self, key: int | str) -> int:
+        """The number of an input by name or number; RelayValueError offers the closest names."""
+        if isinstance(key, str):
+            if key in self.index:
+                return self.index[key]
+            help = did_you_mean(key, self.index) or f"inputs: {', '.join(i.name for i in self.plan.inputs) or 'none'}"
+            raise RelayValueError(f"Could not find `{key}` in the inputs of the network", code="runtime.input",
+                                  help=help)
+        if isinstance(key, bool) or not isinstance(key, (int, np.integer)) or not 0 <= key < len(self.names):
+            raise RelayValueError(
+                f"Could not find input {key!r}: the network has {len(self.names)} inputs, counted from 0",
+                code="runtime.input", help=f"names: {', '.join(self.names[:8])}",
+            )
+        return int(key)
+
+    def set_input(self, key: int | str, value: Any) -> None:
+        """Copy `value` into an input. A parameter that was built in can only be set to what it is."""
+        index = self.input_index(key)
+        if index >= len(self._inputs):
+            return self._check_param(self.names[index], value)
+        target = self.instance.inputs[index]
+        values = converted(value, target.shape, target.dtype, f"the input `{self.names[index]}`")
+        with self.lock:
+            np.copyto(target, values, casting="unsafe")
+
+    def _check_param(self, name: str, value: Any) -> None:
+        have = self.executable.params[name]
+        values = converted(value, have.shape, have.dtype, f"the parameter `{name}`")
+        if not np.array_equal(have, values.astype(have.dtype, copy=False), equal_nan=have.dtype.kind == "f"):
+            raise RelayValueError(
+                f"the parameter `{name}` was built into the code with another value", code="runtime.fixed-parameter",
+                help="build again with relay.build(mod, params=...), or build without params and set them as inputs",
+            )
+
+    def get_input(self, key: int | str) -> NDArray:
+        """An input as the network will read it (assigning to it sets it), or a copy of a built-in parameter."""
+        index = self.input_index(key)
+        if index < len(self._inputs):
+            return self._inputs[index]
+        return array(self.executable.params[self.names[index]])
+
+    def input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and dtypes of the inputs that must be given, by name."""
+        infos = self.plan.inputs
+        return {i.name: i.shape for i in infos}, {i.name: i.dtype for i in infos}
+
+    def load_params(self, data: bytes | bytearray | Mapping[str, Any]) -> None:
+        """Set parameters from saved bytes; names that the network does not have are skipped."""
+        params = data if isinstance(data, Mapping) else load_param_dict(data)
+        for name, value in params.items():
+            if name in self.index:
+                self.set_input(name, value)
+
+    def share_params(self, other: GraphExecutor, data: bytes | bytearray) -> None:
+        """Take the parameters named in `data` from another executor: its inputs become this one's, uncopied."""
+        for name in load_param_dict(data):
+            if name not in self.index:
+                continue
+            if self.index[name] >= len(self._inputs) or other.index.get(name, 1 << 60) >= len(other._inputs):
+                self.set_input(name, other.get_input(name))
+            else:
+                self._share(self.index[name], other._inputs[other.input_index(name)])
+
+    def _share(self, index: int, source: NDArray) -> None:
+        target = self.instance.inputs[index]
+        converted(source, target.shape, target.dtype, f"the input `{self.names[index]}`")
+        with self.lock:
+            self._inputs[index] = source
+            self.instance.inputs[index] = source.view()
+            self.instance.bind(self.plan.input_base(index), source.view())
+
+    # Running
+
+    def run(self) -> None:
+        """Run the network once. Outputs that were handed out before and are still in use keep their values."""
+        with self.lock:
+            self._spare_outputs()
+            self.instance.run()
+
+    def _spare_outputs(self) -> None:
+        for index, handed in enumerate(self._handed_out):
+            if handed is not None:
+                if handed() is not None:
+                    self.instance.replace_output(index)
+                self._handed_out[index] = None
+
+    def get_output(self, index: int) -> NDArray:
+        """An output of the last run."""
+        self._check_output(index)
+        with self.lock:
+            handed = self._handed_out[index]
+            view = handed() if handed is not None else None
+            if view is None:
+                view = self.instance.outputs[index].view()
+                self._handed_out[index] = weakref.ref(view)
+            return NDArray(view)
+
+    def _check_output(self, index: int) -> None:
+        count = len(self.plan.outputs)
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < count:
+            raise RelayIndexError(f"there is no output {index!r}: the network has {count}, counted from 0",
+                                  code="runtime.output")
+
+    def debug_output(self, node: int, field: int = 0) -> NDArray:
+        """What a node of the graph gives: runs the network up to there and copies the value."""
+        for number, part, value in self.plan.values:
+            if (number, part) == (node, field):
+                with self.lock:
+                    self._spare_outputs()
+                    self.instance.run_range(0, value.ready)
+                    return array(self.instance.read(value))
+        raise RelayError(f"the value of node {node} is not kept", code="runtime.node",
+                         help="ask for a node of the graph that computes something")
+
+    def timed_steps(self, clock: Callable[[], int]) -> list[int]:
+        """Run once, step by step: the time of each step in the clock's unit."""
+        times = []
+        with self.lock:
+            self._spare_outputs()
+            for step in range(len(self.plan.steps)):
+                start = clock()
+                self.instance.run_range(step, step + 1)
+                times.append(clock() - start)
+        return times

@@ -1,0 +1,68 @@
+"""Memory for compiled code: zeroed, aligned to 64 bytes, on huge pages where the system gives them."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+from relaylab.support.errors import RelayError
+
+ALIGNMENT = 64
+HUGE_PAGE = 2 << 20
+SMALL = 64 << 10
+
+
+class OutOfMemory(RelayError, MemoryError):
+    """The system does not give the memory that was asked for."""
+
+
+def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
+    """`nbytes` zeroed bytes (uint8) that start at a multiple of 64; OutOfMemory when there are none."""
+    try:
+        return _mapped(nbytes) if nbytes > SMALL else _small(nbytes)
+    except (MemoryError, OSError, OverflowError, ValueError):
+        raise OutOfMemory(
+            f"cannot allocate {nbytes:,} bytes for {what}", code="runtime.out-of-memory",
+            help="use smaller shapes or a smaller batch",
+        ) from None
+
+
+def address(array: np.ndarray) -> int:
+    """Where the first element lies."""
+    return array.__array_interface__["data"][0]
+
+
+def is_aligned(array: np.ndarray) -> bool:
+    """Does it start at a multiple of 64?"""
+    return address(array) % ALIGNMENT == 0
+
+
+def aligned_like(shape: tuple[int, ...], dtype: np.dtype, what: str = "an array") -> np.ndarray:
+    """A zeroed, aligned, row-major array."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return aligned(count * dtype.itemsize, what).view(dtype).reshape(shape)
+
+
+def _small(nbytes: int) -> np.ndarray:
+    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    start = -address(raw) % ALIGNMENT
+    return raw[start : start + nbytes]
+
+
+def _mapped(nbytes: int) -> np.ndarray:
+    """Anonymous pages; large blocks start on a huge page boundary."""
+    large = nbytes >= HUGE_PAGE
+    pages = mmap.mmap(-1, nbytes + (HUGE_PAGE if large else 0))
+    raw = np.frombuffer(pages, np.uint8)
+    if not large:
+        return raw
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        try:
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        except OSError:  # a kernel without transparent huge pages: normal pages serve as well
+            pass
+    start = -address(raw) % HUGE_PAGE
+    return raw[start : start + nbytes]

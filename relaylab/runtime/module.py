@@ -1,0 +1,203 @@
+"""Runtime modules: what `relay.build` and `load_module` return, and what `lib["default"](dev)` makes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from relaylab.runtime.benchmark import Evaluator
+from relaylab.runtime.device import Device, cpu, require_present
+from relaylab.runtime.executable import Executable
+from relaylab.runtime.executor import GraphExecutor
+from relaylab.runtime.native import Code
+from relaylab.runtime.ndarray import NDArray, array
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+STAGES = ("relay", "loop", "llvm", "asm")
+Function = Callable[..., Any]
+
+
+class Module:
+    """Named functions. `module["name"]` gives one."""
+
+    type_key = "relaylab"
+
+    def functions(self) -> Mapping[str, Function]:
+        """All functions by name."""
+        return {}
+
+    def get_function(self, name: str, query_imports: bool = False) -> Function:
+        """A function by name, or a RelayAttributeError that offers the closest names."""
+        functions = self.functions()
+        if name not in functions:
+            raise RelayAttributeError(f"the module has no function `{name}`", code="runtime.function",
+                                      help=did_you_mean(name, functions) or f"functions: {', '.join(functions)}")
+        return functions[name]
+
+    def __getitem__(self, name: str) -> Function:
+        return self.get_function(name)
+
+    @property
+    def imported_modules(self) -> list[Module]:
+        """The modules that this one consists of: none, everything is in one piece."""
+        return []
+
+    def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
+                       min_repeat_ms: float = 0, limit_zero_time_iterations: int = 100,
+                       cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, f_preproc: str = "") -> Evaluator:
+        """A callable that times `func_name` and gives a `BenchmarkResult`."""
+        require_present(cpu(0) if dev is None else dev)
+        return Evaluator(self.get_function(func_name), number, repeat, min_repeat_ms, limit_zero_time_iterations,
+                         cooldown_interval_ms, repeats_to_cooldown)
+
+
+class GraphExecutorModule(Module):
+    """One runnable instance of a network; `graph_executor.GraphModule` is its comfortable face."""
+
+    type_key = "GraphExecutor"
+
+    def __init__(self, executor: GraphExecutor, factory: GraphExecutorFactoryModule):
+        self.executor, self.factory = executor, factory
+
+    def functions(self) -> Mapping[str, Function]:
+        run = self.executor
+        return {
+            "run": run.run, "set_input": run.set_input, "set_input_zero_copy": run.set_input,
+            "get_input": run.get_input, "get_output": run.get_output, "get_input_info": run.input_info,
+            "get_num_outputs": lambda: len(run.plan.outputs), "get_num_inputs": lambda: len(run.names),
+            "get_input_index": lambda name: run.index.get(name, -1), "load_params": run.load_params,
+            "share_params": lambda other, data: run.share_params(other.executor, data),
+        }
+
+
+class GraphExecutorFactoryModule(Module):
+    """A compiled network: makes instances, saves itself, shows the stages that it was compiled through.
+
+    `ir_mod` and `stage_source` are there only in the process that built it.
+    """
+
+    type_key = "GraphExecutorFactory"
+
+    def __init__(self, executable: Executable, *, ir_mod: Any = None, target: Any = None, executor: Any = "graph",
+                 function_metadata: Mapping[str, Any] | None = None,
+                 stage_source: Callable[[str, str], str] | None = None):
+        self.executable = executable
+        self.ir_mod, self.executor = ir_mod, executor
+        self.target = executable.target.text if target is None else target
+        self.function_metadata = dict(function_metadata or {})
+        self._stage_source = stage_source
+
+    @cached_property
+    def code(self) -> Code:
+        """The linked code; linked at first use."""
+        return Code(self.executable)
+
+    @property
+    def libmod_name(self) -> str:
+        """The name given to `relay.build(mod_name=)`."""
+        return self.executable.name
+
+    @property
+    def graph_json_str(self) -> str:
+        """The graph as JSON text."""
+        return self.executable.graph_json
+
+    @cached_property
+    def params(self) -> dict[str, NDArray]:
+        """The parameters built into the network, as the graph names them."""
+        return {name: array(value) for name, value in self.executable.params.items()}
+
+    @property
+    def lib(self) -> GraphExecutorFactoryModule:
+        """The library of kernels: this module, which holds everything."""
+        return self
+
+    module = lib
+
+    def get_graph_json(self) -> str:
+        """The graph as JSON text."""
+        return self.graph_json_str
+
+    get_executor_config = get_graph_json
+
+    def get_params(self) -> dict[str, NDArray]:
+        """The parameters built into the network, as the graph names them."""
+        return self.params
+
+    def get_lib(self) -> GraphExecutorFactoryModule:
+        """The library of kernels: this module, which holds everything."""
+        return self
+
+    def get_devices(self) -> list[Device]:
+        """The devices it runs on."""
+        return [cpu(0)]
+
+    def functions(self) -> Mapping[str, Function]:
+        return {
+            self.libmod_name: self.instantiate, "default": self.instantiate, "debug_create": self._debug_create,
+            "get_graph_json": self.get_graph_json, "get_params": self.get_params,
+        }
+
+    def instantiate(self, *devices: Device, num_threads: int | None = None) -> GraphExecutorModule:
+        """A new instance on `cpu(0)`, running on `num_threads` threads."""
+        for dev in devices or (cpu(0),):
+            require_present(dev)
+        return GraphExecutorModule(GraphExecutor(self.code, num_threads), self)
+
+    def _debug_create(self, name: str, *devices: Device) -> GraphExecutorModule:
+        return self.get_function(name)(*devices)
+
+    def export_library(self, file_name: str | os.PathLike[str], fcompile: Any = None, addons: Any = None,
+                       workspace_dir: Any = None, **kwargs: Any) -> None:
+        """Write everything into one file of any suffix that `load_module` reads; no C compiler is involved.
+
+        ArtifactError if the file cannot be written; nothing half-written is left behind.
+        """
+        if not isinstance(file_name, (str, os.PathLike)):
+            raise RelayTypeError(f"a file name is text, not {type(file_name).__name__}", code="runtime.file-name")
+        self.executable.save(file_name)
+
+    save = export_library
+
+    def inspect(self, stage: str = "loop", kernel: str | None = None) -> str:
+        """The text of a stage ("relay", "loop", "llvm", "asm") of one kernel, or of all of them."""
+        if stage not in STAGES:
+            raise RelayValueError(f"there is no stage `{stage}`", code="runtime.stage",
+                                  help=did_you_mean(stage, STAGES) or f"stages: {', '.join(STAGES)}")
+        names = self.kernels()
+        if kernel is not None and kernel not in names:
+            raise RelayValueError(f"there is no kernel `{kernel}`", code="runtime.kernel",
+                                  help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
+        return "\n\n".join(self._stage(stage, name) for name in (names if kernel is None else [kernel]))
+
+    def kernels(self) -> list[str]:
+        """The names of the kernels, in the order of their first call."""
+        return list(dict.fromkeys(step.kernel for step in self.executable.plan.steps))
+
+    def _stage(self, stage: str, kernel: str) -> str:
+        stored = self.executable.stages.get(stage, {})
+        if kernel in stored:
+            return stored[kernel]
+        if self._stage_source is not None:
+            return self._stage_source(stage, kernel)
+        raise RelayValueError(f"a loaded module does not keep the stage `{stage}`", code="runtime.stage",
+                              help="build the module in this process to look at it")
+
+    def __iter__(self) -> Iterator[Any]:
+        warnings.warn("relay.build returns one module; use it instead of unpacking graph, lib and params",
+                      DeprecationWarning, stacklevel=2)
+        return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> GraphExecutorFactoryModule:
+    """A module from a file that `export_library` wrote; ArtifactError says what is wrong with another file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise RelayTypeError(f"a file name is text, not {type(path).__name__}", code="runtime.file-name")
+    return GraphExecutorFactoryModule(Executable.load(path))
+
+
+load_library = load_module

@@ -1,0 +1,197 @@
+"""Object code made callable: `Code` links an executable once, `Instance` owns the memory of one network.
+
+llvmlite is imported when the first executable is linked, for its linker only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+
+from relaylab.runtime import abi
+from relaylab.runtime.archive import ArtifactError
+from relaylab.runtime.executable import Executable, TargetInfo
+from relaylab.runtime.memory import address, aligned, aligned_like
+from relaylab.runtime.threads import pool_address
+from relaylab.support.errors import RelayError
+
+RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+class Linker:
+    """The one LLVM linker of the process."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self.llvm = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.jit = llvm.create_lljit_compiler()
+        self.numbers = itertools.count()
+        self.entries: dict[bytes, tuple[Any, int]] = {}
+
+    def link(self, objects: tuple[bytes, ...], symbols: set[str]) -> Any:
+        """Link object files; the result maps symbols to addresses and keeps the code loaded while it lives."""
+        builder = self.llvm.JITLibraryBuilder().add_current_process()
+        for code in objects:
+            builder.add_object_img(code)
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        try:
+            return builder.link(self.jit, f"relaylab{next(self.numbers)}")
+        except RuntimeError as error:
+            raise RelayError(
+                f"the object code cannot be linked: {error}", code="runtime.link",
+                help="build the module again; if that does not help, this is a defect of relaylab",
+            ) from None
+
+    def entry(self, code: bytes) -> int:
+        """The address of `relaylab_run`. It is linked once and never unloaded: the pool's workers run in it."""
+        if code not in self.entries:
+            library = self.link((code,), {abi.ENTRY})
+            self.entries[code] = (library, library[abi.ENTRY])
+        return self.entries[code][1]
+
+    def check(self, target: TargetInfo) -> None:
+        """ArtifactError unless this machine has what the object code uses."""
+        here = self.llvm.get_process_triple()
+        if _family(target.triple) != _family(here):
+            raise _other_machine(f"it is compiled for {target.triple}, this is {here}")
+        have = self.llvm.get_host_cpu_features()
+        missing = sorted(name for name in target.features if not have.get(name, False))
+        if missing:
+            raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
+
+
+_lock = threading.RLock()
+_linker: list[Linker] = []
+
+
+def linker() -> Linker:
+    """The linker, made at first use."""
+    with _lock:
+        if not _linker:
+            _linker.append(Linker())
+        return _linker[0]
+
+
+def _family(triple: str) -> tuple[str, str]:
+    """Architecture and operating system of a triple: what decides whether object code fits."""
+    parts = (triple + "---").split("-")
+    system = next((name for name in ("linux", "darwin", "macosx", "windows") if name in triple), "")
+    return parts[0], {"macosx": "darwin"}.get(system, system)
+
+
+def _other_machine(why: str) -> ArtifactError:
+    return ArtifactError(
+        f"the module does not run on this machine: {why}", code="runtime.other-machine",
+        help='build it here, or build it with a target that both machines have, such as "llvm -mcpu=x86-64-v3"',
+    )
+
+
+class Code:
+    """The linked code and constants of an executable; shared by its instances."""
+
+    def __init__(self, executable: Executable):
+        self.executable = executable
+        plan = executable.plan
+        with _lock:
+            linker().check(executable.target)
+            self.entry = RUN(linker().entry(executable.entry))
+            self.library = linker().link(executable.objects, {step.kernel for step in plan.steps})
+        self.constants = _aligned_copy(executable.constants)
+        self.base_of = np.array([base for step in plan.steps for base, _ in step.operands], np.int64)
+        self.offset_of = np.array([at for step in plan.steps for _, at in step.operands], np.uint64)
+        self.users = {base: np.flatnonzero(self.base_of == base) for base in set(self.base_of.tolist())}
+
+    def step_table(self, operands: int) -> np.ndarray:
+        """The step records, for an operand table that lies at address `operands`."""
+        steps = self.executable.plan.steps
+        table = np.zeros((len(steps), abi.STEP_WORDS), np.uint64)
+        at = operands
+        for row, step in zip(table, steps):
+            row[:] = (self.library[step.kernel], at, step.items, step.shares)
+            at += 8 * len(step.operands)
+        return table
+
+
+def _aligned_copy(data: np.ndarray) -> np.ndarray:
+    if address(data) % 64 == 0:
+        return data
+    copy = aligned(data.nbytes, "the constants")
+    copy[:] = data
+    return copy
+
+
+class Instance:
+    """One network ready to run: its arena, scratch memory, inputs and outputs. Not for two threads at once."""
+
+    def __init__(self, code: Code, threads: int):
+        plan = code.executable.plan
+        self.code, self.plan, self.threads = code, plan, threads
+        self.arena = aligned(plan.arena_bytes, "the intermediate results")
+        self.scratch = aligned(plan.scratch_bytes * threads, "the scratch memory")
+        self.inputs = [aligned_like(i.shape, np.dtype(i.dtype), f"the input `{i.name}`") for i in plan.inputs]
+        self.outputs = [self.new_output(k) for k in range(len(plan.outputs))]
+        self.operands = np.zeros(max(1, len(code.base_of)), np.uint64)
+        self._bind_all()
+        self.steps = code.step_table(address(self.operands))
+        context = (address(self.steps), 0, len(plan.steps), threads, pool_address())
+        self.context = np.array(context, np.uint64)
+        self._run, self._at = code.entry, ctypes.c_void_p(address(self.context))
+
+    def _bind_all(self) -> None:
+        self.bind(abi.BASE_ARENA, self.arena)
+        self.bind(abi.BASE_CONSTANTS, self.code.constants)
+        self.bind(abi.BASE_SCRATCH, self.scratch)
+        for index, data in enumerate(self.inputs):
+            self.bind(self.plan.input_base(index), data)
+        for index, data in enumerate(self.outputs):
+            self.bind(self.plan.output_base(index), data)
+
+    def bind(self, base: int, data: np.ndarray) -> None:
+        """Let the operands that lie in `base` point into `data`."""
+        users = self.code.users.get(base)
+        if users is not None:
+            self.operands[users] = self.code.offset_of[users] + np.uint64(address(data))
+
+    def new_output(self, index: int) -> np.ndarray:
+        """Fresh memory for an output."""
+        info = self.plan.outputs[index]
+        return aligned_like(info.shape, np.dtype(info.dtype), f"the output {index}")
+
+    def replace_output(self, index: int) -> None:
+        """Let the following runs write an output into fresh memory."""
+        self.outputs[index] = self.new_output(index)
+        self.bind(self.plan.output_base(index), self.outputs[index])
+
+    def run(self) -> None:
+        """Run all steps."""
+        self._run(self._at)
+        for index, value in self.plan.copies:
+            np.copyto(self.outputs[index], self.read(value))
+
+    def run_range(self, first: int, last: int) -> None:
+        """Run the steps [first, last)."""
+        self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (first, last)
+        try:
+            self._run(self._at)
+        finally:
+            self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (0, len(self.plan.steps))
+
+    def read(self, value: Any) -> np.ndarray:
+        """The tensor that a plan's `Value` describes, as a view of the memory it lies in."""
+        base, offset = value.place
+        memory = self._memory(base).reshape(-1).view(np.uint8)
+        itemsize = np.dtype(value.dtype).itemsize
+        strides = [stride * itemsize for stride in value.strides]
+        return np.ndarray(value.shape, value.dtype, memory.data, offset, strides)
+
+    def _memory(self, base: int) -> np.ndarray:
+        fixed = (self.arena, self.code.constants, self.scratch)
+        return [*fixed, *self.inputs, *self.outputs][base]

@@ -1,0 +1,216 @@
+"""`NDArray`: the array that compiled code reads and writes, dense and aligned to 64 bytes, on `cpu(0)`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from relaylab.runtime.device import Device, cpu, require_present
+from relaylab.runtime.memory import address, aligned_like, is_aligned
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
+)
+SAME_KIND = "same_kind"
+
+
+class NDArray:
+    """An n-dimensional array. Made by `array`, `empty` and `from_dlpack`; equal to itself only."""
+
+    __slots__ = ("_data", "__weakref__")
+
+    def __init__(self, data: np.ndarray):
+        self._data = data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return self._data.shape
+
+    @property
+    def dtype(self) -> str:
+        """The name of the element type, such as "float32"."""
+        return self._data.dtype.name
+
+    @property
+    def device(self) -> Device:
+        """Where it lives."""
+        return cpu(0)
+
+    ctx = device
+
+    @property
+    def address(self) -> int:
+        """Where its first element lies; valid as long as the array is."""
+        return address(self._data)
+
+    def view(self) -> np.ndarray:
+        """The elements without a copy; writing to it writes to the array."""
+        return self._data
+
+    def numpy(self) -> np.ndarray:
+        """A copy as a numpy array."""
+        return self._data.copy()
+
+    def asnumpy(self) -> np.ndarray:
+        """The former name of `numpy`."""
+        warnings.warn("NDArray.asnumpy is now NDArray.numpy", DeprecationWarning, stacklevel=2)
+        return self.numpy()
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Fill it with `source` (NDArray, numpy array, number or nested list) of the same shape; returns self.
+
+        Values are converted within their kind (float64 to float32, integers to floats); RelayTypeError for
+        others, RelayValueError for another shape.
+        """
+        np.copyto(self._data, converted(source, self.shape, self._data.dtype), casting="unsafe")
+        return self
+
+    def copyto(self, target: Device | NDArray) -> NDArray:
+        """Copy to a device (giving a new array) or into an array of the same shape and dtype (giving that)."""
+        if isinstance(target, NDArray):
+            return target.copyfrom(self)
+        require_present(target)
+        return array(self)
+
+    def same_as(self, other: object) -> bool:
+        """Is it the very same array?"""
+        return self is other
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not _is_whole(index):
+            raise RelayValueError(
+                "only the whole array can be assigned: x[:] = value", code="runtime.array-slice",
+                help="use x.numpy(), change that, and x.copyfrom(it)",
+            )
+        if isinstance(value, (int, float, bool, np.number, np.bool_)):
+            value = np.full(self.shape, value)
+        self.copyfrom(value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False and dtype is not None and np.dtype(dtype) != self._data.dtype:
+            raise ValueError("a conversion needs a copy")
+        return self._data if copy is False else np.array(self._data, dtype=dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._data.__dlpack_device__()
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule that shares the memory."""
+        return self.__dlpack__()
+
+    def __str__(self) -> str:
+        return str(self._data)
+
+    def __repr__(self) -> str:
+        return f"<tvm.nd.NDArray shape={self.shape}, {self.device}>\n{self._data!r}"
+
+
+def array(source: Any, device: Device | None = None, dtype: str | None = None) -> NDArray:
+    """A new array with a copy of `source`: an NDArray, a numpy array, a number or a nested list.
+
+    It keeps the dtype that numpy gives the source (float64 for Python floats) unless `dtype` is given.
+    """
+    require_present(cpu(0) if device is None else device)
+    values = as_numpy(source)
+    target = np.dtype(_checked_dtype(dtype)) if dtype is not None else values.dtype.newbyteorder("=")
+    data = aligned_like(values.shape, target)
+    np.copyto(data, values, casting="unsafe")
+    return NDArray(data)
+
+
+def empty(shape: int | tuple[int, ...], dtype: str = "float32", device: Device | None = None) -> NDArray:
+    """A new array of zeros of `shape`."""
+    require_present(cpu(0) if device is None else device)
+    return NDArray(aligned_like(_checked_shape(shape), np.dtype(_checked_dtype(dtype))))
+
+
+def from_dlpack(source: Any) -> NDArray:
+    """An array that shares the memory of a DLPack object if it is dense, aligned and writable; else a copy."""
+    if not hasattr(source, "__dlpack__"):
+        raise RelayTypeError(
+            f"{type(source).__name__} does not speak DLPack", code="runtime.dlpack",
+            help="give an object with __dlpack__ and __dlpack_device__",
+        )
+    try:
+        data = np.from_dlpack(source)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise RelayValueError(f"cannot take the array through DLPack: {error}", code="runtime.dlpack") from None
+    shared = data.flags.c_contiguous and data.flags.writeable and is_aligned(data)
+    return NDArray(data) if shared else array(data)
+
+
+def as_numpy(source: Any) -> np.ndarray:
+    """The values as a numpy array of a numeric dtype, without a copy where possible."""
+    if isinstance(source, NDArray):
+        return source.view()
+    try:
+        values = np.asarray(source)
+    except (ValueError, TypeError) as error:
+        raise RelayValueError(f"not an array: {error}", code="runtime.not-an-array") from None
+    if values.dtype.name not in DTYPES:
+        raise RelayTypeError(
+            f"no array can be made of {type(source).__name__} with elements of dtype `{values.dtype}`",
+            code="runtime.dtype", help=f"dtypes: {', '.join(DTYPES)}",
+        )
+    return values
+
+
+def converted(source: Any, shape: tuple[int, ...], dtype: np.dtype, what: str = "the array") -> np.ndarray:
+    """`source` as numpy values that fit into `what` of `shape` and `dtype`; clear errors where they don't."""
+    values = as_numpy(source)
+    if values.shape != shape:
+        raise RelayValueError(
+            f"{what} has shape {shape}, the value has shape {values.shape}", code="runtime.shape-mismatch",
+            help=_shape_help(values, shape),
+        )
+    if not _convertible(values, dtype):
+        raise RelayTypeError(
+            f"{what} has dtype {dtype.name}, the value has dtype {values.dtype.name}", code="runtime.dtype-mismatch",
+            help=f'convert it if that is meant: value.astype("{dtype.name}")',
+        )
+    return values
+
+
+def _convertible(values: np.ndarray, dtype: np.dtype) -> bool:
+    """Within its kind, or integers that fit into the range of `dtype`."""
+    if np.can_cast(values.dtype, dtype, SAME_KIND):
+        return True
+    if values.dtype.kind not in "iu" or dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(dtype)
+    return values.size == 0 or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
+
+
+def _shape_help(values: np.ndarray, shape: tuple[int, ...]) -> str:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return f"reshape it: value.reshape({shape})" if values.size == size else "give a value of that shape"
+
+
+def _checked_dtype(dtype: Any) -> str:
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in DTYPES:
+        raise RelayTypeError(f"there is no array dtype `{name}`", code="runtime.dtype", help=did_you_mean(name, DTYPES))
+    return name
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    for extent in extents:
+        if not isinstance(extent, (int, np.integer)) or extent < 0:
+            raise RelayValueError(f"an extent is a number ≥ 0, got {extent!r}", code="runtime.shape")
+    return tuple(int(extent) for extent in extents)
+
+
+def _is_whole(index: Any) -> bool:
+    return index is Ellipsis or (isinstance(index, slice) and index == slice(None))

@@ -1,0 +1,85 @@
+"""Temporary directories as programs written for `tvm.contrib.utils` use them."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from relaylab.support.errors import RelayValueError
+
+
+class TempDirectory:
+    """A directory that is deleted with the object or at exit, unless it is kept for debugging."""
+
+    KEEP: ClassVar[bool] = False
+    _parent: ClassVar[str | None] = None
+    _count: ClassVar[int] = 0
+
+    def __init__(self, custom_path: str | None = None, keep_for_debug: bool | None = None):
+        keep = TempDirectory.KEEP if keep_for_debug is None else keep_for_debug
+        self.temp_dir: str | None = _make(custom_path, keep)
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.temp_dir, ignore_errors=True)
+        if keep:
+            self._finalizer.detach()
+
+    @classmethod
+    @contextmanager
+    def set_keep_for_debug(cls, set_to: bool = True) -> Iterator[None]:
+        """Within it, new directories are kept after the program has ended."""
+        before, cls.KEEP = cls.KEEP, set_to
+        try:
+            yield
+        finally:
+            cls.KEEP = before
+
+    @property
+    def path(self) -> str | None:
+        """The directory; None after `remove`."""
+        return self.temp_dir
+
+    def remove(self) -> None:
+        """Delete the directory and what is in it."""
+        self._finalizer()
+        self.temp_dir = None
+
+    def relpath(self, name: str) -> str:
+        """The path of a file `name` in the directory."""
+        return os.path.join(self._present(), name)
+
+    def listdir(self) -> list[str]:
+        """The names in the directory."""
+        return os.listdir(self._present())
+
+    def __truediv__(self, name: str) -> Path:
+        return Path(self.relpath(name))
+
+    def _present(self) -> str:
+        if self.temp_dir is None:
+            raise RelayValueError("the temporary directory was removed", code="runtime.tempdir")
+        return self.temp_dir
+
+
+def _make(custom_path: str | None, keep: bool) -> str:
+    if custom_path:
+        os.makedirs(custom_path)
+        return custom_path
+    if not keep:
+        return tempfile.mkdtemp()
+    if TempDirectory._parent is None:
+        TempDirectory._parent = tempfile.mkdtemp(prefix=f"{datetime.datetime.now():%Y-%m-%dT%H-%M-%S}___")
+    path = os.path.join(TempDirectory._parent, f"{TempDirectory._count:05}")
+    TempDirectory._count += 1
+    os.mkdir(path)
+    return path
+
+
+def tempdir(custom_path: str | None = None, keep_for_debug: bool | None = None) -> TempDirectory:
+    """A new `TempDirectory`, at `custom_path` if given (it must not exist)."""
+    return TempDirectory(custom_path, keep_for_debug)
