@@ -31,6 +31,7 @@ from relaylab.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, TypeFunct
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import GlobalVarSupply, NameSupply
 from relaylab.ir.op import OPERATORS, Op, facets, is_call_to, op_name
+from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import (
     Any,
     FuncType,

@@ -1,0 +1,46 @@
+"""Peano numbers: helpers for the data type `nat` of the standard library file `nat.rly`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relaylab.interp import ConstructorValue
+from relaylab.ir import Expr
+from relaylab.support.errors import RelayValueError
+
+
+def get_type(prelude: Any, name: str) -> tuple:
+    """The named data type of the prelude's module and its constructors."""
+    return prelude.mod.get_type(name)
+
+
+def count(prelude: Any, n: ConstructorValue) -> int:
+    """The Python number that a value of type `nat` stands for."""
+    _, z, s = prelude.mod.get_type("nat")
+    total = 0
+    while n.constructor.name_hint == s.name_hint:
+        n = n.fields[0]
+        total += 1
+    if n.constructor.name_hint != z.name_hint:
+        raise RelayValueError(f"{n.constructor.name_hint} is not a constructor of nat", code="zoo.nat")
+    return total
+
+
+def make_nat_value(prelude: Any, n: int) -> ConstructorValue:
+    """The value of type `nat` for a Python number."""
+    _, z, s = prelude.mod.get_type("nat")
+    value = ConstructorValue(z.tag, [], z)
+    for _ in range(n):
+        value = ConstructorValue(s.tag, [value], s)
+    return value
+
+
+def make_nat_expr(prelude: Any, n: int) -> Expr:
+    """The expression of type `nat` for a Python number."""
+    _, z, s = prelude.mod.get_type("nat")
+    if n < 0:
+        raise RelayValueError(f"{n} is not a natural number", code="zoo.nat")
+    expr: Expr = z()
+    for _ in range(n):
+        expr = s(expr)
+    return expr

@@ -1,0 +1,143 @@
+"""ResNet with pre-activation units (He et al., "Identity Mappings in Deep Residual Networks", 2016).
+
+The shapes for ImageNet (18, 34, 50, 101, 152, 200, 269 layers) and for CIFAR-sized images (6n+2 or 9n+2 layers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relaylab.ir import Expr, Function, IRModule, free_vars, var
+from relaylab.op import add, nn
+from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayValueError
+from relaylab.zoo import layers
+from relaylab.zoo.init import create_workload
+
+EPSILON = 2e-5
+UNITS = {18: [2, 2, 2, 2], 34: [3, 4, 6, 3], 50: [3, 4, 6, 3], 101: [3, 4, 23, 3], 152: [3, 8, 36, 3], 200: [3, 24, 36, 3], 269: [3, 30, 48, 8]}
+
+
+def _bn_relu(data: Expr, layout: str, name: str) -> Expr:
+    return nn.relu(layers.batch_norm_infer(data, epsilon=EPSILON, axis=layout.index("C"), name=name))
+
+
+def residual_unit(
+    data: Expr,
+    num_filter: int,
+    stride: tuple[int, int],
+    dim_match: bool,
+    name: str,
+    bottle_neck: bool = True,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "IOHW",
+) -> Expr:
+    """One unit: batch norm and relu before each convolution, and a shortcut around them."""
+
+    def conv(x: Expr, channels: int, size: int, strides: tuple[int, int], part: str) -> Expr:
+        pad = size // 2
+        return layers.conv2d(
+            x,
+            channels=channels,
+            kernel_size=(size, size),
+            strides=strides,
+            padding=(pad, pad),
+            data_layout=data_layout,
+            kernel_layout=kernel_layout,
+            name=f"{name}_{part}",
+        )
+
+    act1 = _bn_relu(data, data_layout, f"{name}_bn1")
+    if bottle_neck:
+        body = conv(act1, num_filter // 4, 1, stride, "conv1")
+        body = conv(_bn_relu(body, data_layout, f"{name}_bn2"), num_filter // 4, 3, (1, 1), "conv2")
+        body = conv(_bn_relu(body, data_layout, f"{name}_bn3"), num_filter, 1, (1, 1), "conv3")
+    else:
+        body = conv(act1, num_filter, 3, stride, "conv1")
+        body = conv(_bn_relu(body, data_layout, f"{name}_bn2"), num_filter, 3, (1, 1), "conv2")
+    shortcut = data if dim_match else conv(act1, num_filter, 1, stride, "sc")
+    return add(body, shortcut)
+
+
+def resnet(
+    units: Sequence[int],
+    num_stages: int,
+    filter_list: Sequence[int],
+    num_classes: int,
+    data_shape: tuple[int, ...],
+    bottle_neck: bool = True,
+    layout: str = "NCHW",
+    dtype: str = "float32",
+) -> Function:
+    """The network of `num_stages` stages with `units[i]` units of `filter_list[i + 1]` channels each."""
+    kernel_layout = layers.conv_kernel_layout(layout)
+    height = data_shape[layout.index("H")]
+    data = var("data", shape=data_shape, dtype=dtype)
+    body = layers.batch_norm_infer(data, epsilon=EPSILON, axis=layout.index("C"), scale=False, name="bn_data")
+    size, stride = (3, 1) if height <= 32 else (7, 2)
+    body = layers.conv2d(
+        body,
+        channels=filter_list[0],
+        kernel_size=(size, size),
+        strides=(stride, stride),
+        padding=(size // 2, size // 2),
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+        name="conv0",
+    )
+    if height > 32:
+        body = nn.max_pool2d(_bn_relu(body, layout, "bn0"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout)
+    for i in range(num_stages):
+        for j in range(units[i]):
+            stride_ij = (2, 2) if i > 0 and j == 0 else (1, 1)
+            name = f"stage{i + 1}_unit{j + 1}"
+            body = residual_unit(body, filter_list[i + 1], stride_ij, j > 0, name, bottle_neck, layout, kernel_layout)
+    pool = nn.global_avg_pool2d(_bn_relu(body, layout, "bn1"), layout=layout)
+    net = nn.softmax(layers.dense_add_bias(nn.batch_flatten(pool), units=num_classes, name="fc1"))
+    return Function(free_vars(net), net)
+
+
+def plan(num_layers: int, height: int) -> dict[str, Any]:
+    """Units, stages, channels and kind of unit of the ResNet with that many layers for images of that height."""
+    if height <= 28:
+        if (num_layers - 2) % 9 == 0 and num_layers >= 164:
+            return dict(units=[(num_layers - 2) // 9] * 3, num_stages=3, filter_list=[16, 64, 128, 256], bottle_neck=True)
+        if (num_layers - 2) % 6 == 0 and num_layers < 164:
+            return dict(units=[(num_layers - 2) // 6] * 3, num_stages=3, filter_list=[16, 16, 32, 64], bottle_neck=False)
+        raise RelayValueError(
+            f"no experiments done on num_layers {num_layers}", code="zoo.layers", help="small images take 6n+2 layers below 164, or 9n+2 from 164 on"
+        )
+    if num_layers not in UNITS:
+        raise RelayValueError(f"no experiments done on num_layers {num_layers}", code="zoo.layers", help=f"choose one of {sorted(UNITS)}")
+    deep = num_layers >= 50
+    filters = [64, 256, 512, 1024, 2048] if deep else [64, 64, 128, 256, 512]
+    return dict(units=UNITS[num_layers], num_stages=4, filter_list=filters, bottle_neck=deep)
+
+
+def get_net(
+    batch_size: int,
+    num_classes: int,
+    num_layers: int = 50,
+    image_shape: tuple[int, ...] = (3, 224, 224),
+    layout: str = "NCHW",
+    dtype: str = "float32",
+    build: Callable[..., Function] = resnet,
+    **kwargs: Any,
+) -> Function:
+    """The network as a function of its input and parameters."""
+    shape = plan(num_layers, image_shape[layout.index("H") - 1])
+    return build(num_classes=num_classes, data_shape=(batch_size, *image_shape), layout=layout, dtype=dtype, **shape)
+
+
+def get_workload(
+    batch_size: int = 1,
+    num_classes: int = 1000,
+    num_layers: int = 18,
+    image_shape: tuple[int, ...] = (3, 224, 224),
+    layout: str = "NCHW",
+    dtype: str = "float32",
+    **kwargs: Any,
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """The typed module and its parameters."""
+    return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, **kwargs))
