@@ -5,7 +5,19 @@ from relaylab.runtime.archive import ArtifactError
 from relaylab.runtime.benchmark import BenchmarkResult
 from relaylab.runtime.container import ADT, ConstructorValue, RefValue, String, getitem_helper, tuple_object
 from relaylab.runtime.device import (
-    Device, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu,
+    Device,
+    cpu,
+    cuda,
+    device,
+    ext_dev,
+    gpu,
+    hexagon,
+    metal,
+    opencl,
+    rocm,
+    vpi,
+    vulkan,
+    webgpu,
 )
 from relaylab.runtime.executable import Executable
 from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorModule, Module, load_library, load_module

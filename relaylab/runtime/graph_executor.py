@@ -9,7 +9,7 @@ from typing import Any
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorModule
-from relaylab.runtime.ndarray import NDArray, as_numpy, empty
+from relaylab.runtime.ndarray import NDArray, as_numpy
 from relaylab.runtime.profiling import Report, profile
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean

@@ -1,0 +1,93 @@
+"""Arrays and devices: what goes in comes out, and bad input is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylab.runtime import NDArray, array, cpu, cuda, device, empty, from_dlpack
+from relaylab.runtime.ndarray import DTYPES
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 5), (300, 301)])
+def test_array_keeps_values_and_is_aligned(dtype: str, shape: tuple[int, ...]) -> None:
+    values = (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 2).astype(dtype)
+    made = array(values)
+    assert (made.shape, made.dtype, made.address % 64) == (shape, dtype, 0)
+    np.testing.assert_array_equal(made.numpy(), values)
+
+
+@pytest.mark.parametrize("source", [
+    np.arange(24.0).reshape(4, 6).T, np.arange(10)[::-1], np.arange(9.0)[1:], np.arange(6, dtype=">f4"),
+    [[1, 2], [3, 4]], 5, np.float32(2), np.broadcast_to(np.int8(3), (2, 5)),
+])
+def test_any_layout_is_copied_densely(source: object) -> None:
+    made = array(source)
+    np.testing.assert_array_equal(made.numpy(), np.asarray(source))
+    assert made.view().flags.c_contiguous
+
+
+def test_numpy_is_a_copy() -> None:
+    made = array(np.zeros(3))
+    made.numpy()[0] = 1
+    assert made.numpy()[0] == 0
+
+
+def test_assignment_and_copies() -> None:
+    made = empty((2, 3))
+    made[:] = np.arange(6.0).reshape(2, 3)
+    made[:] = 4
+    other = empty((2, 3), "float64")
+    assert made.copyto(other) is other and not made.same_as(other)
+    np.testing.assert_array_equal(other.numpy(), np.full((2, 3), 4.0))
+    assert isinstance(made.copyto(cpu(0)), NDArray)
+    with pytest.warns(DeprecationWarning):
+        made.asnumpy()
+
+
+def test_dlpack_shares_memory() -> None:
+    made = array(np.arange(4.0))
+    shared = from_dlpack(made)
+    shared[:] = 7
+    assert made.numpy().tolist() == [7, 7, 7, 7]
+    np.testing.assert_array_equal(np.from_dlpack(made), made.numpy())
+
+
+def test_repr() -> None:
+    assert repr(array([1, 2])).startswith("<tvm.nd.NDArray shape=(2,), cpu(0)>\narray(")
+
+
+@pytest.mark.parametrize(("make", "error", "word"), [
+    (lambda: array("text"), RelayTypeError, "str"),
+    (lambda: array([[1], [2, 3]]), RelayError, "not an array"),
+    (lambda: array(np.zeros(2, complex)), RelayTypeError, "complex128"),
+    (lambda: array([1, None]), RelayTypeError, "object"),
+    (lambda: empty((2,), "flaot32"), RelayTypeError, "did you mean `float32`"),
+    (lambda: empty((-1,)), RelayValueError, "-1"),
+    (lambda: empty((1 << 62, 8)), RelayError, "cannot allocate"),
+    (lambda: empty((2, 3))[:1], TypeError, "subscriptable"),
+    (lambda: empty((2, 3)).__setitem__(0, 1), RelayValueError, "x[:] = value"),
+    (lambda: empty((2, 3)).copyfrom(np.zeros((3, 2))), RelayValueError, "reshape"),
+    (lambda: empty((2,), "int32").copyfrom([1.5, 2]), RelayTypeError, 'astype("int32")'),
+    (lambda: empty((2,), "uint8").copyfrom([1, 300]), RelayTypeError, "uint8"),
+    (lambda: array([1], cuda(0)), RelayValueError, "cuda(0) does not exist"),
+    (lambda: array([1], "cpu"), RelayTypeError, "relaylab.cpu(0)"),
+    (lambda: device("cup"), RelayValueError, "did you mean `cpu`"),
+    (lambda: device("cpu", -1), RelayValueError, "-1"),
+    (lambda: from_dlpack(3), RelayTypeError, "DLPack"),
+])
+def test_bad_input(make: object, error: type[Exception], word: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+    assert word in str(caught.value)
+
+
+def test_integers_that_fit_are_taken() -> None:
+    assert empty((2,), "uint8").copyfrom([1, 255]).numpy().tolist() == [1, 255]
+
+
+def test_devices() -> None:
+    assert str(device("llvm -mcpu=native", 0)) == "cpu(0)" and cpu(0) == device("cpu") and cpu(0).exist
+    assert (cpu(0).device_type, cuda(1).device_type, cuda(1).device_id, cuda(0).exist) == (1, 2, 1, False)
