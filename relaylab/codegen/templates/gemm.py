@@ -1,0 +1,106 @@
+"""Matrix products: dense, matmul and batch_matmul with all transposes.
+
+The left side is read as it lies, row by row, and broadcast; the right side is the vector side: prepacked when it is
+a constant, read in place when its columns are contiguous, else gathered panel by panel into scratch. The whole
+reduction stays in registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from relaylab.codegen.irtext import IRFunction
+from relaylab.codegen.kernel import Kernel, View
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
+from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.problem import Axis, Problem, Tap, Weights, merge_axes
+from relaylab.codegen.templates.schedule import plan_contraction
+from relaylab.codegen.templates.site import Epilogue
+from relaylab.support.errors import RelayValueError
+
+DTYPES = ("float32", "float64", "int32")
+
+
+@dataclass(frozen=True, slots=True)
+class GemmSpec:
+    """out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; transposes are strides of the views.
+
+    `a` is [B or 1, M, K], `b` is [B or 1, K, N], `out` is [B, M, N]. With `packed` the right side is a constant that
+    `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1".
+    """
+
+    a: View
+    b: View
+    out: View
+    packed: bool = True
+
+    @property
+    def roles(self) -> tuple[str, str, str]:
+        """The kernel's operands before those of the epilogue."""
+        return ("in0", "weight0" if self.packed else "in1", "out0")
+
+
+def supports_gemm(spec: GemmSpec) -> str:
+    """Why this template does not do the product; empty when it does."""
+    if len({spec.a.dtype, spec.b.dtype}) > 1 or spec.a.dtype not in DTYPES:
+        return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
+    if 0 in (*spec.out.shape, spec.a.shape[2]):
+        return "an empty extent"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _problem(spec: GemmSpec) -> Problem:
+    batch, m, n = spec.out.shape
+    rows = [Axis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
+    a_step = spec.a.strides[0] if spec.a.shape[0] > 1 else 0
+    if spec.b.shape[0] == 1:
+        member = Axis(1, 0, 0)
+        rows.insert(0, Axis(batch, a_step, spec.out.strides[0], 0, (batch,)))
+    else:
+        member = Axis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
+    weights = Weights()
+    if not spec.packed:
+        _, k_step, n_step = spec.b.strides
+        weights = Weights("rows" if n_step == 1 else "gathered", spec.b.offset, k_step, n_step)
+    return Problem(spec.a.dtype, spec.out.dtype, member, merge_axes(rows), (Tap(spec.a.shape[2], spec.a.strides[2]),),
+                   n, x_start=spec.a.offset, out_start=spec.out.offset, out_column=spec.out.strides[2],
+                   weights=weights)
+
+
+def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Kernel:
+    """The kernel of a matrix product. Raises RelayValueError for what `supports_gemm` declines."""
+    reason = supports_gemm(spec)
+    if reason:
+        raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.gemm")
+    problem = _problem(spec)
+    traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
+    return contraction("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
+
+
+def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
+    """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
+    plan = plan_contraction(_problem(spec), target)
+    return pack_panels(matrix, plan.vectors * target.lanes(spec.a.dtype))
+
+
+def contraction(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],
+                traffic: int) -> Kernel:
+    """A kernel that is one contraction: operands (input, weights, output, side inputs of the epilogue, scratch)."""
+    gathered = problem.weights.kind == "gathered"
+    operands = (*roles, *epilogue.operands, *(("scratch",) if gathered else ()))
+    f = IRFunction.kernel(prefix, operands)
+    plan = plan_contraction(problem, target)
+    side = dict(zip(epilogue.operands, f.pointers[3:]))
+    probe = Nest(f, problem, plan, target, Pointers(*f.pointers[:3], side), epilogue)
+    scratch = f.offset(f.pointers[-1], f.mul(f.thread, probe.scratch)) if gathered else None
+    nest = Nest(f, problem, plan, target, Pointers(*f.pointers[:3], side, scratch), epilogue)
+    nest.run(f.begin, f.end)
+    text, declares = f.finish()
+    loops = loops_text(prefix, problem, plan, nest, epilogue.label)
+    return Kernel(prefix, text, declares, operands, nest.items, nest.scratch, problem.flops, traffic,
+                  loops).by_content(prefix)

@@ -1,0 +1,217 @@
+"""The loops of a contraction around its register tiles: work items, weight panels, row tiles, epilogue, stores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relaylab.codegen.irtext import Index, IRFunction, Value, llvm_type
+from relaylab.codegen.kernel import item_bytes
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.problem import Problem, Split
+from relaylab.codegen.templates.schedule import Plan, tile_count
+from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
+from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
+from relaylab.codegen.templates.transpose import PanelSource, gather_panel
+
+
+@dataclass(frozen=True, slots=True)
+class Pointers:
+    """The base pointers of a contraction: input, weights, output, and side inputs by role."""
+
+    x: Value
+    w: Value
+    out: Value
+    side: dict[str, Value]
+    scratch: Value | None = None
+
+
+class Nest:
+    """Emits a contraction into a function. One instance per contraction; `items` is its number of work items."""
+
+    def __init__(self, f: IRFunction, problem: Problem, plan: Plan, target: Target, pointers: Pointers,
+                 epilogue: Epilogue):
+        self.f, self.problem, self.plan, self.pointers, self.epilogue = f, problem, plan, pointers, epilogue
+        self.size = item_bytes(problem.dtype)
+        self.width = target.lanes(problem.dtype)
+        self.panel = plan.vectors * self.width
+        self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], plan.tile)]
+        self.panels = -(-problem.columns // self.panel)
+        self.tiles = tile_count(problem, plan.tile)
+        self.tile_blocks = -(-self.tiles // plan.tiles)
+        self.panel_blocks = -(-self.panels // plan.panels)
+
+    @property
+    def scratch(self) -> int:
+        """Bytes of scratch per thread: a weight panel that is gathered before use."""
+        if self.problem.weights.kind != "gathered":
+            return 0
+        return -(-self.problem.depth * self.panel * self.size // 64) * 64
+
+    @property
+    def items(self) -> int:
+        """Work items: batch members x blocks of row tiles x blocks of panels."""
+        return self.problem.batch.extent * self.tile_blocks * self.panel_blocks
+
+    def run(self, begin: Index, end: Index) -> None:
+        """Emit the loop over work items [begin, end)."""
+        self.f.loop(begin, end, self._item)
+
+    def _item(self, item: Index) -> None:
+        f, plan = self.f, self.plan
+        blocks = (self.panel_blocks, self.tile_blocks) if plan.panels_outer else (self.tile_blocks, self.panel_blocks)
+        batch, first, second = split_index(f, item, (self.problem.batch.extent, *blocks))
+        tile_block, panel_block = (second, first) if plan.panels_outer else (first, second)
+        tiles = _block_range(f, tile_block, plan.tiles, self.tiles)
+        panels = _block_range(f, panel_block, plan.panels, self.panels)
+        if plan.panels == 1:
+            f.loop(*panels, lambda p: self._panel(batch, tiles, p), nonempty=True)
+        else:
+            f.loop(*tiles, lambda t: f.loop(*panels, lambda p: self._place(batch, t, p), nonempty=True), nonempty=True)
+
+    def _panel(self, batch: Index, tiles: tuple[Index, Index], panel: Index) -> None:
+        """All row tiles of a block for one weight panel, which is gathered first where it has to be."""
+        f, p = self.f, self.problem
+        if p.weights.kind == "gathered":
+            start = f.add(f.mul(batch, p.batch.w), f.mul(panel, self.panel * p.weights.n))
+            source = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
+            full, rest = divmod(p.columns, self.panel)
+            gather = lambda columns: lambda: gather_panel(
+                f, PanelSource(p.dtype, self.width, p.depth, p.weights.k, p.weights.n), source,
+                self.pointers.scratch, columns, -(-columns // self.width) * self.width)
+            _choose(f, panel, full, gather(self.panel) if full else None, gather(rest) if rest else None)
+        f.loop(*tiles, lambda t: self._place(batch, t, panel), nonempty=True)
+
+    def _place(self, batch: Index, tile: Index, panel: Index) -> None:
+        """Find where a tile lies and choose the code for its size."""
+        f, rows = self.f, self.problem.rows
+        outer = [axis.extent for axis in rows[:-2]]
+        spot = split_index(f, tile, (*outer, self.splits[0].count, self.splits[1].count))
+        full, rest = divmod(self.problem.columns, self.panel)
+        position = [*spot[:-2], *(split.start(f, piece) for split, piece in zip(self.splits, spot[-2:]))]
+
+        def columns(a: int, b: int) -> None:
+            whole = lambda: self._tile(batch, position, (a, b), panel, tile, self.plan.vectors, self.width)
+            tail = -(-rest // self.width)
+            edge = lambda: self._tile(batch, position, (a, b), panel, tile, tail, rest - (tail - 1) * self.width)
+            _choose(f, panel, full, whole if full else None, edge if rest else None)
+
+        def second(a: int) -> None:
+            _by_size(f, self.splits[1], spot[-1], lambda b: columns(a, b))
+
+        _by_size(f, self.splits[0], spot[-2], second)
+
+    def _tile(self, batch: Index, position: Sequence[Index], sizes: tuple[int, int], panel: Index, tile: Index,
+              vectors: int, active: int) -> None:
+        """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
+        f, p = self.f, self.problem
+        offsets = [(a, b) for a in range(sizes[0]) for b in range(sizes[1])]
+        inner, last = p.rows[-2:]
+        shape = Tile(llvm_type(p.dtype), self.size, self.width, vectors, active,
+                     tuple((a * inner.x + b * last.x) * self.size for a, b in offsets), p.taps,
+                     self._w_step(vectors) * self.size, p.weights.kind != "rows")
+        x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
+        w, ahead = self._weights(batch, panel, tile)
+        column = f.add(f.mul(batch, p.channel), f.mul(panel, self.panel))
+        acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w,
+                         self._start(shape, column, len(offsets)), ahead)
+        self._finish(batch, position, offsets, column, acc, vectors, active)
+
+    def _w_step(self, vectors: int) -> int:
+        match self.problem.weights.kind:
+            case "packed":
+                return self.panel
+            case "gathered":
+                return vectors * self.width
+            case _:
+                return self.problem.weights.k
+
+    def _weights(self, batch: Index, panel: Index, tile: Index) -> tuple[Value, Prefetch | None]:
+        f, p = self.f, self.problem
+        if p.weights.kind == "gathered":
+            return self.pointers.scratch, None
+        packed = p.weights.kind == "packed"
+        panel_step = p.depth * self.panel if packed else self.panel * p.weights.n
+        batch_step = panel_step * self.panels if packed else p.batch.w
+        start = f.add(f.mul(batch, batch_step), f.mul(panel, panel_step))
+        pointer = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
+        if not self.plan.prefetch or not packed:
+            return pointer, None
+        share = panel_step * self.size // self.tiles
+        following = f.offset(pointer, f.add(panel_step * self.size, f.mul(tile, share)))
+        return pointer, Prefetch(following, max(1, share // p.depth))
+
+    def _start(self, tile: Tile, column: Index, rows: int) -> list[Value]:
+        if self.epilogue.bias is None:
+            return tile.zeros()
+        f, base = self.f, self.pointers.side[self.epilogue.bias]
+        found = []
+        for j in range(tile.vectors):
+            pointer = f.offset(base, f.mul(f.add(column, j * tile.width), tile.itemsize))
+            active = tile.active if j == tile.vectors - 1 else tile.width
+            found.append(load_lanes(f, tile.type, pointer, tile.width, active, tile.itemsize, tile.itemsize))
+        return found * rows
+
+    def _finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
+                acc: Sequence[Value], vectors: int, active: int) -> None:
+        for row, (a, b) in enumerate(offsets):
+            spot = [*position[:-2], self.f.add(position[-2], a), self.f.add(position[-1], b)]
+            for j in range(vectors):
+                real = active if j == vectors - 1 else self.width
+                self._store(batch, spot, self.f.add(column, j * self.width), acc[row * vectors + j], real)
+
+    def _store(self, batch: Index, spot: Sequence[Index], column: Index, x: Value, active: int) -> None:
+        f, p = self.f, self.problem
+        groups = [(axis.covers, at) for axis, at in zip((p.batch, *p.rows), (batch, *spot)) if axis.covers]
+        groups.append(((p.channels or p.columns,), column))
+        site = Site(f, tuple(groups), self.width, active, self.pointers.side)
+        result = self.epilogue.apply(f, x, site)
+        where = f.add(f.mul(batch, p.batch.out), f.dot(spot, [axis.out for axis in p.rows], p.out_start))
+        where = f.add(where, f.mul(column, p.out_column))
+        size = item_bytes(p.out_dtype)
+        store_lanes(f, result, f.offset(self.pointers.out, f.mul(where, size)), active, p.out_column * size, size)
+
+
+def _block_range(f: IRFunction, block: Index, size: int, total: int) -> tuple[Index, Index]:
+    low = f.mul(block, size)
+    high = f.add(low, size)
+    return (low, high) if total % size == 0 else (low, f.minimum(high, total))
+
+
+def _by_size(f: IRFunction, split: Split, piece: Index, body: Callable[[int], None]) -> None:
+    """Run `body` with the static size of a dynamic piece."""
+    if not split.larger:
+        body(split.size)
+    else:
+        _choose(f, piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+
+
+def _choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | None,
+            other: Callable[[], None] | None) -> None:
+    """`below()` where index < limit, else `other()`; one of them may be absent."""
+    if below is None or other is None:
+        (below or other)()
+    elif isinstance(index, int):
+        (below if index < limit else other)()
+    else:
+        f.branch(f.compare("slt", index, limit), below, other)
+
+
+def loops_text(title: str, problem: Problem, plan: Plan, nest: Nest, label: str, steps: Sequence[str] = ()) -> str:
+    """The same loops as text for people."""
+    rows, cols = math.prod(plan.tile), nest.panel
+    tiles = f"for tile in {nest.tiles} row tiles of <= {rows}"
+    panels = f"for panel in {nest.panels} panels of {cols} columns"
+    order = [panels, tiles] if plan.panels_outer else [tiles, panels]
+    taps = " x ".join(str(tap.count) for tap in problem.taps)
+    lines = [f"{title}: parallel over {nest.items} items"]
+    if problem.batch.extent > 1:
+        order.insert(0, f"for member in {problem.batch.extent} of the batch")
+    depth = 1
+    for line in [*order, f"acc[{rows}, {cols}] = start  # registers: {plan.tile} rows x {plan.vectors} vectors"]:
+        lines.append("  " * depth + line + (":" if line.startswith("for") else ""))
+        depth += line.startswith("for")
+    lines.append("  " * depth + f"for k in {taps}: acc[r, c] += x[row r, k] * w[k, c]")
+    lines.append("  " * depth + f"out[row r, c] = {label.replace('x', 'acc[r, c]', 1)}")
+    return "\n".join([*lines, *steps]) + "\n"

@@ -1,0 +1,146 @@
+"""The one shape all contractions share: rows x columns, reduced over taps, for every member of a batch.
+
+    out[b, r, n] = sum over taps k of  x[b*bx + r*rx + k] * w[b, k, n]
+
+For a matrix product the rows are the rows of the left side and there is one tap axis. For a convolution over NHWC the
+rows are the output pixels, the taps are (kernel row, kernel column x input channel) and the groups are the batch.
+Steps are in elements; `Axis.covers` keeps the extents of the output axes that a merged axis stands for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaylab.codegen.irtext import Index, IRFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An output axis: its extent, what a step along it does in each operand, the output axes it covers."""
+
+    extent: int
+    x: int
+    out: int
+    w: int = 0
+    covers: tuple[int, ...] = ()
+
+
+UNIT = Axis(1, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """A reduction axis: how many, and the step of the input between two."""
+
+    count: int
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The vector side and where it comes from.
+
+    kind "packed": panels made at build time, [batch][panel][K][columns of a panel];
+    kind "rows": element (k, n) at `start + batch + k * self.k + n`, read where it lies;
+    kind "gathered": element (k, n) by steps `k` and `n`, each panel is brought into scratch first.
+    """
+
+    kind: str = "packed"
+    start: int = 0
+    k: int = 0
+    n: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A contraction in the common shape. `channel` is how far a step of the batch moves the output column."""
+
+    dtype: str
+    out_dtype: str
+    batch: Axis
+    rows: tuple[Axis, ...]
+    taps: tuple[Tap, ...]
+    columns: int
+    channel: int = 0
+    channels: int = 0
+    x_start: int = 0
+    out_start: int = 0
+    out_column: int = 1
+    weights: Weights = Weights()
+
+    @property
+    def depth(self) -> int:
+        """The number of products in one result."""
+        return math.prod(tap.count for tap in self.taps)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of one batch member."""
+        return math.prod(axis.extent for axis in self.rows)
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batch.extent * self.row_count * self.columns * self.depth
+
+
+def merge_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Walk neighbouring axes as one where input and output steps allow it; at least two axes are given back."""
+    merged: list[Axis] = []
+    for axis in axes:
+        last = merged[-1] if merged else None
+        if last and (last.extent == 1 or (last.x == axis.x * axis.extent and last.out == axis.out * axis.extent)):
+            merged[-1] = Axis(last.extent * axis.extent, axis.x, axis.out, 0, last.covers + axis.covers)
+        elif last and axis.extent == 1:
+            merged[-1] = Axis(last.extent, last.x, last.out, 0, last.covers + axis.covers)
+        else:
+            merged.append(axis)
+    return (UNIT,) * (2 - len(merged)) + tuple(merged)
+
+
+def merge_taps(taps: Sequence[Tap]) -> tuple[Tap, ...]:
+    """Walk neighbouring reduction axes as one where the input is evenly spaced over both."""
+    merged: list[Tap] = []
+    for tap in taps:
+        if tap.count == 1:
+            continue
+        if merged and merged[-1].x == tap.x * tap.count:
+            merged[-1] = Tap(merged[-1].count * tap.count, tap.x)
+        else:
+            merged.append(tap)
+    return tuple(merged) or (Tap(1, 0),)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """An extent cut into `count` nearly equal pieces: the first `larger` have `size + 1` elements, others `size`."""
+
+    extent: int
+    count: int
+
+    @staticmethod
+    def at_most(extent: int, limit: int) -> Split:
+        """The fewest pieces of at most `limit` elements."""
+        return Split(extent, max(1, -(-extent // limit)))
+
+    @property
+    def size(self) -> int:
+        """Elements of a small piece."""
+        return self.extent // self.count
+
+    @property
+    def larger(self) -> int:
+        """How many pieces have one element more."""
+        return self.extent % self.count
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The distinct piece sizes, larger first."""
+        return (self.size + 1, self.size) if self.larger else (self.size,)
+
+    def start(self, f: IRFunction, piece: Index) -> Index:
+        """Where a piece begins."""
+        extra = f.minimum(piece, self.larger) if self.larger else 0
+        return f.add(f.mul(piece, self.size), extra)

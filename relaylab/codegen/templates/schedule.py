@@ -1,0 +1,126 @@
+"""The cost model: which register tile, which loop order and how much work per item, from shapes and weight bytes.
+
+The model counts cycles per step of the reduction for a tile of R rows x V vectors: max(R*V products, loads), plus a
+fixed price per tile for its prologue, epilogue and stores. Candidates that would spill are never considered.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from relaylab.codegen.kernel import item_bytes
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.problem import Problem, Split
+
+SMALL_WEIGHTS = 512 << 10   # bytes that stay in a second-level cache together with the activations of a tile
+ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
+ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
+TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
+STORE_CYCLES = 1.5          # cycles per accumulator vector for epilogue and store
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The decisions for one contraction.
+
+    A register tile is `tile` = (rows of the last but one row axis, rows of the last) x `vectors`. A work item is
+    `tiles` row tiles x `panels` weight panels; items run over panels first when `panels_outer`.
+    """
+
+    vectors: int
+    tile: tuple[int, int]
+    tiles: int
+    panels: int
+    panels_outer: bool
+    prefetch: bool = False
+
+
+def max_rows(target: Target, vectors: int) -> int:
+    """The most rows of a register tile that is `vectors` wide without spilling: accumulators, weights, a scalar."""
+    spare = 1 if target.isa != "generic" else 2  # without FMA a product needs a register of its own
+    limit = 28 if target.registers == 32 else target.registers - vectors - spare
+    return max(0, min(limit, target.registers - vectors - spare) // vectors)
+
+
+@lru_cache(maxsize=4096)
+def plan_contraction(problem: Problem, target: Target) -> Plan:
+    """The cheapest plan of the cost model for this problem on this target."""
+    width = target.lanes(problem.dtype)
+    best = min(_tiles(problem, target), key=lambda t: _cost(problem, width, *t))
+    vectors, tile = best
+    return _order(problem, width, vectors, tile)
+
+
+def _tiles(problem: Problem, target: Target) -> list[tuple[int, tuple[int, int]]]:
+    width = target.lanes(problem.dtype)
+    most = -(-problem.columns // width)
+    outer, inner = problem.rows[-2].extent, problem.rows[-1].extent
+    found = []
+    for vectors in range(1, min(most, 8) + 1):
+        rows = max_rows(target, vectors)
+        if rows < 1:
+            continue
+        found.append((vectors, (1, min(rows, inner))))
+        if inner * 2 <= rows and outer > 1:
+            found.append((vectors, (min(outer, rows // inner), inner)))
+    return found
+
+
+def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> float:
+    """Estimated cycles of the whole contraction for one batch member."""
+    panels = _panel_vectors(problem.columns, width, vectors)
+    splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
+    outer = math.prod(axis.extent for axis in problem.rows[:-2])
+    total = 0.0
+    for rows, row_times in _pieces(splits):
+        for wide, wide_times in panels.items():
+            products = rows * wide
+            step = max(products, rows + wide, 4.0 if products < 4 else 0)
+            once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
+            total += once * row_times * wide_times
+    variants = len(panels) * math.prod(len(split.sizes) for split in splits)
+    return total * outer * (1 + 0.003 * variants)
+
+
+def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:
+    """How many panels have how many vectors."""
+    full, rest = divmod(columns, vectors * width)
+    found = {vectors: full} if full else {}
+    if rest:
+        tail = -(-rest // width)
+        found[tail] = found.get(tail, 0) + 1
+    return found
+
+
+def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
+    """(rows in a tile, how many such tiles) over both tiled axes."""
+    first, second = ([(size, split.larger if size > split.size else split.count - split.larger) for size in split.sizes]
+                     for split in splits)
+    return [(a * b, times * often) for a, times in first for b, often in second]
+
+
+def tile_count(problem: Problem, tile: tuple[int, int]) -> int:
+    """Row tiles of one batch member."""
+    splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
+    return math.prod(axis.extent for axis in problem.rows[:-2]) * splits[0].count * splits[1].count
+
+
+def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Plan:
+    size = item_bytes(problem.dtype)
+    tiles = tile_count(problem, tile)
+    panels = -(-problem.columns // (vectors * width))
+    weight_bytes = problem.columns * problem.depth * size
+    if problem.weights.kind == "gathered":  # a panel is gathered once per item: give it all the rows it can have
+        parts = max(1, min(tiles, -(-4 // (panels * problem.batch.extent))))
+        return Plan(vectors, tile, -(-tiles // parts), 1, True)
+    if panels == 1 or weight_bytes <= SMALL_WEIGHTS and tiles >= ITEMS_WANTED:
+        per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
+        return Plan(vectors, tile, per_item if panels == 1 else 1, panels, False)
+    rows_of_block = max(1, ROW_BLOCK_BYTES // (problem.depth * size))
+    block = max(1, rows_of_block // (tile[0] * tile[1]))
+    if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
+        return Plan(vectors, tile, block, 1, False)
+    parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
+    return Plan(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS)

@@ -1,0 +1,142 @@
+"""Where an accumulator vector goes, and what the caller does with it before it is stored.
+
+A template computes vectors of results and hands each to the caller's `Epilogue.emit(f, accumulator, site)`, which
+returns the vector to store. `Site.read` loads a side input at the same place (broadcasting where its strides are
+zero); `Site.index` gives the output coordinates when an expression needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relaylab.codegen.irtext import Index, IRFunction, Value, constant, element, lanes, llvm_type, tail_mask, vector
+from relaylab.codegen.kernel import View
+
+
+@dataclass(slots=True)
+class Site:
+    """The output elements that the lanes of a vector stand for.
+
+    `groups` cover the output's axes in order: each is the extents of the axes that it stands for (several when a
+    template walks them as one) and the position of lane 0 in them. Lanes run along the last axis; the first
+    `active` of `width` are real.
+    """
+
+    f: IRFunction
+    groups: tuple[tuple[tuple[int, ...], Index], ...]
+    width: int
+    active: int
+    pointers: Mapping[str, Value]
+
+    @property
+    def index(self) -> tuple[Index, ...]:
+        """The output coordinates of lane 0, one per output axis."""
+        found: list[Index] = []
+        for extents, position in self.groups:
+            found.extend(split_index(self.f, position, extents))
+        return tuple(found)
+
+    def address(self, view: View) -> Index:
+        """The element offset of lane 0 in an operand that has the output's rank (stride 0: broadcast)."""
+        total: Index = view.offset
+        axis = 0
+        for extents, position in self.groups:
+            strides = view.strides[axis: axis + len(extents)]
+            total = self.f.add(total, _group_address(self.f, position, extents, strides))
+            axis += len(extents)
+        return total
+
+    def read(self, role: str, view: View) -> Value:
+        """The side input `role` at this site as a vector of its own dtype; its shape broadcasts to the output's."""
+        fitted = broadcast_view(view, sum(len(extents) for extents, _ in self.groups))
+        pointer = self.f.offset(self.pointers[role], self.f.mul(self.address(fitted), view.itemsize))
+        return load_lanes(self.f, llvm_type(view.dtype), pointer, self.width, self.active,
+                          fitted.strides[-1] * view.itemsize, view.itemsize)
+
+
+Emit = Callable[[IRFunction, Value, Site], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What becomes of the accumulators: an optional bias they start from, then the caller's emitter.
+
+    `emit` gives a vector of the output's storage type. `operands` are the roles of the side inputs, appended to the
+    kernel's operands; `bias` names one of them that holds a dense vector along the output's last axis in the
+    accumulators' dtype. `label` is the whole in the loop-level text, "x" standing for the accumulator. `heavy` asks
+    for a loop over the finished tile instead of code for every register.
+    """
+
+    emit: Emit | None = None
+    operands: tuple[str, ...] = ()
+    bias: str | None = None
+    label: str = "x"
+    heavy: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    def apply(self, f: IRFunction, accumulator: Value, site: Site) -> Value:
+        """The vector to store."""
+        if self.emit is None:
+            return accumulator
+        result = self.emit(f, accumulator, site)
+        f.at(0)
+        return result
+
+
+def split_index(f: IRFunction, position: Index, extents: Sequence[int]) -> list[Index]:
+    """The coordinates of a row-major position in a box."""
+    found: list[Index] = []
+    for extent in reversed(extents[1:]):
+        found.append(0 if extent == 1 else f.rem(position, extent))
+        position = f.div(position, extent)
+    return [position, *reversed(found)] if extents else []
+
+
+def _group_address(f: IRFunction, position: Index, extents: Sequence[int], strides: Sequence[int]) -> Index:
+    merged = all(outer == inner * extent for outer, inner, extent in zip(strides, strides[1:], extents[1:]))
+    if merged:
+        return f.mul(position, strides[-1]) if strides else 0
+    return f.dot(split_index(f, position, extents), strides)
+
+
+def broadcast_view(view: View, rank: int) -> View:
+    """The view as one of `rank` axes: new leading axes and axes of extent 1 do not move."""
+    strides = tuple(0 if extent == 1 else step for extent, step in zip(view.shape, view.strides))
+    lead = rank - len(view.shape)
+    return View(view.dtype, (1,) * lead + view.shape, (0,) * lead + strides, view.offset)
+
+
+def load_lanes(f: IRFunction, type: str, pointer: Value, width: int, active: int, step: int, align: int) -> Value:
+    """A vector from memory: lanes `step` bytes apart, those from `active` on are zero."""
+    if step == 0:
+        return f.splat(f.load(type, pointer, align), width)
+    if step != align:
+        return _gather_lanes(f, type, pointer, width, active, step, align)
+    if active < width:
+        return f.masked_load(vector(type, width), pointer, tail_mask(active, width), align)
+    return f.load(vector(type, width), pointer, align)
+
+
+def _gather_lanes(f: IRFunction, type: str, pointer: Value, width: int, active: int, step: int, align: int) -> Value:
+    result = constant(vector(type, width), 0)
+    for lane in range(active):
+        result = f.insert(result, f.load(type, f.offset(pointer, lane * step), align), lane)
+    return result
+
+
+def store_lanes(f: IRFunction, x: Value, pointer: Value, active: int, step: int, align: int) -> None:
+    """Store the first `active` lanes, `step` bytes apart."""
+    width = lanes(x.type)
+    if step != align:
+        for lane in range(active):
+            f.store(f.extract(x, lane), f.offset(pointer, lane * step), align)
+    elif active == width:
+        f.store(x, pointer, align)
+    else:
+        f.masked_store(x, pointer, tail_mask(active, width), align)
+
+
+def same_storage(type: str, dtype: str) -> bool:
+    """Can a vector of LLVM type `type` be stored as `dtype`?"""
+    return element(type) == llvm_type(dtype)

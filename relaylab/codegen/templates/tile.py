@@ -1,0 +1,112 @@
+"""The register tile: rows x vectors of accumulators that stay in registers over the whole reduction.
+
+The input is the broadcast side (one scalar per row, rows at static displacements of one pointer), the weights are
+the vector side. Each step of the reduction loads the weight vectors once and reuses them for every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relaylab.codegen.irtext import IRFunction, Value, constant, vector
+from relaylab.codegen.templates.problem import Tap
+from relaylab.codegen.templates.site import load_lanes
+
+UNROLLED_PRODUCTS = 112  # vector products in a loop body: more cost compile time and gain nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What a register tile computes. Steps and offsets are in bytes; `active` are the real lanes of the last vector."""
+
+    type: str
+    itemsize: int
+    width: int
+    vectors: int
+    active: int
+    rows: tuple[int, ...]
+    taps: tuple[Tap, ...]
+    w_step: int
+    w_aligned: bool
+
+    def zeros(self) -> list[Value]:
+        """Accumulators that start from nothing."""
+        return [constant(vector(self.type, self.width), 0)] * (len(self.rows) * self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Memory to bring closer during the reduction: from where, how many bytes per step of it."""
+
+    pointer: Value
+    bytes: int
+
+
+def unroll(count: int, products: int) -> int:
+    """How many reduction steps a loop body holds."""
+    best = max(1, min(4, UNROLLED_PRODUCTS // max(1, products)))
+    return count if count <= best else max(u for u in range(1, best + 1) if u == 1 or count // u > 1)
+
+
+def accumulate(f: IRFunction, tile: Tile, x: Value, w: Value, acc: Sequence[Value],
+               ahead: Prefetch | None = None) -> tuple[Value, ...]:
+    """The accumulators after the whole reduction, starting at input pointer `x` and weight pointer `w`."""
+    start = (x, w, ahead.pointer) if ahead else (x, w)
+    return _nest(f, tile, 0, start, tuple(acc), ahead.bytes if ahead else 0)[1]
+
+
+def _nest(f: IRFunction, tile: Tile, level: int, at: tuple[Value, ...], acc: tuple[Value, ...],
+          ahead: int) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """Reduce over the taps from `level` on; (weight and prefetch pointers afterwards, accumulators)."""
+    if level == len(tile.taps) - 1:
+        return _innermost(f, tile, at, acc, ahead)
+    tap, moving = tile.taps[level], len(at)
+
+    def body(_: object, *carried: Value) -> tuple[Value, ...]:
+        x = carried[0]
+        rest, after = _nest(f, tile, level + 1, carried[:moving], carried[moving:], ahead)
+        return (f.offset(x, tap.x * tile.itemsize), *rest, *after)
+
+    out = f.loop(0, tap.count, body, (*at, *acc))
+    return out[1:moving], out[moving:]
+
+
+def _innermost(f: IRFunction, tile: Tile, at: tuple[Value, ...], acc: tuple[Value, ...],
+               ahead: int) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    tap, moving = tile.taps[-1], len(at)
+    turn = unroll(tap.count, len(acc))
+
+    def steps(carried: tuple[Value, ...], count: int) -> tuple[Value, ...]:
+        results = carried[moving:]
+        for k in range(count):
+            results = _step(f, tile, carried[0], carried[1], k, results)
+        if ahead:
+            for line in range(-(-ahead * count // 64)):
+                f.prefetch(f.offset(carried[2], line * 64))
+        moves = (tap.x * tile.itemsize, tile.w_step, ahead)
+        return (*(f.offset(p, count * move) for p, move in zip(carried[:moving], moves)), *results)
+
+    out = f.loop(0, tap.count // turn, lambda _, *carried: steps(carried, turn), (*at, *acc))
+    if tap.count % turn:
+        out = steps(out, tap.count % turn)
+    return out[1:moving], out[moving:]
+
+
+def _step(f: IRFunction, tile: Tile, x: Value, w: Value, k: int, acc: Sequence[Value]) -> tuple[Value, ...]:
+    """One step of the reduction: load the weight vectors, broadcast each row's scalar, multiply and add."""
+    weights = [_load_weights(f, tile, f.offset(w, k * tile.w_step + j * tile.width * tile.itemsize), j)
+               for j in range(tile.vectors)]
+    results = []
+    for row, offset in enumerate(tile.rows):
+        scalar = f.load(tile.type, f.offset(x, offset + k * tile.taps[-1].x * tile.itemsize), tile.itemsize)
+        wide = f.splat(scalar, tile.width)
+        results.extend(f.fma(wide, v, acc[row * tile.vectors + j]) for j, v in enumerate(weights))
+    return tuple(results)
+
+
+def _load_weights(f: IRFunction, tile: Tile, pointer: Value, j: int) -> Value:
+    if tile.w_aligned:  # packed panels are padded to whole vectors
+        return f.load(vector(tile.type, tile.width), pointer, tile.width * tile.itemsize)
+    active = tile.active if j == tile.vectors - 1 else tile.width
+    return load_lanes(f, tile.type, pointer, tile.width, active, tile.itemsize, tile.itemsize)

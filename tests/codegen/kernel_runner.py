@@ -1,0 +1,99 @@
+"""Runs one kernel on numpy buffers: compiles it, binds base pointers by role, splits the items as told."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from relaylab.codegen.irtext import IRFunction, Value
+from relaylab.codegen.jit import compile_objects, link, verify
+from relaylab.codegen.kernel import Kernel, View, module_text
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.site import Epilogue, Site
+
+TARGETS = {
+    "avx512": Target.parse("llvm -mcpu=x86-64-v4"),
+    "avx2": Target.parse("llvm -mattr=+avx2,+fma"),
+    "generic": Target.parse("llvm -mcpu=x86-64"),
+}
+
+
+def runnable_targets() -> list[str]:
+    """The kernel families this machine can execute."""
+    order = ["generic", "avx2", "avx512"]
+    host = Target.host().isa
+    return order[: order.index(host) + 1]
+
+
+def aligned(count: int, dtype: str = "float32") -> np.ndarray:
+    """A flat 64-byte aligned buffer of zeros."""
+    size = np.dtype(dtype).itemsize
+    raw = np.zeros(count * size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start: start + count * size].view(dtype)
+
+
+def extent(view: View) -> int:
+    """Elements of a buffer that holds the view with its halo."""
+    last = sum((n - 1 + view.halo_of(a)[1]) * s for a, (n, s) in enumerate(zip(view.shape, view.strides)) if n)
+    return view.offset + last + 1
+
+
+def window(buffer: np.ndarray, view: View) -> np.ndarray:
+    """The logical elements of a view as a numpy array on the buffer."""
+    steps = tuple(s * buffer.itemsize for s in view.strides)
+    return np.lib.stride_tricks.as_strided(buffer[view.offset:], view.shape, steps)
+
+
+def place(view: View, data: np.ndarray | None = None, fill: float = 0) -> np.ndarray:
+    """A buffer for a view, holding `data` there and `fill` elsewhere."""
+    buffer = aligned(extent(view), view.dtype)
+    buffer[:] = fill
+    if data is not None:
+        window(buffer, view)[...] = data
+    return buffer
+
+
+class Runner:
+    """A compiled kernel; `run(buffers)` fills the output buffers."""
+
+    def __init__(self, kernel: Kernel, target: Target, check: bool = True):
+        text = module_text([kernel], attributes=target.attributes)
+        if check:
+            verify(text, target)
+        self.kernel = kernel
+        library = link(compile_objects([text], target, 1), [kernel.name])
+        self.function = library.function(kernel.name, None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+
+    def run(self, buffers: dict[str, np.ndarray], splits: int = 1) -> None:
+        """Do all items in `splits` calls, as if that many threads did."""
+        scratch = aligned(max(1, splits * self.kernel.scratch), "uint8")
+        pointers = {**{role: data.ctypes.data for role, data in buffers.items()}, "scratch": scratch.ctypes.data}
+        args = (ctypes.c_void_p * len(self.kernel.operands))(*(pointers[role] for role in self.kernel.operands))
+        items = self.kernel.items
+        for t in range(splits):
+            self.function(args, items * t // splits, items * (t + 1) // splits, t)
+
+
+def bias_relu_residual(view: View) -> Epilogue:
+    """A usual epilogue: bias "b0" as start, residual "r0" laid out like `view`, ReLU."""
+
+    def emit(f: IRFunction, x: Value, site: Site) -> Value:
+        total = f.binary("fadd", x, site.read("r0", view))
+        return f.select(f.compare("olt", total, 0.0), 0.0, total)
+
+    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])")
+
+
+def index_scale(rank: int) -> Epilogue:
+    """An epilogue that multiplies by 1 + the sum of the output coordinates (lane 0's coordinates differ by lane)."""
+
+    def emit(f: IRFunction, x: Value, site: Site) -> Value:
+        index = site.index
+        assert len(index) == rank
+        total = f.value(f.dot(index, [1] * rank, 1))
+        wide = f.splat(f.cast("sitofp", total, "float"), site.width)
+        return f.binary("fmul", x, f.binary("fadd", wide, f.iota("float", site.width)))
+
+    return Epilogue(emit, label="x * (1 + sum(i))")
