@@ -1,0 +1,46 @@
+"""Options and fixtures that all rooms' tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# a test run must neither read nor leave compiled kernels of the user's
+os.environ.setdefault("RELAYLAB_CACHE_DIR", str(ROOT / "tests" / "artifacts" / "cache"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what is computed now; review with git diff")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten."""
+    return request.config.getoption("--update-golden")
+
+
+@pytest.fixture
+def golden(update_golden: bool):
+    """`golden(path, text)` compares a text with tests/golden/<path>, or rewrites it."""
+
+    def check(path: str, text: str) -> None:
+        file = ROOT / "tests" / "golden" / path
+        if update_golden:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.exists(), f"{file} is missing; run with --update-golden and review it"
+        assert text == file.read_text(encoding="utf-8")
+
+    return check
+
+
+def shared(*parts: str) -> Path:
+    """A file of the material beside the project; the test skips where it is absent."""
+    path = ROOT.parent.joinpath("shared", *parts)
+    if not path.exists():
+        pytest.skip(f"needs {'/'.join(parts)} beside the project")
+    return path

@@ -1,0 +1,26 @@
+"""Law 7: size is public. Run with -s to see the table of the largest files and functions."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2] / "relaylab"
+MAX_FILE, MAX_FUNCTION, MEDIAN_FUNCTION = 500, 60, 9
+
+
+def functions():
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield node.end_lineno - node.lineno + 1, f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+
+
+def test_sizes() -> None:
+    files = sorted(((len(p.read_text(encoding="utf-8").splitlines()), str(p.relative_to(ROOT))) for p in ROOT.rglob("*.py")), reverse=True)
+    funcs = sorted(functions(), reverse=True)
+    print(f"\n{len(files)} files, {sum(n for n, _ in files)} lines; largest:")
+    print("\n".join(f"  {n:4} {name}" for n, name in [*files[:12], *funcs[:12]]))
+    assert not [f for f in files if f[0] > MAX_FILE]
+    assert not [f for f in funcs if f[0] > MAX_FUNCTION]
+    assert sorted(n for n, _ in funcs)[len(funcs) // 2] <= MEDIAN_FUNCTION

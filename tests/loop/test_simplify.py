@@ -1,0 +1,100 @@
+"""Index arithmetic in normal form: the same values, fewer divisions."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from relaylab.loop import Apply, Axis, OutSpec, Tensor, b, evaluate
+from relaylab.loop.expr import post_order
+from relaylab.loop.simplify import Simplifier
+
+
+def flat(indices, shape):
+    total = 0
+    for i, n in zip(indices, shape):
+        total = i + n * total
+    return total
+
+
+def unflat(value, shape):
+    indices = []
+    for n in reversed(shape):
+        indices.append(value % n)
+        value = value // n
+    return tuple(reversed(indices))
+
+
+def divisions(e):
+    return sum(isinstance(n, Apply) and n.op in ("floordiv", "floormod") for n in post_order(e))
+
+
+@pytest.mark.parametrize("source,target", [
+    ((4, 6), (24,)), ((24,), (4, 6)), ((2, 3, 4, 5), (6, 20)), ((6, 20), (2, 3, 4, 5)), ((4, 6), (8, 3)),
+    ((2, 12), (2, 2, 6)), ((3, 1, 8), (3, 8)), ((2, 3, 4), (4, 3, 2)),
+])  # fmt: skip
+def test_a_reshape_costs_no_division_in_its_address(source, target):
+    axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(target))
+    address = flat(unflat(flat(axes, target), source), source)
+    simple = Simplifier()(address)
+    assert divisions(simple) == 0
+    size = int(np.prod(target))
+    assert (evaluate(simple, axes, "int64", {}).ravel() == np.arange(size)).all()
+
+
+def test_equal_expressions_are_one_object():
+    s, i, x = Simplifier(), Axis("i", 9), Tensor("x", (9,), "float32")
+    assert s(b.exp(x(i + 1 - 1)) + 1) is s(b.exp(x(i)) + 1)
+    assert s((i + 2) * 3 - 6) is s(i * 3)
+
+
+def test_bounds_decide_comparisons_and_clamps():
+    s, i = Simplifier(), Axis("i", 10)
+    for condition in (i < 10, i >= 0, i // 5 < 2, b.ne(i, 11), b.eq(i * 2 // 2, i)):
+        assert s(condition).value is True
+    assert s(b.max(b.min(i, 9), 0)) is s(i)
+    assert s(b.guard(i + 3 < 2, lambda: i * 5, i)) is s(i)
+    narrowed = Simplifier({i: (2, 4)})
+    assert narrowed(i >= 2).value is True and narrowed(i >= 5).value is False
+    assert s(b.cast(b.cast(i, "int32"), "int64")) is s(i)
+    assert s(b.cast(b.cast(i * 100, "int8"), "int64")) is not s(i * 100)
+
+
+def random_index(rng, axes, depth):
+    if depth == 0 or rng.random() < 0.15:
+        return rng.choice(axes) if rng.random() < 0.8 else b.const(rng.randint(-9, 9), "int64")
+    left = random_index(rng, axes, depth - 1)
+    if rng.random() < 0.5:
+        divisor = rng.randint(1, 7)
+        return rng.choice([left // divisor, left % divisor, left * divisor, b.truncdiv(left, divisor), b.truncmod(left, divisor)])
+    right = random_index(rng, axes, depth - 1)
+    condition = rng.choice([left < right, left >= right, b.eq(left, right)])
+    return rng.choice([left + right, left - right, b.max(left, right), b.min(left, right), b.select(condition, left, right)])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_index_expressions_keep_their_values_and_bounds(seed):
+    rng = random.Random(seed)
+    axes = [Axis(f"i{d}", rng.randint(1, 6)) for d in range(3)]
+    value = random_index(rng, axes, 5) + axes[0] * 0
+    s = Simplifier()
+    simple = s(value)
+    before, after = (evaluate(e, tuple(axes), "int64", {}) for e in (value, simple))
+    np.testing.assert_array_equal(before, after)
+    low, high = s.bounds(simple)
+    assert low <= before.min() and before.max() <= high
+    for point in itertools.islice(np.ndindex(*before.shape), 3):
+        at = Simplifier({a: (p, p) for a, p in zip(axes, point)})(value)
+        assert at.value == before[point]
+
+
+def test_deep_chains_do_not_recurse():
+    i = Axis("i", 4)
+    value = i
+    for k in range(20_000):
+        value = value + 1 if k % 2 else b.max(value, k)
+    assert Simplifier()(value).value == 20_000
+    assert OutSpec((3,), "int64").ndim == 1
