@@ -1,0 +1,3 @@
+"""relay.analysis: facts about programs."""
+
+from relaylab.analysis import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.dataflow_pattern: matching and rewriting parts of graphs."""
+
+from relaylab.transform.pattern import *  # noqa: F403

@@ -1,0 +1,5 @@
+"""relay.expr_functor: visitors and mutators of expressions."""
+
+from relaylab.ir.functor import ExprFunctor, ExprMutator, ExprVisitor
+
+__all__ = ["ExprFunctor", "ExprMutator", "ExprVisitor"]

@@ -1,0 +1,5 @@
+"""relay.function: functions."""
+
+from relaylab.ir.expr import BaseFunc, Function, FunctionWithFields
+
+__all__ = ["BaseFunc", "Function", "FunctionWithFields"]

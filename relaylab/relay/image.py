@@ -1,0 +1,3 @@
+"""relay.image: operators on images."""
+
+from relaylab.op.image import *  # noqa: F403

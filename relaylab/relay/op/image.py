@@ -1,0 +1,3 @@
+"""relay.op.image."""
+
+from relaylab.op.image import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.op.nn."""
+
+from relaylab.op.nn import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.op.random."""
+
+from relaylab.op.random import *  # noqa: F403

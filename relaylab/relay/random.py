@@ -1,0 +1,3 @@
+"""relay.random: random numbers."""
+
+from relaylab.op.random import *  # noqa: F403

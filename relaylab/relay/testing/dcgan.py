@@ -1,0 +1,3 @@
+"""relay.testing.dcgan: see relaylab.zoo.dcgan."""
+
+from relaylab.zoo.dcgan import *  # noqa: F403

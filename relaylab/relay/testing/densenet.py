@@ -1,0 +1,3 @@
+"""relay.testing.densenet: see relaylab.zoo.densenet."""
+
+from relaylab.zoo.densenet import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.testing.init: see relaylab.zoo.init."""
+
+from relaylab.zoo.init import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.testing.mlp: see relaylab.zoo.mlp."""
+
+from relaylab.zoo.mlp import *  # noqa: F403

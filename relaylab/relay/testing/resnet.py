@@ -1,0 +1,3 @@
+"""relay.testing.resnet: see relaylab.zoo.resnet."""
+
+from relaylab.zoo.resnet import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.testing.squeezenet: see relaylab.zoo.squeezenet."""
+
+from relaylab.zoo.squeezenet import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.testing.synthetic: see relaylab.zoo.synthetic."""
+
+from relaylab.zoo.synthetic import *  # noqa: F403

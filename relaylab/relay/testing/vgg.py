@@ -1,0 +1,3 @@
+"""relay.testing.vgg: see relaylab.zoo.vgg."""
+
+from relaylab.zoo.vgg import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""relay.transform: passes."""
+
+from relaylab.transform import *  # noqa: F403

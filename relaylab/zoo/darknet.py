@@ -1,0 +1,95 @@
+"""Names that programs around Darknet use: layer kinds, activations, and loading an image."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from relaylab.support.errors import RelayValueError
+
+
+class LAYERTYPE(Enum):
+    """The kinds of layers of Darknet, by its numbers."""
+
+    CONVOLUTIONAL = 0
+    DECONVOLUTIONAL = 1
+    CONNECTED = 2
+    MAXPOOL = 3
+    SOFTMAX = 4
+    DETECTION = 5
+    DROPOUT = 6
+    CROP = 7
+    ROUTE = 8
+    COST = 9
+    NORMALIZATION = 10
+    AVGPOOL = 11
+    LOCAL = 12
+    SHORTCUT = 13
+    ACTIVE = 14
+    RNN = 15
+    GRU = 16
+    LSTM = 17
+    CRNN = 18
+    BATCHNORM = 19
+    NETWORK = 20
+    XNOR = 21
+    REGION = 22
+    YOLO = 23
+    REORG = 24
+    UPSAMPLE = 25
+    LOGXENT = 26
+    L2NORM = 27
+    BLANK = 28
+
+
+class ACTIVATION(Enum):
+    """The activations of Darknet, by its numbers."""
+
+    LOGISTIC = 0
+    RELU = 1
+    RELIE = 2
+    LINEAR = 3
+    RAMP = 4
+    TANH = 5
+    PLSE = 6
+    LEAKY = 7
+    ELU = 8
+    LOGGY = 9
+    STAIR = 10
+    HARDTAN = 11
+    LHTAN = 12
+
+
+def load_image(image: str | Path, resize_width: int, resize_height: int) -> np.ndarray:
+    """An image file (.npy with (H, W, 3) uint8 values) as float32 (3, H, W) in [0, 1], letter-boxed to the size."""
+    path = Path(image)
+    if path.suffix != ".npy":
+        raise RelayValueError(f"{path.name}: only .npy images are read", code="zoo.image", help="save the pixels with numpy.save")
+    pixels = np.load(path, allow_pickle=False).astype("float32") / 255.0
+    return letterbox(np.transpose(pixels, (2, 0, 1)), resize_width, resize_height)
+
+
+def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
+    """(C, H, W) scaled to fit into (C, height, width) with its proportions kept; the rest is 0.5."""
+    _, h, w = image.shape
+    scale = min(width / w, height / h)
+    new_w, new_h = max(1, int(w * scale)), max(1, int(h * scale))
+    out = np.full((image.shape[0], height, width), 0.5, image.dtype)
+    top, left = (height - new_h) // 2, (width - new_w) // 2
+    out[:, top : top + new_h, left : left + new_w] = resize(image, new_w, new_h)
+    return out
+
+
+def resize(image: np.ndarray, width: int, height: int) -> np.ndarray:
+    """(C, H, W) resampled bilinearly with aligned corners."""
+    _, h, w = image.shape
+    rows = np.linspace(0, h - 1, height)
+    cols = np.linspace(0, w - 1, width)
+    r0, c0 = np.floor(rows).astype(int), np.floor(cols).astype(int)
+    r1, c1 = np.minimum(r0 + 1, h - 1), np.minimum(c0 + 1, w - 1)
+    fr, fc = (rows - r0)[:, None], (cols - c0)[None, :]
+    top = image[:, r0][:, :, c0] * (1 - fc) + image[:, r0][:, :, c1] * fc
+    bottom = image[:, r1][:, :, c0] * (1 - fc) + image[:, r1][:, :, c1] * fc
+    return (top * (1 - fr) + bottom * fr).astype(image.dtype)
