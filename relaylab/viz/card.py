@@ -56,15 +56,15 @@ class Card:
     height: float
 
 
-def card(node: Node, types: str = "nodes", attrs: str = "changed") -> Card:
-    """The card of a node. `types`: nodes, edges, both, none; `attrs`: changed, all, none."""
+def card(node: Node, types: str = "nodes", attrs: str = "changed", least: float = MIN_WIDTH) -> Card:
+    """The card of a node, `least` wide. `types`: nodes, edges, both, none; `attrs`: changed, all, none."""
     icon = f"{ROLE_ICONS[node.role]} " if node.role else ""
     names = "".join(f"{name} = " for name in node.names)
     title = fit(icon + names + node.title, MAX_WIDTH, TITLE, "bold")
     lines = tuple(_lines(node, types, attrs))
     text = max([text_width(title, TITLE, "bold"), *(line.width for line in lines)])
     side = 14.0 if node.kind in PILLS | CUT else PAD_X
-    width = max(MIN_WIDTH, text + 2 * side)
+    width = max(least, text + 2 * side)
     head = TITLE * LINE + 2 * PAD_Y
     body = sum(line.size * LINE for line in lines) + (PAD_Y * 1.5 if lines else 0.0)
     return Card(node, title, lines, round(width, 1), head, round(head + body, 1))
@@ -120,17 +120,16 @@ def _body(card: Card, place: Place) -> list[Shape]:
     family = f"family-{node.family or 'value'}"
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
+    if node.kind == "function":
+        return [Rect(x, y, w, h, 4.0, ("box", family, *role)), Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring"))]
     if node.kind in PILLS or not card.lines:
         radius = min(h / 2, 12.0) if node.kind in PILLS else 4.0
         return [Rect(x, y, w, h, radius, ("box", family, *role))]
-    parts: list[Shape] = [
+    return [
         Rect(x, y, w, h, 4.0, ("box",)),
         Rect(x, y, w, card.head - 1, 4.0, (family, "plate"), top_only=True),
         Rect(x, y, w, h, 4.0, ("box", "ring", *role)),
     ]
-    if node.kind == "function":
-        parts.append(Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring")))
-    return parts
 
 
 def _cut_corners(x: float, y: float, w: float, h: float) -> tuple[tuple, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz import layout as engine
-from relaylab.viz.card import BODY, SMALL, Card, card, shapes, short_type
+from relaylab.viz.card import BODY, MIN_WIDTH, SMALL, Card, card, shapes, short_type
 from relaylab.viz.describe import describe_edge, describe_group, describe_node
 from relaylab.viz.metrics import fit, text_width
 from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve
@@ -18,6 +18,8 @@ from relaylab.viz.view import ROLES, Edge, Group, View
 
 MARGIN = 16.0
 CAPTION = 24.0
+SPREAD = 0.86
+"""The middle part of a box's side where edges enter."""
 MAX_DEPTH = 16
 """Groups nested deeper than this are drawn as part of the group around them (their nodes all are)."""
 
@@ -55,7 +57,7 @@ class _Drawing:
         self.view, self.look = view, look
         self.sideways = look.direction == "LR"
         self.parent = _shallow_parents(view)
-        self.cards = {n.id: card(n, look.types, look.attrs) for n in view.nodes}
+        self.cards = {n.id: card(n, look.types, look.attrs, self._ports_width(n.id)) for n in view.nodes}
         options = engine.Options(direction=look.direction, rank_gap=30.0 if look.types in ("edges", "both") else 24.0)
         self.layout = engine.lay_out(self._boxes(), self._links(), self._frames(), options, seed)
         self.dx, self.dy = MARGIN, MARGIN + (CAPTION if self._caption() else 0.0)
@@ -65,6 +67,7 @@ class _Drawing:
         figures = [self._group(g) for g in self._outer_first()]
         edges = sorted(self.view.edges, key=lambda e: e.kind != "callee")
         figures += [self._edge(e) for e in edges]
+        figures += [self._plate(g) for g in self._drawn_groups() if g.title]
         figures += [self._node(c) for c in self.cards.values()]
         figures += self._notes()
         width = max([self.layout.width + 2 * MARGIN, *(_right(f) + MARGIN for f in figures if f.kind == "note")])
@@ -96,13 +99,19 @@ class _Drawing:
             for e in self.view.edges if self._has_place(e)
         ]
 
+    def _ports_width(self, node: str) -> float:
+        """How wide a box must be for the labels of its operands to stand beside each other."""
+        edges = self.view.incoming.get(node, [])
+        widest = max((min(80.0, text_width(e.label, SMALL)) + 9 for e in edges if e.label), default=0.0)
+        return max(MIN_WIDTH, (widest * len(edges) if not self.sideways else 0.0) / SPREAD)
+
     def _has_place(self, edge: Edge) -> bool:
         return edge.source in self.parent and edge.target in self.parent
 
     @staticmethod
     def _share(index: int, count: int) -> float:
-        """Where along the side the operand enters: spread over the middle four fifths."""
-        return 0.5 if count < 2 else 0.1 + 0.8 * (index + 0.5) / count
+        """Where along the side the operand enters: spread over the middle of it."""
+        return 0.5 if count < 2 else (1 - SPREAD) / 2 + SPREAD * (index + 0.5) / count
 
     def _roots_differ(self, edge: Edge) -> bool:
         return self._root(edge.source) != self._root(edge.target)
@@ -138,16 +147,19 @@ class _Drawing:
         place = self._shift(self.layout.frames[group.id])
         role = (f"role-{group.role}",) if group.role else ()
         kind = f"group-{group.kind}"
+        rect = Rect(place.x, place.y, place.width, place.height, 6.0, (kind, *role))
+        return Figure(group.id, "group", (rect,), describe_group(group), group.text, group.role, box=_box(place))
+
+    def _plate(self, group: Group) -> Figure:
+        """The title of a group, above the edges that pass beneath it."""
+        place = self._shift(self.layout.frames[group.id])
         title = fit(_group_title(group), max(40.0, place.width - 12), BODY, "bold")
-        width = text_width(title, BODY, "bold") + 6
         style = f"text-role-{group.role}" if group.role else "text-dim"
-        parts: tuple[Shape, ...] = (
-            Rect(place.x, place.y, place.width, place.height, 6.0, (kind, *role)),
+        parts = (
+            Rect(place.x + 4, place.y + 2, text_width(title, BODY, "bold") + 6, BODY * LINE + 2, 2, (f"group-{group.kind}", "plate")),
             Text(place.x + 7, place.y + BODY + 3, title, BODY, "bold", styles=(style,)),
         )
-        if group.title:
-            parts = (parts[0], Rect(place.x + 4, place.y + 2, width, BODY * LINE + 2, 2, (kind, "plate")), parts[1])
-        return Figure(group.id, "group", parts, describe_group(group), group.text, group.role, box=_box(place))
+        return Figure(f"{group.id} title", "plate", parts, box=_box(place))
 
     def _edge(self, edge: Edge) -> Figure:
         route = self.layout.routes.get(edge.id)
@@ -170,7 +182,8 @@ class _Drawing:
     def _edge_texts(self, edge: Edge, start: Point, tip: Point, direction: Point) -> list[Shape]:
         texts: list[Shape] = []
         if edge.label:
-            x, y = (tip[0] + 4, tip[1] - 3) if not self.sideways else (tip[0] - 5 * direction[0] - 2, tip[1] - 3)
+            x, y = (tip[0] - 5 * direction[0] - 2, tip[1] - 3) if self.sideways else (tip[0] + 4, tip[1] - 3)
+            y += SMALL + 5 if direction[1] < 0 else 0.0
             texts.append(Text(x, y, fit(edge.label, 80, SMALL), SMALL, anchor="end" if self.sideways else "start",
                               styles=("text-dim",)))
         if edge.type and self.look.types in ("edges", "both"):

@@ -74,6 +74,7 @@ def _table(dark: int) -> dict[str, Paint]:
     table["edge"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")
     table["edge-callee"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="4 3")
     table["edge-recursion"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="2 2")
+    table["edge-order"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark], dash="1 3")
     table["edge-body"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark])
     table["tip"] = Paint(("#64748b", "#8291a7")[dark], "none", 0.0, "")
     table["ring"] = Paint(fill="none")

@@ -39,11 +39,11 @@ class _Room:
             self.level.strands.append(key)
         return self.strand[key]
 
-    def port(self, side: str, source: str, out: float) -> int:
-        """The entry or exit port that all edges of one source share."""
+    def port(self, side: str, source: str, out: float, height: float = 0.0) -> int:
+        """The entry or exit port that all edges of one source share; an entry is as high as the group's title."""
         key = (side, source, out)
         if key not in self.ports:
-            item = self.level.add(1.0, 0.0)
+            item = self.level.add(1.0, height)
             self.ports[key] = item
             (self.level.first if side == "in" else self.level.last).add(item)
         return self.ports[key]
@@ -182,7 +182,8 @@ class Compound:
     def _upper_end(self, room: _Room, course: _Course) -> tuple[int, float]:
         """Where the segment starts in this group: a child, or the entry port above."""
         if room.id in course.down:
-            return room.port("in", course.source, course.out), 0.0
+            strip = 0.0 if self.options.direction == "LR" else self.frames[room.id].title_height
+            return room.port("in", course.source, course.out, strip), 0.0
         inner = course.up[: course.up.index(room.id)] if room.id in course.up else course.up
         return self._child_end(room, inner, course, "out")
 
