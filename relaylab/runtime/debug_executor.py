@@ -92,14 +92,17 @@ class GraphModuleDebug(GraphModule):
 
     def _row(self, node: int, result: BenchmarkResult, total: float) -> list[str]:
         entry = self.graph["nodes"][node]
-        shapes = self.graph.get("attrs", {}).get("shape", ["", []])[1]
-        row = self.graph.get("node_row_ptr", list(range(len(shapes) + 1)))[node]
         measured = "[" + ", ".join(f"{seconds * 1e6:.3f}" for seconds in result.results) + "]"
         return [
             entry["name"], entry.get("attrs", {}).get("func_name", entry["name"]), f"{result.mean * 1e6:.3f}",
-            f"{100 * result.mean / total:.2f}", str(tuple(shapes[row])) if row < len(shapes) else "-",
+            f"{100 * result.mean / total:.2f}", self._shape(node),
             str(len(entry.get("inputs", ()))), str(entry.get("attrs", {}).get("num_outputs", 1)), measured,
         ]
+
+    def _shape(self, node: int) -> str:
+        shapes = self.graph.get("attrs", {}).get("shape", ["", []])[1]
+        rows = self.graph.get("node_row_ptr", [])
+        return str(tuple(shapes[rows[node]])) if node < len(rows) and rows[node] < len(shapes) else "-"
 
     def _steps(self, node: int) -> list[int]:
         return [k for k, step in enumerate(self._executor.plan.steps) if step.node == node]
