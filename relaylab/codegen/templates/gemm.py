@@ -12,17 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from relaylab.codegen.irtext import IRFunction
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.target import Target
-from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
+from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Axis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.schedule import plan_contraction
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.support.errors import RelayValueError
-
-DTYPES = ("float32", "float64", "int32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +76,10 @@ def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
         raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.gemm")
     problem = _problem(spec)
     traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
-    return contraction("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
+    return contraction("gemm", (problem,), target, epilogue or Epilogue(), spec.roles, traffic)
 
 
 def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
     plan = plan_contraction(_problem(spec), target)
     return pack_panels(matrix, plan.vectors * target.lanes(spec.a.dtype))
-
-
-def contraction(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],
-                traffic: int) -> Kernel:
-    """A kernel that is one contraction: operands (input, weights, output, side inputs of the epilogue, scratch)."""
-    gathered = problem.weights.kind == "gathered"
-    operands = (*roles, *epilogue.operands, *(("scratch",) if gathered else ()))
-    f = IRFunction.kernel(prefix, operands)
-    plan = plan_contraction(problem, target)
-    side = dict(zip(epilogue.operands, f.pointers[3:]))
-    probe = Nest(f, problem, plan, target, Pointers(*f.pointers[:3], side), epilogue)
-    scratch = f.offset(f.pointers[-1], f.mul(f.thread, probe.scratch)) if gathered else None
-    nest = Nest(f, problem, plan, target, Pointers(*f.pointers[:3], side, scratch), epilogue)
-    nest.run(f.begin, f.end)
-    text, declares = f.finish()
-    loops = loops_text(prefix, problem, plan, nest, epilogue.label)
-    return Kernel(prefix, text, declares, operands, nest.items, nest.scratch, problem.flops, traffic,
-                  loops).by_content(prefix)

@@ -114,8 +114,9 @@ class Nest:
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
         w, ahead = self._weights(batch, panel, tile)
         column = f.add(f.mul(batch, p.channel), f.mul(panel, self.panel))
-        acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w,
-                         self._start(shape, column, len(offsets)), ahead)
+        acc = self._start(shape, column, len(offsets))
+        if p.depth:
+            acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, ahead)
         self._finish(batch, position, offsets, column, acc, vectors, active)
 
     def _w_step(self, vectors: int) -> int:
@@ -163,7 +164,8 @@ class Nest:
 
     def _store(self, batch: Index, spot: Sequence[Index], column: Index, x: Value, active: int) -> None:
         f, p = self.f, self.problem
-        groups = [(axis.covers, at) for axis, at in zip((p.batch, *p.rows), (batch, *spot)) if axis.covers]
+        groups = [(axis.covers, f.add(f.mul(at, axis.scale), axis.shift))
+                  for axis, at in zip((p.batch, *p.rows), (batch, *spot)) if axis.covers]
         groups.append(((p.channels or p.columns,), column))
         site = Site(f, tuple(groups), self.width, active, self.pointers.side)
         result = self.epilogue.apply(f, x, site)

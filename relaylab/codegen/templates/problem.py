@@ -18,13 +18,24 @@ from relaylab.codegen.irtext import Index, IRFunction
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An output axis: its extent, what a step along it does in each operand, the output axes it covers."""
+    """An output axis: its extent, what a step along it does in each operand, the output axes it covers.
+
+    Position p of the axis is coordinate `p * scale + shift` of the output (transposed convolutions walk every
+    stride-th pixel).
+    """
 
     extent: int
     x: int
     out: int
     w: int = 0
     covers: tuple[int, ...] = ()
+    scale: int = 1
+    shift: int = 0
+
+    @property
+    def plain(self) -> bool:
+        """Are positions coordinates?"""
+        return self.scale == 1 and self.shift == 0
 
 
 UNIT = Axis(1, 0, 0)
@@ -90,7 +101,7 @@ def merge_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """Walk neighbouring axes as one where input and output steps allow it; at least two axes are given back."""
     merged: list[Axis] = []
     for axis in axes:
-        last = merged[-1] if merged else None
+        last = merged[-1] if merged and merged[-1].plain and axis.plain else None
         if last and (last.extent == 1 or (last.x == axis.x * axis.extent and last.out == axis.out * axis.extent)):
             merged[-1] = Axis(last.extent * axis.extent, axis.x, axis.out, 0, last.covers + axis.covers)
         elif last and axis.extent == 1:

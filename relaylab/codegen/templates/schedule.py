@@ -118,7 +118,7 @@ def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) ->
     if panels == 1 or weight_bytes <= SMALL_WEIGHTS and tiles >= ITEMS_WANTED:
         per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
         return Plan(vectors, tile, per_item if panels == 1 else 1, panels, False)
-    rows_of_block = max(1, ROW_BLOCK_BYTES // (problem.depth * size))
+    rows_of_block = max(1, ROW_BLOCK_BYTES // (max(1, problem.depth) * size))
     block = max(1, rows_of_block // (tile[0] * tile[1]))
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
         return Plan(vectors, tile, block, 1, False)

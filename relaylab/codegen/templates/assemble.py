@@ -1,0 +1,48 @@
+"""From contractions in the common shape to a kernel: one after another in one range of work items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylab.codegen.irtext import IRFunction
+from relaylab.codegen.kernel import Kernel
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
+from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.schedule import plan_contraction
+from relaylab.codegen.templates.site import Epilogue
+
+DTYPES = ("float32", "float64", "int32")
+
+
+def contraction(prefix: str, problems: Sequence[Problem], target: Target, epilogue: Epilogue, roles: tuple[str, ...],
+                traffic: int) -> Kernel:
+    """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
+    gathered = any(problem.weights.kind == "gathered" for problem in problems)
+    operands = (*roles, *epilogue.operands, *(("scratch",) if gathered else ()))
+    f = IRFunction.kernel(prefix, operands)
+    side = dict(zip(epilogue.operands, f.pointers[3:]))
+    pointers = Pointers(*f.pointers[:3], side)
+    nests = [Nest(f, problem, plan_contraction(problem, target), target, pointers, epilogue) for problem in problems]
+    scratch = max(nest.scratch for nest in nests)
+    if gathered:
+        own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
+        for nest in nests:
+            nest.pointers = Pointers(*f.pointers[:3], side, own)
+    items = run_in_order(f, nests)
+    text, declares = f.finish()
+    loops = "".join(loops_text(prefix, nest.problem, nest.plan, nest, epilogue.label) for nest in nests)
+    flops = sum(problem.flops for problem in problems)
+    return Kernel(prefix, text, declares, operands, items, scratch, flops, traffic, loops).by_content(prefix)
+
+
+def run_in_order(f: IRFunction, nests: Sequence[Nest]) -> int:
+    """Emit the nests so that their work items follow each other; the number of all items."""
+    first = 0
+    for nest in nests:
+        if len(nests) == 1:
+            nest.run(f.begin, f.end)
+        else:
+            nest.run(f.sub(f.maximum(f.begin, first), first), f.sub(f.minimum(f.end, first + nest.items), first))
+        first += nest.items
+    return first
