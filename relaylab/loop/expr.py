@@ -1,7 +1,7 @@
 """Scalar expressions of the loop level: the value of one element, given its index.
 
-A closed union of seven frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
-`Apply`, `Cast`, `Guard`, `Reduce`. Expressions are DAGs: a shared node is computed once.
+A closed union of eight frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
+`Apply`, `Cast`, `Guard`, `Reduce`, and `Local`, which only loop programs have. Expressions are DAGs: a shared node is computed once.
 Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1` is `i`.
 """
 
@@ -85,6 +85,9 @@ class Expr:
     def __invert__(self) -> Expr:
         return apply("lnot" if self.dtype == "bool" else "bnot", self)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.dtype}>"
+
     def __bool__(self) -> bool:
         raise RelayTypeError(
             "a scalar expression has no truth value while the program is built",
@@ -93,7 +96,7 @@ class Expr:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(Expr):
     """A number."""
 
@@ -101,7 +104,7 @@ class Const(Expr):
     dtype: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Axis(Expr):
     """A loop index that runs over 0 .. extent-1; two axes are the same only if they are one object."""
 
@@ -130,7 +133,7 @@ class Tensor:
         return Load(self, tuple(map(as_index, indices)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Load(Expr):
     """One element of a tensor. The indices must be inside the shape, except under a `Guard` that is false."""
 
@@ -143,7 +146,7 @@ class Load(Expr):
         return self.tensor.dtype
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Apply(Expr):
     """A function of the table `SCALAR_OPS` applied to its arguments."""
 
@@ -152,7 +155,7 @@ class Apply(Expr):
     dtype: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expr):
     """A value converted to another dtype (saturating from float to integer)."""
 
@@ -160,7 +163,7 @@ class Cast(Expr):
     dtype: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Guard(Expr):
     """`value` where `condition` holds, else `otherwise`; the loads of `value` happen only where it holds."""
 
@@ -174,10 +177,18 @@ class Guard(Expr):
         return self.value.dtype
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Local(Expr):
+    """A named register of a loop program: a value computed before, or an accumulator."""
+
+    name: str
+    dtype: str
+
+
 REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reduce(Expr):
     """`value` combined over the box of `axes`; argmax and argmin give the flat index of the first extreme."""
 
@@ -323,7 +334,7 @@ def _index_identity(op: str, a: Expr, b: Expr) -> Expr | None:
 def children(node: Expr) -> tuple[Expr, ...]:
     """The expressions that a node is built from (the axes of a `Reduce` are not among them)."""
     match node:
-        case Const() | Axis():
+        case Const() | Axis() | Local():
             return ()
         case Load():
             return node.indices

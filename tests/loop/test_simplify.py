@@ -96,5 +96,5 @@ def test_deep_chains_do_not_recurse():
     value = i
     for k in range(20_000):
         value = value + 1 if k % 2 else b.max(value, k)
-    assert Simplifier()(value).value == 20_000
+    assert Simplifier()(value).value == 19_999
     assert OutSpec((3,), "int64").ndim == 1

@@ -1,0 +1,90 @@
+"""Sums of index atoms times constants: the normal form of index arithmetic, with division rules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from relaylab.loop.expr import INDEX, Apply, Const, Expr
+
+UNBOUNDED = (-(2**63), 2**63 - 1)
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`const + sum(atom * factor)`; atoms are interned index expressions, their order is that of first use."""
+
+    terms: dict[Expr, int]
+    const: int = 0
+
+    def __add__(self, other: Linear) -> Linear:
+        terms = dict(self.terms)
+        for atom, factor in other.terms.items():
+            terms[atom] = terms.get(atom, 0) + factor
+        return Linear({a: f for a, f in terms.items() if f}, self.const + other.const)
+
+    def __mul__(self, factor: int) -> Linear:
+        if factor == 0:
+            return Linear({})
+        return Linear({a: f * factor for a, f in self.terms.items()}, self.const * factor)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other * -1
+
+    @property
+    def atom(self) -> Expr | None:
+        """The single atom that this sum is, if it is one."""
+        if self.const == 0 and len(self.terms) == 1:
+            (atom, factor), = self.terms.items()
+            return atom if factor == 1 else None
+        return None
+
+    def rebuild(self) -> Expr:
+        """The sum as a plain expression, terms in order, the constant last."""
+        total: Expr | None = None
+        for atom, factor in self.terms.items():
+            term = atom if factor == 1 else Apply("mul", (atom, Const(factor, INDEX)), INDEX)
+            total = term if total is None else Apply("add", (total, term), INDEX)
+        if total is None:
+            return Const(self.const, INDEX)
+        return total if self.const == 0 else Apply("add", (total, Const(self.const, INDEX)), INDEX)
+
+
+def add_intervals(a: Interval, b: Interval) -> Interval:
+    """The interval of a sum."""
+    return clip_interval((a[0] + b[0], a[1] + b[1]))
+
+
+def scale_interval(a: Interval, factor: int) -> Interval:
+    """The interval of a product with a constant."""
+    return clip_interval((min(a[0] * factor, a[1] * factor), max(a[0] * factor, a[1] * factor)))
+
+
+def clip_interval(a: Interval) -> Interval:
+    """`a`, or everything if it does not fit an int64."""
+    return a if UNBOUNDED[0] < a[0] and a[1] < UNBOUNDED[1] else UNBOUNDED
+
+
+def split_multiples(value: Linear, divisor: int) -> tuple[Linear, Linear]:
+    """`value` as multiple * divisor + rest, every factor of the rest smaller than the divisor."""
+    whole, rest = {}, {}
+    for atom, factor in value.terms.items():
+        quotient = factor // divisor if factor > 0 else -(-factor // divisor)
+        if quotient:
+            whole[atom] = quotient
+        if factor - quotient * divisor:
+            rest[atom] = factor - quotient * divisor
+    return Linear(whole, value.const // divisor), Linear(rest, value.const % divisor)
+
+
+def block_sizes(value: Linear, divisor: int) -> list[int]:
+    """The common divisors (above 1) of a divisor and single factors of a sum, largest first."""
+    return sorted({math.gcd(divisor, f) for f in value.terms.values()} - {1}, reverse=True)
+
+
+def split_block(value: Linear, size: int) -> tuple[Linear, Linear]:
+    """`value` as high * size + low, `low` with the terms that the size does not divide."""
+    high = {a: f // size for a, f in value.terms.items() if f % size == 0}
+    low = {a: f for a, f in value.terms.items() if f % size}
+    return Linear(high), Linear(low, value.const)

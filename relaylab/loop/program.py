@@ -1,0 +1,165 @@
+"""Loop programs: loops, registers and stores over flat buffers; what is printed is what is emitted.
+
+A `Program` is a list of `Nest`s, each a parallel loop over its own work items; the items of the
+program are those of its nests, one after another. Statements are `Let`, `Accumulate`, `Store` and
+`For`. Buffers are flat: a `Load` of a program has one index, the address in elements.
+
+In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
+side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
+over the lanes when the loop ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from relaylab.loop.expr import Axis, Const, Expr, Local, Tensor
+from relaylab.loop.scalar import highest, lowest
+from relaylab.loop.show import show
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """`local = value`: a register, or the start of an accumulator."""
+
+    local: Local
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accumulate:
+    """`local = kind(local, value)` with kind sum, prod, max, min, any or all."""
+
+    local: Local
+    kind: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """`buffer[address] = value`."""
+
+    buffer: Tensor
+    address: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For:
+    """A loop of `axis` over 0 .. extent-1: kind serial or vectorized."""
+
+    axis: Axis
+    kind: str
+    body: tuple[Statement, ...]
+    unroll: int = 1
+
+
+Statement = Let | Accumulate | Store | For
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Nest:
+    """A parallel loop: item p runs `loop` for its axis in p*grain .. min((p+1)*grain, extent)-1."""
+
+    loop: For
+    grain: int = 1
+
+    @property
+    def items(self) -> int:
+        """The number of independent work items."""
+        return -(-self.loop.axis.extent // self.grain)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A kernel at loop level: its buffers (with the role of each), private scratch buffers and nests."""
+
+    name: str
+    buffers: tuple[tuple[str, Tensor], ...]
+    scratch: tuple[Tensor, ...]
+    nests: tuple[Nest, ...]
+
+    @property
+    def items(self) -> int:
+        """The number of work items of all nests."""
+        return sum(n.items for n in self.nests)
+
+    def __str__(self) -> str:
+        lines = [f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={self.items}"]
+        lines += [f"  scratch {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.scratch]
+        for nest in self.nests:
+            lines += _nest_lines(nest)
+        return "\n".join(lines)
+
+
+def identity(kind: str, dtype: str) -> Const:
+    """The value that an accumulator starts with."""
+    value = {"sum": 0, "prod": 1, "any": False, "all": True}.get(kind)
+    if value is None:
+        value = lowest(dtype) if kind == "max" else highest(dtype)
+    return Const(value, dtype)
+
+
+def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of a body, loops before what is in them."""
+    stack = list(reversed(body))
+    while stack:
+        statement = stack.pop()
+        yield statement
+        if isinstance(statement, For):
+            stack.extend(reversed(statement.body))
+
+
+def values(statement: Statement) -> tuple[Expr, ...]:
+    """The expressions that a statement itself evaluates."""
+    match statement:
+        case Store(_, address, value):
+            return address, value
+        case Let(_, value) | Accumulate(_, _, value):
+            return (value,)
+    return ()
+
+
+def _buffer(role: str, tensor: Tensor) -> str:
+    return f"{tensor.name}: {role} {tensor.dtype}[{math.prod(tensor.shape)}]"
+
+
+def _nest_lines(nest: Nest) -> list[str]:
+    loop = nest.loop
+    by = f" by {nest.grain}" if nest.grain > 1 else ""
+    lines = [f"  parallel {loop.axis.name} in {loop.axis.extent}{by}{_how(loop)}:"]
+    return lines + _body_lines(loop.body, 2)
+
+
+def _how(loop: For) -> str:
+    if loop.kind != "vectorized":
+        return ""
+    return " vectorized" if loop.unroll == 1 else f" vectorized x{loop.unroll}"
+
+
+def _body_lines(body: tuple[Statement, ...], depth: int) -> list[str]:
+    lines = []
+    stack: list[tuple[Statement, int]] = [(s, depth) for s in reversed(body)]
+    while stack:
+        statement, level = stack.pop()
+        lines.append("  " * level + _line(statement))
+        if isinstance(statement, For):
+            stack.extend((s, level + 1) for s in reversed(statement.body))
+    return lines
+
+
+_SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", "all": "&="}
+
+
+def _line(statement: Statement) -> str:
+    match statement:
+        case For(axis):
+            return f"for {axis.name} in {axis.extent}{_how(statement)}:"
+        case Let(local, value):
+            return f"{local.name}: {local.dtype} = {show(value)}"
+        case Accumulate(local, kind, value):
+            return f"{local.name} {_SIGNS[kind]} {show(value)}"
+        case Store(buffer, address, value):
+            return f"{buffer.name}[{show(address)}] = {show(value)}"

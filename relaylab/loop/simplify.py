@@ -1,0 +1,367 @@
+"""The simplifier: interns expressions, puts index arithmetic in normal form, decides what bounds decide.
+
+Interned expressions are equal exactly when they are the same object, which is what makes the
+loop builder's common subexpressions and comparisons cheap. Index arithmetic (int64) becomes a sum of
+atoms (`Linear`); division and remainder by constants split off what they divide; bounds of the axes
+decide comparisons, selections, guards, minima and maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from relaylab.loop.affine import (
+    UNBOUNDED,
+    Interval,
+    Linear,
+    add_intervals,
+    block_sizes,
+    clip_interval,
+    scale_interval,
+    split_block,
+    split_multiples,
+)
+from relaylab.loop.expr import (
+    INDEX,
+    Apply,
+    Axis,
+    Cast,
+    Const,
+    Expr,
+    Guard,
+    Load,
+    Local,
+    Reduce,
+    apply,
+    cast,
+    children,
+    post_order,
+    rebuild,
+)
+from relaylab.loop.scalar import is_integer
+
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+class Simplifier:
+    """Simplifies expressions under the ranges of some axes (inclusive bounds; an axis not named has its extent)."""
+
+    def __init__(self, ranges: dict[Axis, Interval] | None = None):
+        self.ranges = dict(ranges or {})
+        self._interned: dict[tuple, Expr] = {}
+        self._linear: dict[Expr, Linear] = {}
+        self._bounds: dict[Expr, Interval] = {}
+        self._done: dict[Expr, Expr] = {}
+
+    def __call__(self, root: Expr, replace: dict[Expr, Expr] | None = None) -> Expr:
+        """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
+        done = dict(replace) if replace else self._done
+        for node in post_order(root):
+            if node not in done:
+                done[node] = self._node(node, tuple(done[c] for c in children(node)))
+        return done[root]
+
+    # ---- interning
+
+    def intern(self, node: Expr) -> Expr:
+        """The one object that stands for all expressions equal to `node` (whose children are interned)."""
+        return self._interned.setdefault(_key(node), node)
+
+    def linear(self, node: Expr) -> Linear:
+        """An interned index expression as a sum."""
+        if isinstance(node, Const):
+            return Linear({}, node.value)
+        found = self._linear.get(node)
+        return found if found is not None else Linear({node: 1})
+
+    def index(self, value: Linear) -> Expr:
+        """The interned expression of a sum, remainders merged with their quotients."""
+        value = self._merge_remainders(value)
+        atom = value.atom
+        if atom is not None:
+            return atom
+        node = self.rebuild_interned(value.rebuild())
+        if not isinstance(node, Const):
+            self._linear[node] = value
+        return node
+
+    def rebuild_interned(self, node: Expr) -> Expr:
+        """`node` with all nodes interned as they are."""
+        done: dict[Expr, Expr] = {}
+        for n in post_order(node):
+            new = tuple(done[c] for c in children(n))
+            done[n] = self.intern(Apply(n.op, new, n.dtype) if isinstance(n, Apply) else n)
+        return done[node]
+
+    def _merge_remainders(self, value: Linear) -> Linear:
+        """(x // d) * (d * c) + (x % d) * c is x * c."""
+        for atom, factor in list(value.terms.items()):
+            if isinstance(atom, Apply) and atom.op == "floormod" and atom in value.terms:
+                inner, divisor = self.linear(atom.args[0]), atom.args[1].value  # type: ignore[attr-defined]
+                quotient = self.linear(self._floordiv(inner, divisor))
+                scaled = quotient * (divisor * factor)
+                if all(value.terms.get(a) == f for a, f in scaled.terms.items()) and scaled.terms:
+                    rest = Linear({a: f for a, f in value.terms.items() if a is not atom}, value.const)
+                    return self._merge_remainders(rest - scaled + inner * factor)
+        return value
+
+    # ---- nodes
+
+    def _node(self, node: Expr, new: tuple[Expr, ...]) -> Expr:
+        if isinstance(node, Reduce) and any(a.extent == 0 for a in node.axes):
+            return self.intern(Reduce(node.kind, node.axes, new[0]))
+        if isinstance(node, Apply) and node.dtype == INDEX and node.op in self._INDEX_RULES:
+            return self._INDEX_RULES[node.op](self, node, *new)
+        if isinstance(node, Apply) and node.op in _COMPARISONS and new[0].dtype == INDEX:
+            return self._comparison(node.op, *new)
+        if isinstance(node, Apply) and node.op in ("land", "lor", "lnot", "select"):
+            return self.intern(_logic(node.op, new))
+        if isinstance(node, Cast):
+            return self._cast(node.dtype, new[0])
+        if isinstance(node, Axis) and self.bounds(node)[0] == self.bounds(node)[1]:
+            return self.intern(Const(self.bounds(node)[0], INDEX))
+        if isinstance(node, Guard) and new[1] is new[2]:
+            return new[1]
+        return self.intern(rebuild(node, new))
+
+    def _cast(self, dtype: str, value: Expr) -> Expr:
+        """A cast; an index that went through a narrower integer and fits it is itself."""
+        if isinstance(value, Cast) and dtype == INDEX and value.value.dtype == INDEX and is_integer(value.dtype):
+            info, (low, high) = np.iinfo(value.dtype), self.bounds(value.value)
+            if info.min <= low and high <= info.max:
+                return value.value
+        return self.intern(cast(value, dtype))
+
+    def _sum(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        return self.index(self.linear(a) + self.linear(b))
+
+    def _difference(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        return self.index(self.linear(a) - self.linear(b))
+
+    def _negation(self, node: Apply, a: Expr) -> Expr:
+        return self.index(self.linear(a) * -1)
+
+    def _product(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        if isinstance(a, Const):
+            a, b = b, a
+        if isinstance(b, Const):
+            return self.index(self.linear(a) * b.value)
+        return self.intern(rebuild(node, (a, b)))
+
+    def _divide(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        floors = node.op == "floordiv" or self.bounds(a)[0] >= 0
+        if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
+            return self._floordiv(self.linear(a), b.value)
+        return self.intern(rebuild(node, (a, b)))
+
+    def _remainder(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        floors = node.op == "floormod" or self.bounds(a)[0] >= 0
+        if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
+            return self._floormod(self.linear(a), b.value)
+        return self.intern(rebuild(node, (a, b)))
+
+    def _floordiv(self, value: Linear, divisor: int) -> Expr:
+        whole, rest = split_multiples(value, divisor)
+        low, high = self.linear_bounds(rest)
+        if low // divisor == high // divisor:
+            return self.index(whole + Linear({}, low // divisor))
+        size, rest, _ = self._block(rest, divisor)
+        divisor //= size
+        inner = rest.atom
+        if isinstance(inner, Apply) and inner.op == "floordiv" and isinstance(inner.args[1], Const):
+            quotient = self._floordiv(self.linear(inner.args[0]), inner.args[1].value * divisor)
+        else:
+            quotient = self._atom("floordiv", rest, divisor)
+        return self.index(whole + self.linear(quotient))
+
+    def _floormod(self, value: Linear, divisor: int) -> Expr:
+        _, rest = split_multiples(value, divisor)
+        low, high = self.linear_bounds(rest)
+        if low // divisor == high // divisor:
+            return self.index(rest - Linear({}, low // divisor * divisor))
+        size, rest, left_over = self._block(rest, divisor)
+        divisor //= size
+        inner = rest.atom
+        if isinstance(inner, Apply) and inner.op == "floormod" and inner.args[1].value % divisor == 0:  # type: ignore
+            remainder = self._floormod(self.linear(inner.args[0]), divisor)
+        else:
+            remainder = self._atom("floormod", rest, divisor)
+        return self.index(self.linear(remainder) * size + left_over)
+
+    def _block(self, value: Linear, divisor: int) -> tuple[int, Linear, Linear]:
+        """`value` as high * size + low with 0 <= low < size, where size divides the divisor; largest size."""
+        for size in block_sizes(value, divisor):
+            high, low = split_block(value, size)
+            least, most = self.linear_bounds(low)
+            if least // size == most // size:
+                start = least // size
+                return size, high + Linear({}, start), low - Linear({}, start * size)
+        return 1, value, Linear({})
+
+    def _atom(self, op: str, value: Linear, divisor: int) -> Expr:
+        if divisor == 1:
+            return self.index(value) if op == "floordiv" else self.intern(Const(0, INDEX))
+        number = self.intern(Const(divisor, INDEX))
+        return self.intern(Apply(op, (self.index(value), number), INDEX))
+
+    def _extreme(self, node: Apply, a: Expr, b: Expr) -> Expr:
+        (a_low, a_high), (b_low, b_high) = self.bounds(a), self.bounds(b)
+        if a_high <= b_low:
+            return a if node.op == "min" else b
+        if b_high <= a_low:
+            return b if node.op == "min" else a
+        return self.intern(rebuild(node, (a, b)))
+
+    def _comparison(self, op: str, a: Expr, b: Expr) -> Expr:
+        difference = self.linear(a) - self.linear(b)
+        low, high = self.linear_bounds(difference)
+        for decided, answer in _verdicts(op, low, high):
+            if decided:
+                return self.intern(Const(answer, "bool"))
+        return self.intern(apply(op, a, b))
+
+    _INDEX_RULES: dict[str, Callable[..., Expr]] = {
+        "add": _sum, "sub": _difference, "mul": _product, "neg": _negation,
+        "floordiv": _divide, "truncdiv": _divide, "div": _divide, "floormod": _remainder, "truncmod": _remainder,
+        "max": _extreme, "min": _extreme,
+    }  # fmt: skip
+
+    # ---- bounds
+
+    def bounds(self, node: Expr) -> Interval:
+        """Inclusive bounds of an interned integer expression; `UNBOUNDED` if nothing is known."""
+        found = self._bounds.get(node)
+        if found is None:
+            for n in post_order(node):
+                if n not in self._bounds:
+                    self._bounds[n] = self._bounds_of(n)
+            found = self._bounds[node]
+        return found
+
+    def linear_bounds(self, value: Linear) -> Interval:
+        """Bounds of a sum."""
+        total = (value.const, value.const)
+        for atom, factor in value.terms.items():
+            bounds = self.bounds(atom)
+            if bounds == UNBOUNDED:
+                return UNBOUNDED
+            total = add_intervals(total, scale_interval(bounds, factor))
+        return total
+
+    def _bounds_of(self, node: Expr) -> Interval:
+        match node:
+            case Axis():
+                return self.ranges.get(node, (0, max(node.extent - 1, 0)))
+            case Const(value, dtype) if is_integer(dtype):
+                return clip_interval((int(value), int(value)))
+            case Cast(value, dtype) if is_integer(dtype):
+                return self._cast_bounds(value, dtype)
+            case Reduce(kind, axes) if kind.startswith("arg"):
+                return 0, max(int(np.prod([a.extent for a in axes])) - 1, 0)
+            case Apply(op, args, dtype) if is_integer(dtype):
+                return self._apply_bounds(node, op, [self._bounds[a] for a in args])
+        if is_integer(node.dtype):
+            return _dtype_bounds(node.dtype)
+        return UNBOUNDED
+
+    def _cast_bounds(self, value: Expr, dtype: str) -> Interval:
+        if value.dtype == "bool":
+            return 0, 1
+        inside, target = self._bounds[value], _dtype_bounds(dtype)
+        fits = is_integer(value.dtype) and target[0] <= inside[0] and inside[1] <= target[1]
+        return inside if fits else target
+
+    def _apply_bounds(self, node: Apply, op: str, sides: list[Interval]) -> Interval:
+        if node in self._linear:
+            return self.linear_bounds(self._linear[node])
+        whole = _dtype_bounds(node.dtype)
+        if op == "select":
+            found = min(sides[1][0], sides[2][0]), max(sides[1][1], sides[2][1])
+        elif op in _INTERVAL_RULES:
+            found = _INTERVAL_RULES[op](*sides)
+        else:
+            return whole
+        return found if whole[0] <= found[0] and found[1] <= whole[1] else whole
+
+
+def _verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
+    """For `difference op 0` with bounds: (is it decided, the answer), for both answers."""
+    return {
+        "lt": ((high < 0, True), (low >= 0, False)),
+        "le": ((high <= 0, True), (low > 0, False)),
+        "gt": ((low > 0, True), (high <= 0, False)),
+        "ge": ((low >= 0, True), (high < 0, False)),
+        "eq": ((low == high == 0, True), (low > 0 or high < 0, False)),
+        "ne": ((low > 0 or high < 0, True), (low == high == 0, False)),
+    }[op]
+
+
+def _min_interval(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _max_interval(a: Interval, b: Interval) -> Interval:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _product_interval(a: Interval, b: Interval) -> Interval:
+    corners = [x * y for x in a for y in b]
+    return clip_interval((min(corners), max(corners)))
+
+
+def _quotient_interval(a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0 or a == UNBOUNDED:
+        return UNBOUNDED
+    corners = [x // y for x in a for y in b]
+    return min(*corners, 0), max(*corners, 0)
+
+
+def _remainder_interval(a: Interval, b: Interval) -> Interval:
+    if b[0] <= 0:
+        return UNBOUNDED
+    return (0, b[1] - 1) if a[0] < 0 else (0, min(a[1], b[1] - 1))
+
+
+_INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
+    "min": _min_interval, "max": _max_interval, "mul": _product_interval, "floordiv": _quotient_interval,
+    "floormod": _remainder_interval, "add": add_intervals,
+    "sub": lambda a, b: add_intervals(a, scale_interval(b, -1)), "neg": lambda a: scale_interval(a, -1),
+}  # fmt: skip
+
+
+def _dtype_bounds(dtype: str) -> Interval:
+    info = np.iinfo(dtype)
+    return clip_interval((int(info.min), int(info.max)))
+
+
+def _logic(op: str, args: tuple[Expr, ...]) -> Expr:
+    """A logical function or selection, with its constant arguments decided."""
+    known = [a.value if isinstance(a, Const) else None for a in args]
+    if op == "select":
+        if args[1] is args[2]:
+            return args[1]
+        return apply("select", *args) if known[0] is None else args[1 if known[0] else 2]
+    if op in ("land", "lor"):
+        neutral = op == "land"
+        for k in (0, 1):
+            if known[k] is not None:
+                return args[1 - k] if known[k] == neutral else args[k]
+        return args[0] if args[0] is args[1] else apply(op, *args)
+    return apply(op, *args)
+
+
+def _key(node: Expr) -> tuple:
+    match node:
+        case Const(value, dtype):
+            return ("const", repr(value), dtype)
+        case Axis() | Local():
+            return ("leaf", id(node))
+        case Load(tensor, indices):
+            return ("load", id(tensor), *map(id, indices))
+        case Apply(op, args):
+            return (op, *map(id, args))
+        case Reduce(kind, axes, value):
+            return ("reduce", kind, *map(id, axes), id(value))
+    return (type(node).__name__, node.dtype, *map(id, children(node)))
