@@ -1,0 +1,1 @@
+"""What lived in tvm.contrib: the visualizer, the graph executor, temporary folders, test helpers."""

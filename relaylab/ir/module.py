@@ -192,9 +192,9 @@ class IRModule:
         return mod
 
     @staticmethod
-    def from_text(text: str, source_name: str = "from_string") -> IRModule:
-        """The module that `text` describes."""
-        mod = IRModule()
+    def from_text(text: str, source_name: str = "from_string", init_module: IRModule | None = None) -> IRModule:
+        """The module that `text` describes, in addition to the definitions of `init_module`."""
+        mod = init_module.shallow_copy() if init_module is not None else IRModule()
         mod._read(text=text, source_name=source_name)
         return mod
 

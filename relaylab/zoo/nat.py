@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from relaylab.analysis import infer_module
 from relaylab.interp import ConstructorValue
-from relaylab.ir import Expr
+from relaylab.ir import Expr, IRModule
+from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
 
 
@@ -44,3 +46,20 @@ def make_nat_expr(prelude: Any, n: int) -> Expr:
     for _ in range(n):
         expr = s(expr)
     return expr
+
+
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {
+  let %double = fn (%t: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] { %t + %t };
+  @nat_iterate(%double, @nat_add(S(S(Z)), S(Z)))(%x)
+}
+"""
+
+
+def get_workload() -> tuple[IRModule, dict[str, NDArray]]:
+    """A program over `nat`: doubles a tensor two plus one times. It has no parameters."""
+    mod = IRModule()
+    mod.import_from_std("prelude.rly")
+    mod.import_from_std("nat.rly")
+    mod.update(IRModule.from_text(PROGRAM, "nat", mod))
+    return infer_module(mod), {}

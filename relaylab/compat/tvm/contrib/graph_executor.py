@@ -1,0 +1,3 @@
+"""tvm.contrib.graph_executor."""
+
+from relaylab.contrib.graph_executor import *  # noqa: F403

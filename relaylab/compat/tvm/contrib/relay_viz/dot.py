@@ -1,0 +1,3 @@
+"""tvm.contrib.relay_viz.dot."""
+
+from relaylab.contrib.relay_viz import *  # noqa: F403

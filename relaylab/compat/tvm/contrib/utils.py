@@ -1,0 +1,3 @@
+"""tvm.contrib.utils."""
+
+from relaylab.contrib.utils import *  # noqa: F403

@@ -1,0 +1,6 @@
+"""tvm.nd: arrays and devices."""
+
+from relaylab.runtime.device import Device, cpu, cuda, device, gpu, opencl
+from relaylab.runtime.ndarray import NDArray, array, empty, from_dlpack
+
+__all__ = ["Device", "NDArray", "array", "cpu", "cuda", "device", "empty", "from_dlpack", "gpu", "opencl"]

@@ -1,0 +1,3 @@
+"""tvm.runtime.profiling: reports of measured time."""
+
+from relaylab.runtime.profiling import *  # noqa: F403

@@ -1,0 +1,5 @@
+"""tvm.target: what to compile for."""
+
+from relaylab.codegen.target import Target
+
+__all__ = ["Target"]

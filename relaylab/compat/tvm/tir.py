@@ -1,0 +1,8 @@
+"""tvm.tir: what Relay programs take from it, dimensions."""
+
+from relaylab.contrib.registry import IntImm
+from relaylab.ir.types import Any
+from relaylab.ir.types import SizeVar
+from relaylab.ir.types import SizeVar as Var
+
+__all__ = ["Any", "IntImm", "SizeVar", "Var"]
