@@ -35,8 +35,15 @@ from relaylab.ir.attrs import Attrs
 from relaylab.ir.expr import Call, TupleWrapper, as_expr, sugar
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
-from relaylab.op.shapes import broadcast_shapes
+from relaylab.op.rules import broadcast, same_dtype, tensor
 from relaylab.support.errors import RelayError
+
+
+Dtype = str | None
+"""The annotation of an attribute that holds a data type (None: not given)."""
+Ints = tuple[int, ...]
+Dims = tuple[Any, ...]
+Floats = tuple[float, ...]
 
 
 class OpPattern(IntEnum):
@@ -107,7 +114,8 @@ class Operator(Attrs):
         raise RelayError(f"{self.op_name} has no reference semantics", code="op.no-facet")
 
     def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
-        raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=self.waivers.get("lower", ""))
+        reason = self.waivers.get("lower", "")
+        raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=reason)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         return 0
@@ -134,12 +142,20 @@ class Elementwise(Operator):
     inputs = ("data",)
     pattern = OpPattern.ELEMWISE
     result_dtype: ClassVar[str | None] = None
+    domain: ClassVar[tuple[float, float]] = (-2.0, 2.0)
+    """Between which values the samples lie."""
 
     def relation(self, s: Any, data: Type) -> Type | None:
-        dtype = self.result_dtype
-        if dtype is None:
-            return s.unify(data, s.out)
-        return TensorType(data.shape, dtype) if isinstance(data, TensorType) else None
+        if self.result_dtype is None:
+            return tensor(s, s.unify(data, s.out))
+        found = tensor(s, data)
+        return found and TensorType(found.shape, self.result_dtype)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        low, high = cls.domain
+        types = [TensorType((2, 3, 5)), TensorType(()), TensorType((7,), "float64"), TensorType((3, 1), "float16")]
+        return [sample(t, low=low, high=high) for t in types]
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         return self.scalar(b, data(*i))
@@ -154,16 +170,22 @@ class Broadcast(Operator):
     inputs = ("lhs", "rhs")
     pattern = OpPattern.BROADCAST
     result_dtype: ClassVar[str | None] = None
+    domain: ClassVar[tuple[float, float]] = (-2.0, 2.0)
+    dtypes: ClassVar[tuple[str, ...]] = ("float32", "int32")
 
     def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
-        if not (isinstance(lhs, TensorType) and isinstance(rhs, TensorType)):
+        a, c = tensor(s, lhs, self.inputs[0]), tensor(s, rhs, self.inputs[1])
+        if a is None or c is None:
             return None
-        if lhs.dtype != rhs.dtype:
-            s.fail(f"data types {lhs.dtype} and {rhs.dtype} do not match", help=f'cast one: x.astype("{lhs.dtype}")')
-        shape = broadcast_shapes(lhs.shape, rhs.shape)
-        if shape is None:
-            s.fail(f"the shapes of {lhs} and {rhs} cannot be broadcast together")
-        return TensorType(shape, self.result_dtype or lhs.dtype)
+        dtype = same_dtype(s, a, c)
+        return TensorType(broadcast(s, a, c), self.result_dtype or dtype)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        low, high = cls.domain
+        shapes = [((2, 3), (2, 3)), ((4, 1, 5), (3, 1)), ((), (2, 2)), ((1, 3), (2, 1, 1, 3))]
+        pairs = [(TensorType(a, d), TensorType(c, d)) for d in cls.dtypes for a, c in shapes]
+        return [sample(*pair, low=low, high=high) for pair in pairs]
 
     def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
         return self.scalar(b, *(element(x, i) for x in ins))
@@ -202,7 +224,14 @@ def element(x: Any, i: Sequence[Any]) -> Any:
     return x(*(0 if int(d) == 1 else k for d, k in zip(x.shape, tail)))
 
 
-def op(name: str, *, inputs: tuple[str, ...] | None = None, level: int | None = None, attrs_key: str = "", **facts: Any) -> Callable[[type[Operator]], Callable]:
+def op(
+    name: str,
+    *,
+    inputs: tuple[str, ...] | None = None,
+    level: int | None = None,
+    attrs_key: str = "",
+    **facts: Any,
+) -> Callable[[type[Operator]], Callable]:
     """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead back)."""
 
     def register(cls: type[Operator]) -> Callable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from relaylab.ir.types import Any, Dim, IntImm
 
@@ -50,3 +50,18 @@ def normalize_axis(axis: int, rank: int) -> int | None:
 def same_dim(a: Dim, b: Dim) -> bool:
     """Whether two dimensions may be equal at run time."""
     return isinstance(a, Any) or isinstance(b, Any) or a == b
+
+
+def derive(rule: Callable[..., int], *dims: Dim) -> Dim:
+    """`rule` applied to dimensions; unknown if one of them is."""
+    return Any() if any(isinstance(d, Any) for d in dims) else IntImm(rule(*map(int, dims)))  # type: ignore[arg-type]
+
+
+def normalize_axes(axes: Sequence[int] | None, rank: int, exclude: bool = False) -> tuple[int, ...] | None:
+    """Sorted axes counted from the front (None: all; `exclude`: all others); None if one does not exist."""
+    if axes is None:
+        return tuple(range(rank))
+    chosen = {normalize_axis(a, rank) for a in axes}
+    if None in chosen:
+        return None
+    return tuple(d for d in range(rank) if (d in chosen) != exclude)

@@ -1,0 +1,199 @@
+"""Arithmetic of two arguments, with broadcasting as in numpy; both data types must be equal."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import Type
+from relaylab.loop.scalar import SCALAR_OPS
+from relaylab.op.base import Broadcast, op
+from relaylab.op.rules import integers, tensor
+
+
+class Scalar(Broadcast):
+    """One function of the loop level's table applied to pairs of elements."""
+
+    function: ClassVar[str] = ""
+
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        wide = [x.astype("float32") if x.dtype == "float16" else x for x in (lhs, rhs)]
+        with np.errstate(all="ignore"):
+            return np.asarray(SCALAR_OPS[self.function].meaning(*wide)).astype(lhs.dtype)
+
+    def scalar(self, b: Any, x: Any, y: Any) -> Any:
+        return getattr(b, self.function)(x, y)
+
+
+class Integer(Scalar):
+    """A function of integers."""
+
+    dtypes = ("int32", "uint8")
+
+    def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
+        for t, name in ((lhs, "lhs"), (rhs, "rhs")):
+            found = tensor(s, t, name)
+            if found is not None and found.dtype != "bool":
+                integers(s, found, name)
+        return super().relation(s, lhs, rhs)
+
+
+class Shift(Integer):
+    """A shift of bits."""
+
+    dtypes = ("int32", "int8")
+    domain = (0, 7)
+
+
+class Logical(Broadcast):
+    """A function of truth values; numbers count as true when they are not 0."""
+
+    function: ClassVar[str] = ""
+    dtypes = ("bool", "int32")
+
+    def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+        return SCALAR_OPS[self.function].meaning(lhs != 0, rhs != 0).astype(lhs.dtype)
+
+    def scalar(self, b: Any, x: Any, y: Any) -> Any:
+        return b.cast(getattr(b, self.function)(b.cast(x, "bool"), b.cast(y, "bool")), x.dtype)
+
+
+@op("add", level=1)
+class add(Scalar):
+    """Sum of two tensors."""
+
+    function, dtypes = "add", ("float32", "int32", "float16", "int8")
+
+
+@op("subtract", level=1)
+class subtract(Scalar):
+    """Difference of two tensors: lhs - rhs."""
+
+    function = "sub"
+
+
+@op("multiply", level=1)
+class multiply(Scalar):
+    """Product of two tensors, element by element."""
+
+    function, dtypes = "mul", ("float32", "int32", "float64", "uint8")
+
+
+@op("divide", level=1)
+class divide(Scalar):
+    """Quotient of two tensors: lhs / rhs; integers are truncated towards 0."""
+
+    function = "div"
+
+
+@op("floor_divide", level=1)
+class floor_divide(Scalar):
+    """Quotient rounded down."""
+
+    function = "floordiv"
+
+
+@op("trunc_divide", level=1)
+class trunc_divide(Scalar):
+    """Quotient rounded towards 0."""
+
+    function = "truncdiv"
+
+
+@op("mod", level=1)
+class mod(Scalar):
+    """Remainder of the quotient rounded towards 0: it has the sign of lhs."""
+
+    function = "truncmod"
+
+
+@op("floor_mod", level=1)
+class floor_mod(Scalar):
+    """Remainder of the quotient rounded down: it has the sign of rhs."""
+
+    function = "floormod"
+
+
+@op("trunc_mod", level=1)
+class trunc_mod(Scalar):
+    """Remainder of the quotient rounded towards 0: it has the sign of lhs."""
+
+    function = "truncmod"
+
+
+@op("power", level=4)
+class power(Scalar):
+    """lhs to the power of rhs."""
+
+    function, domain = "pow", (0.5, 4.0)
+
+
+@op("maximum", level=4)
+class maximum(Scalar):
+    """The larger of two elements; NaN if one is NaN."""
+
+    function = "max"
+
+
+@op("minimum", level=4)
+class minimum(Scalar):
+    """The smaller of two elements; NaN if one is NaN."""
+
+    function = "min"
+
+
+@op("bitwise_and", level=4)
+class bitwise_and(Integer):
+    """Bits that are set in both integers."""
+
+    function = "band"
+
+
+@op("bitwise_or", level=4)
+class bitwise_or(Integer):
+    """Bits that are set in one of the integers or both."""
+
+    function = "bor"
+
+
+@op("bitwise_xor", level=4)
+class bitwise_xor(Integer):
+    """Bits that are set in one of the integers but not both."""
+
+    function = "bxor"
+
+
+@op("left_shift", level=4)
+class left_shift(Shift):
+    """lhs with its bits shifted left by rhs places; 0 when rhs reaches the width."""
+
+    function = "shl"
+
+
+@op("right_shift", level=4)
+class right_shift(Shift):
+    """lhs with its bits shifted right by rhs places; the sign is kept."""
+
+    function = "shr"
+
+
+@op("logical_and", level=4)
+class logical_and(Logical):
+    """Whether both elements are true."""
+
+    function = "land"
+
+
+@op("logical_or", level=4)
+class logical_or(Logical):
+    """Whether one of the elements is true, or both."""
+
+    function = "lor"
+
+
+@op("logical_xor", level=4)
+class logical_xor(Logical):
+    """Whether one of the elements is true but not both."""
+
+    function = "lxor"

@@ -1,0 +1,295 @@
+"""Reductions over axes: sum, mean, extremes, their indices, variance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import Dim, IntImm, TensorType, Type
+from relaylab.loop.scalar import compute_dtype, highest, lowest
+from relaylab.op import rules
+from relaylab.op.base import CommReduce, Ints, Sample, op, sample
+from relaylab.op.shapes import normalize_axes
+
+
+class Over(CommReduce):
+    """A reduction over `axis` (None: all axes; with `exclude` all others); `keepdims` leaves extents of 1."""
+
+    axis: ClassVar[Any]
+    keepdims: ClassVar[Any]
+    exclude: ClassVar[Any]
+    inputs = ("data",)
+
+    def axes(self, rank: int) -> tuple[int, ...]:
+        """The reduced axes of a tensor of `rank`, counted from the front."""
+        return normalize_axes(self.axis, rank, self.exclude) or ()
+
+    def reduced(self, s: Any, data: TensorType) -> tuple[Dim, ...]:
+        """The shape of the result."""
+        gone = rules.axes(s, self.axis, data, self.exclude and self.axis is not None)
+        if self.keepdims:
+            return tuple(IntImm(1) if d in gone else n for d, n in enumerate(data.shape))
+        return tuple(n for d, n in enumerate(data.shape) if d not in gone)
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        return found and TensorType(self.reduced(s, found), found.dtype)
+
+    def extents(self, data: Any) -> list[int]:
+        """The extents of the reduced axes."""
+        return [int(data.shape[d]) for d in self.axes(len(data.shape))]
+
+    def reader(self, data: Any, i: tuple) -> Any:
+        """A function that reads the element of `data` at result index `i` and at given indices of the reduced axes."""
+        axes = self.axes(len(data.shape))
+
+        def read(*k: Any) -> Any:
+            inner = dict(zip(axes, k))
+            outer = iter(j for d, j in enumerate(i) if d not in inner) if self.keepdims else iter(i)
+            return data(*(inner[d] if d in inner else next(outer) for d in range(len(data.shape))))
+
+        return read
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        d = TensorType((2, 3, 4), cls.sample_dtype)
+        return [sample(d), sample(d, axis=1), sample(d, axis=(0, -1), keepdims=True), *cls.more(d)]
+
+    @classmethod
+    def more(cls, d: TensorType) -> list[Sample]:
+        return [sample(d, axis=1, exclude=True), sample(d, keepdims=True), sample(TensorType((), cls.sample_dtype))]
+
+    sample_dtype: ClassVar[str] = "float32"
+
+
+class Reduction(Over):
+    """The attributes that most reductions have."""
+
+    axis: Ints | None = None
+    keepdims: bool = False
+    exclude: bool = False
+
+
+class Fold(Reduction):
+    """A reduction by a function of numpy and one of the loop level."""
+
+    numpy_name: ClassVar[str] = ""
+    loop_name: ClassVar[str] = ""
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        wide = data.astype(compute_dtype(data.dtype.name))
+        return np.asarray(self.fold(wide, self.axes(data.ndim))).astype(data.dtype)
+
+    def fold(self, data: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        """The numpy reduction of `data` in its computing data type."""
+        return getattr(np, self.numpy_name)(data, axis=axes, keepdims=self.keepdims)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        return getattr(b, self.loop_name)(self.extents(data), self.reader(data, i))
+
+
+@op("sum", level=4, attrs_key="Reduce")
+class sum(Fold):
+    """Sum over axes, in the data type of the argument."""
+
+    numpy_name, loop_name = "sum", "sum"
+
+    @classmethod
+    def more(cls, d: TensorType) -> list[Sample]:
+        return [*super().more(d), sample(TensorType((3, 50), "int8"), axis=-1, low=-128, high=127), sample(TensorType((2, 9), "float16"), axis=1)]
+
+
+@op("prod", level=4, attrs_key="Reduce")
+class prod(Fold):
+    """Product over axes, in the data type of the argument."""
+
+    numpy_name, loop_name = "prod", "prod"
+
+
+@op("max", level=4, attrs_key="Reduce")
+class max(Fold):
+    """Largest element over axes; NaN if one is NaN."""
+
+    numpy_name, loop_name = "max", "rmax"
+
+    def fold(self, data: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        return np.max(data, axis=axes, keepdims=self.keepdims, initial=lowest(data.dtype.name))
+
+
+@op("min", level=4, attrs_key="Reduce")
+class min(Fold):
+    """Smallest element over axes; NaN if one is NaN."""
+
+    numpy_name, loop_name = "min", "rmin"
+
+    def fold(self, data: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        return np.min(data, axis=axes, keepdims=self.keepdims, initial=highest(data.dtype.name))
+
+
+class Truth(Fold):
+    """A reduction of bools."""
+
+    sample_dtype = "bool"
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = super().relation(s, data)
+        if isinstance(found, TensorType) and found.dtype != "bool":
+            s.fail(f"{self.op_name} needs bools, not {found.dtype}", help='compare or cast: x.astype("bool")')
+        return found
+
+
+@op("all", level=4, attrs_key="Reduce")
+class all(Truth):
+    """Whether all bools are true, over axes."""
+
+    numpy_name, loop_name = "all", "all"
+
+
+@op("any", level=4, attrs_key="Reduce")
+class any(Truth):
+    """Whether a bool is true, over axes."""
+
+    numpy_name, loop_name = "any", "any"
+
+
+def _quotient(total: np.ndarray, count: int) -> np.ndarray:
+    """`total / count`, truncated for integers."""
+    with np.errstate(all="ignore"):
+        return total / np.float64(count) if total.dtype.kind == "f" else np.trunc(total / count)
+
+
+@op("mean", level=4, attrs_key="Reduce")
+class mean(Reduction):
+    """Arithmetic mean over axes; integers are summed in their own type and divided towards 0."""
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        axes = self.axes(data.ndim)
+        wide = "float64" if data.dtype.kind == "f" else data.dtype
+        total = np.sum(data, axis=axes, keepdims=self.keepdims, dtype=wide)
+        return np.asarray(_quotient(total, math.prod(data.shape[d] for d in axes))).astype(data.dtype)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        extents = self.extents(data)
+        return b.sum(extents, self.reader(data, i)) / b.const(math.prod(extents), out.dtype)
+
+    @classmethod
+    def more(cls, d: TensorType) -> list[Sample]:
+        return [*super().more(d), sample(TensorType((2, 5), "int32"), axis=1, low=-50, high=50)]
+
+
+@op("variance", inputs=("data", "mean"), level=4, attrs_key="Variance")
+class variance(Reduction):
+    """Variance over axes given the mean (with its axes kept): the mean of squared differences; `unbiased` divides by n - 1."""
+
+    unbiased: bool = False
+
+    def relation(self, s: Any, data: Type, mean: Type) -> Type | None:
+        found, center = rules.tensor(s, data), rules.tensor(s, mean, "mean")
+        if found is None or center is None:
+            return None
+        rules.same_dtype(s, found, center)
+        rules.broadcasts_to(s, center, found.shape)
+        return TensorType(self.reduced(s, found), found.dtype)
+
+    def divisor(self, extents: list[int]) -> int:
+        """What the sum of squares is divided by."""
+        return math.prod(extents) - self.unbiased
+
+    def reference(self, data: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        axes = self.axes(data.ndim)
+        squares = (data.astype("float64") - mean) ** 2
+        total = np.sum(squares, axis=axes, keepdims=self.keepdims)
+        return np.asarray(_quotient(total, self.divisor([data.shape[d] for d in axes]))).astype(data.dtype)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any, mean: Any) -> Any:
+        extents, read, center = self.extents(data), self.reader(data, i), self.reader(mean, i)
+        kept = [int(n) for n in mean.shape]
+
+        def square(*k: Any) -> Any:
+            inner = [0 if kept[d] == 1 else x for d, x in zip(self.axes(len(kept)), k)]
+            difference = read(*k) - center(*inner)
+            return difference * difference
+
+        return b.sum(extents, square) / b.const(self.divisor(extents), out.dtype)
+
+    @classmethod
+    def build(
+        cls,
+        data: Any,
+        axis: Any = None,
+        keepdims: bool = False,
+        exclude: bool = False,
+        unbiased: bool = False,
+        with_mean: Any = None,
+    ) -> Any:
+        center = mean(data, axis, True, exclude) if with_mean is None else with_mean  # type: ignore[call-arg]
+        return cls.call(data, center, axis=axis, keepdims=keepdims, exclude=exclude, unbiased=unbiased)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 4), (1, 1, 1)),
+            sample((2, 3, 4), (2, 1, 4), axis=1, unbiased=True),
+            sample((2, 3, 4), (1, 3, 1), axis=(0, -1), keepdims=True),
+            sample((2, 3), (1, 3), axis=1, exclude=True),
+        ]
+
+
+class Arg(Over):
+    """The position of an extreme along axes, counted flat over them; the type of a dimension, int32."""
+
+    axis: Ints | None = None
+    keepdims: bool = False
+    select_last_index: bool = False
+    exclude: bool = False
+    loop_name: ClassVar[str] = ""
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is not None and not found.shape:
+            s.fail(f"{self.op_name} needs at least one dimension, not a scalar")
+        return found and TensorType(self.reduced(s, found), "int32")
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        axes = self.axes(data.ndim)
+        rest = [d for d in range(data.ndim) if d not in axes]
+        flat = data.transpose(*rest, *axes).reshape([data.shape[d] for d in rest] + [-1])
+        best = self.last(flat) if self.select_last_index else getattr(np, self.op_name)(flat, axis=-1)
+        shape = [1 if d in axes else n for d, n in enumerate(data.shape)] if self.keepdims else best.shape
+        return best.reshape(shape).astype("int32")
+
+    def last(self, flat: np.ndarray) -> np.ndarray:
+        """The last position of the extreme along the last axis."""
+        return flat.shape[-1] - 1 - getattr(np, self.op_name)(flat[..., ::-1], axis=-1)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        extents, read = self.extents(data), self.reader(data, i)
+        if not self.select_last_index:
+            return b.cast(getattr(b, self.op_name)(extents, read), out.dtype)
+        backwards = getattr(b, self.op_name)(extents, lambda *k: read(*((n - 1) - x for n, x in zip(extents, k))))
+        return b.cast((math.prod(extents) - 1) - backwards, out.dtype)
+
+    @classmethod
+    def more(cls, d: TensorType) -> list[Sample]:
+        ties = np.array([[1, 3, 3], [2, 2, 1]], "int32")
+        return [sample(d, axis=1, exclude=True), sample(ties, axis=1), sample(ties, axis=1, select_last_index=True)]
+
+
+@op("argmax", level=4, attrs_key="ArgReduce")
+class argmax(Arg):
+    """Position of the largest element over axes (the first of equals, or the last)."""
+
+    @classmethod
+    def build(cls, data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False) -> Any:
+        return cls.call(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index)
+
+
+@op("argmin", level=4, attrs_key="ArgReduce")
+class argmin(Arg):
+    """Position of the smallest element over axes (the first of equals, or the last)."""
+
+    @classmethod
+    def build(cls, data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False) -> Any:
+        return cls.call(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index)

@@ -1,0 +1,130 @@
+"""What type relations share: reading argument types, with errors that say what was expected.
+
+Every function takes the solver `s` first and either answers or calls `s.fail`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylab.ir.types import Dim, IncompleteType, TensorType, TupleType, Type, type_text
+from relaylab.op.layout import Layout, parse_layout
+from relaylab.op.shapes import broadcast_dims, broadcast_shapes, normalize_axes, normalize_axis, same_dim
+from relaylab.support.errors import RelayValueError
+
+
+def tensor(s: Any, t: Type, name: str = "data") -> TensorType | None:
+    """`t` as a tensor type, or None while it is not known; any other type fails."""
+    if isinstance(t, IncompleteType):
+        return None
+    if not isinstance(t, TensorType):
+        s.fail(f"`{name}` must be a tensor, not {t}")
+    return t  # type: ignore[return-value]
+
+
+def tensors(s: Any, t: Type, name: str = "data") -> list[TensorType] | None:
+    """The fields of a tuple of tensors, or None while one is not known."""
+    if isinstance(t, IncompleteType):
+        return None
+    if not isinstance(t, TupleType):
+        s.fail(f"`{name}` must be a tuple of tensors, not {t}", help="give the tensors as a list or a relay.Tuple")
+    if not t.fields:  # type: ignore[attr-defined]
+        s.fail(f"`{name}` must have at least one tensor")
+    fields = [tensor(s, f, f"{name}[{k}]") for k, f in enumerate(t.fields)]  # type: ignore[attr-defined]
+    return None if None in fields else fields  # type: ignore[return-value]
+
+
+def rank(s: Any, t: TensorType, want: int, name: str = "data") -> TensorType:
+    """`t`, which must have `want` dimensions."""
+    if len(t.shape) != want:
+        s.fail(f"`{name}` must have {want} dimensions, but {type_text(t)} has {len(t.shape)}")
+    return t
+
+
+def axis(s: Any, value: int, dims: int, what: str = "axis") -> int:
+    """The axis counted from the front; it must exist among `dims` of them."""
+    found = normalize_axis(value, dims)
+    if found is None:
+        s.fail(f"{what} {value} is out of range for {dims} dimensions", help=f"it can be {-dims} .. {dims - 1}")
+    return found  # type: ignore[return-value]
+
+
+def axes(s: Any, values: Sequence[int] | None, t: TensorType, exclude: bool = False) -> tuple[int, ...]:
+    """The axes of `t` counted from the front, sorted; None means all, `exclude` all others."""
+    found = normalize_axes(values, len(t.shape), exclude)
+    if found is None:
+        s.fail(f"axis {values} is out of range for {type_text(t)}", help=f"it can be {-len(t.shape)} .. {len(t.shape) - 1}")
+    return found  # type: ignore[return-value]
+
+
+def same_dtype(s: Any, *types: TensorType) -> str:
+    """The one data type of all tensors."""
+    for t in types[1:]:
+        if t.dtype != types[0].dtype:
+            s.fail(f"data types {types[0].dtype} and {t.dtype} do not match", help=f'cast one: x.astype("{types[0].dtype}")')
+    return types[0].dtype
+
+
+def integers(s: Any, t: TensorType, name: str) -> TensorType:
+    """`t`, which must hold integers."""
+    if "int" not in t.dtype:
+        s.fail(f"`{name}` must hold integers, not {t.dtype}", help='cast them: x.astype("int32")')
+    return t
+
+
+def scalar(s: Any, t: TensorType, name: str) -> TensorType:
+    """`t`, which must have one element: rank 0, or every dimension 1."""
+    if any(isinstance(d, int) and d != 1 for d in t.shape):
+        s.fail(f"`{name}` must be a scalar, not {type_text(t)}")
+    return t
+
+
+def equal_dims(s: Any, a: Dim, b: Dim, what: str) -> Dim:
+    """One dimension from two that must be equal; the known one if the other is not."""
+    if not same_dim(a, b):
+        s.fail(f"{what}: {a} and {b} differ")
+    return a if isinstance(a, int) else b
+
+
+def broadcast(s: Any, a: TensorType, b: TensorType) -> tuple[Dim, ...]:
+    """The shape that two tensors broadcast to."""
+    shape = broadcast_shapes(a.shape, b.shape)
+    if shape is None:
+        s.fail(f"the shapes of {type_text(a)} and {type_text(b)} cannot be broadcast together")
+    return shape  # type: ignore[return-value]
+
+
+def broadcasts_to(s: Any, a: TensorType, shape: Sequence[Dim]) -> None:
+    """Fails unless `a` broadcasts to `shape` without changing it."""
+    tail = shape[len(shape) - len(a.shape) :] if len(a.shape) <= len(shape) else None
+    if tail is None or any(broadcast_dims(x, y) is None or (x == 1) < (y == 1) and isinstance(x, int) for x, y in zip(a.shape, tail)):
+        s.fail(f"{type_text(a)} does not broadcast to ({', '.join(map(str, shape))})")
+
+
+def layout(s: Any, text: str, letters: str, t: TensorType | None = None, name: str = "data") -> Layout:
+    """The layout that `text` writes, which must have these letters (in any order) and as many axes as `t`."""
+    try:
+        found = parse_layout(text)
+    except RelayValueError as error:
+        s.fail(error.message, help=error.help)
+    if set(found.letters) != set(letters):
+        s.fail(f"the layout {text} of `{name}` must have the axes {' '.join(letters)}")
+    if t is not None and len(t.shape) != found.ndim:
+        s.fail(f"`{name}` has the layout {text}, but {type_text(t)} has {len(t.shape)} dimensions")
+    return found
+
+
+def laid_out(s: Any, to: Layout, whole: dict[str, Dim]) -> tuple[Dim, ...]:
+    """The shape of a tensor in a layout; fails where blocks do not divide an extent."""
+    try:
+        return to.shape(whole)
+    except RelayValueError as error:
+        return s.fail(error.message)
+
+
+def positive(s: Any, value: int, name: str) -> int:
+    """`value`, which must be at least 1."""
+    if value < 1:
+        s.fail(f"`{name}` must be at least 1, not {value}")
+    return value

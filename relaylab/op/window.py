@@ -1,0 +1,54 @@
+"""Sliding windows: padding tuples and output extents of convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylab.ir.types import Dim
+from relaylab.op.shapes import derive
+from relaylab.support.errors import RelayValueError
+
+Pads = tuple[tuple[int, int], ...]
+
+
+def spread(value: int | Sequence[int], n: int) -> tuple[int, ...]:
+    """An int, or a tuple of one, repeated for `n` spatial axes; a tuple of `n` as it is."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    return tuple(values) * n if len(values) == 1 else tuple(values)
+
+
+def spread_padding(padding: int | Sequence[int], n: int) -> tuple[int, ...]:
+    """Padding as `2n` values, all befores and then all afters, from one value, `n` or `2n`."""
+    values = spread(padding, n)
+    if len(values) not in (n, 2 * n):
+        raise RelayValueError(f"padding {padding!r} must have 1, {n} or {2 * n} values", code="op.padding")
+    return values if len(values) == 2 * n else values * 2
+
+
+def pads(padding: Sequence[int], n: int) -> Pads:
+    """(before, after) for each of `n` spatial axes."""
+    values = spread_padding(tuple(padding), n)
+    return tuple(zip(values[:n], values[n:]))
+
+
+def reach(kernel: int, dilation: int) -> int:
+    """How many elements a dilated kernel spans."""
+    return (kernel - 1) * dilation + 1
+
+
+def window_extent(s: Any, extent: Dim, kernel: Dim, stride: int, dilation: int, pad: tuple[int, int], ceil: bool = False) -> Dim:
+    """The number of windows along an axis; fails when not even one fits."""
+    spare = stride - 1 if ceil else 0
+    out = derive(lambda n, k: max((n + sum(pad) - reach(k, dilation) + spare) // stride + 1, 0), extent, kernel)
+    if isinstance(out, int) and out < 1:
+        s.fail(f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {pad[0]} and {pad[1]}")
+    return out
+
+
+def each(s: Any, values: Sequence[int], n: int, name: str) -> tuple[int, ...]:
+    """`n` positive values from one or `n`."""
+    out = spread(tuple(values), n)
+    if len(out) != n or any(v < 1 for v in out):
+        s.fail(f"`{name}` must be {n} positive values, not {tuple(values)}")
+    return out

@@ -1,0 +1,97 @@
+"""What the tests of operators share: every sample of every operator, seeded arguments, a small solver of relations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import relaylab.op  # noqa: F401  (registers the operators)
+from relaylab.ir import OPERATORS, IncompleteType, TensorType, TupleType, Type
+from relaylab.ir.types import Any
+from relaylab.loop.builder import OutSpec
+from relaylab.loop.evaluate import compute
+from relaylab.op.base import RelationError
+
+
+class Solver:
+    """Solves one relation: arguments may be incomplete; `found` keeps what they became."""
+
+    def __init__(self):
+        self.out: Type = IncompleteType()
+        self.found: dict[Type, Type] = {}
+
+    def resolve(self, t: Type) -> Type:
+        while t in self.found:
+            t = self.found[t]
+        return t
+
+    def unify(self, a: Type, b: Type) -> Type:
+        a, b = self.resolve(a), self.resolve(b)
+        if a is b:
+            return a
+        if isinstance(a, IncompleteType):
+            self.found[a] = b
+            return b
+        if isinstance(b, IncompleteType):
+            return self.unify(b, a)
+        if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.fields) == len(b.fields):
+            return TupleType([self.unify(x, y) for x, y in zip(a.fields, b.fields)])
+        if isinstance(a, TensorType) and isinstance(b, TensorType):
+            return self._tensors(a, b)
+        return self.fail(f"{a} and {b} do not match")
+
+    def _tensors(self, a: TensorType, b: TensorType) -> TensorType:
+        fits = len(a.shape) == len(b.shape) and a.dtype == b.dtype
+        if not fits or any(x != y and not isinstance(x, Any) and not isinstance(y, Any) for x, y in zip(a.shape, b.shape)):
+            self.fail(f"{a} and {b} do not match")
+        return TensorType([y if isinstance(x, Any) else x for x, y in zip(a.shape, b.shape)], a.dtype)
+
+    def fail(self, message: str, help: str = ""):
+        raise RelationError(message, code="type.relation", help=help)
+
+
+def infer(record, *types: Type) -> Type | None:
+    """The type that a relation finds, or None for "not yet"."""
+    solver = Solver()
+    found = record.relation(solver, *types)
+    return found if found is None else solver.resolve(found)
+
+
+def array_of(arg, rng: np.random.Generator, low: float, high: float):
+    """A seeded array for one argument of a sample (arrays stand for themselves, tuples are mapped)."""
+    if isinstance(arg, tuple):
+        return tuple(array_of(a, rng, low, high) for a in arg)
+    if not isinstance(arg, TensorType):
+        return np.asarray(arg)
+    shape = arg.concrete_shape
+    if arg.dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if "int" in arg.dtype:
+        least = max(low, np.iinfo(arg.dtype).min)
+        return rng.integers(int(np.ceil(least)), int(min(high, np.iinfo(arg.dtype).max)) + 1, shape).astype(arg.dtype)
+    return np.asarray(rng.uniform(low, high, shape)).astype(arg.dtype)
+
+
+def arrays_of(case, seed: int = 7) -> list:
+    """The seeded arguments of a sample."""
+    rng = np.random.default_rng(seed)
+    return [array_of(a, rng, case.low, case.high) for a in case.args]
+
+
+def type_of(value) -> Type:
+    """The type of an array or of a tuple of arrays."""
+    if isinstance(value, tuple):
+        return TupleType([type_of(v) for v in value])
+    return TensorType(value.shape, value.dtype)
+
+
+def cases():
+    """(operator name, number, sample) of all samples."""
+    return [(n, k, c) for n in sorted(OPERATORS) for k, c in enumerate(OPERATORS[n].definition.samples())]
+
+
+def lowered(record, args: list, out: Type):
+    """The result of the loop-level form, evaluated: an array or a tuple of them."""
+    fields = out.fields if isinstance(out, TupleType) else [out]
+    specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in enumerate(fields)]
+    values = [compute(spec, record.lower, args) for spec in specs]
+    return tuple(values) if isinstance(out, TupleType) else values[0]
