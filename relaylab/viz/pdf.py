@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz.metrics import text_width
-from relaylab.viz.scene import Path, Rect, Scene, Shape, Text, rounded
+from relaylab.viz.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.theme import resolve
 
 MAX_UNITS = 14_400.0

@@ -9,7 +9,7 @@ from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text, rounded
 from relaylab.viz.theme import FONT, MONO, css
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
-_CONTROL = {c: " " for c in range(32)} | dict.fromkeys((0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
+_CONTROL = dict.fromkeys(range(32), " ") | dict.fromkeys((0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 _FACES = {"regular": "", "bold": " b", "mono": " m"}
 
 

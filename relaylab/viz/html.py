@@ -1,0 +1,84 @@
+"""Scenes to HTML: one self-contained interactive page, and the bundle that a notebook cell shows.
+
+No text of a program is ever markup here: the page carries its data compressed in base64 and builds text
+nodes from it; a notebook gets the picture as an image, which a script, where scripts may run, brings to life.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from relaylab.viz.scene import Figure, Rect, Scene, Shape, Text, rounded
+from relaylab.viz.svg import escape, path_data, sheet, svg
+
+STATIC = Path(__file__).parent / "static"
+_FACES = {"regular": "", "bold": " b", "mono": " m"}
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a file of `static/`."""
+    return (STATIC / name).read_text(encoding="utf-8")
+
+
+def book(scenes: Sequence[Scene], title: str) -> dict:
+    """The data of a page: plain lists and dictionaries, as `static/graph.js` reads them."""
+    return {"title": title, "pages": [scene_data(s) for s in scenes]}
+
+
+def scene_data(scene: Scene) -> dict:
+    """One picture as plain data."""
+    return {"title": scene.title, "width": scene.width, "height": scene.height, "figures": [_figure(f) for f in scene.figures]}
+
+
+def _figure(figure: Figure) -> dict:
+    return {
+        "id": figure.id, "kind": figure.kind, "label": figure.label, "detail": figure.detail, "role": figure.role,
+        "source": figure.ends[0], "target": figure.ends[1], "box": figure.box, "shapes": [_shape(s) for s in figure.shapes],
+    }
+
+
+def _shape(shape: Shape) -> list:
+    styles = " ".join(shape.styles)
+    if isinstance(shape, Text):
+        return ["t", round(shape.x, 1), round(shape.y, 1), shape.text, shape.size, shape.anchor, styles + _FACES[shape.face]]
+    if isinstance(shape, Rect) and not shape.top_only:
+        return ["r", *(round(v, 1) for v in (shape.x, shape.y, shape.width, shape.height)), shape.radius, styles]
+    return ["p", path_data(rounded(shape) if isinstance(shape, Rect) else shape.commands), styles]
+
+
+def page(scenes: Sequence[Scene], title: str = "relaylab") -> str:
+    """A whole page that needs nothing else: pan, zoom, search, select, read; one entry of its list for each scene."""
+    data = json.dumps(book(scenes, title), separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+    still = base64.b64encode(svg(scenes[0]).encode()).decode() if scenes else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>{sheet()}\n{asset('page.css')}</style>\n</head>\n<body>\n"
+        f'<div id="relaylab"></div>\n<noscript><img alt="{escape(title)}" src="data:image/svg+xml;base64,{still}"></noscript>\n'
+        f'<script type="text/plain" id="relaylab-data">{packed}</script>\n'
+        f'<script type="module">\n{asset("graph.js")}\n{asset("page.js")}</script>\n</body>\n</html>\n'
+    )
+
+
+def bundle(scene: Scene, plain: str) -> dict[str, str]:
+    """What a notebook cell shows: HTML with the picture as an image and a script that hydrates it, SVG, and text.
+
+    The image survives saving, untrusted notebooks and conversion; nothing refers to a kernel or the network.
+    """
+    picture = svg(scene)
+    name = "relaylab-" + sha256(picture.encode()).hexdigest()[:12]
+    image = base64.b64encode(picture.encode()).decode()
+    html = (
+        f'<div id="{name}" class="relaylab-viz"><img alt="{escape(scene.title or "computation graph")}" '
+        f'style="max-width:100%" src="data:image/svg+xml;base64,{image}">'
+        f'<script>{asset("hydrate.js").strip()}("{name}");</script></div>'
+    )
+    return {"text/html": html, "image/svg+xml": picture, "text/plain": plain}

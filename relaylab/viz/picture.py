@@ -1,0 +1,153 @@
+"""The public functions: show a program, save a picture, compare two stages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from relaylab.ir import Expr, IRModule
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.viz import files
+from relaylab.viz.dot import dot_text, run_dot
+from relaylab.viz.draw import Look, draw
+from relaylab.viz.from_ir import Options, view
+from relaylab.viz.html import bundle, page
+from relaylab.viz.identity import Identities
+from relaylab.viz.pdf import pdf
+from relaylab.viz.png import png
+from relaylab.viz.scene import Scene
+from relaylab.viz.svg import svg
+from relaylab.viz.term import tree
+from relaylab.viz.view import View
+
+FORMATS = ("svg", "pdf", "png", "html", "dot", "txt", "json")
+ENGINES = ("builtin", "dot")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A view with the way to draw it: shows itself in a notebook, saves itself by the suffix of a path."""
+
+    view: View
+    look: Look = field(default_factory=Look)
+    engine: str = "builtin"
+    seed: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise RelayValueError(f"`engine` cannot be {self.engine!r}; it is builtin or dot", code="viz.option")
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The drawn picture (built-in engine)."""
+        return draw(self.view, self.look, self.seed)
+
+    @cached_property
+    def dot(self) -> str:
+        """The Dot text."""
+        return dot_text(self.view, direction=self.look.direction, types=self.look.types, attrs=self.look.attrs)
+
+    def data(self, form: str, **options: Any) -> str | bytes:
+        """The picture in one of `FORMATS`; `options` go to the writer (`paper=` for PDF, `scale=` for PNG and SVG)."""
+        if self.engine == "dot" and form in ("svg", "pdf", "png"):
+            return run_dot(self.dot, form)
+        return _data([self], form, self.view.title or "relaylab", options)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write the picture in the format that the suffix of `path` names."""
+        return files.write(path, self.data(_form(path), **options))
+
+    def __str__(self) -> str:
+        return tree(self.view)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        if self.engine == "dot":
+            return {"image/svg+xml": run_dot(self.dot, "svg").decode(), "text/plain": repr(self)}
+        return bundle(self.scene, repr(self))
+
+    def __repr__(self) -> str:
+        return f"<picture of {len(self.view.nodes)} nodes, {len(self.view.edges)} edges, {len(self.view.groups)} groups>"
+
+
+def show(program: IRModule | Expr | View, **options: Any) -> Picture:
+    """The picture of a module, a function, an expression or a view; as the last value of a cell it draws itself.
+
+    Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.Options`); `direction`
+    (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
+    `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
+    """
+    title, identities = options.pop("title", ""), options.pop("identities", None)
+    rest = {name: options.pop(name) for name in ("engine", "seed") if name in options}
+    of_ir = {f.name: options.pop(f.name) for f in fields(Options) if f.name in options}
+    look = {f.name: options.pop(f.name) for f in fields(Look) if f.name in options}
+    _refuse(options)
+    shown = program if isinstance(program, View) else view(program, Options(**of_ir), identities or Identities(), title)
+    return Picture(shown, Look(**look), **rest)
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    if options:
+        name = next(iter(options))
+        known = ["title", "identities", "engine", "seed", *(f.name for kind in (Options, Look) for f in fields(kind))]
+        raise RelayTypeError(f"`show` has no option `{name}`", code="viz.option", help=did_you_mean(name, known) or f"it has: {', '.join(known)}")
+
+
+def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write a program, a view, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
+
+    A list becomes the pages of a PDF or HTML document. `paper` (fit, a4, letter), `scale` and `doc_title` are
+    for the writer, other options are those of `show`. Raises `RelayValueError` for an unknown suffix or a path
+    that cannot be written; a file is written whole or not at all.
+    """
+    form = _form(path)
+    writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
+    title = options.pop("doc_title", "")
+    pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
+    if len(pictures) == 1:
+        return pictures[0].save(path, **writer)
+    return files.write(path, _data(pictures, form, title or "relaylab", writer))
+
+
+def _picture(obj: Any, options: Mapping[str, Any]) -> Picture:
+    return obj if isinstance(obj, Picture) else show(obj, **options)
+
+
+def _form(path: str | os.PathLike[str]) -> str:
+    form = Path(path).suffix.lstrip(".").lower()
+    if form not in FORMATS:
+        raise RelayValueError(
+            f"cannot tell the format of `{path}`: the suffix is {f'`.{form}`' if form else 'missing'}",
+            code="viz.format", help=did_you_mean(form, FORMATS) or "use one of " + ", ".join(f".{f}" for f in FORMATS),
+        )
+    return form
+
+
+def _data(pictures: Sequence[Picture], form: str, title: str, options: Mapping[str, Any]) -> str | bytes:
+    """The pictures in one file; formats that hold one picture refuse more."""
+    match form:
+        case "pdf":
+            return pdf([p.scene for p in pictures], title=title, **_only(options, "paper"))
+        case "html":
+            return page([p.scene for p in pictures], title)
+        case "txt":
+            return "\n".join(str(p) for p in pictures)
+    if len(pictures) != 1:
+        raise RelayValueError(f"a .{form} file holds one picture, not {len(pictures)}", code="viz.pages", help="save as .pdf or .html")
+    match form:
+        case "svg":
+            return svg(pictures[0].scene, **_only(options, "scale"))
+        case "png":
+            return png(pictures[0].scene, **_only(options, "scale"))
+        case "dot":
+            return pictures[0].dot
+        case _:
+            return pictures[0].view.to_json(indent=1) + "\n"
+
+
+def _only(options: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {name: options[name]} if name in options else {}

@@ -1,0 +1,260 @@
+// Draws relaylab pictures and lets people move in them. No library, no network, no markup from data:
+// every piece of program text becomes a text node or an attribute value.
+
+const SVG = "http://www.w3.org/2000/svg";
+const READABLE = 0.35; // below this zoom text is only noise (and most of the drawing time)
+
+function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function html(tag, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+const shapes = {
+  r: ([, x, y, width, height, rx, styles]) => svg("rect", { x, y, width, height, rx, class: styles }),
+  p: ([, d, styles]) => svg("path", { d, class: styles }),
+  t: ([, x, y, text, size, anchor, styles]) =>
+    svg("text", { x, y, "font-size": size, "text-anchor": anchor, class: styles, "xml:space": "preserve" }, text),
+};
+
+function figure(data) {
+  const group = svg("g", { class: data.kind, "data-id": data.id });
+  if (data.label) group.append(svg("title", {}, data.label));
+  if (data.kind === "node") group.setAttribute("role", "img");
+  for (const shape of data.shapes) group.append(shapes[shape[0]](shape));
+  return group;
+}
+
+// One picture: pan, zoom, select, search. `on.select(figure or null)` is told what is chosen.
+export class Picture {
+  constructor(root, scene, on = {}) {
+    this.scene = scene;
+    this.on = on;
+    this.byId = new Map();
+    this.edges = [];
+    this.layer = svg("g");
+    this.svg = svg("svg", { class: "relaylab", tabindex: 0, role: "group", "aria-label": scene.title || "graph" }, this.layer);
+    for (const data of scene.figures) this.add(data);
+    root.replaceChildren(this.svg);
+    this.svg.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    this.svg.addEventListener("pointerdown", (e) => this.grab(e));
+    this.svg.addEventListener("keydown", (e) => this.key(e));
+    this.fit();
+  }
+
+  add(data) {
+    const element = figure(data);
+    this.layer.append(element);
+    if (data.kind === "edge") this.edges.push({ data, element });
+    if (data.kind !== "node" && data.kind !== "group") return;
+    this.byId.set(data.id, { data, element });
+    element.addEventListener("click", (e) => {
+      e.stopPropagation();
+      if (!this.dragged) this.select(data.id);
+    });
+  }
+
+  // ---- the view: this.k is the zoom, (this.x, this.y) where the scene's origin is on the screen
+
+  apply() {
+    this.layer.setAttribute("transform", `translate(${this.x},${this.y}) scale(${this.k})`);
+    this.svg.classList.toggle("far", this.k < READABLE);
+  }
+
+  fit(box = [0, 0, this.scene.width, this.scene.height]) {
+    const { width, height } = this.svg.getBoundingClientRect();
+    const tall = box[3] / box[2] > 2.2 * (height / width || 1);
+    const whole = Math.min((width - 16) / box[2], (height - 16) / box[3]);
+    this.k = Math.max(0.02, Math.min(1.4, tall ? Math.min((width - 16) / box[2], Math.max(whole, 0.8)) : whole));
+    this.x = (width - box[2] * this.k) / 2 - box[0] * this.k;
+    this.y = Math.max(8, (height - box[3] * this.k) / 2) - box[1] * this.k;
+    this.apply();
+  }
+
+  zoom(factor, cx, cy) {
+    const k = Math.max(0.02, Math.min(6, this.k * factor));
+    this.x = cx - ((cx - this.x) * k) / this.k;
+    this.y = cy - ((cy - this.y) * k) / this.k;
+    this.k = k;
+    this.apply();
+  }
+
+  wheel(e) {
+    const box = this.svg.getBoundingClientRect();
+    e.preventDefault();
+    if (e.ctrlKey || e.metaKey) return this.zoom(Math.exp(-e.deltaY * 0.004), e.clientX - box.left, e.clientY - box.top);
+    this.x -= e.shiftKey ? e.deltaY : e.deltaX;
+    this.y -= e.shiftKey ? 0 : e.deltaY;
+    this.apply();
+  }
+
+  grab(down) {
+    const start = [down.clientX - this.x, down.clientY - this.y];
+    this.dragged = false;
+    const move = (e) => {
+      if (!this.dragged && Math.hypot(e.clientX - down.clientX, e.clientY - down.clientY) < 4) return;
+      this.dragged = true;
+      this.x = e.clientX - start[0];
+      this.y = e.clientY - start[1];
+      this.apply();
+    };
+    const up = (e) => {
+      window.removeEventListener("pointermove", move);
+      if (!this.dragged && !e.target.closest?.(".node, .group")) this.select(null);
+    };
+    window.addEventListener("pointermove", move);
+    window.addEventListener("pointerup", up, { once: true });
+    this.svg.focus({ preventScroll: true });
+  }
+
+  reveal(id) {
+    const [x, y, w, h] = this.byId.get(id).data.box;
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (this.k < READABLE) this.k = 0.8;
+    const [sx, sy] = [this.x + (x + w / 2) * this.k, this.y + (y + h / 2) * this.k];
+    if (sx < 60 || sx > width - 60) this.x += width / 2 - sx;
+    if (sy < 40 || sy > height - 40) this.y += height / 2 - sy;
+    this.apply();
+  }
+
+  // ---- selection, neighbours, search
+
+  select(id, show = false) {
+    this.svg.querySelectorAll(".selected, .near").forEach((e) => e.classList.remove("selected", "near"));
+    this.selected = this.byId.has(id) ? id : null;
+    if (this.selected !== null) {
+      this.byId.get(id).element.classList.add("selected");
+      for (const { data, element } of this.edges)
+        if (data.source === id || data.target === id) element.classList.add("near");
+      if (show) this.reveal(id);
+    }
+    this.on.select?.(this.selected === null ? null : this.byId.get(id).data);
+  }
+
+  near(id, end) {
+    const other = end === "source" ? "target" : "source";
+    return this.edges.filter(({ data }) => data[end] === id && this.byId.has(data[other])).map(({ data }) => data[other]);
+  }
+
+  reach(id, end) {
+    const found = new Set([id]);
+    for (const at of found) this.near(at, end).forEach((next) => found.add(next));
+    return found;
+  }
+
+  mark(ids) {
+    for (const [id, { element, data }] of this.byId)
+      if (data.kind === "node") element.classList.toggle("dim", ids !== null && !ids.has(id));
+    for (const { element, data } of this.edges)
+      element.classList.toggle("dim", ids !== null && !(ids.has(data.source) && ids.has(data.target)));
+  }
+
+  search(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const says = (data) => `${data.id}\n${data.label}\n${data.detail}`.toLowerCase();
+    this.hits = words.length
+      ? [...this.byId.values()].filter(({ data }) => data.kind === "node" && words.every((w) => says(data).includes(w))).map(({ data }) => data.id)
+      : [];
+    this.mark(words.length ? new Set(this.hits) : null);
+    return this.hits.length;
+  }
+
+  next(step = 1) {
+    if (!this.hits?.length) return;
+    const at = this.hits.indexOf(this.selected);
+    this.select(this.hits[(at + step + this.hits.length) % this.hits.length], true);
+  }
+
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const walk = { ArrowUp: ["target", 0], ArrowDown: ["source", 0] }[e.key];
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (walk && this.selected) this.select(this.near(this.selected, walk[0])[walk[1]] ?? this.selected, true);
+    else if (e.key === "f" || e.key === "0") this.fit();
+    else if (e.key === "+" || e.key === "=") this.zoom(1.25, width / 2, height / 2);
+    else if (e.key === "-") this.zoom(0.8, width / 2, height / 2);
+    else if (e.key === "u" && this.selected) this.mark(this.reach(this.selected, "target"));
+    else if (e.key === "d" && this.selected) this.mark(this.reach(this.selected, "source"));
+    else if (e.key === "n") this.next();
+    else if (e.key === "Escape") (this.mark(null), this.select(null));
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  }
+}
+
+// A document of several pictures: a list of pages, a search field, the picture, what is selected in words.
+export function mount(root, book) {
+  const view = html("div", { className: "rl-view" });
+  const panel = html("aside", { className: "rl-panel" });
+  panel.setAttribute("aria-live", "polite");
+  const list = html("nav", { className: "rl-pages" });
+  const field = html("input", { className: "rl-search", type: "search", placeholder: "search (/)", ariaLabel: "search nodes" });
+  const hits = html("span", { className: "rl-hits" });
+  const help = "drag or wheel: move · Ctrl+wheel, + −: zoom · f: fit · ↑ ↓: along edges · u d: up and downstream · n: next hit";
+  const bar = html("header", { className: "rl-bar" }, html("strong", { textContent: book.title }), field, hits, html("span", { className: "rl-help", textContent: help }));
+  root.classList.add("rl-root");
+  root.replaceChildren(bar, html("div", { className: "rl-body" }, ...(book.pages.length > 1 ? [list] : []), view, panel));
+
+  const state = { page: -1, picture: null };
+  const link = (id) => {
+    const item = html("button", { className: "rl-link", textContent: state.picture.byId.get(id).data.label || id });
+    item.addEventListener("click", () => state.picture.select(id, true));
+    return item;
+  };
+  const about = (data) => {
+    if (!data) return panel.replaceChildren(html("p", { className: "rl-quiet", textContent: "Select a node to read about it." }));
+    const parts = [html("h2", { textContent: data.label.split("\n")[0] }), html("pre", { textContent: data.detail || data.label })];
+    for (const [title, end] of [["from", "target"], ["to", "source"]]) {
+      const near = [...new Set(state.picture.near(data.id, end))];
+      if (near.length) parts.push(html("h3", { textContent: title }), ...near.slice(0, 60).map(link));
+    }
+    panel.replaceChildren(...parts);
+  };
+  const show = (index) => {
+    if (index < 0 || index >= book.pages.length || index === state.page) return;
+    state.page = index;
+    const chosen = state.picture?.selected;
+    state.picture = new Picture(view, book.pages[index], { select: about });
+    [...list.children].forEach((button, i) => button.setAttribute("aria-current", String(i === index)));
+    list.children[index]?.scrollIntoView({ block: "nearest" });
+    hits.textContent = field.value ? `${state.picture.search(field.value)} hits` : "";
+    if (chosen && state.picture.byId.has(chosen)) state.picture.select(chosen, true);
+    else about(null);
+  };
+  book.pages.forEach((page, index) => {
+    const button = html("button", { textContent: page.title || `page ${index + 1}` });
+    button.addEventListener("click", () => show(index));
+    list.append(button);
+  });
+  field.addEventListener("input", () => {
+    const count = state.picture.search(field.value);
+    hits.textContent = field.value ? `${count} hit${count === 1 ? "" : "s"}` : "";
+  });
+  field.addEventListener("keydown", (e) => e.key === "Enter" && state.picture.next(e.shiftKey ? -1 : 1));
+  root.addEventListener("keydown", (e) => {
+    if (e.target === field || e.ctrlKey || e.metaKey) return;
+    if (e.key === "/") field.focus();
+    else if (e.key === "ArrowRight" || e.key === "]") show(state.page + 1);
+    else if (e.key === "ArrowLeft" || e.key === "[") show(state.page - 1);
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  });
+  show(0);
+  return { show, state, select: (id) => state.picture.select(id, true), search: (text) => state.picture.search(text) };
+}
+
+// The document that a page carries: JSON, compressed, in base64.
+export async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
