@@ -10,7 +10,7 @@ import numpy as np
 from relaylab.ir.attrs import Attrs, DictAttrs
 from relaylab.ir.node import Node, expect, expect_all, set_field
 from relaylab.ir.trail import default_span
-from relaylab.ir.types import FuncType, TensorType, Type, TypeVar
+from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, is_complete
 from relaylab.support.errors import RelayIndexError, RelayTypeError, RelayValueError
 from relaylab.support.source import AnySpan
 
@@ -146,21 +146,25 @@ class Constant(ExprWithOp):
 
     def __init__(self, data: object, span: AnySpan | None = None):
         array = np.asarray(data.numpy() if hasattr(data, "numpy") else data)
-        TensorType(array.shape, array.dtype)  # refuses data types that are not Relay's
+        found = TensorType(array.shape, array.dtype)  # refuses data types that are not Relay's
         if array.flags.writeable:
             array = array.copy()
             array.setflags(write=False)
         set_(self, "data", array.view(TensorData))
         self._start(span)
+        set_(self, "_checked_type", found)
 
     @property
     def type(self) -> TensorType:
         """The type, which a constant always has."""
-        return TensorType(self.data.shape, self.data.dtype)
+        return self._checked_type
 
 
 class Var(ExprWithOp):
-    """A variable: a parameter, or the name that a `let` or a pattern binds. Its identity matters, its name does not."""
+    """A variable: a parameter, or the name that a `let` or a pattern binds. Its identity matters, its name does not.
+
+    An annotation is the variable's type: `checked_type` is there from the start.
+    """
 
     __slots__ = _fields = ("name_hint", "type_annotation")
 
@@ -168,6 +172,8 @@ class Var(ExprWithOp):
         set_(self, "name_hint", expect(name_hint, str, "the name of a Var"))
         set_(self, "type_annotation", None if type_annotation is None else expect(type_annotation, Type, "the annotation of a Var"))
         self._start(span)
+        if type_annotation is not None and is_complete(type_annotation):
+            set_(self, "_checked_type", type_annotation)
 
     @property
     def vid(self) -> Var:

@@ -303,6 +303,17 @@ def type_parts(t: Type) -> tuple[Type, ...]:
             return ()
 
 
+def is_complete(t: Type) -> bool:
+    """Whether a type has no unknown part, and each data type in it is applied to its arguments."""
+    stack = [t]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, (IncompleteType, GlobalTypeVar)):
+            return False
+        stack.extend(part.args if isinstance(part, TypeCall) else type_parts(part))
+    return True
+
+
 def type_leaves(t: Type) -> list[Type]:
     """The types of which `t` is built, itself included, outermost first."""
     out, stack = [], [t]

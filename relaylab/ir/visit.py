@@ -69,6 +69,11 @@ def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
     old = children(expr)
     if len(old) == len(new) and all(a is b for a, b in zip(old, new)):
         return expr
+    return remake(expr, new)
+
+
+def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
+    """A new node of the same kind with these direct sub-expressions, even if they are the old ones."""
     return _REBUILD[type(expr)](expr, tuple(new))
 
 

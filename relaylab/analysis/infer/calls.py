@@ -1,0 +1,130 @@
+"""Calls: of operators, whose type relations are solved when enough is known, and of functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from relaylab.analysis.infer.solver import FAILED, Conflict, Constraint, FailedType
+from relaylab.ir.adt import Constructor
+from relaylab.ir.attrs import Attrs
+from relaylab.ir.expr import Call, Expr, GlobalVar, Var
+from relaylab.ir.op import Op
+from relaylab.ir.types import FuncType, IncompleteType, Type, type_leaves
+from relaylab.ir.visit import children
+from relaylab.op.base import RelationError
+from relaylab.support.errors import RelayError
+
+if TYPE_CHECKING:
+    from relaylab.analysis.infer.typer import Typer
+
+
+class Relation:
+    """One use of an operator, as its type relation sees it: `out`, `unify` and `fail`."""
+
+    __slots__ = ("typer", "site", "op", "record", "args", "result")
+
+    def __init__(self, typer: Typer, site: Expr, op: Op, record: Any, args: tuple[Type, ...]):
+        self.typer, self.site, self.op, self.record, self.args = typer, site, op, record, args
+        self.result: Type = IncompleteType()
+
+    @property
+    def out(self) -> Type:
+        """What is known of the result."""
+        return self.typer.solver.resolve(self.result)
+
+    def unify(self, a: Type, b: Type) -> Type:
+        """Make two types equal; the result is what is known of them."""
+        return self.typer.solver.resolve(self.typer.solver.unify(a, b))
+
+    def fail(self, message: str, help: str = "") -> NoReturn:
+        """Refuse the call."""
+        raise RelationError(message, code="type.operator", help=help)
+
+    def attempt(self) -> bool:
+        """Try to find the result; False if too little is known."""
+        solver = self.typer.solver
+        types = [solver.resolve(a) for a in self.args]
+        if self.typer.report and any(isinstance(p, FailedType) for t in types for p in type_leaves(t)):
+            solver.unify(self.result, FAILED)
+            return True
+        try:
+            found = self.record.relation(self, *types)
+            if found is not None:
+                solver.unify(self.result, found)
+        except (Conflict, RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+            self._report(error, types)
+            return True
+        return found is not None
+
+    def _report(self, error: Exception, types: list[Type]) -> None:
+        given = ", ".join(map(str, types))
+        if isinstance(error, Conflict):
+            left, right = self.typer.solver.resolve(error.left), self.typer.solver.resolve(error.right)
+            what, help = f"{self.op.name}: expected {left}, found {right}", error.detail
+        elif isinstance(error, RelayError):
+            what, help = f"{self.op.name}: {error.message}", error.help
+        else:
+            what, help = f"{self.op.name} cannot take ({given}): {error}", f"raised by its type relation as {type(error).__name__}"
+        self.typer.fail("operator", what, self.site, help or f"it was given ({given})")
+        if type(self.out) is IncompleteType:
+            self.typer.solver.unify(self.result, FAILED)
+
+
+def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
+    """The type of `op` applied to arguments of these types."""
+    names = op.arguments
+    if len(names) != len(args):
+        given = f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
+        return t.fail("arity", given, site)
+    try:
+        record = op.facets(attrs)
+    except RelayError as error:
+        return t.fail("attributes", error.message, site, error.help)
+    relation = Relation(t, site, op, record, args)
+    t.solver.post(Constraint(relation.attempt, (*args, relation.result)))
+    return t.solver.shallow(relation.result)
+
+
+def operator_value(t: Typer, op: Op) -> FuncType:
+    """The type of one use of an operator as a function value."""
+    args = tuple(IncompleteType() for _ in op.arguments)
+    return FuncType(args, relate(t, op, op, None, args))
+
+
+def finish_call(t: Typer, call: Call) -> Type:
+    """The type of a call whose parts have theirs."""
+    args = tuple(t.of(a) for a in call.args)
+    if isinstance(call.op, Op):
+        t.type_args[call] = args
+        return relate(t, call, call.op, call.attrs, args)
+    callee = t.solver.shallow(t.of(call.op))
+    if type(callee) is IncompleteType:
+        result = IncompleteType()
+        t.require(callee, FuncType(args, result), call, "the function called")
+        return result
+    if not isinstance(callee, FuncType):
+        what = f"only a function can be called, found {t.solver.resolve(callee)}"
+        return callee if isinstance(callee, FailedType) else t.fail("not-a-function", what, call)
+    return _apply(t, call, callee, args)
+
+
+def _apply(t: Typer, call: Call, callee: FuncType, args: tuple[Type, ...]) -> Type:
+    if len(callee.arg_types) != len(args):
+        return t.fail("arity", f"{_name(call.op)} takes {len(callee.arg_types)} arguments, {len(args)} given", call, f"its type is {t.solver.resolve(callee)}")
+    if len(call.type_args) > len(callee.type_params):
+        return t.fail("arity", f"{_name(call.op)} takes {len(callee.type_params)} type arguments, {len(call.type_args)} given", call)
+    if callee.type_params:
+        fresh = [IncompleteType() for _ in callee.type_params]
+        for var, given in zip(fresh, call.type_args):
+            t.solver.unify(var, t.annotation(given, call))
+        t.type_args[call] = tuple(fresh)
+        callee = callee.instantiate(fresh)
+    for k, (wanted, found, arg) in enumerate(zip(callee.arg_types, args, call.args)):
+        t.require(wanted, found, arg if children(arg) else call, f"argument {k} of {_name(call.op)}")
+    return callee.ret_type
+
+
+def _name(callee: Expr) -> str:
+    if isinstance(callee, GlobalVar):
+        return f"@{callee.name_hint}"
+    return f"%{callee.name_hint}" if isinstance(callee, Var) else callee.name_hint if isinstance(callee, Constructor) else "the function"

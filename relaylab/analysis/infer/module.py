@@ -1,0 +1,159 @@
+"""InferType: whole modules, expressions, and one node whose parts are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+from relaylab.analysis.components import strong_components
+from relaylab.analysis.infer.report import Report
+from relaylab.analysis.infer.solver import FAILED
+from relaylab.analysis.infer.typed import Rebuilder
+from relaylab.analysis.infer.typer import Typer
+from relaylab.ir.expr import Expr, Function, GlobalVar
+from relaylab.ir.module import IRModule
+from relaylab.ir.trail import derived
+from relaylab.ir.types import Type
+from relaylab.ir.visit import children, walk
+from relaylab.ir.wellformed import scope_faults
+
+# What each typed function was typed against: the functions it refers to and their types.
+_uses: WeakKeyDictionary[Function, dict[str, Type]] = WeakKeyDictionary()
+
+
+def infer_module(mod: IRModule) -> IRModule:
+    """`mod` with a `checked_type` on every node; the same object if it has them already.
+
+    Functions are taken in the order of their calls, so a callee's result need not be annotated;
+    functions that call each other are inferred together. Raises `DiagnosticError` with all the
+    errors of the module, each with a code `type.*`.
+    """
+    inference = _Inference(mod)
+    names = {gv.name_hint: gv for gv in mod.functions}
+    calls = {gv: [names[n] for n in inference.refers_to(f) if n in names] for gv, f in mod.functions.items()}
+    for group in strong_components(calls):
+        inference.infer(group)
+    inference.report.raise_if_any({gv.name_hint: f for gv, f in mod.functions.items()})
+    return mod.with_functions({gv: inference.functions[gv] for gv in mod.functions})
+
+
+class _Inference:
+    """One run over a module: the types of the functions done so far, and the errors."""
+
+    def __init__(self, mod: IRModule):
+        self.mod = mod
+        self.report = Report(mod)
+        self.types: dict[str, Type] = {}
+        self.functions: dict[GlobalVar, Function] = {}
+
+    def refers_to(self, func: Function) -> Iterable[str]:
+        """The names of the functions that `func` refers to."""
+        known = _uses.get(func)
+        return known if known is not None else dict.fromkeys(n.name_hint for n in walk((func,)) if isinstance(n, GlobalVar))
+
+    def infer(self, group: list[GlobalVar]) -> None:
+        """Type functions that call each other, the others that they call being done."""
+        if len(group) == 1 and self._keep(group[0]):
+            return
+        sources = {gv: self.mod.functions[gv] for gv in group}
+        typer = Typer(self.mod, _sub_report(self.report), self.types, _unsettled(sources.values()))
+        for gv, func in sources.items():
+            self.types[gv.name_hint] = typer.signature(func)
+        for gv, func in sources.items():
+            self.types[gv.name_hint] = typer.run(func)
+        self._finish(sources, typer)
+
+    def _keep(self, gv: GlobalVar) -> bool:
+        """Take over a typed function whose callees have the types that it was typed against."""
+        func = self.mod.functions[gv]
+        uses, found = _uses.get(func), func._checked_type
+        if uses is None or found is None:
+            return False
+        self.types[gv.name_hint] = found
+        if any(self.types.get(name) != t for name, t in uses.items()):
+            return False
+        self.functions[gv] = func
+        return True
+
+    def _finish(self, sources: dict[GlobalVar, Function], typer: Typer) -> None:
+        rebuilder = Rebuilder(typer)
+        new = {gv: rebuilder.rebuild(func) for gv, func in sources.items()}
+        for gv, func in sources.items():
+            if not typer.report:
+                rebuilder.report_open(func)
+            if new[gv] is not func and not typer.report:
+                _check_scopes(new[gv], func, typer.report)
+        self.report.found.update(typer.report.found)
+        for gv in sources:
+            self.functions[gv] = new[gv]  # type: ignore[assignment]
+            self.types[gv.name_hint] = FAILED if typer.report and not _annotated(sources[gv]) else _stated(sources[gv], new[gv])
+        if not typer.report:
+            self._remember(sources)
+
+    def _remember(self, sources: dict[GlobalVar, Function]) -> None:
+        for gv in sources:
+            names = self.refers_to(sources[gv])
+            _uses[self.functions[gv]] = {n: self.types[n] for n in names if n in self.types}
+
+
+def _sub_report(report: Report) -> Report:
+    return Report(report.mod)
+
+
+def _annotated(func: Function) -> bool:
+    return func.annotated_type() is not None
+
+
+def _stated(func: Function, new: Expr) -> Type:
+    return new._checked_type or func.annotated_type() or FAILED
+
+
+def _check_scopes(new: Expr, old: Expr, report: Report) -> None:
+    for fault, node in scope_faults(new):
+        report.error("ill-formed", fault, node if node is not new else old)
+
+
+def _unsettled(functions: Iterable[Function]) -> set[Expr]:
+    """The nodes that refer to a function of the module, directly or below: their types may have to be found again."""
+    nodes = list(walk(functions))
+    if not any(isinstance(n, GlobalVar) for n in nodes):
+        return set()
+    out: set[Expr] = set()
+    for node in nodes:
+        if isinstance(node, GlobalVar) or not out.isdisjoint(children(node)):
+            out.add(node)
+    return out
+
+
+def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
+    """`expr` with a `checked_type` on every node; `mod` says what the functions and data types it names are.
+
+    Free variables without annotation get the types that their uses ask for. Raises `DiagnosticError`.
+    """
+    mod = infer_module(mod) if mod is not None else None
+    globals_: dict[str, Type] = {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
+    report = Report(mod)
+    typer = Typer(mod, report, globals_, _unsettled((expr,)))  # type: ignore[arg-type]
+    typer.run(expr)
+    rebuilder = Rebuilder(typer)
+    new = rebuilder.rebuild(expr)
+    if not report:
+        rebuilder.report_open(expr)
+    if not report and new is not expr:
+        _check_scopes(new, expr, report)
+    report.raise_if_any({"": expr})
+    return derived(new, expr) if new is not expr else new
+
+
+def infer_type_local(expr: Expr, mod: IRModule | None = None) -> Type:
+    """The type of one node from the checked types of its parts. Raises `DiagnosticError`."""
+    report = Report(mod)
+    globals_: dict[str, Type] = {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
+    typer = Typer(mod, report, globals_, {expr})
+    found = typer.run(expr)
+    report.raise_if_any({"": expr})
+    found = typer.solver.resolve(found)
+    if typer.solver.unknowns(found):
+        report.error("unresolved", f"the type cannot be told from the parts: only {found} is known", expr)
+        report.raise_if_any({"": expr})
+    return found

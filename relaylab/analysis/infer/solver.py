@@ -1,0 +1,272 @@
+"""Unification: what is known of types with unknown parts, and the constraints that wait for more.
+
+An unknown type is an `IncompleteType`. The unknowns form a union-find forest; each class has at
+most one known type, which may again contain unknowns. Constraints that cannot be decided yet wait
+in lists keyed by the unknowns they wait for, so each is looked at again only when one of them
+becomes known: the whole is near-linear in the size of the program.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from relaylab.ir.types import (
+    Any,
+    Dim,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+    map_type,
+    type_parts,
+)
+
+
+class Conflict(Exception):
+    """Two types that cannot be made equal; `detail` says which parts of them differ."""
+
+    def __init__(self, left: Type, right: Type, detail: str = ""):
+        self.left, self.right, self.detail = left, right, detail
+        super().__init__(detail)
+
+
+class FailedType(Type):
+    """The type of an expression whose type was reported as wrong: fits everything, so that no second error follows."""
+
+    __slots__ = ()
+
+
+FAILED = FailedType()
+_ATOMS = (TensorType, TypeVar, GlobalTypeVar, FailedType)
+
+
+class Constraint:
+    """Something to be decided once enough is known: `attempt` returns whether it is done."""
+
+    __slots__ = ("attempt", "types", "done", "queued")
+
+    def __init__(self, attempt: Callable[[], bool], types: Iterable[Type]):
+        self.attempt, self.types = attempt, tuple(types)
+        self.done = self.queued = False
+
+
+class Solver:
+    """The knowledge about the unknowns of one inference."""
+
+    def __init__(self) -> None:
+        self.parent: dict[IncompleteType, IncompleteType] = {}
+        self.value: dict[IncompleteType, Type] = {}
+        self.waiting: dict[IncompleteType, list[Constraint]] = {}
+        self.ready: deque[Constraint] = deque()
+        self.closed: dict[int, Type] = {}
+
+    # ---- looking up
+
+    def find(self, t: Type) -> Type:
+        """`t`, or the representative of its class if it is an unknown."""
+        if type(t) is not IncompleteType:
+            return t
+        parent, root = self.parent, t
+        while (up := parent.get(root)) is not None:
+            root = up
+        while t is not root:
+            parent[t], t = root, parent[t]
+        return root
+
+    def shallow(self, t: Type) -> Type:
+        """What is known of `t` at its outermost level; an unknown if nothing is."""
+        if type(t) is not IncompleteType:
+            return t
+        root = self.find(t)
+        return self.value.get(root, root)  # type: ignore[call-overload]
+
+    def resolve(self, t: Type) -> Type:
+        """`t` with everything known filled in."""
+        t = self.shallow(t)
+        if isinstance(t, _ATOMS) or type(t) is IncompleteType or id(t) in self.closed:
+            return t
+        new = map_type(t, self.resolve)
+        if all(map(self.is_closed, type_parts(new))):
+            self.closed[id(new)] = new
+        return new
+
+    def is_closed(self, t: Type) -> bool:
+        """Whether a resolved type is known to have no unknowns."""
+        return isinstance(t, _ATOMS) or id(t) in self.closed
+
+    def unknowns(self, t: Type) -> list[IncompleteType]:
+        """The unknowns left in `t`."""
+        out, stack = [], [self.resolve(t)]
+        while stack:
+            part = stack.pop()
+            if type(part) is IncompleteType:
+                out.append(part)
+            elif not self.is_closed(part):
+                stack.extend(type_parts(part))
+        return out
+
+    # ---- making equal
+
+    def unify(self, a: Type, b: Type) -> Type:
+        """The type that `a` and `b` both are; `Conflict` if there is none. Where dimensions are known and unknown, unknown wins."""
+        x, y = self.find(a), self.find(b)
+        if x is y:
+            return self.shallow(x)
+        t, u = self.shallow(x), self.shallow(y)
+        if type(t) is IncompleteType:
+            return self._bind(t, y)
+        if type(u) is IncompleteType:
+            return self._bind(u, x)
+        merged = self._join(t, u)
+        self._record(x, y, merged)
+        return merged
+
+    def _record(self, x: Type, y: Type, merged: Type) -> None:
+        for var in (x, y):
+            if type(var) is IncompleteType:
+                self.value[var] = merged
+        if type(x) is IncompleteType and type(y) is IncompleteType:
+            self.parent[x] = y
+            del self.value[x]
+
+    def _bind(self, var: IncompleteType, to: Type) -> Type:
+        """Give an unknown its value, or make two unknowns one."""
+        if type(to) is IncompleteType:
+            self.parent[var] = to
+            self._move(var, to)
+            return self.shallow(to)
+        if not isinstance(to, _ATOMS) and var in self.unknowns(to):
+            raise Conflict(var, self.resolve(to), "the type would contain itself")
+        self.value[var] = to
+        self._wake(var)
+        return to
+
+    def _move(self, var: IncompleteType, to: IncompleteType) -> None:
+        if to in self.value:
+            self._wake(var)
+            return
+        ours, theirs = self.waiting.pop(var, []), self.waiting.get(to, [])
+        if ours:
+            small, large = sorted((ours, theirs), key=len)
+            large.extend(small)
+            self.waiting[to] = large
+
+    def _join(self, t: Type, u: Type) -> Type:
+        if t is u or isinstance(u, FailedType):
+            return t
+        if isinstance(t, FailedType):
+            return u
+        join = _JOINS.get(type(t))
+        if type(t) is not type(u) or join is None:
+            raise Conflict(t, u)
+        return join(self, t, u)
+
+    def unify_all(self, left: Iterable[Type], right: Iterable[Type], what: str) -> tuple[Type, ...]:
+        """Unify two lists of types; a conflict names the position."""
+        out = []
+        for k, (a, b) in enumerate(zip(left, right)):
+            try:
+                out.append(self.unify(a, b))
+            except Conflict as conflict:
+                inner = conflict.detail or f"{self.resolve(a)} against {self.resolve(b)}"
+                raise Conflict(a, b, f"{what} {k}: {inner}") from None
+        return tuple(out)
+
+    # ---- waiting
+
+    def post(self, constraint: Constraint) -> None:
+        """Decide a constraint now or when more is known."""
+        self._try(constraint)
+
+    def settle(self) -> None:
+        """Decide everything that became decidable."""
+        while self.ready:
+            constraint = self.ready.popleft()
+            constraint.queued = False
+            self._try(constraint)
+
+    def _try(self, constraint: Constraint) -> None:
+        if constraint.done:
+            return
+        constraint.done = constraint.attempt()
+        if not constraint.done:
+            for var in dict.fromkeys(v for t in constraint.types for v in self.unknowns(t)):
+                self.waiting.setdefault(var, []).append(constraint)
+
+    def _wake(self, var: IncompleteType) -> None:
+        for constraint in self.waiting.pop(var, ()):
+            if not (constraint.done or constraint.queued):
+                constraint.queued = True
+                self.ready.append(constraint)
+
+
+def _join_tensors(s: Solver, t: TensorType, u: TensorType) -> Type:
+    if t.dtype != u.dtype:
+        raise Conflict(t, u, f"data type {t.dtype} against {u.dtype}")
+    if len(t.shape) != len(u.shape):
+        raise Conflict(t, u, f"{len(t.shape)} dimensions against {len(u.shape)}")
+    if t.shape == u.shape:
+        return t
+    return TensorType([_join_dims(k, a, b, t, u) for k, (a, b) in enumerate(zip(t.shape, u.shape))], t.dtype)
+
+
+def _join_dims(axis: int, a: Dim, b: Dim, t: Type, u: Type) -> Dim:
+    if a == b:
+        return a
+    if isinstance(a, Any) or isinstance(b, Any):
+        return Any()
+    raise Conflict(t, u, f"dimension {axis}: {a} against {b}")
+
+
+def _join_tuples(s: Solver, t: TupleType, u: TupleType) -> Type:
+    if len(t.fields) != len(u.fields):
+        raise Conflict(t, u, f"{len(t.fields)} fields against {len(u.fields)}")
+    fields = s.unify_all(t.fields, u.fields, "field")
+    return t if _same(fields, t.fields) else TupleType(fields)
+
+
+def _join_functions(s: Solver, t: FuncType, u: FuncType) -> Type:
+    if len(t.type_params) != len(u.type_params):  # a polymorphic function stands for each of its instances
+        t, u = (f.instantiate([IncompleteType() for _ in f.type_params]) if f.type_params else f for f in (t, u))
+    elif t.type_params and t.type_params != u.type_params:
+        u = FuncType(*_parts(u.instantiate(t.type_params)), t.type_params)
+    if len(t.arg_types) != len(u.arg_types):
+        raise Conflict(t, u, f"{len(t.arg_types)} arguments against {len(u.arg_types)}")
+    args = s.unify_all(t.arg_types, u.arg_types, "argument")
+    (ret,) = s.unify_all((t.ret_type,), (u.ret_type,), "result")
+    return t if _same(args, t.arg_types) and ret is t.ret_type else FuncType(args, ret, t.type_params)
+
+
+def _join_calls(s: Solver, t: TypeCall, u: TypeCall) -> Type:
+    if t.func != u.func or len(t.args) != len(u.args):
+        raise Conflict(t, u)
+    args = s.unify_all(t.args, u.args, "type argument")
+    return t if _same(args, t.args) else TypeCall(t.func, args)
+
+
+def _join_refs(s: Solver, t: RefType, u: RefType) -> Type:
+    (value,) = s.unify_all((t.value,), (u.value,), "content")
+    return t if value is t.value else RefType(value)
+
+
+def _same(a: tuple, b: tuple) -> bool:
+    return all(x is y for x, y in zip(a, b))
+
+
+def _parts(f: FuncType) -> tuple[tuple[Type, ...], Type]:
+    return f.arg_types, f.ret_type
+
+
+_JOINS: dict[type, Callable] = {
+    TensorType: _join_tensors,
+    TupleType: _join_tuples,
+    FuncType: _join_functions,
+    TypeCall: _join_calls,
+    RefType: _join_refs,
+}
