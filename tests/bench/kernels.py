@@ -34,6 +34,10 @@ CONVS = {  # height, in channels, out channels, kernel, stride
     "1x1s2 256->512 @56": (56, 256, 512, 1, 2), "1x1 32->64 @112": (112, 32, 64, 1, 1),
     "3x3 16->16 @32": (32, 16, 16, 3, 1), "3x3 48->48 @14": (14, 48, 48, 3, 1),
 }
+WINOGRAD = {  # height, channels, m
+    f"wino F({m},3) {c} @{h}": (h, c, m) for h, c in ((56, 64), (28, 128), (14, 256), (7, 512), (112, 64), (32, 16))
+    for m in (2, 4)
+}
 DEPTHWISE = {"dw 3x3 32 @112": (112, 32, 3, 1), "dw 3x3s2 96 @112": (112, 96, 3, 2), "dw 3x3 144 @56": (56, 144, 3, 1),
              "dw 3x3 512 @14": (14, 512, 3, 1), "dw 3x3 1024 @7": (7, 1024, 3, 1)}
 GEMMS = {"gemm 1024^3": (1024, 1024, 1024), "gemm 128x768x768": (128, 768, 768), "gemm 128x3072x768": (128, 3072, 768),
@@ -82,6 +86,15 @@ def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: Target
     return kernel, spec.data, weights, out
 
 
+def winograd_case(height: int, channels: int, m: int, target: Target):
+    out = View.dense((1, height, height, channels))
+    arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
+    halo = T.needed_winograd_halo(T.ConvSpec(View.dense(out.shape), *arguments), m)
+    spec = T.ConvSpec(View.padded(out.shape, halo), *arguments)
+    weights = T.pack_winograd(spec, m, target, np.random.randn(channels, channels, 3, 3).astype("f"))
+    return T.winograd(spec, m, target, bias_relu_residual(out)), spec.data, weights, out
+
+
 def depthwise_case(height: int, channels: int, k: int, stride: int, target: Target):
     out = View.dense((1, *((height - 1) // stride + 1,) * 2, channels))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
@@ -100,6 +113,8 @@ def gemm_case(m: int, n: int, k: int, target: Target):
 def cases(target: Target) -> Iterator[tuple[str, Callable]]:
     for name, case in CONVS.items():
         yield name, lambda case=case: conv_case(*case, target)
+    for name, case in WINOGRAD.items():
+        yield name, lambda case=case: winograd_case(*case, target)
     for name, case in DEPTHWISE.items():
         yield name, lambda case=case: depthwise_case(*case, target)
     for name, case in GEMMS.items():
@@ -108,23 +123,28 @@ def cases(target: Target) -> Iterator[tuple[str, Callable]]:
 
 def report(name: str, make: Callable, target: Target, peak: tuple[Callable[[], float], int], seconds: float) -> None:
     begin = time.perf_counter()
-    kernel, data, weights, out = make()
+    kernels, data, weights, out = make()
+    kernels = kernels if isinstance(kernels, tuple) else (kernels,)
     made = time.perf_counter()
-    runner = Runner(kernel, target, check=False)
+    runners = [Runner(kernel, target, check=False) for kernel in kernels]
     compiled = time.perf_counter()
-    side = {"r0": place(out), "b0": aligned(out.shape[-1] + 64)}
-    run = timer(runner, {"in0": place(data, np.random.randn(*data.shape)),
-                         "weight0": place(View.dense(weights.shape), weights), "out0": place(out), **side})
-    spent, shares = [], []
+    work = aligned(64 << 20 if len(kernels) > 1 else 16, "uint8")
+    buffers = {"in0": place(data, np.random.randn(*data.shape)), "weight0": place(View.dense(weights.shape), weights),
+               "out0": place(out), "r0": place(out), "b0": aligned(out.shape[-1] + 64), "work0": work,
+               "work1": work[len(work) // 2:]}
+    runs = [timer(runner, buffers) for runner in runners]
+    flops, spent, shares = sum(kernel.flops for kernel in kernels), [], []
     while sum(spent) < seconds or len(spent) < 7:
-        spent.append(run())
-        shares.append(kernel.flops / spent[-1] / (peak[1] / peak[0]()))
+        parts = [run() for run in runs]
+        spent.append(sum(parts))
+        shares.append(flops / spent[-1] / (peak[1] / peak[0]()))
         if len(spent) > 200:
             break
     usual = statistics.median(spent)
-    print(f"{name:24s} {usual * 1e6:9.1f} us {kernel.flops / usual / 1e9:7.1f} GF {100 * statistics.median(shares):5.0f} %"
-          f"  {kernel.bytes / usual / 1e9:6.1f} GB/s  emit {1e3 * (made - begin):5.1f} ms  LLVM "
-          f"{1e3 * (compiled - made):5.1f} ms  items {kernel.items}", flush=True)
+    steps = " + ".join(f"{1e6 * part:.0f}" for part in parts) if len(parts) > 1 else ""
+    print(f"{name:24s} {usual * 1e6:9.1f} us {flops / usual / 1e9:7.1f} GF {100 * statistics.median(shares):5.0f} %"
+          f"  {sum(k.bytes for k in kernels) / usual / 1e9:6.1f} GB/s  emit {1e3 * (made - begin):5.1f} ms  LLVM "
+          f"{1e3 * (compiled - made):5.1f} ms  items {[k.items for k in kernels]} {steps}", flush=True)
 
 
 def main() -> None:

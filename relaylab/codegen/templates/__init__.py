@@ -24,9 +24,17 @@ from relaylab.codegen.templates.conv_transpose import (
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
 from relaylab.codegen.templates.site import Epilogue, Site
+from relaylab.codegen.templates.winograd import (
+    needed_winograd_halo,
+    pack_winograd,
+    supports_winograd,
+    winograd,
+    winograd_workspace,
+)
 
 __all__ = [
     "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "conv", "conv_transpose", "depthwise", "gemm",
-    "needed_halo", "needed_transpose_halo", "pack_conv_transpose", "pack_conv_weight", "pack_depthwise", "pack_gemm",
-    "supports_conv", "supports_conv_transpose", "supports_depthwise", "supports_gemm",
+    "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
+    "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
+    "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
 ]

@@ -1,0 +1,297 @@
+"""3x3 convolution of stride one by minimal filtering: transform tiles, multiply point by point, transform back.
+
+Two shapes of the same work. `blocked`: one kernel whose work item takes a block of tiles through all three steps in
+per-thread scratch; for weights that stay in cache. Otherwise three kernels, each parallel over the whole tensor,
+with the points in two workspaces: for weights so large that they should be streamed only once.
+
+Error: transforms amplify rounding. Relative to the largest output, F(2, 3) stays within a few 1e-7 and F(4, 3)
+within a few 1e-6 times the square root of the depth of float32 direct convolution (see the tests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from relaylab.codegen.irtext import Index, IRFunction, Value
+from relaylab.codegen.kernel import Kernel
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.conv import ConvSpec, needed_halo
+from relaylab.codegen.templates.minimal import input_points, outputs, transform_square, transform_weights
+from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
+from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
+from relaylab.codegen.templates.schedule import plan_contraction
+from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
+from relaylab.support.errors import RelayValueError
+
+CACHED_POINTS = 640 << 10   # bytes of transformed weights that stay in a second-level cache
+BLOCK_BYTES = 288 << 10     # bytes of points of one block of tiles
+LINE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WinogradShape:
+    """The numbers of one F(m, 3) convolution. Pitches are elements between two points of a workspace."""
+
+    m: int
+    batch: int
+    high: int
+    wide: int
+    in_channels: int
+    out_channels: int
+    block: int
+    blocked: bool
+
+    @property
+    def points(self) -> int:
+        """Products per tile and channel pair."""
+        return (self.m + 2) ** 2
+
+    @property
+    def tiles(self) -> int:
+        """Output tiles."""
+        return self.batch * self.high * self.wide
+
+    def pitch(self, channels: int) -> int:
+        """Elements from one point to the next: an odd number of lines keeps points out of each other's cache sets."""
+        lines = -(-self.block * channels // 16)
+        return (lines + 1 | 1) * 16
+
+
+@lru_cache(maxsize=1024)
+def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
+    """The tiling of a convolution by F(m, 3)."""
+    high, wide = (-(-n // m) for n in spec.out.shape[1:3])
+    tiles, points = spec.out.shape[0] * high * wide, (m + 2) ** 2
+    ic, oc = spec.data.shape[-1], spec.out.shape[-1]
+    blocked = points * ic * oc * spec.data.itemsize <= CACHED_POINTS
+    limit = max(14, BLOCK_BYTES // (points * (ic + oc) * spec.data.itemsize)) if blocked else tiles
+    split = Split.at_most(tiles, limit)
+    return WinogradShape(m, spec.out.shape[0], high, wide, ic, oc, split.sizes[0], blocked)
+
+
+def needed_winograd_halo(spec: ConvSpec, m: int) -> tuple[tuple[int, int], ...]:
+    """The zero elements (before, after) that F(m, 3) reads around each axis: whole tiles, so more than `needed_halo`."""
+    bare = needed_halo(spec)
+    extra = [-(-n // m) * m - n for n in spec.out.shape[1:3]]
+    return (bare[0], *((a, b + e) for (a, b), e in zip(bare[1:3], extra)), bare[3])
+
+
+def supports_winograd(spec: ConvSpec, m: int) -> str:
+    """Why F(m, 3) does not do the convolution; empty when it does."""
+    if (spec.kernel, spec.strides, spec.dilation, spec.groups) != ((3, 3), (1, 1), (1, 1), 1):
+        return "anything but one group of 3x3 with stride and dilation 1"
+    if spec.data.dtype != "float32" or m not in (2, 4):
+        return f"dtype {spec.data.dtype}, m = {m}"
+    if 0 in (*spec.out.shape, spec.data.shape[-1]):
+        return "an empty extent"
+    for axis, (before, after) in enumerate(needed_winograd_halo(spec, m)):
+        have = spec.data.halo_of(axis)
+        if before > have[0] or after > have[1]:
+            return f"a halo of {have} where axis {axis} needs {(before, after)}"
+    return ""
+
+
+def point_problem(shape: WinogradShape) -> Problem:
+    """The products at all points as one batch of matrix products."""
+    ic, oc = shape.in_channels, shape.out_channels
+    member = Axis(shape.points, shape.pitch(ic), shape.pitch(oc))
+    return Problem("float32", "float32", member, (UNIT, Axis(shape.block, ic, oc)), (Tap(ic, 1),), oc)
+
+
+def winograd_workspace(spec: ConvSpec, m: int) -> tuple[int, int]:
+    """Bytes of the workspaces "work0" and "work1" that the three-kernel form shares; zeros for the blocked form."""
+    shape = winograd_shape(spec, m)
+    if shape.blocked:
+        return 0, 0
+    return tuple(shape.points * shape.pitch(c) * 4 for c in (shape.in_channels, shape.out_channels))
+
+
+class _Winograd:
+    """Emits the steps. `u` and `v` are the workspaces of input points and products."""
+
+    def __init__(self, f: IRFunction, spec: ConvSpec, m: int, target: Target, epilogue: Epilogue,
+                 roles: dict[str, Value]):
+        self.f, self.spec, self.m, self.target, self.epilogue = f, spec, m, target, epilogue
+        self.shape, self.roles = winograd_shape(spec, m), roles
+        self.width = target.lanes("float32")
+
+    def per_channels(self, channels: int, body) -> None:
+        """body(first channel, active lanes) over all channels."""
+        full, rest = divmod(channels, self.width)
+        self.f.loop(0, full, lambda c: body(self.f.mul(c, self.width), self.width))
+        if rest:
+            body(full * self.width, rest)
+
+    def place(self, tile: Index) -> tuple[Index, Index, Index]:
+        """(image, first output row, first output column) of a tile."""
+        n, y, x = split_index(self.f, tile, (self.shape.batch, self.shape.high, self.shape.wide))
+        return n, self.f.mul(y, self.m), self.f.mul(x, self.m)
+
+    def transform_input(self, tile: Index, slot: Index) -> None:
+        """One tile's inputs to its points, at `slot` of the workspace."""
+        f, data, edge = self.f, self.spec.data, self.m + 2
+        n, y, x = self.place(tile)
+        corner = f.dot((n, f.sub(y, self.spec.padding[0]), f.sub(x, self.spec.padding[1])), data.strides, data.offset)
+        pitch = self.shape.pitch(self.shape.in_channels)
+
+        def channels(c: Index, active: int) -> None:
+            source = f.offset(self.roles["in0"], f.mul(f.add(corner, f.mul(c, data.strides[3])), 4))
+            load = lambda steps: load_lanes(f, "float", f.offset(source, 4 * steps), self.width, active,
+                                            4 * data.strides[3], 4)
+            square = [[load(a * data.strides[1] + b * data.strides[2]) for b in range(edge)] for a in range(edge)]
+            to = f.offset(self.roles["work0"], f.mul(f.add(f.mul(slot, self.shape.in_channels), c), 4))
+            for p, value in enumerate(sum(transform_square(f, self.m, input_points, square), [])):
+                store_lanes(f, value, f.offset(to, p * pitch * 4), active, 4, 4)
+
+        self.per_channels(self.shape.in_channels, channels)
+
+    def multiply(self) -> Nest:
+        """The nest of the products at all points."""
+        problem = point_problem(self.shape)
+        pointers = Pointers(self.roles["work0"], self.roles["weight0"], self.roles["work1"], {})
+        return Nest(self.f, problem, plan_contraction(problem, self.target), self.target, pointers, Epilogue())
+
+    def transform_output(self, tile: Index, slot: Index) -> None:
+        """One tile's products to its outputs, through the epilogue."""
+        f, pitch, edge = self.f, self.shape.pitch(self.shape.out_channels), self.m + 2
+        n, y, x = self.place(tile)
+
+        def channels(c: Index, active: int) -> None:
+            source = f.offset(self.roles["work1"], f.mul(f.add(f.mul(slot, self.shape.out_channels), c), 4))
+            square = [[load_lanes(f, "float", f.offset(source, (a * edge + b) * pitch * 4), self.width, active, 4, 4)
+                       for b in range(edge)] for a in range(edge)]
+            results = transform_square(f, self.m, outputs, square)
+            self.store_square(results, n, y, x, c, active)
+
+        self.per_channels(self.shape.out_channels, channels)
+
+    def store_square(self, results: Sequence[Sequence[Value]], n: Index, y: Index, x: Index, c: Index,
+                     active: int) -> None:
+        """Store the outputs of a tile that lie inside the image."""
+        f, (height, width) = self.f, self.spec.out.shape[1:3]
+        start = self.bias(c, active)
+
+        def row(a: int) -> None:
+            for b, value in enumerate(results[a]):
+                total = value if start is None else f.binary("fadd", value, start)
+                self.inside(b, width, x, lambda total=total, b=b: self.store(
+                    total, (n, f.add(y, a), f.add(x, b), c), active))
+
+        for a in range(self.m):
+            self.inside(a, height, y, lambda a=a: row(a))
+
+    def inside(self, step: int, extent: int, first: Index, body) -> None:
+        """Run `body` where first + step < extent; without a test where that always holds."""
+        always = step <= (extent - 1) % self.m
+        body() if always else self.f.branch(self.f.compare("slt", self.f.add(first, step), extent), body)
+
+    def bias(self, c: Index, active: int) -> Value | None:
+        """The vector that outputs start from."""
+        if self.epilogue.bias is None:
+            return None
+        pointer = self.f.offset(self.roles[self.epilogue.bias], self.f.mul(c, 4))
+        return load_lanes(self.f, "float", pointer, self.width, active, 4, 4)
+
+    def store(self, value: Value, index: Sequence[Index], active: int) -> None:
+        """One output vector through the epilogue."""
+        f, out = self.f, self.spec.out
+        site = Site(f, tuple(((n,), at) for n, at in zip(out.shape, index)), self.width, active, self.roles)
+        result = self.epilogue.apply(f, value, site)
+        pointer = f.offset(self.roles["out0"], f.mul(f.dot(index, out.strides, out.offset), out.itemsize))
+        store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
+
+
+def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
+    """The kernels of a 3x3 convolution by F(m, 3), to run one after another: one (blocked) or three.
+
+    Raises RelayValueError for what `supports_winograd` declines.
+    """
+    reason = supports_winograd(spec, m)
+    if reason:
+        raise RelayValueError(f"no minimal filtering kernel for {reason}", code="codegen.winograd")
+    epilogue = epilogue or Epilogue()
+    if winograd_shape(spec, m).blocked:
+        return (_blocked(spec, m, target, epilogue),)
+    return _phases(spec, m, target, epilogue)
+
+
+def pack_winograd(spec: ConvSpec, m: int, target: Target, weight: np.ndarray) -> np.ndarray:
+    """Weights [OC, IC, 3, 3] transformed and laid out as the kernels of this spec read them, flat."""
+    shape = winograd_shape(spec, m)
+    plan = plan_contraction(point_problem(shape), target)
+    taps = weight.transpose(2, 3, 1, 0).reshape(9, shape.in_channels, shape.out_channels)
+    packed = pack_panels(taps, plan.vectors * target.lanes("float32")).reshape(9, -1)
+    return transform_weights(m, packed).reshape(-1)
+
+
+def _begin(name: str, operands: tuple[str, ...]) -> tuple[IRFunction, dict[str, Value]]:
+    f = IRFunction.kernel(name, operands)
+    return f, dict(zip(operands, f.pointers))
+
+
+def _blocked(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> Kernel:
+    operands = ("in0", "weight0", "out0", *epilogue.operands, "scratch")
+    f, roles = _begin("winograd", operands)
+    shape = winograd_shape(spec, m)
+    sizes = [-(-shape.points * shape.pitch(c) * 4 // LINE) * LINE for c in (shape.in_channels, shape.out_channels)]
+    own = f.offset(roles["scratch"], f.mul(f.thread, sum(sizes)))
+    roles |= {"work0": own, "work1": f.offset(own, sizes[0])}
+    emitter = _Winograd(f, spec, m, target, epilogue, roles)
+    nest = emitter.multiply()
+
+    def block(item: Index) -> None:
+        first = f.mul(item, shape.block)
+        count = f.minimum(shape.block, f.sub(shape.tiles, first)) if shape.tiles % shape.block else shape.block
+        f.loop(0, count, lambda t: emitter.transform_input(f.add(first, t), t), nonempty=True)
+        nest.run(0, nest.items)
+        f.loop(0, count, lambda t: emitter.transform_output(f.add(first, t), t), nonempty=True)
+
+    f.loop(f.begin, f.end, block)
+    text, declares = f.finish()
+    items = -(-shape.tiles // shape.block)
+    return Kernel("winograd", text, declares, operands, items, sum(sizes), _flops(spec), _traffic(spec, shape),
+                  _loops(spec, shape, nest, epilogue, items)).by_content("winograd")
+
+
+def _phases(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> tuple[Kernel, ...]:
+    shape = winograd_shape(spec, m)
+    f, roles = _begin("winograd_in", ("in0", "work0"))
+    emitter = _Winograd(f, spec, m, target, epilogue, roles)
+    f.loop(f.begin, f.end, lambda tile: emitter.transform_input(tile, tile))
+    first = Kernel("winograd_in", *f.finish(), ("in0", "work0"), shape.tiles, bytes=spec.data.bytes,
+                   loops=f"winograd_in: parallel over {shape.tiles} tiles\n  u[point, tile, c] = B^T data B\n")
+    f, roles = _begin("winograd_mul", ("work0", "weight0", "work1"))
+    nest = _Winograd(f, spec, m, target, epilogue, roles).multiply()
+    nest.run(f.begin, f.end)
+    second = Kernel("winograd_mul", *f.finish(), ("work0", "weight0", "work1"), nest.items, flops=_flops(spec),
+                    bytes=_traffic(spec, shape), loops=loops_text("winograd_mul", nest.problem, nest.plan, nest, "x"))
+    operands = ("work1", "out0", *epilogue.operands)
+    f, roles = _begin("winograd_out", operands)
+    emitter = _Winograd(f, spec, m, target, epilogue, roles)
+    f.loop(f.begin, f.end, lambda tile: emitter.transform_output(tile, tile))
+    third = Kernel("winograd_out", *f.finish(), operands, shape.tiles, bytes=spec.out.bytes,
+                   loops=f"winograd_out: parallel over {shape.tiles} tiles\n"
+                         f"  acc = A^T v[point, tile, c] A\n  out = {epilogue.label.replace('x', 'acc', 1)}\n")
+    return tuple(kernel.by_content(kernel.name) for kernel in (first, second, third))
+
+
+def _flops(spec: ConvSpec) -> int:
+    """The operations of the convolution as it is defined, to compare with direct kernels."""
+    return 2 * spec.out.size * 9 * spec.data.shape[-1]
+
+
+def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
+    return spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
+
+
+def _loops(spec: ConvSpec, shape: WinogradShape, nest: Nest, epilogue: Epilogue, items: int) -> str:
+    inner = loops_text("products", nest.problem, nest.plan, nest, "x").replace("\n", "\n    ").rstrip()
+    return (f"winograd F({shape.m}, 3): parallel over {items} blocks of <= {shape.block} tiles\n"
+            f"  for tile in block: u[point, tile, c] = B^T data B\n"
+            f"  {inner}\n"
+            f"  for tile in block: acc = A^T v[point, tile, c] A; out = {epilogue.label.replace('x', 'acc', 1)}\n")

@@ -1,0 +1,82 @@
+"""Minimal filtering kernels against direct convolution in float64: tilings, tails, epilogues, error bounds."""
+
+from __future__ import annotations
+
+import conv_reference as reference
+import numpy as np
+import pytest
+from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, place, runnable_targets, window
+
+from relaylab.codegen import templates as T
+from relaylab.codegen.kernel import View, dense_strides
+
+CASES = [  # batch, height, width, in channels, out channels, padding
+    (1, 8, 8, 16, 16, 1), (1, 7, 9, 20, 33, 1), (2, 6, 5, 3, 8, 0), (1, 14, 14, 96, 160, 1), (1, 30, 29, 32, 32, 1),
+    (1, 3, 3, 130, 128, 1),
+]
+
+
+def spec_of(case, m, pitch=0):
+    n, h, w, ic, oc, pad = case
+    shape = (n, h + 2 * pad - 2, w + 2 * pad - 2, oc)
+    out = View("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
+    arguments = out, (3, 3), (1, 1), (1, 1), (pad, pad)
+    halo = T.needed_winograd_halo(T.ConvSpec(View.dense((n, h, w, ic)), *arguments), m)
+    return T.ConvSpec(View.padded((n, h, w, ic), halo), *arguments)
+
+
+def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
+    spec, rng = spec_of(case, m, pitch), np.random.default_rng(5)
+    x, r, bias = (rng.standard_normal(s).astype("f") for s in (spec.data.shape, spec.out.shape, spec.out.shape[-1:]))
+    w = (rng.standard_normal((case[4], case[3], 3, 3)) * scale).astype("f")
+    want = reference.conv(x, w, spec.out.shape[1:3], (1, 1), (1, 1), spec.padding, 1)
+    extra = None
+    if epilogue == "residual":
+        extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
+    elif epilogue == "index":
+        extra, want = index_scale(4), want * (1 + np.indices(want.shape).sum(0))
+    kernels = T.winograd(spec, m, TARGETS[target], extra)
+    sizes = T.winograd_workspace(spec, m)
+    assert bool(sizes[0]) == (len(kernels) == 3)
+    packed = T.pack_winograd(spec, m, TARGETS[target], w)
+    result = place(spec.out, fill=77)
+    buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
+               "r0": place(spec.out, r), "b0": place(View.dense(bias.shape), bias),
+               "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
+    for kernel in kernels:
+        Runner(kernel, TARGETS[target]).run(buffers, splits)
+    assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
+    return window(result, spec.out).copy(), want
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_against_direct(case, m, target):
+    got, want = run(case, m, target)
+    np.testing.assert_allclose(got, want, rtol=0, atol={2: 2e-6, 4: 1e-5}[m] * abs(want).max())
+
+
+@pytest.mark.parametrize("epilogue", ["residual", "index"])
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("case", CASES[:4], ids=str)
+def test_epilogue_into_a_slice(case, m, epilogue):
+    got, want = run(case, m, runnable_targets()[-1], pitch=6, epilogue=epilogue)
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * abs(want).max())
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_error_grows_slowly_with_depth(m):
+    """The documented bound: a small multiple of the rounding unit times the square root of the depth."""
+    for channels in (16, 64, 256):
+        got, want = run((1, 12, 12, channels, 32, 1), m, runnable_targets()[-1])
+        bound = {2: 1.5e-7, 4: 1e-6}[m] * np.sqrt(9 * channels)
+        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want ** 2)) < bound
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("case", [CASES[1], CASES[3]], ids=str)
+def test_split_of_items_does_not_change_a_bit(case, m):
+    whole, _ = run(case, m, runnable_targets()[-1])
+    for splits in (2, 3):
+        assert (run(case, m, runnable_targets()[-1], splits=splits)[0] == whole).all()
