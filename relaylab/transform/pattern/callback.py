@@ -1,0 +1,92 @@
+"""Rewriting with callbacks, the classic interface: subclass `DFPatternCallback`, call `rewrite`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relaylab.ir import Expr, IRModule, structural_equal
+from relaylab.ir import rewrite as rebuild_all
+from relaylab.ir.node import expect
+from relaylab.ir.trail import Step, current_trail
+from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.transform.pattern.group import Group, groups
+from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.infer_type import typed
+
+LIMIT = 100
+
+
+class DFPatternCallback:
+    """A pattern and what to put in the place of its matches.
+
+    Set `self.pattern` in `__init__` and override `callback`. With `require_type` the types of the
+    expression are inferred before matching; with `rewrite_once` there is one round only.
+    """
+
+    def __init__(self, require_type: bool = False, rewrite_once: bool = False):
+        self.pattern: DFPattern | None = None
+        self.require_type, self.rewrite_once = require_type, rewrite_once
+
+    def rewrite(self, expr: Expr) -> Expr:
+        """`expr` with every match replaced."""
+        return rewrite(self, expr)
+
+    def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
+        """What replaces a match: `pre` is its root as it was, `post` with everything below rewritten."""
+        name = type(self).__name__
+        raise RelayTypeError(f"{name} does not say what replaces a match", code="pattern.no-callback", help="override `callback(self, pre, post, node_map)`")
+
+
+def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None) -> Expr:
+    """`expr` with the callbacks applied, one after the other, round after round, until nothing changes.
+
+    `RelayError` after 100 applications: two callbacks undo each other's work.
+    """
+    expect(expr, Expr, "what is rewritten")
+    listed = (callbacks,) if isinstance(callbacks, DFPatternCallback) else tuple(callbacks)
+    count = 0
+    while listed:
+        last = expr
+        active = []
+        for callback in listed:
+            before, expr = expr, _apply(callback, expr, mod)
+            active += [type(callback).__name__] if expr is not before else []
+            count += 1
+        if expr is last or structural_equal(last, expr) or all(c.rewrite_once for c in listed):
+            break
+        if count >= LIMIT:
+            raise endless(active)
+    return expr
+
+
+def endless(active: Sequence[str]) -> RelayError:
+    """The error for rewriting that does not come to rest, naming what still fires."""
+    names = ", ".join(dict.fromkeys(active))
+    text = f"rewriting does not end: after {LIMIT} rounds these still change the program: {names}"
+    return RelayError(text, code="rewrite.endless", help="their results match again; make a rule's condition exclude its own result")
+
+
+def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Expr:
+    if callback.pattern is None:
+        raise RelayTypeError(f"{type(callback).__name__} has no pattern", code="pattern.none", help="set self.pattern in __init__")
+    if callback.require_type:
+        expr = typed(expr, mod)
+    found = {g.root: g for g in groups(callback.pattern, expr)}
+    if not found:
+        return expr
+    memo: dict[Expr, Expr] = {}
+    return rebuild_all(expr, lambda new, old: _replace(callback, found[old], new, memo) if old in found else new, memo=memo)
+
+
+def _replace(callback: DFPatternCallback, group: Group, post: Expr, memo: dict[Expr, Expr]) -> Expr:
+    now = {p: [memo.get(n, n) for n in nodes] for p, nodes in group.match.node_map.items()}
+    now[group.match.pattern] = [post]
+    after: Any = callback.callback(group.root, post, now)
+    if not isinstance(after, Expr):
+        name = type(callback).__name__
+        raise RelayTypeError(f"{name}.callback returned a {type(after).__name__}, not an expression", code="pattern.wrong-result")
+    trail = current_trail()
+    if trail is not None and after is not post:
+        trail.fired(Step(type(callback).__name__, "", post, after))
+    return after

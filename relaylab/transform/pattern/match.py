@@ -1,0 +1,332 @@
+"""Matching a pattern against an expression: all ways in which it fits, found one after the other.
+
+The search goes as deep as the pattern, not as the program. A pattern that was bound stands for
+that node from then on, and is unbound again when another way is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Type,
+    Var,
+    children,
+    post_order,
+    structural_equal,
+    users,
+)
+from relaylab.transform.pattern import nodes as pn
+from relaylab.transform.pattern.nodes import DFPattern
+
+COMMUTATIVE = ("add", "multiply")
+
+
+class Uses:
+    """Who uses what in one expression, found when first asked for."""
+
+    def __init__(self, root: Expr):
+        self.root = root
+        self._users: dict[Expr, list[Expr]] | None = None
+        self._nodes: dict[Expr, int] | None = None
+
+    def of(self, node: Expr) -> list[Expr]:
+        """The nodes that use `node` directly."""
+        if self._users is None:
+            self._users = users(self.root)
+        return self._users.get(node, [])
+
+
+class Match:
+    """One way in which a pattern fits: the node that each part of the pattern stands for."""
+
+    def __init__(self, pattern: DFPattern, root: Expr, bound: dict[DFPattern, list[Expr]]):
+        self.pattern, self.root, self.node_map = pattern, root, bound
+
+    def __getitem__(self, pattern: DFPattern) -> Expr:
+        return self.node_map[pattern][0]
+
+    def __contains__(self, pattern: DFPattern) -> bool:
+        return pattern in self.node_map
+
+    def named(self) -> dict[str, Expr]:
+        """The nodes by the names that patterns have."""
+        return {p.name: found[0] for p, found in self.node_map.items() if p.name}
+
+
+class Matcher:
+    """Matches patterns against nodes of one expression; `type_of` gives the types that conditions look at."""
+
+    def __init__(self, root: Expr, type_of: Callable[[Expr], Type | None] | None = None):
+        self.uses = Uses(root)
+        self.type_of = type_of or (lambda e: e._checked_type)
+        self.bound: dict[DFPattern, list[Expr]] = {}
+
+    def first(self, pattern: DFPattern, expr: Expr) -> Match | None:
+        """The first way in which the pattern fits, or None."""
+        return next(self.all(pattern, expr), None)
+
+    def all(self, pattern: DFPattern, expr: Expr) -> Iterator[Match]:
+        """Every way in which the pattern fits."""
+        self.bound = {}
+        for _ in self.fits(pattern, expr):
+            yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
+
+    def fits(self, pattern: DFPattern, expr: Expr) -> Iterator[None]:
+        """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""
+        known = self.bound.get(pattern)
+        if known is not None:
+            if known[0] is expr:
+                yield
+            return
+        for _ in _MATCHERS[type(pattern)](self, pattern, expr):
+            self.bound[pattern] = [expr]
+            yield
+            self.bound.pop(pattern, None)
+
+    def each(self, patterns: Sequence[DFPattern], exprs: Sequence[Expr]) -> Iterator[None]:
+        """All patterns fit the expressions one by one."""
+        if len(patterns) != len(exprs):
+            return
+        if not patterns:
+            yield
+            return
+        for _ in self.fits(patterns[0], exprs[0]):
+            yield from self.each(patterns[1:], exprs[1:])
+
+    def when(self, holds: bool) -> Iterator[None]:
+        if holds:
+            yield
+
+    # ---- kinds of patterns
+
+    def expr(self, p: pn.ExprPattern, e: Expr) -> Iterator[None]:
+        if isinstance(p.expr, Op) or isinstance(e, Op):
+            return self.when(p.expr is e)
+        return self.when(p.expr is e or structural_equal(p.expr, e))
+
+    def var(self, p: pn.VarPattern, e: Expr) -> Iterator[None]:
+        return self.when(isinstance(e, Var) and p.name_hint in ("", e.name_hint))
+
+    def constant(self, p: pn.ConstantPattern, e: Expr) -> Iterator[None]:
+        return self.when(isinstance(e, Constant))
+
+    def wildcard(self, p: pn.WildcardPattern, e: Expr) -> Iterator[None]:
+        return self.when(True) if p.pattern is None else self.fits(p.pattern, e)
+
+    def call(self, p: pn.CallPattern, e: Expr) -> Iterator[None]:
+        if not isinstance(e, Call):
+            return
+        for _ in self.fits(p.op, e.op):
+            if p.args is None:
+                yield
+                continue
+            yield from self.each(p.args, e.args)
+            if p.op_name in COMMUTATIVE and len(p.args) == 2:
+                yield from self.each(p.args[::-1], e.args)
+        for other in _reassociated(p, e):
+            yield from self.call(other, e)
+
+    def function(self, p: pn.FunctionPattern, e: Expr) -> Iterator[None]:
+        if isinstance(e, Function):
+            params = () if p.params is None else p.params
+            yield from self.each((*params, p.body), (*(e.params if p.params is not None else ()), e.body))
+
+    def branch(self, p: pn.IfPattern, e: Expr) -> Iterator[None]:
+        return self.each(p.parts(), children(e)) if isinstance(e, If) else self.when(False)
+
+    def let(self, p: pn.LetPattern, e: Expr) -> Iterator[None]:
+        return self.each(p.parts(), children(e)) if isinstance(e, Let) else self.when(False)
+
+    def tuple(self, p: pn.TuplePattern, e: Expr) -> Iterator[None]:
+        if not isinstance(e, Tuple):
+            return self.when(False)
+        return self.when(True) if p.fields is None else self.each(p.fields, e.fields)
+
+    def projection(self, p: pn.TupleGetItemPattern, e: Expr) -> Iterator[None]:
+        fits = isinstance(e, TupleGetItem) and p.index in (-1, e.index)
+        return self.fits(p.tuple, e.tuple_value) if fits else self.when(False)
+
+    def alternative(self, p: pn.AltPattern, e: Expr) -> Iterator[None]:
+        yield from self.fits(p.left, e)
+        yield from self.fits(p.right, e)
+
+    def refined(self, p: Any, e: Expr) -> Iterator[None]:
+        for _ in self.fits(p.pattern, e):
+            if _CONDITIONS[type(p)](self, p, e):
+                yield
+
+    def dominator(self, p: pn.DominatorPattern, e: Expr) -> Iterator[None]:
+        for _ in self.fits(p.child, e):
+            found = self._paths(p, e)
+            if found is not None:
+                self.bound[p.path] = found
+                yield
+                self.bound.pop(p.path, None)
+            self.bound.pop(p.parent, None)
+
+    def _paths(self, p: pn.DominatorPattern, child: Expr) -> list[Expr] | None:
+        """The nodes between `child` and the parent, or None; binds the parent."""
+        region: dict[Expr, None] = {child: None}
+        stack = [child]
+        while stack:
+            node = stack.pop()
+            for below in children(node)[1:] if isinstance(node, Call) else children(node):
+                if below in region:
+                    continue
+                if self._is(p.parent, below, keep=True):
+                    break
+                if not self._is(p.path, below):
+                    return None
+                region[below] = None
+                stack.append(below)
+        parent = self.bound.get(p.parent)
+        if parent is None or not self._enclosed(parent[0], region, child):
+            return None
+        return [n for n in region if n is not child]
+
+    def _is(self, p: DFPattern, e: Expr, keep: bool = False) -> bool:
+        """Whether the pattern fits by itself; its parts stay bound only if `keep`."""
+        before = dict(self.bound)
+        for _ in self.fits(p, e):
+            after = dict(self.bound)
+            self.bound = {**before, **after} if keep else before
+            return True
+        self.bound = before
+        return False
+
+    def _enclosed(self, parent: Expr, region: dict[Expr, None], child: Expr) -> bool:
+        """Whether nothing outside uses the parent or what lies between it and the child."""
+        inner = [n for n in (parent, *region) if n is not child and children(n)]
+        return all(user in region for n in inner for user in self.uses.of(n))
+
+
+def _reassociated(p: pn.CallPattern, e: Call) -> Iterator[pn.CallPattern]:
+    """(a * b) / c also fits a * (b / c), and the other way round."""
+    name = pn.CallPattern(pn.as_pattern(e.op), None).op_name
+    if p.args is None or (p.op_name, name) not in (("divide", "multiply"), ("multiply", "divide")):
+        return
+    for inner in p.args[:1] if p.op_name == "divide" else p.args:
+        if not isinstance(inner, pn.CallPattern) or inner.op_name != name or inner.args is None:
+            continue
+        if p.op_name == "divide":
+            for one, other in (inner.args, inner.args[::-1]):
+                yield pn.CallPattern(inner.op, (other, pn.CallPattern(p.op, (one, p.args[1]))))
+        else:
+            factor = p.args[1] if inner is p.args[0] else p.args[0]
+            yield pn.CallPattern(inner.op, (pn.CallPattern(p.op, (factor, inner.args[0])), inner.args[1]))
+
+
+def _tensor(self: Matcher, e: Expr) -> TensorType | None:
+    found = self.type_of(e)
+    return found if isinstance(found, TensorType) else None
+
+
+def _has_dtype(self: Matcher, p: pn.DataTypePattern, e: Expr) -> bool:
+    found = _tensor(self, e)
+    return found is not None and found.dtype == p.dtype
+
+
+def _has_shape(self: Matcher, p: pn.ShapePattern, e: Expr) -> bool:
+    found = _tensor(self, e)
+    return found is not None and found.shape == p.shape
+
+
+def _has_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> bool:
+    return all(_same_attr(_attr(e, name), value) for name, value in p.attrs.items())
+
+
+def _same_attr(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, (list, tuple)) or isinstance(found, (list, tuple)):
+        return isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)) and list(found) == list(wanted)
+    return found is not None and found == wanted
+
+
+def _attr(e: Expr, name: str) -> Any:
+    if isinstance(e, Op):
+        return e.get_attr(name)
+    if isinstance(e, Function):
+        return e.attr(name)
+    if isinstance(e, Call):
+        own = e.attrs.get(name) if e.attrs is not None else None
+        return e.op.get_attr(name) if own is None and isinstance(e.op, Op) else own
+    return None
+
+
+_CONDITIONS: dict[type, Callable[[Matcher, Any, Expr], bool]] = {
+    pn.TypePattern: lambda self, p, e: self.type_of(e) == p.type,
+    pn.DataTypePattern: _has_dtype,
+    pn.ShapePattern: _has_shape,
+    pn.AttrPattern: _has_attrs,
+}
+
+_MATCHERS: dict[type, Callable[[Matcher, Any, Expr], Iterator[None]]] = {
+    pn.ExprPattern: Matcher.expr,
+    pn.VarPattern: Matcher.var,
+    pn.ConstantPattern: Matcher.constant,
+    pn.WildcardPattern: Matcher.wildcard,
+    pn.CallPattern: Matcher.call,
+    pn.FunctionPattern: Matcher.function,
+    pn.IfPattern: Matcher.branch,
+    pn.LetPattern: Matcher.let,
+    pn.TuplePattern: Matcher.tuple,
+    pn.TupleGetItemPattern: Matcher.projection,
+    pn.AltPattern: Matcher.alternative,
+    pn.TypePattern: Matcher.refined,
+    pn.DataTypePattern: Matcher.refined,
+    pn.ShapePattern: Matcher.refined,
+    pn.AttrPattern: Matcher.refined,
+    pn.DominatorPattern: Matcher.dominator,
+}
+
+
+def match(pattern: DFPattern, expr: Expr) -> Match | None:
+    """How `pattern` fits `expr` as a whole, or None."""
+    return Matcher(expr).first(pattern, expr)
+
+
+def pattern_nodes(pattern: DFPattern) -> list[DFPattern]:
+    """The pattern and all its parts, parts first, each once."""
+    seen: dict[DFPattern, None] = {}
+    stack: list[tuple[DFPattern, bool]] = [(pattern, False)]
+    entered: set[DFPattern] = set()
+    while stack:
+        p, done = stack.pop()
+        if done:
+            seen[p] = None
+        elif p not in entered:
+            entered.add(p)
+            stack.append((p, True))
+            stack.extend((c, False) for c in reversed(p.parts()))
+    return list(seen)
+
+
+def root_ops(pattern: DFPattern) -> frozenset[str] | None:
+    """The operators at which the pattern can fit, or None if it can fit elsewhere."""
+    match pattern:
+        case pn.CallPattern() if pattern.op_name:
+            extra = {"divide": "multiply", "multiply": "divide"}.get(pattern.op_name)
+            return frozenset((pattern.op_name, extra) if extra else (pattern.op_name,))
+        case pn.AltPattern():
+            left, right = root_ops(pattern.left), root_ops(pattern.right)
+            return None if left is None or right is None else left | right
+        case pn.TypePattern() | pn.DataTypePattern() | pn.ShapePattern() | pn.AttrPattern():
+            return root_ops(pattern.pattern)
+        case pn.DominatorPattern():
+            return root_ops(pattern.child)
+        case _:
+            return None
+
+
+pn.engine.match = match

@@ -1,0 +1,34 @@
+"""ToANormalForm: every intermediate value gets a name, in the order of evaluation (Flanagan et al., PLDI 1993)."""
+
+from __future__ import annotations
+
+from relaylab.ir import Expr, Function, IRModule, free_vars
+from relaylab.support.errors import RelayValueError
+from relaylab.transform.blocks import LetBlocks
+from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+
+
+def to_anf(func: Function) -> Function:
+    """A function with all compound values, constants included, bound by `let`; kernels stay as they are."""
+    return LetBlocks(func, lambda node: True).run()
+
+
+@register_pass(idempotent=True)
+def ToANormalForm() -> Pass:
+    """Names every intermediate value with `let`; each branch, clause and function body keeps its own."""
+
+    def run(mod: IRModule, ctx: object) -> IRModule:
+        return mod.with_functions({gv: f if f.attr("Compiler") else to_anf(f) for gv, f in mod.functions.items()})
+
+    return ModulePass(PassInfo(1, "ToANormalForm"), run)
+
+
+def ToANormalFormExpr(e: Expr) -> Expr:
+    """One expression in A-normal form; it must have no free variables unless it is a function's body wrapped by the caller."""
+    if isinstance(e, Function):
+        return to_anf(e)
+    free = free_vars(e)
+    if free:
+        names = ", ".join(f"%{v.name_hint}" for v in free)
+        raise RelayValueError(f"the expression has free variables: {names}", code="pass.free-variable", help="wrap it: relay.Function(params, body)")
+    return to_anf(Function((), e)).body

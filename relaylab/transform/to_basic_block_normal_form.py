@@ -1,0 +1,24 @@
+"""ToBasicBlockNormalForm: what is used in several blocks is named in the block around them."""
+
+from __future__ import annotations
+
+from relaylab.ir import Function, IRModule
+from relaylab.ir.scope import lifted
+from relaylab.transform.blocks import LetBlocks
+from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+
+
+def to_bbnf(func: Function) -> Function:
+    """A function in which a value used in two blocks is bound by `let` in the innermost block around both."""
+    shared = frozenset(lifted(func))
+    return LetBlocks(func, shared.__contains__).run()
+
+
+@register_pass(idempotent=True)
+def ToBasicBlockNormalForm() -> Pass:
+    """Names the values that several branches or functions use, where all of them can see the name; the rest stays a graph."""
+
+    def run(mod: IRModule, ctx: object) -> IRModule:
+        return mod.with_functions({gv: f if f.attr("Compiler") else to_bbnf(f) for gv, f in mod.functions.items()})
+
+    return ModulePass(PassInfo(1, "ToBasicBlockNormalForm"), run)
