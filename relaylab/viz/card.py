@@ -116,7 +116,7 @@ def shapes(card: Card, place: Place) -> tuple[Shape, ...]:
 
 def _body(card: Card, place: Place) -> list[Shape]:
     node, (x, y, w, h) = card.node, (place.x, place.y, place.width, place.height)
-    role = (f"role-{node.role}",) if node.role else ()
+    role = (*((f"role-{node.role}",) if node.role else ()), *node.paint)
     family = f"family-{node.family or 'value'}"
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
@@ -127,8 +127,8 @@ def _body(card: Card, place: Place) -> list[Shape]:
         return [Rect(x, y, w, h, radius, ("box", family, *role))]
     return [
         Rect(x, y, w, h, 4.0, ("box",)),
-        Rect(x, y, w, card.head - 1, 4.0, (family, "plate"), top_only=True),
-        Rect(x, y, w, h, 4.0, ("box", "ring", *role)),
+        Rect(x, y, w, card.head - 1, 4.0, (family, "plate", *(p for p in node.paint if p.startswith("fill:"))), top_only=True),
+        Rect(x, y, w, h, 4.0, ("box", *role, "ring")),
     ]
 
 

@@ -88,7 +88,7 @@ def _edge(root, edge: Edge, view: View) -> None:
     more |= {"lhead": f"cluster_{ends[1][1]}"} if ends[1][1] else {}
     more |= {"constraint": "false"} if edge.kind in ("callee", "recursion") else {}
     if edge.role:
-        paint = resolve(("edge", f"role-{edge.role}"))
+        paint = resolve(("wire", f"role-{edge.role}"))
         more |= {"color": paint.stroke or "black", "penwidth": f"{paint.width:g}"}
         style = "dashed" if paint.dash else style
     root.edge(_name(ends[0][0]), _name(ends[1][0]), label=_escape(edge.label), style=style, **more)

@@ -159,7 +159,7 @@ class _Drawing:
             Rect(place.x + 4, place.y + 2, text_width(title, BODY, "bold") + 6, BODY * LINE + 2, 2, (f"group-{group.kind}", "plate")),
             Text(place.x + 7, place.y + BODY + 3, title, BODY, "bold", styles=(style,)),
         )
-        return Figure(f"{group.id} title", "plate", parts, box=_box(place))
+        return Figure(f"{group.id} title", "heading", parts, box=_box(place))
 
     def _edge(self, edge: Edge) -> Figure:
         route = self.layout.routes.get(edge.id)
@@ -175,7 +175,7 @@ class _Drawing:
         direction = _direction(points, self.sideways or loose)
         tip = points[-1]
         points[-1] = (tip[0] - direction[0] * 5, tip[1] - direction[1] * 5)
-        line = Path(curve(points, self.sideways or loose), ("edge", f"edge-{edge.kind}", *role))
+        line = Path(curve(points, self.sideways or loose), ("wire", f"wire-{edge.kind}", *role))
         head = Path(arrow(tip, direction), ("tip", *((f"tip-{edge.role}",) if edge.role else ())))
         return (line, head, *self._edge_texts(edge, points[0], tip, direction))
 
@@ -197,7 +197,7 @@ class _Drawing:
         place = self._shift(self.layout.boxes.get(edge.target) or self.layout.frames[edge.target])
         x, y = (place.x, place.center[1]) if self.sideways else (place.center[0], place.y)
         dx, dy = (1.0, 0.0) if self.sideways else (0.0, 1.0)
-        line = Path((("M", x - dx * 13, y - dy * 13), ("L", x - dx * 5, y - dy * 5)), ("edge", "edge-stub"))
+        line = Path((("M", x - dx * 13, y - dy * 13), ("L", x - dx * 5, y - dy * 5)), ("wire",))
         name = self.view.node_by_id[edge.source].title if edge.source in self.view.node_by_id else edge.source
         return line, Path(arrow((x, y), (dx, dy)), ("tip",)), Text(
             x + 4, y - 6, fit(f"from {name}", 90, SMALL), SMALL, styles=("text-dim",))

@@ -15,10 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from relaylab.viz.scene import Figure, Rect, Scene, Shape, Text, rounded
-from relaylab.viz.svg import escape, path_data, sheet, svg
+from relaylab.viz.svg import FACES, escape, own_style, path_data, sheet, svg
 
 STATIC = Path(__file__).parent / "static"
-_FACES = {"regular": "", "bold": " b", "mono": " m"}
 
 
 @cache
@@ -45,12 +44,13 @@ def _figure(figure: Figure) -> dict:
 
 
 def _shape(shape: Shape) -> list:
-    styles = " ".join(shape.styles)
     if isinstance(shape, Text):
-        return ["t", round(shape.x, 1), round(shape.y, 1), shape.text, shape.size, shape.anchor, styles + _FACES[shape.face]]
+        names = " ".join(shape.styles) + FACES[shape.face]
+        return ["t", round(shape.x, 1), round(shape.y, 1), shape.text, shape.size, shape.anchor, names]
+    styles = " ".join(s for s in shape.styles if ":" not in s), own_style(shape.styles)
     if isinstance(shape, Rect) and not shape.top_only:
-        return ["r", *(round(v, 1) for v in (shape.x, shape.y, shape.width, shape.height)), shape.radius, styles]
-    return ["p", path_data(rounded(shape) if isinstance(shape, Rect) else shape.commands), styles]
+        return ["r", *(round(v, 1) for v in (shape.x, shape.y, shape.width, shape.height)), shape.radius, *styles]
+    return ["p", path_data(rounded(shape) if isinstance(shape, Rect) else shape.commands), *styles]
 
 
 def page(scenes: Sequence[Scene], title: str = "relaylab") -> str:

@@ -49,7 +49,7 @@ class Sketch:
             if self.plan.is_box(expr) and expr not in self.patterns:
                 self._node(expr)
             elif isinstance(expr, Call) and expr in self.plan.inlined:
-                self._open((expr.op, 0))
+                self.open((expr.op, 0))
         if isinstance(self.plan.root, Function) and self.plan.name:
             self.drafts.functions["node", self.plan.name] = self._key(self.plan.root)
             self.drafts.functions["box", self.plan.name] = self._group_key((self.plan.root, 0))
@@ -71,7 +71,7 @@ class Sketch:
 
     # -- groups ----------------------------------------------------------------------------------
 
-    def _open(self, key: Key | None) -> Hashable:
+    def open(self, key: Key | None) -> Hashable:
         """The key of a group that is certainly drafted, with all the groups around it."""
         at = key
         while at is not None and at not in self.grouped:
@@ -178,7 +178,7 @@ class Sketch:
             rows=self._rows(expr), operands=operands, type=facts.type_of(expr), attrs=facts.attrs_of(expr),
             span=str(expr.span or ""), text=self.texts.get(expr, ""), cost=tuple(self.costs(expr).items()) if self.costs else (),
         )
-        self.drafts.nodes.append((key, self._open(self.plan.group(expr)), node))
+        self.drafts.nodes.append((key, self.open(self.plan.group(expr)), node))
         self.drafts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) else kind)
         if isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.name_hint in self.functions:
             self._link(expr.op.name_hint, key)
@@ -226,7 +226,7 @@ class Sketch:
             key = self._part(match, f"case{slot}")
             operands = self._connect(match, [(match.data, "value", "data")], key, False)
             node = Node("", "pattern", facts.pattern_text(clause.lhs), family="control", operands=operands)
-            self.drafts.nodes.append((key, self._open((match, slot)), node))
+            self.drafts.nodes.append((key, self.open((match, slot)), node))
             self.drafts.stems[key] = self._stem("case")
             if self._value(clause.rhs) is None:
                 self.drafts.edges.append((key, self._key(match), Edge("", "", slot, "order")))

@@ -10,7 +10,8 @@ from relaylab.viz.theme import FONT, MONO, css
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _CONTROL = dict.fromkeys(range(32), " ") | dict.fromkeys((0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
-_FACES = {"regular": "", "bold": " b", "mono": " m"}
+_OWN = {"fill": "fill", "stroke": "stroke", "width": "stroke-width", "dash": "stroke-dasharray"}
+FACES = {"regular": "", "bold": " b", "mono": " m"}
 
 
 def escape(text: str) -> str:
@@ -54,10 +55,22 @@ def _lines(text: str) -> str:
 def _shape(shape: Shape) -> str:
     if isinstance(shape, Text):
         return _text(shape)
-    style = f'class="{" ".join(shape.styles)}"'
+    style = style_attributes(shape.styles)
     if isinstance(shape, Path):
         return f'<path {style} d="{path_data(shape.commands)}"/>'
     return _rect(shape, style)
+
+
+def style_attributes(styles: tuple[str, ...]) -> str:
+    """The `class` of a shape, and its `style` where the user asked for colours of their own."""
+    own = own_style(styles)
+    names = " ".join(s for s in styles if ":" not in s)
+    return f'class="{names}" style="{own}"' if own else f'class="{names}"'
+
+
+def own_style(styles: tuple[str, ...]) -> str:
+    """The user's own styles as CSS."""
+    return ";".join(f"{_OWN[name]}:{value}" for name, value in (s.split(":", 1) for s in styles if ":" in s))
 
 
 def _rect(rect: Rect, style: str) -> str:
@@ -75,7 +88,7 @@ def _text(text: Text) -> str:
     width = text_width(text.text, text.size, text.face)
     fitted = f' textLength="{_n(width)}" lengthAdjust="spacingAndGlyphs"' if width > 60 else ""
     return (
-        f'<text class="{" ".join(text.styles)}{_FACES[text.face]}" x="{_n(text.x)}" y="{_n(text.y)}" '
+        f'<text class="{" ".join(text.styles)}{FACES[text.face]}" x="{_n(text.x)}" y="{_n(text.y)}" '
         f'font-size="{_n(text.size)}"{anchor}{fitted} xml:space="preserve">{escape(text.text)}</text>'
     )
 

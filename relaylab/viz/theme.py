@@ -7,8 +7,13 @@ readers) and differ in dash and icon too, so that a greyscale print still tells 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
+
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 MONO = "Courier, 'Courier New', 'Liberation Mono', monospace"
@@ -71,11 +76,11 @@ def _table(dark: int) -> dict[str, Paint]:
     table |= {f"family-{name}": Paint(fill=pair[dark]) for name, pair in FAMILIES.items()}
     table["plate"] = Paint(stroke="none", width=0.0)
     table["rule"] = Paint("none", ("#d6dce5", "#3a4456")[dark], 0.6, "")
-    table["edge"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")
-    table["edge-callee"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="4 3")
-    table["edge-recursion"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="2 2")
-    table["edge-order"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark], dash="1 3")
-    table["edge-body"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark])
+    table["wire"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")
+    table["wire-callee"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="4 3")
+    table["wire-recursion"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="2 2")
+    table["wire-order"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark], dash="1 3")
+    table["wire-body"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark])
     table["tip"] = Paint(("#64748b", "#8291a7")[dark], "none", 0.0, "")
     table["ring"] = Paint(fill="none")
     for role, (light, night, width, dash) in _ROLES.items():
@@ -86,6 +91,41 @@ def _table(dark: int) -> dict[str, Paint]:
     return table | {f"text-{name}": Paint(fill=pair[dark]) for name, pair in _TEXT.items()}
 
 
+NAMES = {
+    "black": "#000000", "white": "#ffffff", "red": "#ff0000", "green": "#00ff00", "blue": "#0000ff", "yellow": "#ffff00",
+    "cyan": "#00ffff", "magenta": "#ff00ff", "gray": "#c0c0c0", "grey": "#c0c0c0", "lightgray": "#d3d3d3", "lightgrey": "#d3d3d3",
+    "darkgray": "#a9a9a9", "orange": "#ffa500", "purple": "#a020f0", "pink": "#ffc0cb", "brown": "#a52a2a", "gold": "#ffd700",
+    "lightblue": "#add8e6", "skyblue": "#87ceeb", "steelblue": "#4682b4", "navy": "#000080", "darkblue": "#00008b",
+    "lightgreen": "#90ee90", "darkgreen": "#006400", "palegreen": "#98fb98", "olive": "#808000", "teal": "#008080",
+    "salmon": "#fa8072", "tomato": "#ff6347", "coral": "#ff7f50", "crimson": "#dc143c", "maroon": "#b03060", "darkred": "#8b0000",
+    "lightyellow": "#ffffe0", "khaki": "#f0e68c", "beige": "#f5f5dc", "ivory": "#fffff0", "violet": "#ee82ee", "orchid": "#da70d6",
+    "plum": "#dda0dd", "lavender": "#e6e6fa", "indigo": "#4b0082", "turquoise": "#40e0d0", "aquamarine": "#7fffd4",
+}
+"""The colour names of Graphviz that the built-in engine knows."""
+
+
+def paint_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """The styles for Graphviz's node attributes color, fillcolor, penwidth and style; the others do not concern us."""
+    style = str(attributes.get("style", ""))
+    fill = attributes.get("fillcolor") or ("color" in attributes and "filled" in style and attributes["color"])
+    parts = [f"fill:{_color(fill)}"] if fill and "filled" in style else []
+    parts += [f"stroke:{_color(attributes['color'])}"] if attributes.get("color") else []
+    parts += [f"width:{float(attributes['penwidth']):g}"] if attributes.get("penwidth") else []
+    parts += [f"dash:{dash}" for name, dash in (("dashed", "5 3"), ("dotted", "1.5 2")) if name in style]
+    return tuple(parts)
+
+
+def _color(name: str) -> str:
+    """A colour as `#rrggbb`; raises `RelayValueError` for one that only Graphviz knows."""
+    value = NAMES.get(name.lower(), name)
+    if re.fullmatch("#[0-9a-fA-F]{6}", value):
+        return value.lower()
+    raise RelayValueError(
+        f"the built-in engine does not know the colour `{name}`", code="viz.color",
+        help=did_you_mean(name.lower(), NAMES) or 'write it as "#rrggbb", or let Graphviz draw: render_kwargs={"engine": "dot"}',
+    )
+
+
 LIGHT, DARK = _table(0), _table(1)
 
 
@@ -93,9 +133,15 @@ LIGHT, DARK = _table(0), _table(1)
 def resolve(styles: tuple[str, ...], dark: bool = False) -> Paint:
     """The paint of a shape with these styles."""
     table = DARK if dark else LIGHT
-    known = sorted((s for s in styles if s in table), key=list(table).index)
-    values = {f.name: _last(f.name, [table[s] for s in known]) for f in fields(Paint)}
-    return Paint(**values)
+    paints = [table[s] for s in sorted((s for s in styles if s in table), key=list(table).index)]
+    paints += [_literal(s) for s in styles if ":" in s]
+    return Paint(**{f.name: _last(f.name, paints) for f in fields(Paint)})
+
+
+def _literal(style: str) -> Paint:
+    """The paint of a style of the user's own, such as `fill:#ff0000` or `width:2`."""
+    name, value = style.split(":", 1)
+    return Paint(**{name: float(value) if name == "width" else value})
 
 
 def _last(name: str, paints: list[Paint]) -> str | float | None:

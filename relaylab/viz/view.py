@@ -49,7 +49,8 @@ class Node:
 
     `kind` is the node class in lower case (`call`, `var`, `if`, `match`, ...), `operator` the operator's
     registered name, `family` the colour class, `names` the let variables bound to the value, `cost`
-    figures such as MACs and bytes, `text` the Relay text of the node, `origins` ids it came from.
+    figures such as MACs and bytes, `text` the Relay text of the node, `origins` ids it came from, `paint` styles of
+    the user's own (`fill:#ff0000`).
     """
 
     id: str
@@ -69,6 +70,7 @@ class Node:
     role: str = ""
     note: str = ""
     origins: tuple[str, ...] = ()
+    paint: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

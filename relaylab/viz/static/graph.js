@@ -17,9 +17,14 @@ function html(tag, properties = {}, ...children) {
   return element;
 }
 
+function styled(element, own) {
+  if (own) element.style.cssText = own;
+  return element;
+}
+
 const shapes = {
-  r: ([, x, y, width, height, rx, styles]) => svg("rect", { x, y, width, height, rx, class: styles }),
-  p: ([, d, styles]) => svg("path", { d, class: styles }),
+  r: ([, x, y, width, height, rx, names, own]) => styled(svg("rect", { x, y, width, height, rx, class: names }), own),
+  p: ([, d, names, own]) => styled(svg("path", { d, class: names }), own),
   t: ([, x, y, text, size, anchor, styles]) =>
     svg("text", { x, y, "font-size": size, "text-anchor": anchor, class: styles, "xml:space": "preserve" }, text),
 };
