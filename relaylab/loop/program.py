@@ -1,7 +1,7 @@
 """Loop programs: loops, registers and stores over flat buffers; what is printed is what is emitted.
 
-A `Program` is a list of `Nest`s, each a parallel loop over its own work items; the items of the
-program are those of its nests, one after another. Statements are `Let`, `Accumulate`, `Store` and
+A `Program` is a list of `Nest`s, each a parallel loop over its own work items; a share of the items
+of the program is the same share of those of every nest. Statements are `Let`, `Accumulate`, `Store` and
 `For`. Buffers are flat: a `Load` of a program has one index, the address in elements.
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
@@ -83,8 +83,8 @@ class Program:
 
     @property
     def items(self) -> int:
-        """The number of work items of all nests."""
-        return sum(n.items for n in self.nests)
+        """The number of work items: every nest does the same share of its own items."""
+        return max((n.items for n in self.nests), default=1)
 
     def __str__(self) -> str:
         lines = [f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={self.items}"]

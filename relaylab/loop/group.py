@@ -1,0 +1,141 @@
+"""Fused groups: a DAG of operator lowerings over external operands, and the loop program of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from relaylab.loop.builder import OutSpec, b
+from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, children, post_order, rebuild
+from relaylab.loop.nest import build_nest
+from relaylab.loop.program import Nest, Program
+from relaylab.loop.region import Assign, Region, address, flatten, normalise, substitute
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayTypeError
+
+Readable = Tensor | tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an operand lies in its flat buffer: strides and offset in elements of the logical shape, and its extent."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @staticmethod
+    def dense(shape: Sequence[int], dtype: str) -> Layout:
+        """Row-major without gaps."""
+        strides, step = [], 1
+        for extent in reversed(shape):
+            strides.append(step)
+            step *= extent
+        return Layout(tuple(shape), dtype, tuple(reversed(strides)))
+
+    @property
+    def span(self) -> int:
+        """The number of elements from the base to the last element."""
+        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides)) if 0 not in self.shape else 0
+
+
+@dataclass(slots=True)
+class Group:
+    """A fused group under construction: `read` external operands, `compute` values from them, `write` results."""
+
+    name: str
+    buffers: list[tuple[str, Tensor, Layout]] = field(default_factory=list)
+    _operands: dict[Tensor, Layout] = field(default_factory=dict)
+    _flat: dict[Tensor, Tensor] = field(default_factory=dict)
+    _values: dict[Tensor, tuple[tuple[Axis, ...], Expr]] = field(default_factory=dict)
+    _outputs: list[tuple[Tensor, Tensor, Layout]] = field(default_factory=list)
+
+    def read(self, role: str, layout: Layout) -> Tensor:
+        """A readable tensor for an external operand."""
+        tensor = Tensor(role, layout.shape, layout.dtype)
+        flat = Tensor(role, (layout.span,), layout.dtype)
+        self._operands[tensor], self._flat[tensor] = layout, flat
+        self.buffers.append((role, flat, layout))
+        return tensor
+
+    def compute(self, out: OutSpec, lower: Callable[..., Expr], inputs: Sequence[Readable]) -> Tensor:
+        """The readable result of an operator's `lower(b, out, i, *inputs)`."""
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
+        value = lower(b, out, axes, *inputs)
+        if value.dtype != out.dtype:
+            message = f"the lowering gives {value.dtype}, the operator's type is {out.dtype}"
+            raise RelayTypeError(message, code="loop.dtype-mismatch", help="end with b.cast(value, out.dtype)")
+        tensor = Tensor(f"v{len(self._values)}", out.shape, out.dtype)
+        self._values[tensor] = (axes, value)
+        return tensor
+
+    def write(self, role: str, value: Tensor, layout: Layout) -> None:
+        """Store a computed or read tensor to an external operand."""
+        if layout.shape != value.shape or layout.dtype != value.dtype:
+            message = f"`{role}` is {layout.dtype}{layout.shape}, its value {value.dtype}{value.shape}"
+            raise RelayTypeError(message, code="loop.output-layout")
+        flat = Tensor(role, (layout.span,), layout.dtype)
+        self.buffers.append((role, flat, layout))
+        self._outputs.append((value, flat, layout))
+
+    # ---- the program
+
+    def program(self) -> Program:
+        """The loop program of the group."""
+        scratch: list[Tensor] = []
+        nests: list[Nest] = []
+        for region in self._regions():
+            for part, simplifier in normalise(region):
+                nests.append(build_nest(part, simplifier, scratch))
+        buffers = tuple((role, flat) for role, flat, _ in self.buffers)
+        return Program(self.name, buffers, tuple(scratch), tuple(nests))
+
+    def _regions(self) -> list[Region]:
+        """One region for all outputs of one shape: they share their loops."""
+        by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor, Layout]]] = {}
+        for value, flat, layout in self._outputs:
+            by_shape.setdefault(layout.shape, []).append((value, flat, layout))
+        return [self._region(shape, outputs) for shape, outputs in by_shape.items()]
+
+    def _region(self, shape: tuple[int, ...], outputs: list[tuple[Tensor, Tensor, Layout]]) -> Region:
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(shape))
+        places = {t: (self._flat[t], layout.strides, layout.offset) for t, layout in self._operands.items()}
+        stores = []
+        for value, flat, layout in outputs:
+            element = flatten(self.inlined(Load(value, axes)), places)
+            stores.append(Assign(flat, address(axes, layout.strides, layout.offset), element))
+        return Region(axes, tuple(stores))
+
+    def inlined(self, root: Expr) -> Expr:
+        """`root` with every read of a computed value replaced by its expression at that index, last value first."""
+        for tensor in reversed(self._values):
+            root = self._inline(root, tensor)
+        return root
+
+    def _inline(self, root: Expr, tensor: Tensor) -> Expr:
+        axes, value = self._values[tensor]
+        simplifier = Simplifier()
+        copies: dict[tuple[Expr, ...], Expr] = {}
+        done: dict[Expr, Expr] = {}
+        for node in post_order(root):
+            new = rebuild(node, tuple(done[c] for c in children(node)))
+            if isinstance(new, Load) and new.tensor is tensor:
+                at = tuple(simplifier(i) for i in new.indices)
+                if at not in copies:
+                    copies[at] = fresh_reductions(substitute(value, dict(zip(axes, new.indices))))
+                new = copies[at]
+            done[node] = new
+        return done[root]
+
+
+def fresh_reductions(root: Expr) -> Expr:
+    """`root` with new axes for its reductions, so that two copies of a value never share one."""
+    axes = [a for n in post_order(root) if isinstance(n, Reduce) for a in n.axes]
+    if not axes:
+        return root
+    new = {a: Axis(a.name, a.extent) for a in axes}
+    return substitute(root, dict(new), {a: (c,) for a, c in new.items()})
+
+
+__all__ = ["Group", "Layout", "fresh_reductions"]

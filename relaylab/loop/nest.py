@@ -1,0 +1,276 @@
+"""From a normalised region to a loop nest: the order of the loops, what is vectorised, what is computed where.
+
+* Loops run from large to small stride of the first store; axes that every reduction depends on go outside.
+* The axis of unit stride is vectorised, unless the reductions that depend on it read better along their own axis.
+* A reduction, and any value that an inner loop does not change, is computed in the outermost loop that it needs.
+* An expensive value of a row reduction that the row needs again (the exponentials of softmax) is kept in scratch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import count
+
+from relaylab.loop.evaluate import guarded_only
+from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Load, Local, Reduce, Tensor, children, post_order
+from relaylab.loop.program import Accumulate, For, Let, Nest, Statement, Store, identity
+from relaylab.loop.region import Region, linear_uses, substitute
+from relaylab.loop.simplify import Simplifier
+from relaylab.loop.weight import weight
+
+GRAIN = 4096
+FEW_ITEMS = 8
+LANES = 16  # what vector lengths are judged by; the target decides the real width
+ROW = 1 << 16  # the longest row, in elements, that is kept in scratch
+
+Roots = tuple[Expr, ...]
+
+
+def build_nest(region: Region, simplifier: Simplifier, scratch: list[Tensor]) -> Nest:
+    """The loops that do the stores of a normalised region; private buffers that they need are added to `scratch`."""
+    region = _with_items(region, simplifier)
+    builder = _Builder(region, simplifier, scratch)
+    return builder.nest()
+
+
+def _with_items(region: Region, simplifier: Simplifier) -> Region:
+    """The region with its axes in loop order and an axis of work items first."""
+    order = loop_order(region, simplifier)
+    shared = _shared_by_reductions(region)
+    if not order or (shared is not None and order[0] not in shared):
+        return Region((Axis("p", 1), *order), region.stores)
+    strides = simplifier.linear(region.stores[0].address).terms
+    innermost = min(order, key=lambda a: abs(strides.get(a, 1)))
+    fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared)
+    if fusable and order[0].extent < FEW_ITEMS:
+        outer, inner = order[:2]
+        items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
+        values: dict[Axis, Expr] = {outer: items // inner.extent, inner: items % inner.extent}
+        region = region.map(lambda e: simplifier(substitute(e, values)))
+        order = (items, *order[2:])
+    return Region(order, region.stores)
+
+
+def loop_order(region: Region, simplifier: Simplifier) -> tuple[Axis, ...]:
+    """The axes from outermost to innermost."""
+    strides = simplifier.linear(region.stores[0].address).terms
+    by_stride = sorted(region.axes, key=lambda a: -abs(strides.get(a, 1)))
+    uses = [n for n in post_order(*region.roots) if isinstance(n, Reduce)]
+    depends = Dependence()
+    return tuple(sorted(by_stride, key=lambda a: -sum(a in depends(n) for n in uses)))
+
+
+def _shared_by_reductions(region: Region) -> frozenset[Axis] | None:
+    """The axes that every reduction depends on, directly or through those around it; None without reductions."""
+    depends = Dependence()
+    outer = [depends(n) for n in post_order(*region.roots) if isinstance(n, Reduce)]
+    return frozenset.intersection(*outer) if outer else None
+
+
+class Dependence:
+    """Which axes (outer, or of enclosing reductions) the value of an expression depends on."""
+
+    def __init__(self) -> None:
+        self._known: dict[Expr, frozenset[Axis]] = {}
+
+    def __call__(self, root: Expr) -> frozenset[Axis]:
+        """The axes that `root` depends on."""
+        if root not in self._known:
+            for node in post_order(root):
+                if node not in self._known:
+                    self._known[node] = self._own(node)
+        return self._known[root]
+
+    def _own(self, node: Expr) -> frozenset[Axis]:
+        if isinstance(node, Axis):
+            return frozenset((node,))
+        below = frozenset().union(*(self._known[c] for c in children(node)))
+        return below - frozenset(node.axes) if isinstance(node, Reduce) else below
+
+    def stands_for(self, local: Local, value: Expr) -> None:
+        """From now on `local` depends on what `value` depends on."""
+        self._known[local] = self(value)
+
+
+def contiguity(region: Region, simplifier: Simplifier, bodies: list[Expr], axis: Axis) -> float:
+    """How well the loads under some expressions vectorise along an axis: +1 for unit or no stride, else -1."""
+    score, loads = 0.0, [n for n in post_order(*bodies) if isinstance(n, Load)]
+    depends = Dependence()
+    for load in loads:
+        stride = simplifier.linear(load.indices[0]).terms.get(axis, 0)
+        plain = stride in (0, 1) and (stride == 1) == (axis in depends(load.indices[0]))
+        score += 1.0 if plain else -1.0
+    return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score
+
+
+@dataclass
+class _Builder:
+    region: Region
+    simplifier: Simplifier
+    scratch: list[Tensor]
+    depends: Dependence = field(default_factory=Dependence)
+    names: count = field(default_factory=count)
+
+    def nest(self) -> Nest:
+        """The parallel loop with everything in it."""
+        axis, vector = self.region.axes[0], self.vector_axis()
+        body = self._inside(self.region.roots, 1, vector)
+        kind = "vectorized" if axis is vector else "serial"
+        grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1), 4 * LANES)
+        return Nest(For(axis, kind, body, self._unroll(axis, self.region.roots)), grain if kind == "vectorized" else 1)
+
+    def vector_axis(self) -> Axis | None:
+        """The axis that the stores are vectorised along; None if their reductions are vectorised instead."""
+        strides = self.simplifier.linear(self.region.stores[0].address).terms
+        axes = [a for a in self.region.axes if a.extent > 1 and a in strides]
+        if not axes:
+            return None
+        best = min(axes, key=lambda a: abs(strides[a]))
+        inner = [n for n in post_order(*self.region.roots) if isinstance(n, Reduce) and best in self.depends(n)]
+        if not inner:
+            return best
+        bodies = [n.value for n in inner]
+        own = contiguity(self.region, self.simplifier, bodies, best)
+        rival = max(contiguity(self.region, self.simplifier, bodies, k) for n in inner for k in n.axes)
+        return best if own >= rival else None
+
+    def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
+        """What the loops of `axes[:depth]` contain."""
+        available, later = frozenset(self.region.axes[:depth]), self.region.axes[depth:]
+        lanes = vector is not None and vector in available
+        body, roots = self._place(roots, available, later, lanes)
+        if not later:
+            pairs = zip(self.region.stores, roots[::2], roots[1::2])
+            return (*body, *(Store(s.buffer, address, value) for s, address, value in pairs))
+        axis = later[0]
+        kind = "vectorized" if axis is vector else "serial"
+        unroll = self._unroll(axis, roots) if kind == "vectorized" else 1
+        return (*body, For(axis, kind, self._inside(roots, depth + 1, vector), unroll))
+
+    # ---- what is computed before an inner loop
+
+    def _place(
+        self, roots: Roots, available: frozenset[Axis], later: tuple[Axis, ...], lanes: bool
+    ) -> tuple[list[Statement], Roots]:
+        """Statements for all that needs only the available axes, and the roots with registers in its place."""
+        body: list[Statement] = []
+        while True:
+            ready = next((n for n in post_order(*roots) if isinstance(n, Reduce) and self.depends(n) <= available), None)
+            if ready is None:
+                break
+            value, kept = self._keep_row(ready, roots, later, lanes)
+            roots = tuple(self.simplifier(r, kept) for r in roots)
+            statements, local = self._reduction(ready, value, available, lanes)
+            self.depends.stands_for(local, ready)
+            body += statements
+            roots = tuple(self.simplifier(r, {ready: local}) for r in roots)
+        if later:
+            hoisted, roots = self._hoist(roots, available)
+            body += hoisted
+        return body, roots
+
+    def _hoist(self, roots: Roots, available: frozenset[Axis]) -> tuple[list[Statement], Roots]:
+        """Registers for the largest values that the loops further in do not change."""
+        guarded = set().union(*(guarded_only(r) for r in roots)) if roots else set()
+        found: dict[Expr, Expr] = {}
+        seen: set[Expr] = set()
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if self._worth_hoisting(node, available, guarded):
+                found[node] = self._local("t", node.dtype)
+                self.depends.stands_for(found[node], node)
+            else:
+                stack.extend(children(node))
+        body: list[Statement] = [Let(local, node) for node, local in reversed(found.items())]
+        return body, tuple(self.simplifier(r, found) for r in roots) if found else roots
+
+    def _worth_hoisting(self, node: Expr, available: frozenset[Axis], guarded: set[int]) -> bool:
+        if isinstance(node, (Const, Axis, Local, Reduce)) or not self.depends(node) <= available:
+            return False
+        if isinstance(node, Cast) and isinstance(node.value, (Const, Local)):
+            return False
+        loads = any(isinstance(n, Load) for n in post_order(node))
+        return (loads or node.dtype != INDEX) and not (loads and id(node) in guarded)
+
+    def _local(self, prefix: str, dtype: str) -> Local:
+        return Local(f"{prefix}{next(self.names)}", dtype)
+
+    # ---- reductions
+
+    def _reduction(
+        self, node: Reduce, kept: Store | None, available: frozenset[Axis], lanes: bool
+    ) -> tuple[list[Statement], Local]:
+        """An accumulator and the loops that fill it; the innermost is vectorised unless lanes are in use already."""
+        local = self._local(node.kind, node.dtype)
+        axes = list(node.axes)
+        vector: Axis | None = None
+        if not lanes:
+            vector = max(axes, key=lambda a: (contiguity(self.region, self.simplifier, [node.value], a), a.extent))
+            vector = vector if vector.extent > 1 else None
+        if vector is not None:
+            axes.remove(vector)
+            axes.append(vector)
+        loops = self._reduction_loops(node, local, kept, axes, vector, available)
+        return [Let(local, identity(node.kind, node.dtype)), *loops], local
+
+    def _reduction_loops(
+        self, node: Reduce, local: Local, kept: Store | None, axes: list[Axis], vector: Axis | None,
+        available: frozenset[Axis],
+    ) -> list[Statement]:  # fmt: skip
+        before, roots = self._hoist((node.value,), available)
+        levels: list[list[Statement]] = []
+        for d, axis in enumerate(axes):
+            available |= {axis}
+            body, roots = self._place(roots, available, tuple(axes[d + 1 :]), axis is vector or vector is None)
+            levels.append(body)
+        levels[-1] += self._accumulation(local, node.kind, roots[0], kept)
+        inner = levels[-1]
+        for axis, outer in zip(reversed(axes[1:]), reversed(levels[:-1])):
+            inner = [*outer, self._loop(axis, vector, node, inner)]
+        return [*before, self._loop(axes[0], vector, node, inner)]
+
+    def _loop(self, axis: Axis, vector: Axis | None, node: Reduce, body: list[Statement]) -> For:
+        if axis is not vector:
+            return For(axis, "serial", tuple(body))
+        return For(axis, "vectorized", tuple(body), self._unroll(axis, (node.value,)))
+
+    def _accumulation(self, local: Local, kind: str, value: Expr, kept: Store | None) -> list[Statement]:
+        if kept is None:
+            return [Accumulate(local, kind, value)]
+        element = self._local("t", value.dtype)
+        self.depends.stands_for(element, value)
+        store = Store(kept.buffer, kept.address, element)
+        total = self.simplifier(value, {kept.value: element})
+        return [Let(element, self.simplifier(kept.value)), store, Accumulate(local, kind, total)]
+
+    def _keep_row(
+        self, node: Reduce, roots: Roots, later: tuple[Axis, ...], lanes: bool
+    ) -> tuple[Store | None, dict[Expr, Expr]]:
+        """The store that keeps an expensive value of a row reduction, and where the row reads it back."""
+        if lanes or len(node.axes) != 1 or len(later) != 1 or node.axes[0].extent != later[0].extent:
+            return None, {}
+        k, v = node.axes[0], later[0]
+        used = set(post_order(*roots))
+        for value in reversed(list(post_order(node.value))):
+            if weight(value) < 8 or k.extent > ROW or any(isinstance(n, Reduce) for n in post_order(value)):
+                continue
+            again = self.simplifier(substitute(value, {k: v}))
+            if again in used and again is not value:
+                row = Tensor(f"row{len(self.scratch)}", (k.extent,), value.dtype)
+                self.scratch.append(row)
+                return Store(row, k, value), {again: self.simplifier.intern(Load(row, (v,)))}
+        return None, {}
+
+    def _unroll(self, axis: Axis, roots: Roots) -> int:
+        """How many vectors go side by side: more for light bodies, at most what the axis has."""
+        total = sum(weight(n, shallow=True) for n in post_order(*roots) if axis in self.depends(n))
+        wanted = 4 if total <= 14 else 2 if total <= 40 else 1
+        return max(1, min(wanted, axis.extent // LANES))
+
+
+__all__ = ["build_nest", "contiguity", "linear_uses", "loop_order"]

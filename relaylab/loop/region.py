@@ -1,0 +1,272 @@
+"""Regions: stores over a box of axes, brought into the form that loops are made from.
+
+`normalise` turns one region into a list of regions that together store the same, where
+
+* argmax and argmin are a maximum and the least index that attains it, empty reductions are constants,
+* a reduction that is needed only under a guard carries the guard inside,
+* adjacent axes that are only used as one flat index are one axis,
+* an axis that is used only through quotient and remainder is two axes,
+* an axis on which guards change their verdict (concatenation, padding) is cut at these places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from relaylab.loop.affine import Linear
+from relaylab.loop.evaluate import guarded_only
+from relaylab.loop.expr import (
+    INDEX,
+    Apply,
+    Axis,
+    Const,
+    Expr,
+    Guard,
+    Load,
+    Reduce,
+    Tensor,
+    apply,
+    as_index,
+    children,
+    guard,
+    post_order,
+    rebuild,
+)
+from relaylab.loop.program import identity
+from relaylab.loop.simplify import Simplifier
+
+SEGMENTS = 32
+_COMPARISONS = {
+    "lt": lambda v: v < 0, "le": lambda v: v <= 0, "gt": lambda v: v > 0, "ge": lambda v: v >= 0,
+    "eq": lambda v: v == 0, "ne": lambda v: v != 0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`buffer[address] = value`, for every point of the axes of its region."""
+
+    buffer: Tensor
+    address: Expr
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Stores over a box of axes; `segments` limits into how many pieces guards may still cut it."""
+
+    axes: tuple[Axis, ...]
+    stores: tuple[Assign, ...]
+    segments: int = SEGMENTS
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """The expressions of all stores: addresses and values."""
+        return tuple(e for s in self.stores for e in (s.address, s.value))
+
+    def map(self, rule) -> Region:
+        """The region with `rule` applied to every address and value."""
+        stores = tuple(Assign(s.buffer, rule(s.address), rule(s.value)) for s in self.stores)
+        return replace(self, stores=stores)
+
+
+def normalise(region: Region) -> list[tuple[Region, Simplifier]]:
+    """The regions, with the simplifiers that interned their expressions, that together store what `region` does."""
+    finished, work = [], [region.map(expand_reductions)]
+    while work:
+        current = work.pop()
+        if any(a.extent == 0 for a in current.axes):
+            continue
+        simplifier = Simplifier()
+        current = current.map(simplifier)
+        changed = merge_axes(current, simplifier) or split_axes(current) or cut_axes(current, simplifier)
+        if changed:
+            work.extend(reversed(changed))
+        else:
+            used = {n for n in post_order(*current.roots) if isinstance(n, Axis)}
+            finished.append((replace(current, axes=tuple(a for a in current.axes if a in used)), simplifier))
+    return finished
+
+
+# ---- reductions
+
+
+def expand_reductions(root: Expr) -> Expr:
+    """`root` without argmax, argmin and empty reductions, with guards moved into the reductions under them."""
+    done: dict[Expr, Expr] = {}
+    for node in post_order(root):
+        new = rebuild(node, tuple(done[c] for c in children(node)))
+        if isinstance(new, Reduce):
+            new = _plain_reduction(new)
+        elif isinstance(new, Guard):
+            new = _guard_inside(new)
+        done[node] = new
+    return done[root]
+
+
+def _plain_reduction(node: Reduce) -> Expr:
+    if any(a.extent == 0 for a in node.axes):
+        return identity(node.kind, node.dtype)
+    if not node.kind.startswith("arg"):
+        return node
+    best = Reduce(node.kind[3:], node.axes, node.value)
+    axes = {a: Axis(a.name, a.extent) for a in node.axes}
+    value = substitute(node.value, dict(axes))
+    hit = apply("lor", apply("eq", value, best), apply("isnan", value))
+    flat: Expr = as_index(0)
+    for axis in axes.values():
+        flat = flat * axis.extent + axis
+    size = math.prod(a.extent for a in node.axes)
+    return Reduce("min", tuple(axes.values()), apply("select", hit, flat, size - 1))
+
+
+def _guard_inside(node: Guard) -> Guard:
+    """A guard whose reductions have its condition in their bodies, so that they can be computed outside of it."""
+    outer = [n for n in post_order(node.value) if isinstance(n, Reduce) and not _guards_itself(n, node.condition)]
+    if not outer:
+        return node
+    fixed: dict[Expr, Expr] = {}
+    for n in post_order(node.value):
+        new = rebuild(n, tuple(fixed[c] for c in children(n)))
+        if isinstance(n, Reduce) and n in outer and isinstance(new, Reduce):
+            new = Reduce(new.kind, new.axes, guard(node.condition, new.value, Const(0, new.value.dtype)))
+        fixed[n] = new
+    return Guard(node.condition, fixed[node.value], node.otherwise)
+
+
+def _guards_itself(node: Reduce, condition: Expr) -> bool:
+    return isinstance(node.value, Guard) and node.value.condition is condition
+
+
+def substitute(root: Expr, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis, ...]] | None = None) -> Expr:
+    """`root` with axes replaced by `values`; reductions over a replaced axis run over `axes[axis]` instead."""
+    axes = axes or {}
+    done: dict[Expr, Expr] = dict(values)
+    for node in post_order(root):
+        if node in done:
+            continue
+        new = rebuild(node, tuple(done[c] for c in children(node)))
+        if isinstance(new, Reduce) and any(a in axes for a in new.axes):
+            new = Reduce(new.kind, tuple(b for a in new.axes for b in axes.get(a, (a,))), new.value)
+        done[node] = new
+    return done[root]
+
+
+# ---- axes
+
+
+def _exchange(region: Region, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis, ...]]) -> Region:
+    own = tuple(b for a in region.axes for b in axes.get(a, (a,)))
+    return replace(region.map(lambda e: substitute(e, values, axes)), axes=own)
+
+
+def linear_uses(roots: tuple[Expr, ...], simplifier: Simplifier) -> Iterator[Linear]:
+    """Every sum of index arithmetic that something other than a sum uses, and the roots that are indices."""
+    seen: set[Expr] = set()
+    stack = list(roots)
+    for root in roots:
+        if root.dtype == INDEX:
+            yield simplifier.linear(root)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        sum_of = simplifier.linear(node) if node.dtype == INDEX else None
+        if sum_of is not None and sum_of.atom is not node:
+            stack.extend(sum_of.terms)
+            continue
+        for child in children(node):
+            if child.dtype == INDEX:
+                yield simplifier.linear(child)
+            stack.append(child)
+
+
+def merge_axes(region: Region, simplifier: Simplifier) -> list[Region]:
+    """The region with one pair of axes merged that is only used as `outer * extent + inner`; [] if there is none."""
+    uses = list(linear_uses(region.roots, simplifier))
+    boxes = [region.axes, *{n.axes for n in post_order(*region.roots) if isinstance(n, Reduce)}]
+    for box in boxes:
+        for outer, inner in ((a, c) for a in box for c in box if a is not c):
+            if all(u.terms.get(outer, 0) == u.terms.get(inner, 0) * inner.extent for u in uses):
+                merged = Axis(_merged_name(outer, inner), outer.extent * inner.extent)
+                values = {outer: Const(0, INDEX), inner: merged}
+                return [_exchange(region, values, {outer: (), inner: (merged,)})]
+    return []
+
+
+def _merged_name(outer: Axis, inner: Axis) -> str:
+    return outer.name if outer.extent > 1 else inner.name
+
+
+def split_axes(region: Region) -> list[Region]:
+    """The region with one axis split that is divided by a divisor of its extent; [] if there is none."""
+    for node in post_order(*region.roots):
+        if isinstance(node, Apply) and node.op in ("floordiv", "floormod") and isinstance(node.args[0], Axis):
+            axis, divisor = node.args[0], node.args[1]
+            if isinstance(divisor, Const) and 1 < divisor.value < axis.extent and axis.extent % divisor.value == 0:
+                outer = Axis(axis.name, axis.extent // divisor.value)
+                inner = Axis(f"{axis.name}_", divisor.value)
+                return [_exchange(region, {axis: outer * divisor.value + inner}, {axis: (outer, inner)})]
+    return []
+
+
+def cut_axes(region: Region, simplifier: Simplifier) -> list[Region]:
+    """The region cut along one of its axes where conditions on that axis alone change; [] if none does."""
+    cuts: dict[Axis, set[int]] = {}
+    for node in post_order(*region.roots):
+        if isinstance(node, Apply) and node.op in _COMPARISONS and node.args[0].dtype == INDEX:
+            difference = simplifier.linear(node.args[0]) - simplifier.linear(node.args[1])
+            axes = list(difference.terms)
+            if len(axes) == 1 and axes[0] in region.axes:
+                cuts.setdefault(axes[0], set()).update(_changes(node.op, difference, axes[0]))
+    for axis, places in cuts.items():
+        if places and len(places) < region.segments:
+            return _cut(region, axis, sorted(places))
+    return []
+
+
+def _changes(op: str, difference: Linear, axis: Axis) -> set[int]:
+    """The positions of an axis at which `difference op 0` is not what it was one before."""
+    factor, start = difference.terms[axis], difference.const
+    near = -start // factor
+    holds = _COMPARISONS[op]
+    return {
+        p for p in range(max(near - 1, 1), min(near + 3, axis.extent))
+        if holds(factor * p + start) != holds(factor * (p - 1) + start)
+    }  # fmt: skip
+
+
+def _cut(region: Region, axis: Axis, places: list[int]) -> list[Region]:
+    ends = [0, *places, axis.extent]
+    left = max(region.segments // (len(places) + 1), 1)
+    pieces = []
+    for low, high in zip(ends, ends[1:]):
+        part = Axis(axis.name, high - low)
+        pieces.append(replace(_exchange(region, {axis: part + low}, {axis: (part,)}), segments=left))
+    return pieces
+
+
+def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]]) -> Expr:
+    """`root` with loads of the tensors in `flat` as loads of one address: (buffer, strides, offset)."""
+    done: dict[Expr, Expr] = {}
+    for node in post_order(root):
+        new = rebuild(node, tuple(done[c] for c in children(node)))
+        if isinstance(new, Load) and new.tensor in flat:
+            buffer, strides, offset = flat[new.tensor]
+            new = Load(buffer, (address(new.indices, strides, offset),))
+        done[node] = new
+    return done[root]
+
+
+def address(indices: tuple[Expr, ...], strides: tuple[int, ...], offset: int = 0) -> Expr:
+    """offset + sum of index * stride."""
+    total: Expr = as_index(offset)
+    for index, stride in zip(indices, strides):
+        total = total + index * stride
+    return total
+
+
+__all__ = ["Assign", "Region", "address", "flatten", "guarded_only", "linear_uses", "normalise", "substitute"]

@@ -1,0 +1,92 @@
+"""The evaluator of loop programs: statement by statement, the lanes of a vectorized loop as numpy arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab.loop.evaluate import guarded_only, reduce_box
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Local, Tensor, children, post_order
+from relaylab.loop.program import Accumulate, For, Let, Program, Statement, Store
+from relaylab.loop.scalar import SCALAR_OPS, compute_dtype, convert
+from relaylab.support.errors import RelayIndexError, RelayTypeError
+
+Environment = dict[Expr, np.ndarray]
+
+
+def run(program: Program, buffers: dict[Tensor, np.ndarray], items: tuple[int, int] | None = None) -> None:
+    """Do the work items [begin, end) of a program (all by default) on flat arrays, in place.
+
+    Every nest does its share of the items, as native code does. A read outside a buffer raises `RelayIndexError`.
+    """
+    memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.scratch}
+    begin, end = items or (0, program.items)
+    for nest in program.nests:
+        first, last = (x * nest.items // program.items for x in (begin, end))
+        stop = min(last * nest.grain, nest.loop.axis.extent)
+        with np.errstate(all="ignore"):
+            _loop(nest.loop, first * nest.grain, stop, {}, memory)
+
+
+def _loop(loop: For, low: int, high: int, env: Environment, memory: dict[Tensor, np.ndarray]) -> None:
+    if loop.kind == "vectorized":
+        if low < high:
+            _body(loop.body, env | {loop.axis: np.arange(low, high)}, memory, env, high - low)
+        return
+    for i in range(low, high):
+        _body(loop.body, env | {loop.axis: np.asarray(i)}, memory, env, 0)
+
+
+def _body(body: tuple[Statement, ...], env: Environment, memory: dict, outer: Environment, lanes: int) -> None:
+    """Run statements in `env`; accumulators that belong to `outer` are updated there, folded over `lanes` if not 0."""
+    for statement in body:
+        match statement:
+            case Let(local, value):
+                env[local] = value_of(value, env, memory)
+            case Accumulate(local, kind, value):
+                amount = value_of(value, env, memory)
+                if lanes and local in outer:
+                    amount = reduce_box(kind, np.broadcast_to(amount, (lanes,)), (0,)).reshape(())
+                both = np.stack(np.broadcast_arrays(env[local], amount))
+                env[local] = reduce_box(kind, both, (0,))[0]
+            case Store(buffer, address, value):
+                where = value_of(address, env, memory)
+                memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
+            case For(axis):
+                _loop(statement, 0, axis.extent, env, memory)
+        for local in outer:
+            if isinstance(local, Local):
+                outer[local] = env[local]
+
+
+def value_of(root: Expr, env: Environment, memory: dict[Tensor, np.ndarray]) -> np.ndarray:
+    """The value of an expression of a program, for the axes and registers in `env`."""
+    free = guarded_only(root)
+    done: Environment = {}
+    for node in post_order(root):
+        done[node] = _node(node, [done[c] for c in children(node)], env, memory, id(node) in free)
+    return done[root]
+
+
+def _node(node: Expr, args: list[np.ndarray], env: Environment, memory: dict, guarded: bool) -> np.ndarray:
+    match node:
+        case Axis() | Local():
+            return env[node]
+        case Const(value, dtype):
+            return np.asarray(value, compute_dtype(dtype))
+        case Load(tensor):
+            return _read(tensor, memory[tensor], args[0], guarded)
+        case Apply(op):
+            return np.asarray(SCALAR_OPS[op].meaning(*args))
+        case Cast(_, dtype):
+            return convert(args[0], dtype)
+        case Guard():
+            return np.where(*args)
+    raise RelayTypeError(f"not part of a loop program: {node!r}", code="loop.not-an-expression")
+
+
+def _read(tensor: Tensor, array: np.ndarray, at: np.ndarray, guarded: bool) -> np.ndarray:
+    if array.size == 0:
+        return np.zeros(at.shape, compute_dtype(tensor.dtype))
+    if not guarded and at.size and (at.min() < 0 or at.max() >= array.size):
+        raise RelayIndexError(f"`{tensor.name}` is read outside its {array.size} elements", code="loop.out-of-bounds")
+    return np.asarray(array[np.clip(at, 0, array.size - 1)]).astype(compute_dtype(tensor.dtype))
