@@ -1,0 +1,251 @@
+"""A fused program as the back end sees it: tensors, and operations (calls of Primitive functions) in order.
+
+Tuples, projections and lets are resolved; what is not a static first-order graph is refused with the
+construct named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylab.codegen.names import KernelNames
+from relaylab.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    walk,
+)
+from relaylab.support.errors import RelayError
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A dense tensor that operations exchange.
+
+    `origin` is "input", "constant" or "result"; `alias` is the tensor of other shape whose elements it has;
+    `node` and `output` place it in the graph.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    origin: str
+    name: str = ""
+    data: np.ndarray | None = None
+    alias: Tensor | None = None
+    node: int = -1
+    output: int = 0
+
+    @property
+    def root(self) -> Tensor:
+        """The tensor whose memory it is."""
+        tensor = self
+        while tensor.alias is not None:
+            tensor = tensor.alias
+        return tensor
+
+
+Value = Tensor | tuple  # a tensor or a tuple of values
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """One call of a Primitive function. `inputs` has one value per parameter; `outputs` is flat."""
+
+    function: Function
+    inputs: tuple[Value, ...]
+    outputs: tuple[Tensor, ...]
+    name: str
+    node: int
+
+    @property
+    def reshape_only(self) -> bool:
+        """Does it only give its input another shape?"""
+        return bool(self.function.attr("relay.reshape_only", 0))
+
+
+@dataclass(eq=False, slots=True)
+class Network:
+    """A static graph. `nodes` are its inputs, constants and operations in the order of the graph's nodes."""
+
+    inputs: list[Tensor] = field(default_factory=list)
+    constants: list[Tensor] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    nodes: list[Tensor | Operation] = field(default_factory=list)
+
+
+def flatten(value: Value) -> Iterator[Tensor]:
+    """The tensors in a value, left to right."""
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Tensor):
+            yield top
+        else:
+            stack.extend(reversed(top))
+
+
+def network_of(main: Function, prefix: str = "tvmgen_default") -> Network:
+    """The network that a fused, typed `main` describes.
+
+    Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
+    """
+    return _Reader(main, prefix).read()
+
+
+class _Reader:
+    """Gives every expression its value, operands first, without recursion."""
+
+    def __init__(self, main: Function, prefix: str):
+        self.main, self.network = main, Network()
+        self.names = KernelNames(prefix)
+        self.values: dict[Expr, Value] = {}
+        self.bound: dict[Var, Expr] = {}
+
+    def read(self) -> Network:
+        """All of the function."""
+        for param in self.main.params:
+            self.values[param] = self._input(param, param.checked_type, param.name_hint)
+        for expr in walk((self.main.body,), self._below):
+            if expr not in self.values:
+                self.values[expr] = self._value(expr)
+        self.network.outputs = list(flatten(self.values[self.main.body]))
+        return self.network
+
+    def _below(self, expr: Expr) -> tuple[Expr, ...]:
+        """What must have a value before `expr` has one."""
+        match expr:
+            case Call():
+                return expr.args
+            case Let():
+                self.bound[expr.var] = expr.value
+                return (expr.value, expr.body)
+            case Var():
+                return (self.bound[expr],) if expr in self.bound else ()
+            case Tuple():
+                return expr.fields
+            case TupleGetItem():
+                return (expr.tuple_value,)
+        return ()
+
+    def _value(self, expr: Expr) -> Value:
+        match expr:
+            case Call(op=Function()) if expr.op.is_primitive:
+                return self._operation(expr, expr.op)
+            case Call(op=Op()):
+                return self._operation(expr, _as_primitive(expr))
+            case Let():
+                return self.values[expr.body]
+            case Var() if expr in self.bound:
+                return self.values[self.bound[expr]]
+            case Tuple():
+                return tuple(self.values[f] for f in expr.fields)
+            case TupleGetItem():
+                return self.values[expr.tuple_value][expr.index]
+            case Constant():
+                return self._constant(expr)
+        raise not_static(_construct(expr), expr)
+
+    def _input(self, param: Var, type: Type, name: str) -> Value:
+        if isinstance(type, TupleType):
+            return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
+        tensor = _tensor(type, "input", param)
+        tensor.name = name
+        self.network.inputs.append(self._add(tensor))
+        return tensor
+
+    def _constant(self, expr: Constant) -> Tensor:
+        tensor = Tensor(expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}",
+                        np.asarray(expr.data))
+        self.network.constants.append(self._add(tensor))
+        return tensor
+
+    def _add(self, tensor: Tensor) -> Tensor:
+        tensor.node = len(self.network.nodes)
+        self.network.nodes.append(tensor)
+        return tensor
+
+    def _operation(self, call: Call, function: Function) -> Value:
+        inputs = tuple(self.values[arg] for arg in call.args)
+        value = _results(call.checked_type, call)
+        operation = Operation(function, inputs, tuple(flatten(value)), self.names.of(function),
+                              len(self.network.nodes))
+        for k, tensor in enumerate(operation.outputs):
+            tensor.node, tensor.output = operation.node, k
+        if operation.reshape_only:
+            operation.outputs[0].alias = next(flatten(inputs))
+        self.network.nodes.append(operation)
+        self.network.operations.append(operation)
+        return value
+
+
+def _results(type: Type, call: Call) -> Value:
+    if isinstance(type, TupleType):
+        return tuple(_results(field, call) for field in type.fields)
+    return _tensor(type, "result", call)
+
+
+def _tensor(type: Type, origin: str, place: Expr) -> Tensor:
+    if not isinstance(type, TensorType):
+        raise not_static(f"a value of type {type}", place)
+    if type.is_dynamic:
+        raise not_static(f"a tensor of the unknown shape {type}", place)
+    return Tensor(type.concrete_shape, type.dtype, origin)
+
+
+def _as_primitive(call: Call) -> Function:
+    """A call of a bare operator as a Primitive function of one operator."""
+    params = [Var(f"p{k}", arg.checked_type) for k, arg in enumerate(call.args)]
+    for param, arg in zip(params, call.args):
+        object.__setattr__(param, "_checked_type", arg.checked_type)
+    body = Call(call.op, params, call.attrs, call.type_args, call.span)
+    object.__setattr__(body, "_checked_type", call.checked_type)
+    return Function(params, body, call.checked_type, attrs={"Primitive": 1})
+
+
+_WORDS = {
+    If: "an `if`", Match: "a `match`", RefCreate: "a reference", RefRead: "a reference", RefWrite: "a reference",
+    Constructor: "a data type", GlobalVar: "a function as a value", Function: "a closure", Op: "an operator as a value",
+}
+
+
+def _construct(expr: Expr) -> str:
+    """What to call an expression that a graph cannot hold."""
+    if isinstance(expr, Call):
+        match expr.op:
+            case GlobalVar():
+                return f"a call of the function @{expr.op.name_hint}"
+            case Constructor():
+                return f"a value of a data type ({expr.op.name_hint})"
+            case Function():
+                return "a call of a function that is not one kernel"
+        return "a call of a closure"
+    return f"the variable %{expr.name_hint} that is not bound" if isinstance(expr, Var) else _WORDS[type(expr)]
+
+
+def not_static(construct: str, place: Expr) -> RelayError:
+    """The error for what only the other executors can run."""
+    return RelayError(
+        f"the graph executor cannot run {construct}", code="build.not-static",
+        place=f"  --> {place.span}" if place.span is not None else "",
+        help='it runs static graphs; use relay.create_executor("vm") or create_executor("debug") for this program',
+    )
