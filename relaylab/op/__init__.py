@@ -3,3 +3,9 @@ from relaylab.op.compare import *  # noqa
 from relaylab.op.elementwise import *  # noqa
 from relaylab.op.unary import *  # noqa
 from relaylab.op.reduce import *  # noqa
+from relaylab.op.reshape import *  # noqa
+from relaylab.op.join import *  # noqa
+from relaylab.op.strided import *  # noqa
+from relaylab.op.transpose import *  # noqa
+from relaylab.op.spread import *  # noqa
+from relaylab.op.create import *  # noqa

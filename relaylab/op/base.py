@@ -38,7 +38,6 @@ from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
 from relaylab.op.rules import broadcast, same_dtype, tensor
 from relaylab.support.errors import RelayError
 
-
 Dtype = str | None
 """The annotation of an attribute that holds a data type (None: not given)."""
 Ints = tuple[int, ...]

@@ -1,0 +1,67 @@
+"""Index arithmetic for loop-level forms, and arguments of builders that may be constants or expressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import Constant, Expr
+from relaylab.ir.types import IntImm
+from relaylab.support.errors import RelayTypeError
+
+
+def ravel(i: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The position of index `i` in the row-major order of `shape`."""
+    flat: Any = 0
+    for k, n in zip(i, shape):
+        flat = flat * int(n) + k if not isinstance(flat, int) or flat else k
+    return flat
+
+
+def unravel(b: Any, flat: Any, shape: Sequence[int]) -> tuple[Any, ...]:
+    """The index at a row-major position; inverse of `ravel`."""
+    out, dims = [], [int(n) for n in shape]
+    for d, n in enumerate(dims):
+        below = math.prod(dims[d + 1 :])
+        position = flat // below if below > 1 else flat
+        out.append(b.index(0) if n == 1 else position if d == 0 else position % n)
+    return tuple(out)
+
+
+def place(i: Sequence[Any], axis: int, k: Any) -> tuple[Any, ...]:
+    """`i` with its entry at `axis` replaced by `k`."""
+    return (*i[:axis], k, *i[axis + 1 :])
+
+
+def insert(i: Sequence[Any], axis: int, k: Any) -> tuple[Any, ...]:
+    """`i` with `k` inserted before position `axis`."""
+    return (*i[:axis], k, *i[axis:])
+
+
+def is_dynamic(*values: Any) -> bool:
+    """Whether a builder's arguments hold an expression that is not a constant."""
+    flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
+    return any(isinstance(v, Expr) and not isinstance(v, Constant) for v in flat)
+
+
+def ints(value: Any) -> Any:
+    """Python ints from what a builder accepts as integers: an int, a list, a constant; None stays None."""
+    if isinstance(value, Constant):
+        return value.data.numpy().tolist()
+    if isinstance(value, (list, tuple)):
+        return tuple(map(ints, value))
+    if isinstance(value, IntImm) or value is None:
+        return value
+    if isinstance(value, Expr):
+        raise RelayTypeError("expected integers known now, not an expression", code="op.static-argument")
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def as_shape_expr(value: Any, dtype: str = "int64") -> Expr:
+    """An expression for a list of integers; an expression as it is."""
+    if isinstance(value, Expr):
+        return value
+    return Constant(np.asarray(value, dtype))
