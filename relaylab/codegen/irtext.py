@@ -58,6 +58,7 @@ class IRFunction:
         self.declares: set[str] = set()
         self.pointers: tuple[Value, ...] = ()
         self._lines: list[str] = []
+        self._reserved: list[str] = []
         self._count = 0
         self._block = "entry"
         self._known: list[dict[str, Value]] = [{}]
@@ -80,7 +81,7 @@ class IRFunction:
         self.emit(f"ret {result}" if result else "ret void")
         params = ", ".join(str(p) for p in self.params.values())
         head = f"define {'internal ' if self.internal else ''}{self.result} @{self.name}({params}) #0 {{\nentry:\n"
-        return head + "\n".join(self._lines) + "\n}\n", frozenset(self.declares)
+        return head + "\n".join([*self._reserved, *self._lines]) + "\n}\n", frozenset(self.declares)
 
     # ---- lines
 
@@ -289,6 +290,13 @@ class IRFunction:
             moving = self.value(affine(terms, 0)) if terms else constant("i64", 0)
             pointer, bytes = self.pure("ptr", f"getelementptr i8, {pointer}, {moving}"), const
         return pointer if bytes == 0 else self.pure("ptr", f"getelementptr i8, {pointer}, i64 {bytes}")
+
+    def reserve(self, bytes: int, align: int = 64) -> Value:
+        """A block of the stack that lives as long as the function's call; one block however often control passes."""
+        self._count += 1
+        block = Value("ptr", f"%v{self._count}", self._count)
+        self._reserved.append(f"  {block.ref} = alloca [{bytes} x i8], align {align}")
+        return block
 
     def load(self, type: str, pointer: Value, align: int = 4) -> Value:
         """Load a scalar or vector."""

@@ -19,26 +19,31 @@ def llvm_type(dtype: str) -> str:
     return LLVM_TYPES[dtype]
 
 
+@lru_cache(maxsize=512)
 def vector(type: str, count: int) -> str:
     """The vector of `count` lanes, or the scalar itself when `count` is 1."""
     return type if count == 1 else f"<{count} x {type}>"
 
 
+@lru_cache(maxsize=512)
 def element(type: str) -> str:
     """The scalar type of a vector type (a scalar type is its own)."""
     return type[1:-1].split(" x ")[1] if type[0] == "<" else type
 
 
+@lru_cache(maxsize=512)
 def lanes(type: str) -> int:
     """The number of lanes; 1 for a scalar."""
     return int(type[1:-1].split(" x ")[0]) if type[0] == "<" else 1
 
 
+@lru_cache(maxsize=512)
 def is_float(type: str) -> bool:
     """Is it a floating point type, scalar or vector?"""
     return element(type) in _FLOAT_SUFFIX
 
 
+@lru_cache(maxsize=512)
 def suffix(type: str) -> str:
     """The mangling of a type in an intrinsic's name: "v16f32", "i64", "p0"."""
     scalar = element(type)

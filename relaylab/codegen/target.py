@@ -60,17 +60,7 @@ class Target:
     @property
     def isa(self) -> str:
         """The kernel family: "avx512", "avx2" (with FMA) or "generic" (vectors of 16 bytes)."""
-        have = set(_CPU_FEATURES.get(self.cpu, ())) if not self._names_all else set()
-        for feature in filter(None, self.features.split(",")):
-            (have.add if feature[0] == "+" else have.discard)(feature[1:])
-        if not have >= set(_AVX2):
-            return "generic"
-        return "avx512" if have >= set(_AVX512) else "avx2"
-
-    @property
-    def _names_all(self) -> bool:
-        """Is the feature string a full inventory (that of the host), so that the CPU's name adds nothing?"""
-        return "+sse2" in self.features.split(",") or "+neon" in self.features.split(",")
+        return _isa(self.cpu, self.features)
 
     @property
     def vector_bytes(self) -> int:
@@ -101,6 +91,18 @@ class Target:
     def __str__(self) -> str:
         attributes = f" -mattr={self.features}" if self.features else ""
         return f"llvm -mcpu={self.cpu}{attributes}"
+
+
+@lru_cache(maxsize=64)
+def _isa(cpu: str, features: str) -> str:
+    names = [name for name in features.split(",") if name]
+    inventory = "+sse2" in names or "+neon" in names  # a full list, as the host's: the CPU's name adds nothing
+    have = set() if inventory else set(_CPU_FEATURES.get(cpu, ()))
+    for name in names:
+        (have.add if name[0] == "+" else have.discard)(name[1:])
+    if not have >= set(_AVX2):
+        return "generic"
+    return "avx512" if have >= set(_AVX512) else "avx2"
 
 
 @lru_cache(maxsize=1)

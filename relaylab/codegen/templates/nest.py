@@ -156,11 +156,31 @@ class Nest:
 
     def _finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
                 acc: Sequence[Value], vectors: int, active: int) -> None:
+        if self.epilogue.heavy:
+            self._finish_rolled(batch, position, offsets, column, acc, vectors, active)
+            return
         for row, (a, b) in enumerate(offsets):
             spot = [*position[:-2], self.f.add(position[-2], a), self.f.add(position[-1], b)]
             for j in range(vectors):
                 real = active if j == vectors - 1 else self.width
                 self._store(batch, spot, self.f.add(column, j * self.width), acc[row * vectors + j], real)
+
+    def _finish_rolled(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]],
+                       column: Index, acc: Sequence[Value], vectors: int, active: int) -> None:
+        """Put the tile on the stack and run a long epilogue in a loop over its rows, not once per register."""
+        f, step, wide = self.f, self.width * self.size, offsets[-1][1] + 1
+        block = f.reserve(len(acc) * step)
+        for slot, value in enumerate(acc):
+            f.store(value, f.offset(block, slot * step), step)
+
+        def row(a: Index, b: Index) -> None:
+            spot = [*position[:-2], f.add(position[-2], a), f.add(position[-1], b)]
+            here = f.offset(block, f.mul(f.add(f.mul(a, wide), b), vectors * step))
+            for j in range(vectors):
+                value = f.load(acc[0].type, f.offset(here, j * step), step)
+                self._store(batch, spot, f.add(column, j * self.width), value, active if j == vectors - 1 else self.width)
+
+        f.loop(0, offsets[-1][0] + 1, lambda a: f.loop(0, wide, lambda b: row(a, b)))
 
     def _store(self, batch: Index, spot: Sequence[Index], column: Index, x: Value, active: int) -> None:
         f, p = self.f, self.problem

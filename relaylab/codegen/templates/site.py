@@ -94,10 +94,12 @@ def split_index(f: IRFunction, position: Index, extents: Sequence[int]) -> list[
 
 
 def _group_address(f: IRFunction, position: Index, extents: Sequence[int], strides: Sequence[int]) -> Index:
-    merged = all(outer == inner * extent for outer, inner, extent in zip(strides, strides[1:], extents[1:]))
-    if merged:
-        return f.mul(position, strides[-1]) if strides else 0
-    return f.dot(split_index(f, position, extents), strides)
+    moving = [(extent, step) for extent, step in zip(extents, strides) if extent > 1]
+    if not moving:
+        return 0
+    if all(outer == step * extent for (_, outer), (extent, step) in zip(moving, moving[1:])):
+        return f.mul(position, moving[-1][1])
+    return f.dot(split_index(f, position, [extent for extent, _ in moving]), [step for _, step in moving])
 
 
 def broadcast_view(view: View, rank: int) -> View:

@@ -43,8 +43,13 @@ class WinogradShape:
     wide: int
     in_channels: int
     out_channels: int
-    block: int
+    blocks: Split
     blocked: bool
+
+    @property
+    def block(self) -> int:
+        """Tiles that the workspace holds."""
+        return self.blocks.sizes[0]
 
     @property
     def points(self) -> int:
@@ -70,8 +75,9 @@ def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
     ic, oc = spec.data.shape[-1], spec.out.shape[-1]
     blocked = points * ic * oc * spec.data.itemsize <= CACHED_POINTS
     limit = max(14, BLOCK_BYTES // (points * (ic + oc) * spec.data.itemsize)) if blocked else tiles
-    split = Split.at_most(tiles, limit)
-    return WinogradShape(m, spec.out.shape[0], high, wide, ic, oc, split.sizes[0], blocked)
+    count = Split.at_most(tiles, limit).count
+    blocks = Split(tiles, min(tiles, -(-count // 4) * 4 if tiles >= 32 else count) if blocked else 1)
+    return WinogradShape(m, spec.out.shape[0], high, wide, ic, oc, blocks, blocked)
 
 
 def needed_winograd_halo(spec: ConvSpec, m: int) -> tuple[tuple[int, int], ...]:
@@ -172,23 +178,21 @@ class _Winograd:
 
     def store_square(self, results: Sequence[Sequence[Value]], n: Index, y: Index, x: Index, c: Index,
                      active: int) -> None:
-        """Store the outputs of a tile that lie inside the image."""
-        f, (height, width) = self.f, self.spec.out.shape[1:3]
-        start = self.bias(c, active)
+        """Send the outputs that lie inside the image through the epilogue: a loop over the square on the stack."""
+        f, m, step = self.f, self.m, self.width * 4
+        height, width = self.spec.out.shape[1:3]
+        start, block = self.bias(c, active), f.reserve(m * m * step)
+        for slot, value in enumerate(sum(map(list, results), [])):
+            total = value if start is None else f.binary("fadd", value, start)
+            f.store(total, f.offset(block, slot * step), step)
+        rows = m if height % m == 0 else f.minimum(m, f.sub(height, y))
+        columns = m if width % m == 0 else f.minimum(m, f.sub(width, x))
 
-        def row(a: int) -> None:
-            for b, value in enumerate(results[a]):
-                total = value if start is None else f.binary("fadd", value, start)
-                self.inside(b, width, x, lambda total=total, b=b: self.store(
-                    total, (n, f.add(y, a), f.add(x, b), c), active))
+        def one(a: Index, b: Index) -> None:
+            value = f.load(results[0][0].type, f.offset(block, f.mul(f.add(f.mul(a, m), b), step)), step)
+            self.store(value, (n, f.add(y, a), f.add(x, b), c), active)
 
-        for a in range(self.m):
-            self.inside(a, height, y, lambda a=a: row(a))
-
-    def inside(self, step: int, extent: int, first: Index, body) -> None:
-        """Run `body` where first + step < extent; without a test where that always holds."""
-        always = step <= (extent - 1) % self.m
-        body() if always else self.f.branch(self.f.compare("slt", self.f.add(first, step), extent), body)
+        f.loop(0, rows, lambda a: f.loop(0, columns, lambda b: one(a, b), nonempty=True), nonempty=True)
 
     def bias(self, c: Index, active: int) -> Value | None:
         """The vector that outputs start from."""
@@ -245,17 +249,16 @@ def _blocked(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> Kern
     nest = emitter.multiply()
 
     def block(item: Index) -> None:
-        first = f.mul(item, shape.block)
-        count = f.minimum(shape.block, f.sub(shape.tiles, first)) if shape.tiles % shape.block else shape.block
+        first = shape.blocks.start(f, item)
+        count = f.sub(shape.blocks.start(f, f.add(item, 1)), first)
         f.loop(0, count, lambda t: emitter.transform_input(f.add(first, t), t), nonempty=True)
         nest.run(0, nest.items)
         f.loop(0, count, lambda t: emitter.transform_output(f.add(first, t), t), nonempty=True)
 
     f.loop(f.begin, f.end, block)
     text, declares = f.finish()
-    items = -(-shape.tiles // shape.block)
-    return Kernel("winograd", text, declares, operands, items, sum(sizes), _flops(spec), _traffic(spec, shape),
-                  _loops(spec, shape, nest, epilogue, items)).by_content("winograd")
+    return Kernel("winograd", text, declares, operands, shape.blocks.count, sum(sizes), _flops(spec),
+                  _traffic(spec, shape), _loops(shape, nest, epilogue)).by_content("winograd")
 
 
 def _phases(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> tuple[Kernel, ...]:
@@ -289,9 +292,9 @@ def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
     return spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
 
 
-def _loops(spec: ConvSpec, shape: WinogradShape, nest: Nest, epilogue: Epilogue, items: int) -> str:
+def _loops(shape: WinogradShape, nest: Nest, epilogue: Epilogue) -> str:
     inner = loops_text("products", nest.problem, nest.plan, nest, "x").replace("\n", "\n    ").rstrip()
-    return (f"winograd F({shape.m}, 3): parallel over {items} blocks of <= {shape.block} tiles\n"
+    return (f"winograd F({shape.m}, 3): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
             f"  for tile in block: u[point, tile, c] = B^T data B\n"
             f"  {inner}\n"
             f"  for tile in block: acc = A^T v[point, tile, c] A; out = {epilogue.label.replace('x', 'acc', 1)}\n")
