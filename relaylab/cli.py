@@ -1,0 +1,230 @@
+"""The command `relaylab`: a thin mirror of the public functions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from relaylab import __version__
+from relaylab.support.errors import RelayError, RelayValueError
+
+
+def say(text: str = "", *, quiet: bool = False) -> None:
+    """Print a line now, not when a buffer is full."""
+    if not quiet:
+        print(text, flush=True)
+
+
+def progress(text: str) -> None:
+    """What is being done, where someone watches; overwritten by the next line."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def explore_command(args: argparse.Namespace) -> int:
+    """`relaylab explore NET|FILE`"""
+    from relaylab import explore as tour
+
+    quiet = args.json
+    progress(f"loading {args.program} …")
+    program, seconds = tour.timed(lambda: tour.load(args.program))
+    progress("")
+    say(f"{program.name}: {sum(tour.operators(program.mod).values())} operator calls, {len(program.params)} parameters ({seconds:.2f} s)\n", quiet=quiet)
+    exploration = tour.explore(program, args.opt_level)
+    for row in exploration.rows:
+        say(str(row), quiet=quiet)
+    if exploration.history.error is not None:
+        raise exploration.history.error
+    report = exploration.to_dict()
+    out = Path(args.output or ".")
+    for suffix in () if args.no_files else ("pdf", "html"):
+        path = out / f"{program.name}.{suffix}"
+        progress(f"writing {path} …")
+        _, seconds = tour.timed(lambda path=path: exploration.save(path))
+        progress("")
+        report[suffix] = str(path)
+        pages = len(exploration.pictures)
+        say(f"{'' if suffix == 'html' else chr(10)}wrote {path} ({pages} stages, {seconds:.2f} s)", quiet=quiet)
+    report |= _compile_and_run(exploration, program, args, quiet)
+    if args.json:
+        print(json.dumps(report, indent=1))
+    return 0 if report["agrees"] else 1
+
+
+def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, quiet: bool) -> dict[str, Any]:
+    from relaylab import explore as tour
+
+    report: dict[str, Any] = {}
+    if tour.needs_vm(program.mod):
+        say("\nthe program has control flow or data types: it runs in the virtual machine", quiet=quiet)
+    else:
+        progress("compiling …")
+        lib, seconds = tour.timed(exploration.build)
+        progress("")
+        say(f"\ncompiled in {seconds:.2f} s: {lib.describe()}", quiet=quiet)
+        module = tour.runner(lib, program.mod, program.params)
+        module.run()
+        result = module.benchmark(number=1, repeat=max(3, args.repeat))
+        say(f"one run takes {result.median * 1e3:.3f} ms (median of {len(result.results)})", quiet=quiet)
+        report |= {"build_s": seconds, "latency_ms": result.median * 1e3}
+    progress("checking …")
+    check, seconds = tour.timed(exploration.check)
+    progress("")
+    say(f"{check} ({seconds:.2f} s)", quiet=quiet)
+    return report | {"error": check.error, "agrees": check.agrees}
+
+
+def viz_command(args: argparse.Namespace) -> int:
+    """`relaylab viz NET|FILE -o PICTURE`"""
+    from relaylab import explore as tour
+    from relaylab import viz
+
+    program = tour.load(args.program)
+    picture = viz.show(program.mod, title=program.name, params=args.params, direction=args.direction, engine=args.engine)
+    if args.output is None:
+        say(str(picture))
+    else:
+        say(f"wrote {picture.save(args.output)}")
+    return 0
+
+
+def passes_command(args: argparse.Namespace) -> int:
+    """`relaylab passes [NET|FILE]`"""
+    from relaylab.transform import PASSES
+
+    if args.program is None:
+        rows = [{"name": e.name, "opt_level": e.info.opt_level, "summary": e.summary} for e in PASSES.values()]
+        say(json.dumps(rows, indent=1) if args.json else "\n".join(f"{r['name']:<28}{r['opt_level']}  {r['summary']}" for r in rows))
+        return 0
+    from relaylab import explore as tour
+
+    exploration = tour.explore(args.program, args.opt_level, args.passes.split(",") if args.passes else None)
+    if args.json:
+        say(json.dumps(exploration.to_dict(), indent=1))
+    else:
+        for row in exploration.rows:
+            say(str(row))
+    if args.text:
+        say(f"\n{exploration.history.mod}")
+    if exploration.history.error is not None:
+        raise exploration.history.error
+    return 0
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """`relaylab run NET|FILE`"""
+    from relaylab import explore as tour
+    from relaylab import relay
+    from relaylab.interp import random_inputs
+
+    program = tour.load(args.program)
+    mod = relay.transform.InferType()(program.mod)
+    given = dict(program.params)
+    values = [given.get(p.name_hint, v) for p, v in zip(mod["main"].params, random_inputs(mod["main"], args.seed))]
+    kind = args.executor or ("vm" if tour.needs_vm(mod) else "graph")
+    with relay.transform.PassContext(opt_level=args.opt_level):
+        leaves = tour._flat(relay.create_executor(kind, mod).evaluate()(*values))
+    if args.json:
+        say(json.dumps([{"shape": list(a.shape), "dtype": str(a.dtype), "values": a.ravel()[:1000].tolist()} for a in leaves]))
+    else:
+        say("\n".join(f"{a.dtype}{list(a.shape)}\n{a}" for a in leaves))
+    return 0
+
+
+def lab_command(args: argparse.Namespace) -> int:
+    """`relaylab lab`"""
+    import subprocess
+
+    folder = Path(args.folder) if args.folder else notebooks()
+    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *args.rest])
+
+
+def notebooks() -> Path:
+    """The folder of notebooks: that of a checkout, or a copy of the ones that came with the package."""
+    here = Path(__file__).resolve().parent
+    if (here.parent / "notebooks").is_dir():
+        return here.parent / "notebooks"
+    target = Path.cwd() / "relaylab-notebooks"
+    if not target.exists():
+        shutil.copytree(here / "_notebooks", target)
+    return target
+
+
+def run_tvm_command(args: argparse.Namespace) -> int:
+    """`relaylab run-tvm SCRIPT [ARGS]`"""
+    from relaylab import install_as_tvm
+
+    install_as_tvm()
+    if not Path(args.script).is_file():
+        raise RelayValueError(f"there is no file {args.script}", code="cli.no-file")
+    sys.argv = [args.script, *args.rest]
+    sys.path.insert(0, str(Path(args.script).resolve().parent))
+    runpy.run_path(args.script, run_name="__main__")
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of all commands."""
+    top = argparse.ArgumentParser(prog="relaylab", description="Explore tensor compilers by hand.")
+    top.add_argument("--version", action="version", version=f"relaylab {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable, help: str, *, program: bool | None = True) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help, description=help)
+        sub.set_defaults(run=run)
+        if program is not None:
+            sub.add_argument("program", nargs=None if program else "?", metavar="NET|FILE", help="a network such as resnet18, or a file of Relay text")
+        return sub
+
+    sub = command("explore", explore_command, "walk the pipeline step by step, draw it, compile it, check it, time it")
+    _common(sub)
+    sub.add_argument("-o", "--output", metavar="DIR", help="where the PDF and the HTML page go (default: here)")
+    sub.add_argument("--no-files", action="store_true", help="write no PDF and no HTML page")
+    sub.add_argument("--repeat", type=int, default=10, help="how often the compiled program is timed")
+    sub = command("viz", viz_command, "draw a program")
+    sub.add_argument("-o", "--output", metavar="FILE", help="a .svg, .pdf, .png, .html, .dot, .txt or .json file; without it a tree is printed")
+    sub.add_argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
+    sub.add_argument("--direction", choices=("TB", "LR"), default="TB")
+    sub.add_argument("--engine", choices=("builtin", "dot"), default="builtin")
+    sub = command("passes", passes_command, "list the passes, or run the pipeline and list what each did", program=False)
+    _common(sub)
+    sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
+    sub.add_argument("--text", action="store_true", help="print the program at the end")
+    sub = command("run", run_command, "run a program on seeded inputs and print what it gives")
+    _common(sub)
+    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--executor", choices=("graph", "vm", "debug"), help="default: graph, or vm for programs with control flow")
+    sub = command("lab", lab_command, "open JupyterLab on the notebooks", program=None)
+    sub.add_argument("folder", nargs="?", help="another folder")
+    sub.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for JupyterLab")
+    sub = command("run-tvm", run_tvm_command, "run a Relay program written for TVM", program=None)
+    sub.add_argument("script")
+    sub.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for the program")
+    return top
+
+
+def _common(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("-O", "--opt-level", type=int, default=3, choices=range(5), help="which passes run (default 3)")
+    sub.add_argument("--json", action="store_true", help="print data for programs instead of text for people")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command; errors of users are one message on stderr and exit status 1."""
+    args = parser().parse_args(argv)
+    try:
+        status = args.run(args)
+    except RelayError as error:
+        print(error, file=sys.stderr)
+        status = 1
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 0
+    sys.exit(status)
