@@ -29,7 +29,7 @@ def progress(text: str) -> None:
 
 def explore_command(args: argparse.Namespace) -> int:
     """`relaylab explore NET|FILE`"""
-    from relaylab import explore as tour
+    from relaylab import tour
 
     quiet = args.json
     progress(f"loading {args.program} …")
@@ -58,7 +58,7 @@ def explore_command(args: argparse.Namespace) -> int:
 
 
 def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, quiet: bool) -> dict[str, Any]:
-    from relaylab import explore as tour
+    from relaylab import tour
 
     report: dict[str, Any] = {}
     if tour.needs_vm(program.mod):
@@ -82,7 +82,7 @@ def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, q
 
 def viz_command(args: argparse.Namespace) -> int:
     """`relaylab viz NET|FILE -o PICTURE`"""
-    from relaylab import explore as tour
+    from relaylab import tour
     from relaylab import viz
 
     program = tour.load(args.program)
@@ -102,7 +102,7 @@ def passes_command(args: argparse.Namespace) -> int:
         rows = [{"name": e.name, "opt_level": e.info.opt_level, "summary": e.summary} for e in PASSES.values()]
         say(json.dumps(rows, indent=1) if args.json else "\n".join(f"{r['name']:<28}{r['opt_level']}  {r['summary']}" for r in rows))
         return 0
-    from relaylab import explore as tour
+    from relaylab import tour
 
     exploration = tour.explore(args.program, args.opt_level, args.passes.split(",") if args.passes else None)
     if args.json:
@@ -119,7 +119,7 @@ def passes_command(args: argparse.Namespace) -> int:
 
 def run_command(args: argparse.Namespace) -> int:
     """`relaylab run NET|FILE`"""
-    from relaylab import explore as tour
+    from relaylab import tour
     from relaylab import relay
     from relaylab.interp import random_inputs
 

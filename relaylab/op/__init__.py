@@ -9,3 +9,5 @@ from relaylab.op.strided import *  # noqa
 from relaylab.op.transpose import *  # noqa
 from relaylab.op.spread import *  # noqa
 from relaylab.op.create import *  # noqa
+from relaylab.op.nn_act import *  # noqa
+from relaylab.op.nn_dense import *  # noqa

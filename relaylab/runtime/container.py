@@ -8,6 +8,8 @@ from typing import Any
 
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
+__all__ = ["ADT", "ConstructorValue", "RefValue", "String", "getitem_helper", "tuple_object"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ADT:

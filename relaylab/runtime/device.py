@@ -98,6 +98,9 @@ def opencl(index: int = 0) -> Device:
     return device("opencl", index)
 
 
+cl = opencl
+
+
 def vulkan(index: int = 0) -> Device:
     """A Vulkan device; it does not exist here."""
     return device("vulkan", index)

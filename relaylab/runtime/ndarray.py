@@ -12,6 +12,8 @@ from relaylab.runtime.memory import address, aligned_like, is_aligned
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
+__all__ = ["NDArray", "array", "cpu", "empty", "from_dlpack"]
+
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64",

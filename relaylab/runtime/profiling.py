@@ -13,6 +13,8 @@ from typing import Any
 from relaylab.runtime.executor import GraphExecutor
 from relaylab.support.errors import RelayValueError
 
+__all__ = ["Count", "Duration", "Percent", "Ratio", "Report", "profile"]
+
 
 @dataclass(frozen=True, slots=True)
 class Count:

@@ -24,7 +24,7 @@ BELOW: dict[str, set[str]] = {
     "codegen": {"transform", "analysis", "op", "loop", "runtime", "ir", "interp", "support"},
     "viz": {"transform", "analysis", "text", "loop", "codegen", "ir", "op", "runtime", "support"},
 }
-TOP = {"lab", "cli", "compat", "relay", "contrib", "bench", "explore", "__init__", "__main__", "_api"}
+TOP = {"lab", "cli", "compat", "relay", "contrib", "bench", "tour", "__init__", "__main__", "_api"}
 
 # imports inside functions, each with its reason
 LAZY = {

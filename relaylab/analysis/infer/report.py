@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.ir.adt import Constructor, Match
-from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let, RefWrite, Tuple, TupleGetItem, Var, node_text
+from relaylab.analysis.infer.solver import FAILED
+from relaylab.ir.excerpt import place_of
+from relaylab.ir.expr import Expr, GlobalVar
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op
 from relaylab.ir.types import Type
 from relaylab.ir.visit import walk
 from relaylab.support.errors import DiagnosticError, RelayError
-from relaylab.support.source import MergedSpan, Span, caret
+from relaylab.support.source import AnySpan
 from relaylab.support.table import did_you_mean
 
 
@@ -23,7 +23,7 @@ class TypeFault(RelayError):
         self.node, self.function = node, function
 
     @property
-    def span(self) -> Span | MergedSpan | None:
+    def span(self) -> AnySpan | None:
         """Where the expression comes from."""
         return self.node.span if self.node is not None else None
 
@@ -44,8 +44,6 @@ class Report:
 
     def unknown_global(self, gv: GlobalVar, mod: IRModule | None) -> Type:
         """Note a call of a function that the module does not have."""
-        from relaylab.analysis.infer.solver import FAILED
-
         names = [g.name_hint for g in mod.functions] if mod is not None else []
         self.error("unknown-global", f"there is no function @{gv.name_hint} in the module", gv, did_you_mean(gv.name_hint, names))
         return FAILED
@@ -57,7 +55,7 @@ class Report:
         out = []
         for code, message, site, help in self.found.values():
             name, position = home.get(site, ("", 0))
-            place = self._place(site, name, functions.get(name))
+            place = place_of(site, self.mod.source_map if self.mod is not None else {}, name, functions.get(name))
             fault = TypeFault(message, code=f"type.{code}", place=place, help=help, node=site, function=name)
             out.append((order.get(name, 0), position, fault))
         return [fault for _, _, fault in sorted(out, key=lambda entry: entry[:2])]
@@ -69,15 +67,6 @@ class Report:
             first = faults[0]
             raise DiagnosticError(first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(faults))
 
-    def _place(self, site: Expr, name: str, func: Expr | None) -> str:
-        span = site.span.spans[0] if isinstance(site.span, MergedSpan) else site.span
-        text = self.mod.source_map.get(str(span.source_name)) if self.mod is not None and span is not None else None
-        if text is not None:
-            return caret(str(text), span)
-        lines = [f"  --> {span}"] if span is not None else []
-        where = f"in @{name}:" if name else "in:"
-        return "\n".join([*lines, f"  {where}", *(f"    {line}" for line in excerpt(site, func))])
-
 
 def _homes(functions: dict[str, Expr], sites: Iterable[Expr]) -> dict[Expr, tuple[str, int]]:
     """For each site the function that it is in and its position there."""
@@ -87,62 +76,3 @@ def _homes(functions: dict[str, Expr], sites: Iterable[Expr]) -> dict[Expr, tupl
             if node in wanted:
                 home.setdefault(node, (name, k))
     return home
-
-
-MARK = "<- here"
-
-
-def excerpt(site: Expr, func: Expr | None, around: int = 2) -> list[str]:
-    """A few lines of the text of `func` about `site`, which is marked; one line of its own if the text does not show it."""
-    lines = node_text(func, annotate=lambda e: MARK if e is site else "").splitlines() if func is not None else []
-    at = next((k for k, line in enumerate(lines) if MARK in line), None)
-    if at is None:
-        return [summary(site)]
-    return [_short(line) for line in lines[max(0, at - around) : at + around + 1]]
-
-
-def _short(line: str, width: int = 160) -> str:
-    if len(line) <= width:
-        return line
-    at = line.find(MARK)
-    start = max(0, at - width // 2) if at >= 0 else 0
-    return ("…" if start else "") + line[start : start + width] + ("…" if start + width < len(line) else "")
-
-
-def summary(node: Expr) -> str:
-    """An expression in one line, its parts only named."""
-    match node:
-        case Var():
-            return f"%{node.name_hint}"
-        case GlobalVar():
-            return f"@{node.name_hint}"
-        case Constructor():
-            return node.name_hint
-        case Op():
-            return node.name
-        case Constant():
-            return f"a constant {node.type}"
-        case Call():
-            return f"{summary(node.op)}({', '.join(map(_brief, node.args))})"
-        case Tuple():
-            return f"({', '.join(map(_brief, node.fields))})"
-        case TupleGetItem():
-            return f"{_brief(node.tuple_value)}.{node.index}"
-        case Let():
-            return f"let %{node.var.name_hint} = {_brief(node.value)}; …"
-        case If():
-            return f"if ({_brief(node.cond)}) {{…}} else {{…}}"
-        case Match():
-            return f"match ({_brief(node.data)}) {{…}}"
-        case RefWrite():
-            return f"ref_write({_brief(node.ref)}, {_brief(node.value)})"
-        case Function():
-            return f"fn ({', '.join(map(_brief, node.params))}) {{…}}"
-        case _:
-            return f"a {type(node).__name__}"
-
-
-def _brief(node: Expr) -> str:
-    if isinstance(node, Call):
-        return f"{summary(node.op)}(…)" if not isinstance(node.op, Call) else "…"
-    return summary(node) if isinstance(node, (Var, GlobalVar, Op, Constant, Constructor)) else "…"

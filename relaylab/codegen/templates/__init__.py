@@ -13,6 +13,7 @@ Scratch is `kernel.scratch` bytes per thread: the operand points to the area of 
 
 from __future__ import annotations
 
+from relaylab.codegen.templates.choose import choose_winograd
 from relaylab.codegen.templates.conv import ConvSpec, conv, needed_halo, pack_conv_weight, supports_conv
 from relaylab.codegen.templates.conv_transpose import (
     ConvTransposeSpec,
@@ -33,7 +34,7 @@ from relaylab.codegen.templates.winograd import (
 )
 
 __all__ = [
-    "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "conv", "conv_transpose", "depthwise", "gemm",
+    "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
     "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
     "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
     "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",

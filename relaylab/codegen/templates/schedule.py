@@ -18,6 +18,7 @@ SMALL_WEIGHTS = 512 << 10   # bytes that stay in a second-level cache together w
 ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
 ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
+COLD_BYTES_PER_CYCLE = 10.0  # memory bandwidth of one core, measured on two machines
 STORE_CYCLES = 1.5          # cycles per accumulator vector for epilogue and store
 
 
@@ -42,6 +43,19 @@ def max_rows(target: Target, vectors: int) -> int:
     spare = 1 if target.isa != "generic" else 2  # without FMA a product needs a register of its own
     limit = 28 if target.registers == 32 else target.registers - vectors - spare
     return max(0, min(limit, target.registers - vectors - spare) // vectors)
+
+
+def estimate(problem: Problem, target: Target, weight_bytes: int, cold: bool = True, threads: int = 1) -> float:
+    """Cycles of a contraction: products shared by the threads, against reading the weights from memory when cold."""
+    plan = plan_contraction(problem, target)
+    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), plan.vectors, plan.tile) / threads
+    return overlapped(work, weight_bytes, target, cold)
+
+
+def overlapped(work: float, weight_bytes: int, target: Target, cold: bool) -> float:
+    """Cycles of `work` while `weight_bytes` stream in: the longer of both, and a part of the shorter."""
+    memory = weight_bytes / (COLD_BYTES_PER_CYCLE * target.vector_bytes / 64) if cold else 0.0
+    return max(work, memory) + 0.2 * min(work, memory)
 
 
 @lru_cache(maxsize=4096)

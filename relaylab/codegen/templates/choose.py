@@ -1,0 +1,50 @@
+"""Which algorithm a convolution takes: direct, or minimal filtering F(2, 3) or F(4, 3), by estimated cycles.
+
+Minimal filtering does 2.25 or 4 times fewer products, but transforms its tiles, rounds images up to whole tiles and
+reads 1.8 or 4 times as many weight bytes, which inside a network come from memory.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from relaylab.codegen.kernel import View
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.conv import ConvSpec, conv_problem
+from relaylab.codegen.templates.schedule import estimate
+from relaylab.codegen.templates.winograd import point_problem, supports_winograd, winograd_shape
+
+TRANSFORM_CYCLES = {2: (70.0, 65.0), 4: (280.0, 230.0)}  # per tile and vector of channels: input, output (measured)
+ADVANTAGE = 0.95  # minimal filtering must be estimated this much faster
+
+
+def direct_cycles(spec: ConvSpec, target: Target, cold: bool = True, threads: int = 1) -> float:
+    """Estimated cycles of the direct kernel."""
+    problem = conv_problem(spec)
+    weight_bytes = problem.depth * problem.columns * spec.groups * spec.data.itemsize
+    return estimate(problem, target, weight_bytes, cold, threads)
+
+
+def winograd_cycles(spec: ConvSpec, m: int, target: Target, cold: bool = True, threads: int = 1) -> float:
+    """Estimated cycles of the F(m, 3) kernels."""
+    shape, width = winograd_shape(spec, m), target.lanes("float32")
+    into, back = TRANSFORM_CYCLES[m]
+    vectors = -(-shape.in_channels // width) * into + -(-shape.out_channels // width) * back
+    problem = point_problem(shape)
+    products = estimate(problem, target, shape.points * shape.in_channels * shape.out_channels * 4, cold, threads)
+    return products * (shape.blocks.count if shape.blocked else 1) + shape.tiles * vectors / threads
+
+
+@lru_cache(maxsize=1024)
+def choose_winograd(spec: ConvSpec, target: Target, cold: bool = True, threads: int = 1,
+                    allowed: tuple[int, ...] = (2, 4)) -> int:
+    """The m of the fastest F(m, 3), or 0 for the direct kernel.
+
+    Halos are not looked at: ask before the planner has laid out the data, then give it `needed_winograd_halo`.
+    """
+    halo = ((0, 0), *(((1 << 30),) * 2 for _ in spec.kernel), (0, 0))
+    data = View(spec.data.dtype, spec.data.shape, spec.data.strides, spec.data.offset, halo)
+    roomy = ConvSpec(data, spec.out, spec.kernel, spec.strides, spec.dilation, spec.padding, spec.groups)
+    options = {m: winograd_cycles(spec, m, target, cold, threads) for m in allowed if not supports_winograd(roomy, m)}
+    best = min(options, key=options.__getitem__, default=0)
+    return best if best and options[best] < ADVANTAGE * direct_cycles(spec, target, cold, threads) else 0

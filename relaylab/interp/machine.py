@@ -1,0 +1,322 @@
+"""The evaluator: call by need within each activation, arguments from left to right, lets in order.
+
+Control is an explicit stack of steps, so neither a long program nor a deep recursion in it uses
+Python's own. Each activation of a function has one frame; a node's value is kept in the frame of
+the function to whose scope it belongs (`Plan.level`), which makes sharing mean "computed once".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relaylab.interp.plan import Plan, used_once
+from relaylab.interp.values import Closure, ConstructorValue, RefValue, Value, fits
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from relaylab.ir.excerpt import place_of
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.visit import children
+from relaylab.support.errors import RelayError
+
+
+class EvaluationError(RelayError):
+    """A program that cannot be evaluated on these values; names the expression and the operator."""
+
+
+class Frame:
+    """One activation of a function: the values computed in it, and the frame of the function around it."""
+
+    __slots__ = ("plan", "level", "outer", "values", "left")
+
+    def __init__(self, plan: Plan, outer: Frame | None = None):
+        self.plan, self.outer = plan, outer
+        self.level: int = 0 if outer is None else outer.level + 1
+        self.values: dict[Expr, Value] = {}
+        self.left: dict[Expr, int] = {}
+
+    def home(self, node: Expr) -> Frame:
+        """The frame in which the value of `node` is kept."""
+        frame, level = self, self.plan.level[node]
+        while frame.level > level:
+            frame = frame.outer  # type: ignore[assignment]
+        return frame
+
+    def value(self, node: Expr) -> Value:
+        """The value of a node that was computed."""
+        return self.home(node).values[node]
+
+    def release(self, node: Expr) -> None:
+        """Drop the values of which `node` was the last user."""
+        for part in used_once(node):
+            total = self.plan.uses.get(part)
+            if total is not None:
+                left = self.left[part] = self.left.get(part, total) - 1
+                if left == 0:
+                    self.values.pop(part, None)
+
+
+Step = tuple[Callable[[Any, Frame], None], Any, Frame]
+
+
+class Machine:
+    """Evaluates expressions over one module."""
+
+    def __init__(self, mod: IRModule):
+        self.mod = mod
+        self.plans: dict[Function, Closure] = {}
+        self.stack: list[Step] = []
+
+    def run(self, expr: Expr, binds: dict[Var, Value] | None = None) -> Value:
+        """The value of an expression whose free variables have the values `binds`."""
+        frame = Frame(Plan(expr))
+        frame.values.update(binds or {})
+        return self._loop(expr, frame)
+
+    def call(self, callee: Value, args: tuple[Value, ...]) -> Value:
+        """The value of a function applied to values."""
+        params = [Var(f"arg{k}") for k in range(len(args))]
+        callee_var = Var("callee")
+        return self.run(Call(callee_var, params), {callee_var: callee, **dict(zip(params, args))})
+
+    def _loop(self, expr: Expr, frame: Frame) -> Value:
+        outer, self.stack = self.stack, [(self.evaluate, expr, frame)]
+        try:
+            with np.errstate(all="ignore"):
+                while self.stack:
+                    step, what, at = self.stack.pop()
+                    step(what, at)
+        finally:
+            self.stack = outer
+        return frame.value(expr)
+
+    def evaluate(self, node: Expr, frame: Frame) -> None:
+        """Compute `node` in the frame where it belongs, unless that was done."""
+        home = frame.home(node)
+        if node not in home.values:
+            _START.get(type(node), _start_parts)(self, node, home)
+
+    def global_closure(self, gv: GlobalVar) -> Closure:
+        """The value of a function of the module."""
+        func = self.mod[gv]
+        if func not in self.plans:
+            self.plans[func] = Closure(func, Frame(Plan(func, gv.name_hint)))
+        return self.plans[func]
+
+    def finish(self, node: Expr, frame: Frame) -> None:
+        """Compute `node`, its parts being computed."""
+        value = _FINISH[type(node)](self, node, frame)
+        if value is not _PENDING:
+            frame.values[node] = value
+            frame.release(node)
+
+    def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
+        """Start the activation of a function for a call of it."""
+        func = closure.function
+        if len(func.params) != len(args):
+            raise self.error(f"a function of {len(func.params)} parameters is given {len(args)} arguments", call, frame)
+        inner = Frame(closure.frame.plan, closure.frame)
+        inner.values.update(zip(func.params, args))
+        self.stack.append((self.leave, (call, func.body, frame), inner))
+        self.stack.append((self.evaluate, func.body, inner))
+
+    def leave(self, what: tuple[Call, Expr, Frame], inner: Frame) -> None:
+        """Hand the result of an activation to its call."""
+        call, body, frame = what
+        frame.values[call] = inner.value(body)
+        frame.release(call)
+
+    def copy(self, what: tuple[Expr, Expr], frame: Frame) -> None:
+        """The value of a part is that of the whole: a body, a branch, a clause."""
+        whole, part = what
+        frame.values[whole] = frame.value(part)
+
+    def forward(self, whole: Expr, part: Expr, frame: Frame) -> None:
+        """Compute `part` for `whole`."""
+        self.stack.append((self.copy, (whole, part), frame))
+        self.stack.append((self.evaluate, part, frame))
+
+    def error(self, message: str, node: Expr, frame: Frame, help: str = "") -> EvaluationError:
+        """An error at `node`."""
+        place = place_of(node, self.mod.source_map, frame.plan.name, frame.plan.root)
+        return EvaluationError(message, code="interp.failed", place=place, help=help)
+
+
+_PENDING = object()
+
+# ---- how nodes start: what must be computed first
+
+
+def _start_parts(m: Machine, node: Expr, frame: Frame) -> None:
+    m.stack.append((m.finish, node, frame))
+    m.stack.extend((m.evaluate, part, frame) for part in reversed(children(node)))
+
+
+def _start_call(m: Machine, node: Call, frame: Frame) -> None:
+    m.stack.append((m.finish, node, frame))
+    m.stack.extend((m.evaluate, part, frame) for part in reversed(node.args))
+    m.stack.append((m.evaluate, node.op, frame))
+
+
+def _start_var(m: Machine, node: Var, frame: Frame) -> None:
+    raise m.error(f"%{node.name_hint} has no value", node, frame, "give the free variables of the expression values")
+
+
+def _start_let(m: Machine, node: Let, frame: Frame) -> None:
+    m.forward(node, node.body, frame)
+    m.stack.append((_bind_let, node, frame))
+    m.stack.append((m.evaluate, node.value, frame))
+
+
+def _bind_let(let: Let, frame: Frame) -> None:
+    frame.home(let.var).values[let.var] = frame.value(let.value)
+    frame.release(let)
+
+
+def _start_if(m: Machine, node: If, frame: Frame) -> None:
+    def choose(node: If, frame: Frame) -> None:
+        m.forward(node, node.true_branch if bool(np.all(frame.value(node.cond))) else node.false_branch, frame)
+
+    m.stack.append((choose, node, frame))
+    m.stack.append((m.evaluate, node.cond, frame))
+
+
+def _start_match(m: Machine, node: Match, frame: Frame) -> None:
+    def choose(node: Match, frame: Frame) -> None:
+        data = frame.value(node.data)
+        for clause in node.clauses:
+            binds: dict[Var, Value] = {}
+            if _matches(clause.lhs, data, binds):
+                for var, value in binds.items():
+                    frame.home(var).values[var] = value
+                return m.forward(node, clause.rhs, frame)
+        raise m.error(f"no clause matches {data!r}"[:300], node, frame)
+
+    m.stack.append((choose, node, frame))
+    m.stack.append((m.evaluate, node.data, frame))
+
+
+def _matches(pattern: Pattern, value: Value, binds: dict[Var, Value]) -> bool:
+    stack = [(pattern, value)]
+    while stack:
+        p, v = stack.pop()
+        if isinstance(p, PatternVar):
+            binds[p.var] = v
+        elif isinstance(p, PatternConstructor):
+            if not _made_by(v, p.constructor):
+                return False
+            stack.extend(zip(p.patterns, v.fields))
+        elif isinstance(p, PatternTuple):
+            stack.extend(zip(p.patterns, v))
+    return True
+
+
+def _made_by(value: ConstructorValue, ctor: Constructor) -> bool:
+    return value.constructor is ctor or value.tag == ctor.tag != -1
+
+
+def _start_leaf(value: Callable[[Machine, Any, Frame], Value]) -> Callable[[Machine, Any, Frame], None]:
+    def start(m: Machine, node: Expr, frame: Frame) -> None:
+        frame.values[node] = value(m, node, frame)
+
+    return start
+
+
+_START: dict[type, Callable] = {
+    Var: _start_var,
+    Constant: _start_leaf(lambda m, node, f: node.data.numpy()),
+    GlobalVar: _start_leaf(lambda m, node, f: m.global_closure(node)),
+    Op: _start_leaf(lambda m, node, f: node),
+    Constructor: _start_leaf(lambda m, node, f: node),
+    Function: _start_leaf(lambda m, node, f: Closure(node, f)),
+    Call: _start_call,
+    Let: _start_let,
+    If: _start_if,
+    Match: _start_match,
+}
+
+# ---- how nodes finish: the value from the values of the parts
+
+
+def _finish_call(m: Machine, call: Call, frame: Frame) -> Value:
+    callee = frame.value(call.op)
+    args = [frame.value(a) for a in call.args]
+    if isinstance(callee, Op):
+        return _apply(m, call, callee, args, frame)
+    if isinstance(callee, Constructor):
+        return ConstructorValue(callee.tag, args, callee)
+    if isinstance(callee, Closure):
+        m.enter(call, frame, callee, args)
+        return _PENDING
+    if callable(callee):
+        return callee(*args)
+    raise m.error(f"{type(callee).__name__} is not a function", call, frame)
+
+
+def _apply(m: Machine, call: Call, op: Op, args: list[Value], frame: Frame) -> Value:
+    try:
+        result = op.facets(call.attrs if op is call.op else None).reference(*args)
+    except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
+        why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
+        given = ", ".join(map(_kind, args))
+        raise m.error(f"{op.name} failed on ({given}): {why}", call, frame) from error
+    value = _arrays(result)
+    if call._checked_type is not None and not _agrees(value, call._checked_type):
+        raise m.error(f"{op.name} gave {_kind(value)}, its type is {call._checked_type}", call, frame)
+    return value
+
+
+def _arrays(result: Any) -> Value:
+    return tuple(map(_arrays, result)) if isinstance(result, (tuple, list)) else np.asarray(result) if isinstance(result, (np.generic, int, float)) else result
+
+
+def _agrees(value: Value, t: Type) -> bool:
+    if isinstance(t, TupleType):
+        return isinstance(value, tuple) and len(value) == len(t.fields) and all(map(_agrees, value, t.fields))
+    return not isinstance(t, TensorType) or t.dtype == "bfloat16" or fits(value, t)
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return str(TensorType(value.shape, value.dtype)) if value.dtype != object else "an object array"
+    return f"({', '.join(map(_kind, value))})" if isinstance(value, tuple) else type(value).__name__
+
+
+def _finish_projection(m: Machine, node: TupleGetItem, frame: Frame) -> Value:
+    value = frame.value(node.tuple_value)
+    if not isinstance(value, tuple) or node.index >= len(value):
+        raise m.error(f"there is no field {node.index} in {_kind(value)}", node, frame)
+    return value[node.index]
+
+
+def _finish_write(m: Machine, node: RefWrite, frame: Frame) -> Value:
+    frame.value(node.ref).value = frame.value(node.value)
+    return ()
+
+
+_FINISH: dict[type, Callable] = {
+    Call: _finish_call,
+    Tuple: lambda m, node, f: tuple(f.value(x) for x in node.fields),
+    TupleGetItem: _finish_projection,
+    RefCreate: lambda m, node, f: RefValue(f.value(node.value)),
+    RefRead: lambda m, node, f: f.value(node.ref).value,
+    RefWrite: _finish_write,
+}

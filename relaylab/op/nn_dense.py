@@ -1,0 +1,295 @@
+"""Matrix products: dense, matmul, batch_matmul, packed dense; and bias_add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import Any as Unknown
+from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Broadcast, Dtype, OutElementwiseFusable, Sample, op, sample
+from relaylab.op.layout import parse_layout, transform
+from relaylab.op.shapes import broadcast_dims, same_dim
+
+
+def exact(x: np.ndarray, out: str) -> np.ndarray:
+    """`x` in a type in which sums of products are exact enough to be the oracle: float64, or int64 for wide integers."""
+    narrow = x.dtype.itemsize <= 2 or out.startswith("float")
+    return x.astype("float64" if x.dtype.kind == "f" or narrow else "int64")
+
+
+def stored(x: np.ndarray, dtype: str) -> np.ndarray:
+    """A sum of products as `dtype`: integers wrap."""
+    return x.astype("int64").astype(dtype) if "int" in dtype else x.astype(dtype)
+
+
+def elements(t: Type) -> int:
+    """The number of elements of a tensor type; 0 if it is not known."""
+    known = isinstance(t, TensorType) and not t.is_dynamic
+    return math.prod(int(d) for d in t.shape) if known else 0  # type: ignore[arg-type, union-attr]
+
+
+class Product(OutElementwiseFusable):
+    """A product of matrices whose sums run over one axis; `out_dtype` is that of `data` unless given."""
+
+    out_dtype: ClassVar[Any]
+
+    def dtype(self, data: TensorType) -> str:
+        """The data type of the result."""
+        return self.out_dtype or data.dtype
+
+
+@op("nn.matmul", inputs=("tensor_a", "tensor_b"), level=1, attrs_key="Matmul")
+class matmul(Product):
+    """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight its type."""
+
+    units: int | None
+    out_dtype: Dtype = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def relation(self, s: Any, a: Type, c: Type) -> Type | None:
+        data = rules.tensor(s, a, self.inputs[0])
+        if data is None:
+            return None
+        if not data.shape or (self.transpose_a and len(data.shape) < 2):
+            s.fail(f"`{self.inputs[0]}` of {self.op_name} has too few dimensions: {type_text(data)}")
+        inner = data.shape[-2 if self.transpose_a else -1]
+        weight = self._weight(s, inner, data, c)
+        if weight is None:
+            return None
+        if not same_dim(inner, weight.shape[1 if self.transpose_b else 0]):
+            s.fail(f"the inner dimensions of {type_text(data)} and {type_text(weight)} do not match")
+        units = weight.shape[0 if self.transpose_b else 1]
+        rows = (*data.shape[:-2], data.shape[-1]) if self.transpose_a else data.shape[:-1]
+        return TensorType((*rows, units), self.dtype(data))
+
+    def _weight(self, s: Any, inner: Dim, data: TensorType, given: Type) -> TensorType | None:
+        """The type of the second matrix, made from `units` where it has none."""
+        known = rules.tensor(s, given, self.inputs[1])
+        if known is not None:
+            rules.rank(s, known, 2, self.inputs[1])
+            if self.units is not None and not same_dim(IntImm(self.units), known.shape[0 if self.transpose_b else 1]):
+                s.fail(f"{self.op_name} has units={self.units}, but its weight is {type_text(known)}")
+        elif self.units is not None:
+            shape = (self.units, inner) if self.transpose_b else (inner, self.units)
+            return rules.tensor(s, s.unify(given, TensorType(shape, data.dtype)))
+        return known
+
+    def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or a.dtype.name
+        a, c = exact(a, out), exact(c, out)
+        return stored((a.swapaxes(-1, -2) if self.transpose_a else a) @ (c.T if self.transpose_b else c), out)
+
+    def lower(self, b: Any, out: Any, i: tuple, a: Any, c: Any) -> Any:
+        *lead, n = i
+        inner = int(a.shape[-2 if self.transpose_a else -1])
+
+        def product(k: Any) -> Any:
+            x = a(*lead[:-1], k, lead[-1]) if self.transpose_a else a(*lead, k)
+            y = c(n, k) if self.transpose_b else c(k, n)
+            return b.cast(x, out.dtype) * b.cast(y, out.dtype)
+
+        return b.sum(inner, product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        inner = types[0].shape[-2 if self.transpose_a else -1]  # type: ignore[attr-defined]
+        return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+    @classmethod
+    def build(
+        cls,
+        tensor_a: Any,
+        tensor_b: Any,
+        units: Any = None,
+        out_dtype: Any = "",
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+    ) -> Any:
+        return cls.call(tensor_a, tensor_b, units=units, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        small = TensorType((3, 5), "int8"), TensorType((5, 2), "int8")
+        return [
+            sample((3, 5), (5, 4), units=None),
+            sample((3, 5), (4, 5), units=4, transpose_b=True),
+            sample((2, 5, 3), (5, 4), units=None, transpose_a=True),
+            sample(*small, units=2, out_dtype="int32", low=-128, high=127),
+        ]
+
+
+@op("nn.dense", inputs=("data", "weight"), level=1, attrs_key="Dense")
+class dense(Product):
+    """Fully connected layer: data `(..., k)` times the transpose of weight `(units, k)`."""
+
+    units: int | None
+    out_dtype: Dtype = None
+    transpose_a = False
+    transpose_b = True
+    relation = matmul.definition.relation
+    _weight = matmul.definition._weight
+    reference = matmul.definition.reference
+    lower = matmul.definition.lower
+    macs = matmul.definition.macs
+
+    @classmethod
+    def build(cls, data: Any, weight: Any, units: Any = None, out_dtype: Any = "") -> Any:
+        return cls.call(data, weight, units=units, out_dtype=out_dtype)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        small = TensorType((3, 7), "uint8"), TensorType((2, 7), "int8")
+        return [
+            sample((3, 5), (4, 5), units=4),
+            sample((2, 3, 5), (1, 5), units=None),
+            sample((5,), (4, 5), units=4),
+            sample(*small, units=2, out_dtype="int32", low=-128, high=255),
+            sample(TensorType((2, 3), "float16"), TensorType((4, 3), "float16"), units=4),
+        ]
+
+
+@op("nn.contrib_dense_pack", inputs=("data", "weight"), level=10, attrs_key="DensePack")
+class contrib_dense_pack(Product):
+    """nn.dense with the weight in blocks of units: layout `NC16n` is `(units / 16, k, 16)`."""
+
+    units: int | None
+    out_dtype: Dtype = None
+    weight_layout: str = "NC"
+
+    def relation(self, s: Any, data: Type, weight: Type) -> Type | None:
+        x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
+        if x is None or w is None:
+            return None
+        rules.rank(s, x, 2)
+        whole = rules.layout(s, self._layout(w), "NC", w, "weight").whole(w.shape)
+        rules.equal_dims(s, x.shape[1], whole["C"], f"the inner dimensions of {type_text(x)} and {type_text(w)}")
+        return TensorType((x.shape[0], whole["N"]), self.dtype(x))
+
+    def _layout(self, weight: Any) -> str:
+        """The layout of the weight; a weight of rank 3 in the plain layout is blocked by its last dimension."""
+        return f"NC{weight.shape[2]}n" if self.weight_layout == "NC" and len(weight.shape) == 3 else self.weight_layout
+
+    def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or data.dtype.name
+        plain = transform(weight, parse_layout(self._layout(weight)), parse_layout("NC"))
+        return stored(exact(data, out) @ exact(plain, out).T, out)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any, weight: Any) -> Any:
+        layout = parse_layout(self._layout(weight))
+
+        def product(k: Any) -> Any:
+            return b.cast(data(i[0], k), out.dtype) * b.cast(weight(*layout.index({"N": i[1], "C": k})), out.dtype)
+
+        return b.sum(int(data.shape[1]), product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        return elements(out) * elements(types[0]) // max(int(types[0].shape[0]), 1)  # type: ignore[attr-defined]
+
+    @classmethod
+    def build(cls, data: Any, weight: Any, weight_layout: str = "NC", units: Any = None, out_dtype: Any = "") -> Any:
+        return cls.call(data, weight, units=units, out_dtype=out_dtype, weight_layout=weight_layout)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((3, 5), (2, 5, 4), units=8, weight_layout="NC4n"), sample((2, 3), (3, 3, 2), units=None)]
+
+
+@op("nn.batch_matmul", inputs=("tensor_a", "tensor_b"), level=10, attrs_key="BatchMatmul")
+class batch_matmul(Product):
+    """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed."""
+
+    out_dtype: Dtype = None
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+    def relation(self, s: Any, a: Type, c: Type) -> Type | None:
+        x, y = rules.tensor(s, a, "tensor_a"), rules.tensor(s, c, "tensor_b")
+        if x is None or y is None:
+            return None
+        rules.rank(s, x, 3, "tensor_a"), rules.rank(s, y, 3, "tensor_b")
+        m, k = (x.shape[2], x.shape[1]) if self.transpose_a else (x.shape[1], x.shape[2])
+        n, k2 = (y.shape[1], y.shape[2]) if self.transpose_b else (y.shape[2], y.shape[1])
+        dynamic = x.is_dynamic or y.is_dynamic
+        batch: Dim | None = broadcast_dims(x.shape[0], y.shape[0])
+        if isinstance(x.shape[0], Unknown) or isinstance(y.shape[0], Unknown):
+            batch = Unknown()
+        if not dynamic and (batch is None or k != k2):
+            s.fail(f"{type_text(x)} and {type_text(y)} cannot be multiplied", help=self._reading())
+        return TensorType((Unknown() if batch is None else batch, m, n), self.dtype(x))
+
+    def _reading(self) -> str:
+        a, c = "(b, k, m)" if self.transpose_a else "(b, m, k)", "(b, n, k)" if self.transpose_b else "(b, k, n)"
+        return f"with transpose_a={self.transpose_a}, transpose_b={self.transpose_b} they are {a} and {c}"
+
+    def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or a.dtype.name
+        a, c = exact(a, out), exact(c, out)
+        return stored((a.swapaxes(1, 2) if self.transpose_a else a) @ (c.swapaxes(1, 2) if self.transpose_b else c), out)
+
+    def lower(self, b: Any, out: Any, i: tuple, a: Any, c: Any) -> Any:
+        batch, m, n = i
+        at, ct = (0 if int(x.shape[0]) == 1 else batch for x in (a, c))
+
+        def product(k: Any) -> Any:
+            x = a(at, k, m) if self.transpose_a else a(at, m, k)
+            y = c(ct, n, k) if self.transpose_b else c(ct, k, n)
+            return b.cast(x, out.dtype) * b.cast(y, out.dtype)
+
+        return b.sum(int(a.shape[1 if self.transpose_a else 2]), product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        inner = types[0].shape[1 if self.transpose_a else 2]  # type: ignore[attr-defined]
+        return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+    @classmethod
+    def build(cls, tensor_a: Any, tensor_b: Any, out_dtype: Any = "", transpose_a: bool = False, transpose_b: bool = True) -> Any:
+        return cls.call(tensor_a, tensor_b, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 5), (2, 4, 5), transpose_b=True),
+            sample((1, 3, 5), (3, 5, 2)),
+            sample((2, 5, 3), (1, 4, 5), transpose_a=True, transpose_b=True),
+            sample(TensorType((1, 2, 3), "int8"), TensorType((1, 3, 2), "int8"), out_dtype="int32"),
+        ]
+
+
+@op("nn.bias_add", inputs=("data", "bias"), level=1, attrs_key="BiasAdd")
+class bias_add(Broadcast):
+    """`data` plus one number per position of `axis`; an untyped bias gets its type from `data`."""
+
+    axis: int = 1
+
+    def relation(self, s: Any, data: Type, bias: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        rank = len(found.shape)
+        if not -rank <= self.axis < rank:
+            s.fail(
+                "The axis in bias_add must be in range for the shape; "
+                f"attempted to access index {self.axis} of ({', '.join(map(str, found.shape))})"
+            )
+        s.unify(bias, TensorType((found.shape[self.axis],), found.dtype))
+        return found
+
+    def reference(self, data: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        return data + bias.reshape([-1 if d == self.axis % data.ndim else 1 for d in range(data.ndim)])
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any, bias: Any) -> Any:
+        return data(*i) + bias(i[self.axis % len(i)])
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 4, 5), (3,)),
+            sample((2, 3), (3,), axis=-1),
+            sample((2, 3, 4), (2,), axis=-3),
+            sample(TensorType((2, 3), "int32"), TensorType((3,), "int32")),
+        ]

@@ -1,0 +1,30 @@
+"""All that the parsing functions share: the reader, what names mean, the meta data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from relaylab.ir.module import IRModule
+from relaylab.text.metadata import MetaTable
+from relaylab.text.names import Names
+from relaylab.text.reader import Reader
+
+
+class State(Reader):
+    """A reader that knows what the names of its text mean."""
+
+    def __init__(
+        self,
+        text: str,
+        source_name: str = "from_string",
+        mod: IRModule | None = None,
+        meta_table: Mapping[str, Sequence[object]] | None = None,
+    ):
+        super().__init__(text, source_name)
+        self.names = Names() if mod is None else Names.of(mod)
+        section = text[self.metadata :] if self.metadata >= 0 else ""
+        self.meta = MetaTable.read(section, meta_table or {}, self._bad_metadata)
+
+    def _bad_metadata(self, message: str) -> None:
+        span = self.offsets(self.metadata - len("#[metadata]"), self.metadata)
+        self.report("parse.bad-metadata", message, span, "print the program again with `astext()`")
