@@ -1,0 +1,127 @@
+"""Running programs with the evaluator: `Interpreter`, and the executor that `create_executor("debug")` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from relaylab.interp.machine import Machine
+from relaylab.interp.values import Closure, Value, map_arrays, to_value
+from relaylab.ir.adt import Constructor
+from relaylab.ir.expr import Expr, Function, GlobalVar, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op
+from relaylab.ir.types import TypeVar, type_leaves
+from relaylab.ir.visit import substitute
+from relaylab.support.errors import RelayTypeError
+from relaylab.support.table import Table, did_you_mean
+
+
+class Interpreter:
+    """Evaluates expressions over a module, slowly and obviously right: the oracle for everything else.
+
+    `wrap` is applied to each array of a result (to give the arrays of a runtime); `params` are
+    values for parameters of `main` that a call leaves out, by name.
+    """
+
+    def __init__(
+        self,
+        mod: IRModule | None = None,
+        params: Mapping[str, Any] | None = None,
+        wrap: Callable[[Any], Any] | None = None,
+    ):
+        self.mod = mod if mod is not None else IRModule()
+        self.params = dict(params or {})
+        self.wrap = wrap
+
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Any:
+        """What `expr` is: a Python callable for a function (for `main` without `expr`), else its value.
+
+        `binds` puts expressions in the place of free variables. Raises `EvaluationError` where evaluation fails.
+        """
+        if expr is None:
+            expr = self.mod.get_global_var("main")
+        if binds:
+            expr = substitute(expr, dict(binds))
+        func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
+        if not isinstance(func, Function):
+            return self._out(Machine(self.mod).run(expr))
+        return self._callable(expr, func)
+
+    def _callable(self, expr: Expr, func: Function) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            values = self._arguments(func, args, kwargs)
+            machine = Machine(self.mod)
+            return self._out(machine.call(machine.run(expr), values))
+
+        run.__name__ = expr.name_hint if isinstance(expr, GlobalVar) else "function"
+        run.__doc__ = f"Evaluates a function of {', '.join(p.name_hint for p in func.params) or 'no parameters'}."
+        return run
+
+    def _arguments(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Value, ...]:
+        names = [p.name_hint for p in func.params]
+        _check_names(names, args, kwargs)
+        given = {**self.params, **dict(zip(names, args)), **kwargs}
+        missing = [n for n in names if n not in given]
+        if missing:
+            raise RelayTypeError(f"no value is given for {', '.join(missing)}", code="interp.missing-argument")
+        binds = dict.fromkeys(func.type_params)
+        return tuple(to_value(self._in(given[p.name_hint]), _concrete(p, binds), f"the argument `{p.name_hint}`") for p in func.params)
+
+    def _in(self, arg: Any) -> Any:
+        return arg.closure if isinstance(arg, FunctionValue) else arg
+
+    def _out(self, value: Value) -> Any:
+        if isinstance(value, (Closure, Op, Constructor)):
+            return FunctionValue(self, value)
+        return map_arrays(value, self.wrap) if self.wrap is not None else value
+
+
+class FunctionValue:
+    """A function that evaluation returned; calling it evaluates it."""
+
+    def __init__(self, interpreter: Interpreter, closure: Value):
+        self.interpreter, self.closure = interpreter, closure
+
+    def __call__(self, *args: Any) -> Any:
+        own = self.interpreter
+        values = tuple(to_value(own._in(a), None, f"argument {k}") for k, a in enumerate(args))
+        return own._out(Machine(own.mod).call(self.closure, values))
+
+    def __repr__(self) -> str:
+        return repr(self.closure)
+
+
+def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    if len(args) > len(names):
+        raise RelayTypeError(f"the function takes {len(names)} arguments, {len(args)} are given", code="interp.too-many-arguments")
+    for name in kwargs:
+        if name not in names:
+            help = did_you_mean(name, names) or f"it has: {', '.join(names)}"
+            raise RelayTypeError(f"the function has no parameter `{name}`", code="interp.unknown-argument", help=help)
+        if name in names[: len(args)]:
+            raise RelayTypeError(f"`{name}` is given twice", code="interp.duplicate-argument")
+
+
+def _concrete(param: Var, type_params: Mapping[TypeVar, None]) -> Any:
+    """The type of a parameter, None where it depends on type parameters."""
+    t = param._checked_type or param.type_annotation
+    return None if t is not None and any(part in type_params for part in type_leaves(t)) else t
+
+
+EXECUTORS: Table[Callable[..., Any]] = Table("executor")
+"""How `create_executor` makes executors, by kind; the rooms that have them insert theirs."""
+
+
+def create_executor(
+    kind: str = "debug",
+    mod: IRModule | None = None,
+    device: Any = None,
+    target: Any = "llvm",
+    params: Mapping[str, Any] | None = None,
+) -> Any:
+    """An executor of a `kind` ("debug" is the evaluator); `.evaluate()` gives a callable for `main`."""
+    return EXECUTORS.lookup(kind)(mod, device, target, params)
+
+
+EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params))
