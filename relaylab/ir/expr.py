@@ -45,9 +45,10 @@ class Expr(Node):
 
 
 class _Printing:
-    """How nodes print themselves; the text room fills it in (ir knows no text format)."""
+    """How programs print and draw themselves; the text and viz rooms fill it in (ir knows neither)."""
 
     text = staticmethod(lambda node, **options: object.__repr__(node))
+    rich: Any = None
 
 
 printing = _Printing()
@@ -56,6 +57,11 @@ printing = _Printing()
 def node_text(node: object, **options: Any) -> str:
     """The text of a node, or a plain name while the text room is not loaded."""
     return printing.text(node, **options)
+
+
+def rich_display(program: object) -> dict[str, str] | None:
+    """What a notebook shows of a program that is the last value of a cell: its picture, if the viz room is loaded."""
+    return printing.rich(program) if printing.rich is not None else None
 
 
 class _Sugar:
@@ -354,6 +360,9 @@ class Function(Expr):
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         return node_text(self, header=True, meta=show_meta_data, annotate=annotate)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
+        return rich_display(self)
 
 
 BaseFunc = Function

@@ -7,7 +7,7 @@ from typing import Any
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
-from relaylab.ir.expr import Expr, Function, GlobalVar, node_text
+from relaylab.ir.expr import Expr, Function, GlobalVar, node_text, rich_display
 from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.names import NameSupply
 from relaylab.ir.node import expect
@@ -214,6 +214,9 @@ class IRModule:
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The module in the text format, with its version header and, if asked, the meta data section."""
         return node_text(self, header=True, meta=show_meta_data, annotate=annotate)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
+        return rich_display(self)
 
     def __str__(self) -> str:
         return node_text(self)
