@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.expr import Call, Constant, Expr, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.op import OPERATORS
 from relaylab.ir.types import Type
-from relaylab.support.errors import RelayValueError
 from relaylab.support.source import caret
 from relaylab.support.table import did_you_mean
 from relaylab.text.attributes import Written, at_attribute, attribute, call_attrs, global_name, number
@@ -97,7 +95,7 @@ def _graph_binding(p: State) -> Task[None]:
         value = yield binary(p)
         p.expect(";", "`;`", help=_END_HELP)
     finally:
-        if name in known:
+        if name in known and known[name][0] is not PLACEHOLDER:
             _warn_rebinding(p, token)
         else:
             known[name] = (value, p.span(token))
@@ -172,8 +170,6 @@ def _operations(p: State, operand: Expr, first: int) -> Task[Expr]:
         operators.append(token)
         start, atom = p.i, simple(p)
         operands.append(((yield postfix(p)) if atom is None else atom, start))
-        while len(operators) > 1 and PRECEDENCE[p.kinds[operators[-1]]] <= PRECEDENCE[p.kinds[operators[-2]]]:
-            break
     while operators:
         _reduce(p, operands, operators)
     return operands[0][0]
@@ -347,10 +343,9 @@ def _name(p: State) -> Expr:
 def _unknown_name(p: State, name: str, first: int) -> Expr:
     help = did_you_mean(name, [*OPERATORS, *p.names.constructors]) or "variables begin with `%`, functions with `@`"
     p.report("parse.unknown-operator", f"there is no operator or constructor named `{name}`", p.since(first), help)
-    return Constructor(name, (), _UNKNOWN) if p.at("(") else PLACEHOLDER
+    return PLACEHOLDER
 
 
-_UNKNOWN = None
 _ATOMS = {
     "local": _local, "graph": _graph, "global": _global, "number": _number, "-": _number,
     "bool": _bool, "meta": _meta, "name": _name,

@@ -1,0 +1,177 @@
+"""Functions, branches, matches and cells: the expressions with scopes of their own."""
+
+from __future__ import annotations
+
+from relaylab.ir.adt import (
+    Clause,
+    Match,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+)
+from relaylab.ir.expr import Expr, Function, If, RefCreate, RefRead, RefWrite, Var
+from relaylab.support.table import did_you_mean
+from relaylab.text.attributes import Written, at_attribute, attribute, values_of
+from relaylab.text.expressions import NESTED, annotation, block, postfix, sequence
+from relaylab.text.state import State
+from relaylab.text.trampoline import Task
+from relaylab.text.types import type_, type_params
+
+# ---- functions
+
+
+def function(p: State, first: int) -> Task[Function]:
+    """What follows `fn` or `def @f`: `[A](%x: T, key=value) -> R { body }`; `first` is the token at which it begins."""
+    types, variables = p.names.types.open(), p.names.variables.open()
+    parameters = type_params(p)
+    params, written = yield _params(p)
+    result = None
+    if p.accept("->"):
+        result = yield type_(p)
+    body = yield block(p)
+    p.names.variables.close(variables)
+    p.names.types.close(types)
+    return Function(params, body, result, parameters, values_of(written) or None, p.since(first))
+
+
+def _params(p: State) -> Task[tuple[list[Var], Written]]:
+    """`(%x: T, %y, key=value)`; the parameters are in scope afterwards."""
+    opened = p.expect("(", "`(` and the parameters")
+    params: list[Var] = []
+    written: Written = {}
+    more = not p.accept(")")
+    while more:
+        if p.at("local"):
+            params.append((yield _param(p)))
+        elif at_attribute(p):
+            yield attribute(p, written)
+        else:
+            raise p.unexpected("a parameter like %x: T", opened)
+        more = p.more(")", opened)
+    return params, written
+
+
+def _param(p: State) -> Task[Var]:
+    """`%x {virtual_device=…}: T`; the device is read and left out (there is one)."""
+    token = p.expect("local")
+    if p.at("{"):
+        opened = p.expect("{")
+        yield attribute(p, {})
+        p.expect("}", opened=opened)
+    name = p.texts[token]
+    var = Var(name[1:], (yield annotation(p)), p.span(token))
+    p.names.variables.bind(name, var)
+    return var
+
+
+def _literal(p: State) -> Task[Expr]:
+    first = p.expect("fn")
+    return (yield function(p, first))
+
+
+# ---- branches
+
+
+def _if(p: State) -> Task[Expr]:
+    """`if (cond) { a } else { b }`."""
+    first = p.expect("if")
+    opened = p.expect("(", "`(` and the condition")
+    cond = yield sequence(p)
+    p.expect(")", opened=opened)
+    true_branch = yield block(p)
+    p.expect("else", "`else` and the other branch", help="every `if` has a value, so it needs both branches")
+    false_branch = yield block(p)
+    return If(cond, true_branch, false_branch, p.since(first))
+
+
+def _match(p: State) -> Task[Expr]:
+    """`match (data) { pattern => { value }, … }`; `match?` need not cover every case."""
+    first = p.i
+    p.i += 1
+    data = yield postfix(p)
+    opened = p.expect("{", "`{` and the clauses")
+    clauses = []
+    more = not p.accept("}")
+    while more:
+        clauses.append((yield _clause(p)))
+        more = p.more("}", opened)
+    return Match(data, clauses, p.kinds[first] == "match", p.since(first))
+
+
+def _clause(p: State) -> Task[Clause]:
+    mark = p.names.variables.open()
+    lhs = yield _pattern(p)
+    p.expect("=>", "`=>` and the value of the clause")
+    rhs = (yield block(p)) if p.at("{") else (yield sequence(p))
+    p.names.variables.close(mark)
+    return Clause(lhs, rhs)
+
+
+def _pattern(p: State) -> Task[Pattern]:
+    """`_`, `%x: T`, `Cons(a, b)` or `(a, b)`."""
+    token, kind = p.i, p.kinds[p.i]
+    p.i += 1
+    match kind:
+        case "_":
+            return PatternWildcard()
+        case "local":
+            name = p.texts[token]
+            var = Var(name[1:], (yield annotation(p)), p.span(token))
+            p.names.variables.bind(name, var)
+            return PatternVar(var)
+        case "(":
+            return PatternTuple((yield _patterns(p, token)))
+        case "name":
+            return (yield _constructor_pattern(p, token))
+    p.i = token
+    raise p.unexpected("a pattern", help="patterns are _, %x, Constructor(…) and (…, …)")
+
+
+def _patterns(p: State, opened: int) -> Task[list[Pattern]]:
+    found: list[Pattern] = []
+    more = not p.accept(")")
+    while more:
+        found.append((yield _pattern(p)))
+        more = p.more(")", opened)
+    return found
+
+
+def _constructor_pattern(p: State, token: int) -> Task[Pattern]:
+    name = p.texts[token]
+    inside = []
+    if p.at("("):
+        opened = p.expect("(")
+        inside = yield _patterns(p, opened)
+    ctor = p.names.constructors.get(name)
+    if ctor is None:
+        help = did_you_mean(name, p.names.constructors) or "a variable begins with `%`"
+        p.report("parse.unknown-constructor", f"there is no constructor named `{name}`", p.span(token), help)
+        return PatternWildcard()
+    if len(inside) != len(ctor.inputs):
+        message = f"{name} holds {len(ctor.inputs)} values, the pattern has {len(inside)}"
+        p.report("parse.constructor-arity", message, p.span(token))
+    return PatternConstructor(ctor, inside)
+
+
+# ---- cells
+
+
+def _ref(p: State) -> Task[Expr]:
+    """`ref(a)`, `ref_read(r)` or `ref_write(r, a)`."""
+    first = p.i
+    p.i += 1
+    opened = p.expect("(")
+    value = yield sequence(p)
+    if p.kinds[first] == "ref_write":
+        p.expect(",", "`,` and the new content", opened)
+        content = yield sequence(p)
+        p.expect(")", opened=opened)
+        return RefWrite(value, content, p.since(first))
+    p.expect(")", opened=opened)
+    return (RefCreate if p.kinds[first] == "ref" else RefRead)(value, p.since(first))
+
+
+NESTED.update({"fn": _literal, "if": _if, "match": _match, "match?": _match})
+NESTED.update({"ref": _ref, "ref_read": _ref, "ref_write": _ref})
