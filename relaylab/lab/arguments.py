@@ -1,0 +1,68 @@
+"""From the line of a magic to Python: programs by name, keyword inputs, one-line errors."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+from IPython.core.error import UsageError
+
+from relaylab.ir import Expr, Function, IRModule
+from relaylab.support.errors import RelayError
+from relaylab.support.table import did_you_mean
+from relaylab.tour import Program
+from relaylab.zoo.catalog import NETWORKS
+
+
+def value_of(text: str, namespace: dict[str, Any]) -> Any:
+    """The value of a Python expression in the notebook (the user's own code, in the user's own kernel)."""
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError as error:
+        raise UsageError(f"`{text}` is not an expression: {error.msg}") from None
+    try:
+        return eval(text, namespace)  # noqa: S307
+    except NameError as error:
+        names = [n for n, v in namespace.items() if isinstance(v, (IRModule, Expr)) and not n.startswith("_")]
+        hint = did_you_mean(text, [*names, *NETWORKS])
+        raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
+    except RelayError as error:
+        raise UsageError(str(error)) from None
+
+
+def program_of(text: str, namespace: dict[str, Any]) -> Program:
+    """The program that an argument names: a module, a function, an expression, `(mod, params)`, or a network's name."""
+    if text not in namespace and text in NETWORKS:
+        from relaylab.tour import load
+
+        return load(text)
+    value = value_of(text, namespace)
+    params: dict[str, Any] = {}
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], IRModule):
+        value, params = value
+    if isinstance(value, Program):
+        return value
+    if isinstance(value, Expr) and not isinstance(value, IRModule):
+        value = IRModule.from_expr(value)
+    if not isinstance(value, IRModule):
+        raise UsageError(f"`{text}` is a {type(value).__name__}, expected an IRModule, an expression, or the name of a network")
+    return Program(text if text.isidentifier() else "module", value, params)
+
+
+def inputs_of(pairs: list[str], namespace: dict[str, Any]) -> dict[str, np.ndarray]:
+    """`name=expression` arguments as arrays."""
+    inputs = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(f"`{pair}` is not an input; write name=expression")
+        inputs[name] = np.asarray(value_of(text, namespace))
+    return inputs
+
+
+def function_of(mod: IRModule, name: str | None) -> Function:
+    """One function of a module: the named one, or `main`, or the only one."""
+    if name is None:
+        return mod["main"] if "main" in mod or len(mod.functions) != 1 else next(iter(mod.functions.values()))
+    return mod[name]

@@ -1,0 +1,51 @@
+"""Completion after the magics: modules of the notebook, networks, passes, operators."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from relaylab.ir import OPERATORS, Expr, IRModule
+from relaylab.transform import PASSES
+from relaylab.zoo.catalog import NETWORKS
+
+_LINE = re.compile(r"^\s*%%?relay\w*\s+(.*)$")
+
+
+def candidates(line: str, namespace: dict[str, Any]) -> list[str]:
+    """What may stand at the end of the line of a magic; empty if the line is none."""
+    match = _LINE.match(line)
+    if match is None:
+        return []
+    rest = match.group(1)
+    if re.search(r"(?:^|\s)(?:-p|--passes|--until|--skip)[ =]\S*$", rest):
+        return sorted(PASSES)
+    if re.search(r"(?:^|\s)--select[ =]\S*$", rest):
+        return sorted(OPERATORS)
+    programs = [name for name, value in namespace.items() if isinstance(value, (IRModule, Expr)) and not name.startswith("_")]
+    return [*programs, *NETWORKS]
+
+
+def add_completions(ip: Any) -> None:
+    """Let the completer of a shell know the magics' arguments."""
+    completer = getattr(ip, "Completer", None)
+    if completer is None or any(getattr(m, "relaylab", False) for m in completer.custom_matchers):
+        return
+    from IPython.core.completer import SimpleCompletion, context_matcher
+
+    @context_matcher()
+    def relay_matcher(context: Any) -> dict[str, Any]:
+        words = candidates(context.line_with_cursor if hasattr(context, "line_with_cursor") else context.full_text, ip.user_ns)
+        token = re.split(r"[\s,=]", context.text_until_cursor)[-1]
+        found = [SimpleCompletion(text=w, type="relay") for w in words if w.startswith(token)]
+        return {"completions": found, "matched_fragment": token, "suppress": bool(found)}
+
+    relay_matcher.relaylab = True
+    completer.custom_matchers.append(relay_matcher)
+
+
+def remove_completions(ip: Any) -> None:
+    """Undo `add_completions`."""
+    completer = getattr(ip, "Completer", None)
+    if completer is not None:
+        completer.custom_matchers[:] = [m for m in completer.custom_matchers if not getattr(m, "relaylab", False)]

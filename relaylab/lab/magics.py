@@ -1,0 +1,310 @@
+"""The magics. Each is a thin wrapper of one public function; `%relay_help` shows them all."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Int
+
+from relaylab import relay, tour, viz
+from relaylab.ir import IRModule
+from relaylab.lab.arguments import inputs_of, program_of, value_of
+from relaylab.support.errors import RelayError
+from relaylab.transform import PassContext, create
+
+HELP = """\
+%relay_viz PROGRAM               draw a module, a function, an expression, a network by name
+%%relay [NAME]                   the cell is Relay text; bind the module to NAME
+%relay_passes PROGRAM            step through the passes (also %%relay_passes over text)
+%relay_diff A B                  what differs between two programs, as picture and text
+%%relay_pass [NAME] --on PROGRAM write a pass in the cell: it registers, runs, shows its diff
+%relay_build PROGRAM [-o lib]    compile
+%relay_run PROGRAM|LIB x=expr …  run on inputs (seeded where none are given)
+%relay_profile PROGRAM|LIB       time per kernel
+%relay_asm LIB [KERNEL]          loops, LLVM IR and assembly of a kernel
+%relay_bisect PROGRAM            name the pass and the rewrite that first changed the numbers
+Options: %relay_viz? and so on. A trailing ; silences the output; -o NAME binds the result."""
+
+
+class _Shell:
+    """What magics share: the namespace, binding of results, errors in one line."""
+
+    shell: Any
+
+    def names(self, local_ns: dict[str, Any] | None) -> dict[str, Any]:
+        return {**self.shell.user_ns, **(local_ns or {})}
+
+    def give(self, args: Any, value: Any) -> Any:
+        """Bind the result if asked, and return it unless asked to be quiet."""
+        name = getattr(args, "out", None)
+        if name:
+            if not name.isidentifier():
+                raise UsageError(f"`{name}` is not a name")
+            self.shell.user_ns[name] = value
+        return None if getattr(args, "quiet", False) else value
+
+
+def shared(function: Any) -> Any:
+    """The options that all magics have, and `no_var_expand`: Relay text is full of % and {}."""
+    function = argument("-o", "--out", metavar="NAME", help="bind the result to NAME")(function)
+    return no_var_expand(argument("-q", "--quiet", action="store_true", help="show nothing")(function))
+
+
+def leveled(function: Any) -> Any:
+    """The optimization level."""
+    return argument("-O", "--opt-level", type=int, default=None, help="which passes run: 0 to 4")(function)
+
+
+def passes_of(text: str | None, namespace: dict[str, Any]) -> list[Any] | None:
+    """`A,B(option=1),my_pass` as passes: registered names, calls of factories, or pass objects of the notebook."""
+    if not text:
+        return None
+    return [_pass(part, namespace) for part in _split(text)]
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text + ","):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [p for p in parts if p]
+
+
+def _pass(part: str, namespace: dict[str, Any]) -> Any:
+    if part in namespace:
+        return namespace[part]
+    if "(" not in part:
+        try:
+            return create(part)
+        except RelayError as error:
+            raise UsageError(str(error)) from None
+    return value_of(part, {**vars(relay.transform), **namespace})
+
+
+@magics_class
+class RelayMagics(_Shell, Magics):
+    """Defaults are set with `%config RelayMagics.opt_level = 2`."""
+
+    opt_level = Int(3, help="the optimization level of magics that build or run passes").tag(config=True)
+
+    def level(self, args: Any) -> int:
+        return self.opt_level if args.opt_level is None else args.opt_level
+
+    @shared
+    @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")
+    @argument("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right")
+    @argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
+    @argument("--types", choices=("nodes", "edges", "both", "none"), default="edges", help="where types are shown")
+    @argument("--engine", choices=("builtin", "dot"), default="builtin", help="who lays it out")
+    @argument("-f", "--function", metavar="NAME", help="one function of the module")
+    @argument("program", help="a module, function, expression, or network name")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_viz(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Draw a program."""
+        args = parse_argstring(self.relay_viz, line)
+        program = program_of(args.program, self.names(local_ns))
+        shown = program.mod if args.function is None else program.mod[args.function]
+        picture = viz.show(shown, direction=args.direction, params=args.params, types=args.types, engine=args.engine, title=program.name)
+        if args.save:
+            print(f"wrote {picture.save(args.save)}")
+        return self.give(args, picture)
+
+    @shared
+    @argument("--no-check", action="store_true", help="do not infer types")
+    @argument("name", nargs="?", default="mod", help="the variable that gets the module (default: mod)")
+    @magic_arguments()
+    @cell_magic
+    def relay(self, line: str, cell: str) -> Any:
+        """The cell is Relay text: parse it, bind the module, show it."""
+        args = parse_argstring(self.relay, line)
+        mod = module_of(cell, f"%%relay {args.name}", check=not args.no_check)
+        self.shell.user_ns[args.name] = mod
+        return self.give(args, mod)
+
+    @shared
+    @leveled
+    @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
+    @argument("--pdf", metavar="FILE", help="write every stage as a page of a PDF")
+    @argument("--static", action="store_true", help="the table of passes instead of the explorer")
+    @argument("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
+    @argument("program", nargs="?", help="a module or network name; with %%%%relay_passes the cell is the program")
+    @magic_arguments()
+    @needs_local_scope
+    @line_cell_magic
+    def relay_passes(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
+        """Step through the passes."""
+        args, names = parse_argstring(self.relay_passes, line), self.names(local_ns)
+        if cell is not None:
+            program = tour.Program(args.program or "cell", module_of(cell, "%%relay_passes"))
+        elif args.program is None:
+            raise UsageError("name a program: %relay_passes mod")
+        else:
+            program = program_of(args.program, names)
+        exploration = tour.explore(program, self.level(args), passes_of(args.passes, names))
+        for path in filter(None, (args.html, args.pdf)):
+            print(f"wrote {exploration.save(path)}")
+        if args.static:
+            print("\n".join(map(str, exploration.rows)))
+            return self.give(args, exploration) if args.out else None
+        return self.give(args, explorer(exploration))
+
+    @shared
+    @argument("--save", metavar="FILE", help="also write the picture")
+    @argument("--view", choices=("graph", "text", "both"), default="both")
+    @argument("after")
+    @argument("before")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_diff(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """What differs between two programs."""
+        args, names = parse_argstring(self.relay_diff, line), self.names(local_ns)
+        difference = viz.diff(program_of(args.before, names).mod, program_of(args.after, names).mod)
+        if args.save:
+            print(f"wrote {difference.save(args.save)}")
+        if args.view != "graph":
+            print(difference.text)
+        return None if args.view == "text" else self.give(args, difference)
+
+    @shared
+    @argument("--on", metavar="PROGRAM", required=True, help="the program to try the pass on")
+    @argument("name", nargs="?", help="the pass in the cell, if it defines several")
+    @magic_arguments()
+    @cell_magic
+    def relay_pass(self, line: str, cell: str) -> Any:
+        """Write a pass in the cell: it runs on a program and shows what it did."""
+        args = parse_argstring(self.relay_pass, line)
+        before = set(self.shell.user_ns)
+        result = self.shell.run_cell(cell)
+        if not result.success:
+            return None
+        written = find_pass(self.shell.user_ns, args.name, before, cell)
+        exploration = tour.explore(program_of(args.on, self.shell.user_ns), passes=[written])
+        print("\n".join(map(str, exploration.rows)))
+        if exploration.history.error is not None:
+            raise exploration.history.error
+        for rule, count in tour.rule_hits(exploration.history).items():
+            print(f"{count:4} × {rule}")
+        return self.give(args, tour.stage_diff(exploration.history))
+
+    @shared
+    @leveled
+    @argument("--target", default="llvm")
+    @argument("program")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_build(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Compile a program for this CPU."""
+        args = parse_argstring(self.relay_build, line)
+        program = program_of(args.program, self.names(local_ns))
+        with PassContext(opt_level=self.level(args)):
+            return self.give(args, relay.build(program.mod, target=args.target, params=dict(program.params)))
+
+    @shared
+    @leveled
+    @argument("--check", action="store_true", help="compare with the interpreter")
+    @argument("--seed", type=int, default=0, help="for inputs that are not given")
+    @argument("inputs", nargs="*", help="name=expression")
+    @argument("program")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_run(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Run a program (or what %relay_build gave) on inputs."""
+        args, names = parse_argstring(self.relay_run, line), self.names(local_ns)
+        target = value_of(args.program, names) if args.program in names else args.program
+        inputs = inputs_of(args.inputs, names)
+        if hasattr(target, "get_graph_json"):
+            return self.give(args, tour.run_library(target, inputs, args.seed))
+        program = program_of(args.program, names)
+        if args.check:
+            print(tour.check(program.mod, program.params, self.level(args), args.seed))
+        return self.give(args, tour.run(program, inputs, self.level(args), args.seed))
+
+    @shared
+    @leveled
+    @argument("-n", "--number", type=int, default=20, help="how often")
+    @argument("program")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_profile(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Measured time per kernel."""
+        args, names = parse_argstring(self.relay_profile, line), self.names(local_ns)
+        target = names.get(args.program)
+        program = None if hasattr(target, "get_graph_json") else program_of(args.program, names)
+        report = tour.profile(target if program is None else program, self.level(args), args.number)
+        print(report.table())
+        return self.give(args, report) if args.out else None
+
+    @shared
+    @argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
+    @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
+    @argument("library")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_asm(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """A kernel at each level, down to the instructions."""
+        args, names = parse_argstring(self.relay_asm, line), self.names(local_ns)
+        print(tour.listing(value_of(args.library, names), args.kernel, args.stage))
+
+    @shared
+    @leveled
+    @argument("--save", metavar="FILE.py", help="write a program that reproduces the finding")
+    @argument("-p", "--passes", metavar="A,B(…)")
+    @argument("program")
+    @magic_arguments()
+    @needs_local_scope
+    @line_magic
+    def relay_bisect(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Name the pass, the rewrite and the node that first changed the numbers."""
+        args, names = parse_argstring(self.relay_bisect, line), self.names(local_ns)
+        finding = tour.bisect(program_of(args.program, names), self.level(args), passes_of(args.passes, names))
+        if args.save and finding is not None:
+            print(f"wrote {finding.save(args.save)}")
+        print(finding if finding is not None else "every pass keeps the numbers")
+        return self.give(args, finding) if args.out else None
+
+    @line_magic
+    def relay_help(self, line: str) -> None:
+        """The magics on one screen."""
+        print(HELP)
+
+
+def module_of(text: str, name: str, check: bool = True) -> IRModule:
+    """The module that a cell of Relay text describes; the version line may be left out."""
+    if "#[version" not in text:
+        text = f'#[version = "0.0.5"]\n{text}'
+    return relay.parse(text, name) if check else relay.fromtext(text, name)
+
+
+def find_pass(namespace: dict[str, Any], name: str | None, before: set[str], cell: str) -> Any:
+    """The pass that a cell defined: the named one, or the last pass (or set of rules) that it binds."""
+    from relaylab.transform import Pass
+
+    if name is not None:
+        return value_of(name, namespace)
+    words = set(shlex.split(cell.replace("'", " ").replace('"', " "))) if cell else set()
+    found = [n for n, v in namespace.items() if isinstance(v, Pass) or (isinstance(v, type) and issubclass(v, Pass))]
+    new = [n for n in found if n not in before] or [n for n in found if any(n in w for w in words)]
+    if not new:
+        raise UsageError("the cell defines no pass; decorate a function with @relay.transform.function_pass(opt_level=1)")
+    value = namespace[new[-1]]
+    return value() if isinstance(value, type) else value
+
+
+def explorer(exploration: tour.Exploration) -> Any:
+    """The widget that steps through an exploration."""
+    from relaylab.lab.explorer import PassExplorer
+
+    return PassExplorer(exploration)
