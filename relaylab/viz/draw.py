@@ -12,7 +12,7 @@ from relaylab.viz import layout as engine
 from relaylab.viz.card import BODY, MIN_WIDTH, SMALL, Card, card, shapes, short_type
 from relaylab.viz.describe import describe_edge, describe_group, describe_node
 from relaylab.viz.metrics import fit, text_width
-from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve
+from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve, merged_bands
 from relaylab.viz.theme import LINE, ROLE_ICONS, TITLE
 from relaylab.viz.view import ROLES, Edge, Group, View
 
@@ -128,14 +128,7 @@ class _Drawing:
 
     def _bands(self) -> tuple[tuple[float, float], ...]:
         """Rows of boxes from the top: merged intervals that no page cut should pass."""
-        spans = sorted((p.y + self.dy, p.bottom + self.dy) for p in self.layout.boxes.values())
-        merged: list[tuple[float, float]] = []
-        for top, bottom in spans:
-            if merged and top <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(bottom, merged[-1][1]))
-            else:
-                merged.append((top, bottom))
-        return tuple(merged)
+        return merged_bands((p.y + self.dy, p.bottom + self.dy) for p in self.layout.boxes.values())
 
     def _outer_first(self) -> list[Group]:
         depth: dict[str, int] = {"": 0}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any
 
 from relaylab.ir import Expr
 from relaylab.ir.trail import Trail
+
+Parents = Callable[[Expr], Iterable[Expr]]
 
 
 class Identities:
@@ -19,44 +22,64 @@ class Identities:
     def __init__(self) -> None:
         self._ids: dict[Hashable, str] = {}
         self._used: set[str] = set()
-        self._parents: dict[Expr, tuple[Expr, ...]] = {}
+        self._stems: dict[str, str] = {}
+        self._sources: list[Parents] = []
 
-    def follow(self, trail: Trail) -> None:
-        """Learn from the trail of a pass (before the stage after it is drawn)."""
-        self._parents.update(trail.parents)
+    def follow(self, trail: Trail | Any) -> None:
+        """Learn what new nodes were made from: a `Trail`, or a `Stage` or `History` (anything with `parents(node)`)."""
+        known = trail.parents
+        self._sources.append((lambda node: known.get(node, ())) if isinstance(known, Mapping) else known)
 
     def name(self, keys: Mapping[Hashable, str]) -> dict[Hashable, str]:
         """An id for every key of one picture; the values are the stems of new names."""
         given = {key: self._ids[key] for key in keys if key in self._ids}
         taken = set(given.values())
         counts: dict[str, int] = {}
+        for alike in (True, False):
+            for key, stem in keys.items():
+                if key not in given and (name := self._inherited(key, taken, stem if alike else None)):
+                    given[key] = name
+                    taken.add(name)
         for key, stem in keys.items():
             if key not in given:
-                given[key] = self._inherited(key, taken) or self._fresh(stem, counts)
-                taken.add(given[key])
+                given[key] = self._fresh(stem, counts)
+                self._stems[given[key]] = stem
         self._ids.update(given)
         self._used |= taken
         return given
 
     def origins(self, key: Hashable) -> tuple[str, ...]:
         """The ids of the nodes that a node was made from, nearest known first."""
-        return tuple(dict.fromkeys(self._ids[p] for p in self.ancestors(key) if p in self._ids))
+        return tuple(dict.fromkeys(self._ids[p] for p in self._ancestors(key) if p in self._ids))
 
-    def ancestors(self, key: Hashable) -> Iterable[Expr]:
-        """The known makers of a node; behind a maker that has an id nothing more is looked for."""
-        stack = list(self._parents.get(key, ()))[::-1]  # type: ignore[call-overload]
-        seen: set[Expr] = set()
+    def _ancestors(self, key: Hashable) -> Iterable[Hashable]:
+        """The known makers of a key, of a part of a node those parts of its makers; nearest first."""
+        stack = [key]
+        seen = {key}
         while stack:
-            node = stack.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            yield node
-            if node not in self._ids:
-                stack.extend(reversed(self._parents.get(node, ())))
+            at = stack.pop()
+            if at is not key:
+                yield at
+                if at in self._ids:
+                    continue
+            makers = [m for m in self._makers(at) if m not in seen]
+            seen.update(makers)
+            stack.extend(reversed(makers))
 
-    def _inherited(self, key: Hashable, taken: set[str]) -> str | None:
-        return next((name for name in self.origins(key) if name not in taken), None)
+    def _makers(self, key: Hashable) -> list[Hashable]:
+        if isinstance(key, Expr):
+            return list(dict.fromkeys(p for source in self._sources for p in source(key)))
+        if isinstance(key, tuple):
+            first, second = key
+            if isinstance(first, (Expr, tuple)):
+                return [(p, second) for p in self._makers(first)]
+            return [(first, p) for p in self._makers(second)] + self._makers(second)
+        return []
+
+    def _inherited(self, key: Hashable, taken: set[str], stem: str | None) -> str | None:
+        """The id of a maker that is gone, one of the same kind first."""
+        free = (name for name in self.origins(key) if name not in taken)
+        return next((name for name in free if stem is None or self._stems[name] == stem), None)
 
     def _fresh(self, stem: str, counts: dict[str, int]) -> str:
         name = stem

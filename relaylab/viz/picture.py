@@ -1,9 +1,9 @@
-"""The public functions: show a program, save a picture, compare two stages."""
+"""The public functions `show` and `save`, and what they make: a picture."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -81,20 +81,20 @@ def show(program: IRModule | Expr | View, **options: Any) -> Picture:
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
     `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
     """
-    title, identities = options.pop("title", ""), options.pop("identities", None)
-    rest = {name: options.pop(name) for name in ("engine", "seed") if name in options}
-    of_ir = {f.name: options.pop(f.name) for f in fields(Options) if f.name in options}
-    look = {f.name: options.pop(f.name) for f in fields(Look) if f.name in options}
-    _refuse(options)
+    of_ir, look, rest = split_options(options, {"title", "identities", "engine", "seed"})
+    title, identities = rest.pop("title", ""), rest.pop("identities", None)
     shown = program if isinstance(program, View) else view(program, Options(**of_ir), identities or Identities(), title)
     return Picture(shown, Look(**look), **rest)
 
 
-def _refuse(options: Mapping[str, Any]) -> None:
-    if options:
-        name = next(iter(options))
-        known = ["title", "identities", "engine", "seed", *(f.name for kind in (Options, Look) for f in fields(kind))]
-        raise RelayTypeError(f"`show` has no option `{name}`", code="viz.option", help=did_you_mean(name, known) or f"it has: {', '.join(known)}")
+def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[dict, dict, dict]:
+    """Options sorted into those of the view, those of the look, and `others`; one that is none of them is refused."""
+    of_ir, look = ({f.name for f in fields(kind)} for kind in (Options, Look))
+    for name in options:
+        if name not in of_ir | look | set(others):
+            known = sorted(of_ir | look | set(others))
+            raise RelayTypeError(f"there is no option `{name}`", code="viz.option", help=did_you_mean(name, known) or f"there are: {', '.join(known)}")
+    return tuple({k: v for k, v in options.items() if k in names} for names in (of_ir, look, set(others)))  # type: ignore[return-value]
 
 
 def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
@@ -108,13 +108,14 @@ def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
     title = options.pop("doc_title", "")
     pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
-    if len(pictures) == 1:
+    if len(pictures) == 1 and isinstance(pictures[0], Picture):
         return pictures[0].save(path, **writer)
-    return files.write(path, _data(pictures, form, title or "relaylab", writer))
+    return files.write(path, _data(pictures, form, title or pictures[0].view.title or "relaylab", writer))
 
 
-def _picture(obj: Any, options: Mapping[str, Any]) -> Picture:
-    return obj if isinstance(obj, Picture) else show(obj, **options)
+def _picture(obj: Any, options: Mapping[str, Any]) -> Any:
+    """What has a scene and a view already, or the picture of a program."""
+    return obj if hasattr(obj, "scene") and hasattr(obj, "view") else show(obj, **options)
 
 
 def _form(path: str | os.PathLike[str]) -> str:
@@ -127,7 +128,7 @@ def _form(path: str | os.PathLike[str]) -> str:
     return form
 
 
-def _data(pictures: Sequence[Picture], form: str, title: str, options: Mapping[str, Any]) -> str | bytes:
+def _data(pictures: Sequence[Any], form: str, title: str, options: Mapping[str, Any]) -> str | bytes:
     """The pictures in one file; formats that hold one picture refuse more."""
     match form:
         case "pdf":
@@ -135,7 +136,7 @@ def _data(pictures: Sequence[Picture], form: str, title: str, options: Mapping[s
         case "html":
             return page([p.scene for p in pictures], title)
         case "txt":
-            return "\n".join(str(p) for p in pictures)
+            return "\n".join(tree(p.view) for p in pictures)
     if len(pictures) != 1:
         raise RelayValueError(f"a .{form} file holds one picture, not {len(pictures)}", code="viz.pages", help="save as .pdf or .html")
     match form:
@@ -144,7 +145,7 @@ def _data(pictures: Sequence[Picture], form: str, title: str, options: Mapping[s
         case "png":
             return png(pictures[0].scene, **_only(options, "scale"))
         case "dot":
-            return pictures[0].dot
+            return dot_text(pictures[0].view, direction=pictures[0].look.direction)
         case _:
             return pictures[0].view.to_json(indent=1) + "\n"
 

@@ -7,7 +7,7 @@ node, edge or group and carries its id, so that writers can make it selectable a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Point = tuple[float, float]
 
@@ -119,3 +119,37 @@ def arrow(tip: Point, direction: Point, size: float = 6.0) -> tuple[tuple, ...]:
     (x, y), (dx, dy) = tip, direction
     bx, by, half = x - dx * size, y - dy * size, size * 0.45
     return ("M", x, y), ("L", bx - dy * half, by + dx * half), ("L", bx + dy * half, by - dx * half), ("Z",)
+
+
+def moved(shape: Shape, dx: float) -> Shape:
+    """The shape `dx` further to the right."""
+    if isinstance(shape, Path):
+        return replace(shape, commands=tuple(_moved_command(c, dx) for c in shape.commands))
+    return replace(shape, x=shape.x + dx)
+
+
+def _moved_command(command: tuple, dx: float) -> tuple:
+    return (command[0], *(v + dx if i % 2 == 0 else v for i, v in enumerate(command[1:])))
+
+
+def beside(left: Scene, right: Scene) -> Scene:
+    """Two pictures in one, the ids of the right one marked by a prime; pages may be cut where neither has a box."""
+    dx = left.width
+    figures = tuple(
+        replace(f, id=f"{f.id}'", shapes=tuple(moved(s, dx) for s in f.shapes),
+                ends=(f"{f.ends[0]}'", f"{f.ends[1]}'") if f.ends[0] else f.ends, box=(f.box[0] + dx, *f.box[1:]))
+        for f in right.figures
+    )
+    return Scene(left.width + right.width, max(left.height, right.height), (*left.figures, *figures),
+                 f"{left.title} | {right.title}", merged_bands((*left.bands, *right.bands)), left.seed)
+
+
+def merged_bands(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """Intervals joined where they overlap, in order."""
+    out: list[tuple[float, float]] = []
+    for top, bottom in sorted(spans):
+        if out and top <= out[-1][1]:
+            out[-1] = (out[-1][0], max(bottom, out[-1][1]))
+        else:
+            out.append((top, bottom))
+    return tuple(out)

@@ -1,0 +1,160 @@
+"""The difference of two stages of a program: as one picture, side by side, as text, and in numbers."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from relaylab.ir import Expr, IRModule
+from relaylab.ir.trail import Trail
+from relaylab.transform.history import Tracker
+from relaylab.viz import textdiff
+from relaylab.viz.align import align
+from relaylab.viz.draw import Look, draw
+from relaylab.viz.from_ir import Options, view
+from relaylab.viz.html import bundle
+from relaylab.viz.identity import Identities
+from relaylab.viz.picture import Picture, save, split_options
+from relaylab.viz.roles import Roles
+from relaylab.viz.scene import Scene, beside
+from relaylab.viz.view import ROLES, View
+
+BY_TRAIL = "compared by provenance"
+BY_STRUCTURE = "compared by structure: no trail of passes was given"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two views with common ids and what changed between them; shows itself in a notebook, saves itself."""
+
+    before: View
+    after: View
+    how: str = ""
+    texts: tuple[str, str] = ("", "")
+    look: Look = field(default_factory=Look)
+    style: str = "merged"
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The roles of all parts."""
+        return Roles(self.before, self.after)
+
+    @cached_property
+    def merged(self) -> View:
+        """One view with everything: what was removed is drawn as a ghost."""
+        return replace(self.roles.merged(), notes=(self.how,) if self.how else ())
+
+    @cached_property
+    def sides(self) -> tuple[View, View]:
+        """The views before and after, each with roles."""
+        return self.roles.sides()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many nodes and groups have each role."""
+        found = Counter(part.role for part in (*self.merged.nodes, *self.merged.groups))
+        return {role: found[role] for role in ROLES if found[role]}
+
+    @property
+    def changed_edges(self) -> int:
+        """How many edges are new or gone."""
+        return sum(1 for e in self.merged.edges if e.role)
+
+    @property
+    def text(self) -> str:
+        """The changed lines of the printed programs, with the left side's names of temporaries."""
+        return textdiff.unified(*self.texts)
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The picture, `merged` or `both` sides beside each other."""
+        base = draw(self.before, self.look)
+        if self.style == "merged":
+            return draw(self.merged, self.look, base.seed)
+        left, right = self.sides
+        drawn = draw(replace(left, title=left.title or "before"), self.look)
+        return beside(drawn, draw(replace(right, title=right.title or "after"), self.look, drawn.seed))
+
+    def side_by_side(self) -> Difference:
+        """The same difference, drawn as two pictures beside each other."""
+        return replace(self, style="both")
+
+    @property
+    def view(self) -> View:
+        """The view that files of the formats dot, txt and json hold: the merged one."""
+        return self.merged
+
+    @property
+    def picture(self) -> Picture:
+        """The merged picture."""
+        return Picture(self.merged, self.look)
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write the picture in the format that the suffix of `path` names."""
+        return save(self, path, **options)
+
+    def __repr__(self) -> str:
+        parts = [f"{n} {role}" for role, n in self.counts.items()]
+        return f"<difference: {', '.join(parts) or 'nothing changed'}; {self.changed_edges} edges; {self.how}>"
+
+    def __str__(self) -> str:
+        return self.text or "nothing changed"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return bundle(self.scene, repr(self))
+
+
+def diff(before: IRModule | Expr | View, after: IRModule | Expr | View, trail: Any = None, **options: Any) -> Difference:
+    """The difference of two programs (or views).
+
+    `trail` is what a pass run or a pipeline kept: a `Trail`, `Stage` or `History` from `before` to `after`; without it
+    the two are aligned by structure, and the picture says so. Options are those of `show`, and `style`: merged, both.
+    """
+    style = options.pop("style", "merged")
+    of_ir, look, _ = split_options(options, {"title"})
+    title = options.get("title", "")
+    if isinstance(before, View) or isinstance(after, View) or trail is None:
+        first = before if isinstance(before, View) else view(before, Options(**of_ir))
+        second = after if isinstance(after, View) else view(after, Options(**of_ir), title=title)
+        return Difference(first, _renamed(first, second), BY_STRUCTURE, _texts(before, after), Look(**look), style)
+    identities = Identities()
+    first = view(before, Options(**of_ir), identities)
+    identities.follow(_relation(before, after, trail))
+    second = view(after, Options(**of_ir), identities, title)
+    return Difference(first, second, BY_TRAIL, _texts(before, after), Look(**look), style)
+
+
+def _relation(before: Any, after: Any, trail: Any) -> Any:
+    """What answers `parents(node)`: a bare trail is completed by what the two modules are."""
+    if isinstance(trail, Trail) and isinstance(before, IRModule) and isinstance(after, IRModule):
+        return _Parents(Tracker(before, after, trail))
+    return trail
+
+
+@dataclass(frozen=True)
+class _Parents:
+    tracker: Tracker
+
+    def parents(self, node: Expr) -> tuple[Expr, ...]:
+        return self.tracker.backward(node)
+
+
+def _renamed(before: View, after: View) -> View:
+    """`after` with the ids of its counterparts in `before`, and ids of its own for the rest."""
+    ids = dict(align(before, after))
+    taken = before.node_by_id.keys() | before.group_by_id.keys()
+    for part in (*after.nodes, *after.groups):
+        if part.id not in ids:
+            ids[part.id] = part.id if part.id not in taken else f"{part.id}'"
+    ids[""] = ""
+    nodes = tuple(replace(n, id=ids[n.id], group=ids[n.group]) for n in after.nodes)
+    groups = tuple(replace(g, id=ids[g.id], parent=ids[g.parent]) for g in after.groups)
+    return View(after.title, nodes, tuple(replace(e, source=ids[e.source], target=ids[e.target]) for e in after.edges), groups)
+
+
+def _texts(before: Any, after: Any) -> tuple[str, str]:
+    return tuple("" if isinstance(p, View) else str(p) for p in (before, after))  # type: ignore[return-value]

@@ -1,0 +1,102 @@
+"""The difference of two printed programs, line by line, not fooled by renumbering.
+
+Temporaries (`%12`) are numbered by the printer: one more line in front renames all the rest. So lines are
+aligned with the numbers blanked out, the aligned lines tell which number is which, and the right side is
+printed with the left side's names; what still differs has changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_NUMBER = re.compile(r"%(\d+)\b(?!\.\w*[a-zA-Z_])")
+_DEFINITION = re.compile(r"^\s*(?:let )?%(\d+) = ")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the comparison: mark ` `, `-` or `+`, and its text (on the right with the left side's numbers)."""
+
+    mark: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.text}".rstrip()
+
+
+def diff_lines(before: str, after: str) -> list[Line]:
+    """All lines of both texts, aligned."""
+    left, right = before.splitlines(), after.splitlines()
+    blocks = SequenceMatcher(None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False).get_opcodes()
+    renamed = _rename(left, right, blocks)
+    out: list[Line] = []
+    for tag, a0, a1, b0, b1 in blocks:
+        if tag == "equal":
+            out += _pairwise(left[a0:a1], renamed[b0:b1])
+        else:
+            out += [Line("-", t) for t in left[a0:a1]] + [Line("+", t) for t in renamed[b0:b1]]
+    return out
+
+
+def unified(before: str, after: str, context: int = 3) -> str:
+    """The changed lines with `context` lines around them; empty if nothing changed."""
+    lines = diff_lines(before, after)
+    shown: list[str] = []
+    last = -1
+    for index in _near([i for i, line in enumerate(lines) if line.mark != " "], context, len(lines)):
+        if shown and index > last + 1:
+            shown.append("  ⋮")
+        shown.append(str(lines[index]))
+        last = index
+    return "\n".join(shown)
+
+
+def _near(changed: Sequence[int], context: int, count: int) -> list[int]:
+    return sorted({i for c in changed for i in range(max(0, c - context), min(count, c + context + 1))})
+
+
+def _blank(line: str) -> str:
+    return _NUMBER.sub("%", line)
+
+
+def _rename(left: Sequence[str], right: Sequence[str], blocks: Iterable[tuple]) -> list[str]:
+    """The right side with the numbers of the lines it is aligned with; new lines get numbers that are free."""
+    names: dict[str, str] = {}
+    for tag, a0, a1, b0, b1 in blocks:
+        if tag == "equal" or (tag == "replace" and a1 - a0 == b1 - b0):
+            for old, new in zip(left[a0:a1], right[b0:b1]):
+                _pair(names, old, new)
+    used = {m for t in left for m in _NUMBER.findall(t)}
+    return [_NUMBER.sub(lambda m: "%" + _name(m[1], names, used), t) for t in right]
+
+
+def _pair(names: dict[str, str], old: str, new: str) -> None:
+    a, b = _DEFINITION.match(old), _DEFINITION.match(new)
+    if a and b and _operator(old) == _operator(new):
+        names[b[1]] = a[1]
+
+
+def _operator(line: str) -> str:
+    return line.split(" = ", 1)[1].split("(", 1)[0]
+
+
+def _name(number: str, names: dict[str, str], used: set[str]) -> str:
+    if number not in names:
+        free = number
+        while free in used:
+            free = str(int(free) + 1)
+        used.add(free)
+        names[number] = free
+    return names[number]
+
+
+def _pairwise(left: Sequence[str], right: Sequence[str]) -> Iterable[Line]:
+    for old, new in zip(left, right):
+        if old == new:
+            yield Line(" ", old)
+        else:
+            yield Line("-", old)
+            yield Line("+", new)
