@@ -11,3 +11,6 @@ from relaylab.op.spread import *  # noqa
 from relaylab.op.create import *  # noqa
 from relaylab.op.nn_act import *  # noqa
 from relaylab.op.nn_dense import *  # noqa
+from relaylab.op.nn_conv import *  # noqa
+from relaylab.op.nn_conv_packed import *  # noqa
+from relaylab.op.nn_conv_transpose import *  # noqa

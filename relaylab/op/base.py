@@ -103,6 +103,10 @@ class Operator(Attrs):
     """The result has the same elements in the same order: no copy is needed (TReshapeOp)."""
     meta_attrs: ClassVar[bool] = False
     """The operator is registered without its attribute type: the text shows them as meta data."""
+    parameters: ClassVar[str] = ""
+    """The parameters of the builder, where they are not the inputs and then the attributes as declared."""
+    defaults: ClassVar[dict[str, Any]] = {}
+    """The builder's defaults, where they are not those of the attributes."""
     waivers: ClassVar[dict[str, str]] = {}
     """Facets that the operator cannot have, each with the reason."""
 
@@ -127,6 +131,11 @@ class Operator(Attrs):
     def build(cls, *args: Any, **attrs: Any) -> Any:
         """The public builder; operators whose Python signature differs from inputs + attributes override it."""
         return cls.call(*args, **attrs)
+
+    @classmethod
+    def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The attributes as they are stored, from those that the builder was given (an int for a tuple ...)."""
+        return attrs
 
     @classmethod
     def call(cls, *args: Any, **attrs: Any) -> Call:
@@ -255,8 +264,9 @@ def _builder(cls: type[Operator]) -> Callable:
         bound = signature.bind(*args, **kwargs)
         if own:
             return cls.build(*bound.args, **bound.kwargs)
-        args = [bound.arguments.pop(n) for n in cls.inputs]
-        return cls.call(*args, **bound.arguments)
+        inputs = [v for n, v in bound.arguments.items() if n not in cls.fields]
+        attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields}
+        return cls.call(*inputs, **cls.prepare({**cls.defaults, **attrs}))
 
     build.__name__ = build.__qualname__ = cls.__name__
     build.__doc__ = cls.__doc__
@@ -267,12 +277,12 @@ def _builder(cls: type[Operator]) -> Callable:
 
 
 def _signature(cls: type[Operator]) -> inspect.Signature:
-    """Inputs first, then the attributes in the order of their declaration."""
+    """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
+    empty = inspect.Parameter.empty
+    default = {n: empty if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
+    names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default[n] is not empty)]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    params = [inspect.Parameter(n, kind) for n in cls.inputs]
-    for f in sorted(cls.fields.values(), key=lambda f: not f.required):
-        params.append(inspect.Parameter(f.name, kind, default=inspect.Parameter.empty if f.required else f.default))
-    return inspect.Signature(params)
+    return inspect.Signature([inspect.Parameter(n, kind, default=default.get(n, empty)) for n in names])
 
 
 def call_operator(name: str, *args: Any, **attrs: Any) -> Call:

@@ -169,6 +169,8 @@ def _arange_sample(low: float, high: float, by: float, dtype: str) -> Sample:
 class shape_of(Opaque):
     """The shape of a tensor, as a tensor of rank 1."""
 
+    defaults = {"dtype": "int32"}
+
     dtype: Dtype = None
 
     def relation(self, s: Any, data: Type) -> Type | None:
@@ -185,10 +187,6 @@ class shape_of(Opaque):
         return value
 
     @classmethod
-    def build(cls, data: Any, dtype: Any = "int32") -> Any:
-        return cls.call(data, dtype=dtype)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((2, 3, 4)), sample((5,), dtype="int64"), sample(())]
 
@@ -196,6 +194,8 @@ class shape_of(Opaque):
 @op("ndarray_size", inputs=("data",), level=10, attrs_key="NdarraySize")
 class ndarray_size(Injective):
     """The number of elements of a tensor, as a scalar."""
+
+    defaults = {"dtype": "int32"}
 
     dtype: Dtype = None
 
@@ -208,10 +208,6 @@ class ndarray_size(Injective):
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         return b.const(math.prod(int(n) for n in data.shape), out.dtype)
-
-    @classmethod
-    def build(cls, data: Any, dtype: Any = "int32") -> Any:
-        return cls.call(data, dtype=dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:

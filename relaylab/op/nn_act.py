@@ -33,6 +33,8 @@ class relu(Elementwise):
 class leaky_relu(Elementwise):
     """Leaky rectified linear unit: x where x > 0, else alpha * x."""
 
+    defaults = {"alpha": 0.01}
+
     alpha: float = 0.25
 
     def reference(self, data: np.ndarray) -> np.ndarray:
@@ -40,10 +42,6 @@ class leaky_relu(Elementwise):
 
     def scalar(self, b: Any, x: Any) -> Any:
         return b.select(x > 0, x, x * self.alpha)
-
-    @classmethod
-    def build(cls, data: Any, alpha: float = 0.01) -> Any:
-        return cls.call(data, alpha=alpha)
 
     @classmethod
     def samples(cls) -> list[Sample]:

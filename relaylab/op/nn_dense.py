@@ -47,6 +47,8 @@ class Product(OutElementwiseFusable):
 class matmul(Product):
     """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight its type."""
 
+    defaults = {"units": None}
+
     units: int | None
     out_dtype: Dtype = None
     transpose_a: bool = False
@@ -101,18 +103,6 @@ class matmul(Product):
         return elements(out) * int(inner) if isinstance(inner, int) else 0
 
     @classmethod
-    def build(
-        cls,
-        tensor_a: Any,
-        tensor_b: Any,
-        units: Any = None,
-        out_dtype: Any = "",
-        transpose_a: bool = False,
-        transpose_b: bool = False,
-    ) -> Any:
-        return cls.call(tensor_a, tensor_b, units=units, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         small = TensorType((3, 5), "int8"), TensorType((5, 2), "int8")
         return [
@@ -127,6 +117,8 @@ class matmul(Product):
 class dense(Product):
     """Fully connected layer: data `(..., k)` times the transpose of weight `(units, k)`."""
 
+    defaults = {"units": None}
+
     units: int | None
     out_dtype: Dtype = None
     transpose_a = False
@@ -136,10 +128,6 @@ class dense(Product):
     reference = matmul.definition.reference
     lower = matmul.definition.lower
     macs = matmul.definition.macs
-
-    @classmethod
-    def build(cls, data: Any, weight: Any, units: Any = None, out_dtype: Any = "") -> Any:
-        return cls.call(data, weight, units=units, out_dtype=out_dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -156,6 +144,9 @@ class dense(Product):
 @op("nn.contrib_dense_pack", inputs=("data", "weight"), level=10, attrs_key="DensePack")
 class contrib_dense_pack(Product):
     """nn.dense with the weight in blocks of units: layout `NC16n` is `(units / 16, k, 16)`."""
+
+    parameters = "data weight weight_layout units out_dtype"
+    defaults = {"units": None}
 
     units: int | None
     out_dtype: Dtype = None
@@ -191,10 +182,6 @@ class contrib_dense_pack(Product):
         return elements(out) * elements(types[0]) // max(int(types[0].shape[0]), 1)  # type: ignore[attr-defined]
 
     @classmethod
-    def build(cls, data: Any, weight: Any, weight_layout: str = "NC", units: Any = None, out_dtype: Any = "") -> Any:
-        return cls.call(data, weight, units=units, out_dtype=out_dtype, weight_layout=weight_layout)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((3, 5), (2, 5, 4), units=8, weight_layout="NC4n"), sample((2, 3), (3, 3, 2), units=None)]
 
@@ -202,6 +189,8 @@ class contrib_dense_pack(Product):
 @op("nn.batch_matmul", inputs=("tensor_a", "tensor_b"), level=10, attrs_key="BatchMatmul")
 class batch_matmul(Product):
     """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed."""
+
+    defaults = {"transpose_b": True}
 
     out_dtype: Dtype = None
     transpose_a: bool = False
@@ -245,10 +234,6 @@ class batch_matmul(Product):
     def macs(self, types: Sequence[Type], out: Type) -> int:
         inner = types[0].shape[1 if self.transpose_a else 2]  # type: ignore[attr-defined]
         return elements(out) * int(inner) if isinstance(inner, int) else 0
-
-    @classmethod
-    def build(cls, tensor_a: Any, tensor_b: Any, out_dtype: Any = "", transpose_a: bool = False, transpose_b: bool = True) -> Any:
-        return cls.call(tensor_a, tensor_b, out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b)
 
     @classmethod
     def samples(cls) -> list[Sample]:

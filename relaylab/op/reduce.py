@@ -281,15 +281,12 @@ class Arg(Over):
 class argmax(Arg):
     """Position of the largest element over axes (the first of equals, or the last)."""
 
-    @classmethod
-    def build(cls, data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False) -> Any:
-        return cls.call(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index)
+    parameters = "data axis keepdims exclude select_last_index"
+
 
 
 @op("argmin", level=4, attrs_key="ArgReduce")
 class argmin(Arg):
     """Position of the smallest element over axes (the first of equals, or the last)."""
 
-    @classmethod
-    def build(cls, data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False) -> Any:
-        return cls.call(data, axis=axis, keepdims=keepdims, exclude=exclude, select_last_index=select_last_index)
+    parameters = "data axis keepdims exclude select_last_index"
