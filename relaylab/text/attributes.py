@@ -14,7 +14,6 @@ from relaylab.support.table import did_you_mean
 from relaylab.text.lexer import KEYWORDS
 from relaylab.text.scalars import BadNumber, parse_number, special_number, unquote
 from relaylab.text.state import State
-from relaylab.text.trampoline import Task
 
 Written = dict[str, tuple[object, int]]
 """Attributes as they stand in the text: name to value and the token of the name."""
@@ -38,17 +37,14 @@ def _is_word(p: State, i: int) -> bool:
     return p.kinds[i] in ("name", "bool") or p.kinds[i] in KEYWORDS
 
 
-def attribute(p: State, into: Written) -> Task[None]:
+def attribute(p: State, into: Written, depth: int = 0) -> None:
     """One `name=value`."""
     token = p.i
     name = _name(p)
     p.expect("=", "`=` and a value")
-    value = simple_value(p)
-    if value is _NOT_SIMPLE:
-        value = yield nested_value(p)
     if name in into:
         p.report("parse.duplicate-attribute", f"the attribute `{name}` is given twice", p.span(token), "keep one of them")
-    into[name] = (value, token)
+    into[name] = (value_(p, depth), token)
 
 
 def _name(p: State) -> str:
@@ -64,16 +60,11 @@ def _name(p: State) -> str:
 
 # ---- values
 
-_NOT_SIMPLE = object()
-
-
-def simple_value(p: State) -> object:
-    """A value that holds no others."""
+def value_(p: State, depth: int = 0) -> object:
+    """The value of an attribute."""
     token, kind, text = p.i, p.kinds[p.i], p.texts[p.i]
     if kind in ("number", "-") or (kind == "name" and special_number(text)):
         return number(p)[0]
-    if kind in ("[", "(", "{"):
-        return _NOT_SIMPLE
     p.i += 1
     match kind:
         case "string":
@@ -88,44 +79,40 @@ def simple_value(p: State) -> object:
             return p.meta.lookup(p, token)
         case "global":
             return p.names.global_var(global_name(text), token, p.span(token))
+        case "[" | "(" | "{":
+            p.check_depth(depth, "attribute values")
+            return _nested(p, token, depth)
     p.i = token
     help = 'values are numbers, True, False, None, "text" and lists of them in [ ]'
     raise p.unexpected("the value of an attribute", help=help)
 
 
-def nested_value(p: State) -> Task[object]:
-    """A value; lists and parentheses may nest to any depth."""
-    value = simple_value(p)
-    if value is not _NOT_SIMPLE:
-        return value
-    opened, kind = p.i, p.kinds[p.i]
-    p.i += 1
-    if kind == "{":
-        return (yield _mapping(p, opened))
-    if kind == "[":
-        return (yield _list(p, opened))
-    value = yield nested_value(p)
+def _nested(p: State, opened: int, depth: int) -> object:
+    """A list, a mapping or a value in parentheses."""
+    if p.kinds[opened] == "[":
+        return _list(p, opened, depth)
+    if p.kinds[opened] == "{":
+        return _mapping(p, opened, depth)
+    value = value_(p, depth + 1)
     p.expect(")", opened=opened)
     return value
 
 
-def _list(p: State, opened: int) -> Task[tuple[object, ...]]:
+def _list(p: State, opened: int, depth: int) -> tuple[object, ...]:
     found: list[object] = []
-    if p.accept("]"):
-        return ()
-    while True:
-        value = simple_value(p)
-        found.append((yield nested_value(p)) if value is _NOT_SIMPLE else value)
-        if not p.more("]", opened):
-            return tuple(found)
+    more = not p.accept("]")
+    while more:
+        found.append(value_(p, depth + 1))
+        more = p.more("]", opened)
+    return tuple(found)
 
 
-def _mapping(p: State, opened: int) -> Task[DictAttrs]:
+def _mapping(p: State, opened: int, depth: int) -> DictAttrs:
     written: Written = {}
-    if not p.accept("}"):
-        yield attribute(p, written)
-        while p.more("}", opened):
-            yield attribute(p, written)
+    more = not p.accept("}")
+    while more:
+        attribute(p, written, depth + 1)
+        more = p.more("}", opened)
     return DictAttrs(values_of(written))
 
 

@@ -26,17 +26,17 @@ def function(p: State, first: int) -> Task[Function]:
     """What follows `fn` or `def @f`: `[A](%x: T, key=value) -> R { body }`; `first` is the token at which it begins."""
     types, variables = p.names.types.open(), p.names.variables.open()
     parameters = type_params(p)
-    params, written = yield _params(p)
+    params, written = _params(p)
     result = None
     if p.accept("->"):
-        result = yield type_(p)
+        result = type_(p)
     body = yield block(p)
     p.names.variables.close(variables)
     p.names.types.close(types)
     return Function(params, body, result, parameters, values_of(written) or None, p.since(first))
 
 
-def _params(p: State) -> Task[tuple[list[Var], Written]]:
+def _params(p: State) -> tuple[list[Var], Written]:
     """`(%x: T, %y, key=value)`; the parameters are in scope afterwards."""
     opened = p.expect("(", "`(` and the parameters")
     params: list[Var] = []
@@ -44,24 +44,24 @@ def _params(p: State) -> Task[tuple[list[Var], Written]]:
     more = not p.accept(")")
     while more:
         if p.at("local"):
-            params.append((yield _param(p)))
+            params.append(_param(p))
         elif at_attribute(p):
-            yield attribute(p, written)
+            attribute(p, written)
         else:
             raise p.unexpected("a parameter like %x: T", opened)
         more = p.more(")", opened)
     return params, written
 
 
-def _param(p: State) -> Task[Var]:
+def _param(p: State) -> Var:
     """`%x {virtual_device=…}: T`; the device is read and left out (there is one)."""
     token = p.expect("local")
     if p.at("{"):
         opened = p.expect("{")
-        yield attribute(p, {})
+        attribute(p, {})
         p.expect("}", opened=opened)
     name = p.texts[token]
-    var = Var(name[1:], (yield annotation(p)), p.span(token))
+    var = Var(name[1:], annotation(p), p.span(token))
     p.names.variables.bind(name, var)
     return var
 
@@ -102,15 +102,16 @@ def _match(p: State) -> Task[Expr]:
 
 def _clause(p: State) -> Task[Clause]:
     mark = p.names.variables.open()
-    lhs = yield _pattern(p)
+    lhs = _pattern(p)
     p.expect("=>", "`=>` and the value of the clause")
     rhs = (yield block(p)) if p.at("{") else (yield sequence(p))
     p.names.variables.close(mark)
     return Clause(lhs, rhs)
 
 
-def _pattern(p: State) -> Task[Pattern]:
+def _pattern(p: State, depth: int = 0) -> Pattern:
     """`_`, `%x: T`, `Cons(a, b)` or `(a, b)`."""
+    p.check_depth(depth, "patterns")
     token, kind = p.i, p.kinds[p.i]
     p.i += 1
     match kind:
@@ -118,32 +119,32 @@ def _pattern(p: State) -> Task[Pattern]:
             return PatternWildcard()
         case "local":
             name = p.texts[token]
-            var = Var(name[1:], (yield annotation(p)), p.span(token))
+            var = Var(name[1:], annotation(p), p.span(token))
             p.names.variables.bind(name, var)
             return PatternVar(var)
         case "(":
-            return PatternTuple((yield _patterns(p, token)))
+            return PatternTuple(_patterns(p, token, depth))
         case "name":
-            return (yield _constructor_pattern(p, token))
+            return _constructor_pattern(p, token, depth)
     p.i = token
     raise p.unexpected("a pattern", help="patterns are _, %x, Constructor(…) and (…, …)")
 
 
-def _patterns(p: State, opened: int) -> Task[list[Pattern]]:
+def _patterns(p: State, opened: int, depth: int) -> list[Pattern]:
     found: list[Pattern] = []
     more = not p.accept(")")
     while more:
-        found.append((yield _pattern(p)))
+        found.append(_pattern(p, depth + 1))
         more = p.more(")", opened)
     return found
 
 
-def _constructor_pattern(p: State, token: int) -> Task[Pattern]:
+def _constructor_pattern(p: State, token: int, depth: int) -> Pattern:
     name = p.texts[token]
     inside = []
     if p.at("("):
         opened = p.expect("(")
-        inside = yield _patterns(p, opened)
+        inside = _patterns(p, opened, depth)
     ctor = p.names.constructors.get(name)
     if ctor is None:
         help = did_you_mean(name, p.names.constructors) or "a variable begins with `%`"

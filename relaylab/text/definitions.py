@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.expr import Function, GlobalVar
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import GlobalTypeVar, Type, TypeData
+from relaylab.ir.types import GlobalTypeVar, TypeData
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
 from relaylab.text.attributes import Written, attribute, global_name, values_of
@@ -14,7 +16,7 @@ from relaylab.text.control import function
 from relaylab.text.reader import DEFINES, Stop
 from relaylab.text.scalars import unquote
 from relaylab.text.state import State
-from relaylab.text.trampoline import Task, run
+from relaylab.text.trampoline import run
 from relaylab.text.types import type_params, types
 
 VERSION = "0.0.5"
@@ -47,17 +49,17 @@ def module(p: State, mod: IRModule) -> IRModule:
     """Read everything that the text defines into `mod`."""
     try:
         header(p, required=True)
-        mod.attrs = run(_module_attrs(p)) or mod.attrs
+        mod.attrs = _module_attrs(p) or mod.attrs
     except Stop:
         _skip_to_definition(p)
     starts = _definitions(p)
-    types = [i for i in starts if p.kinds[i] in ("type", "extern")]
-    for start in types:
-        _one(p, start, _Types(mod))
     functions: dict[GlobalVar, Function] = {}
     for start in starts:
+        if p.kinds[start] != "def":
+            _one(p, start, lambda p: _type(p, mod))
+    for start in starts:
         if p.kinds[start] == "def":
-            _one(p, start, _Functions(functions))
+            _one(p, start, lambda p: _function(p, functions))
     _check_names(p, mod, functions)
     p.raise_errors()
     for var, func in functions.items():
@@ -73,13 +75,13 @@ def _add(p: State, mod: IRModule, var: GlobalVar, func: Function) -> None:
         p.report(error.code, error.message, func.span, error.help)  # type: ignore[arg-type]
 
 
-def _module_attrs(p: State) -> Task[DictAttrs | None]:
+def _module_attrs(p: State) -> DictAttrs | None:
     """`#[attrs = {…}]`, if it is there."""
     if not p.at("#"):
         return None
     opened = _hash(p)
     written: Written = {}
-    yield attribute(p, written)
+    attribute(p, written)
     p.expect("]", opened=opened)
     value = values_of(written).get("attrs")
     return value if isinstance(value, DictAttrs) else None
@@ -94,80 +96,73 @@ def _definitions(p: State) -> list[int]:
     """The tokens at which definitions begin."""
     starts = [i for i in range(p.i, len(p.kinds)) if p.kinds[i] in DEFINES]
     if starts[0] != p.i:
-        p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), "a module consists of `def` and `type`")
+        help = "a module consists of `def` and `type`"
+        p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), help)
     return [i for k, i in enumerate(starts[:-1]) if k == 0 or p.kinds[starts[k - 1]] != "extern"]
 
 
-def _one(p: State, start: int, reader: _Types | _Functions) -> None:
+def _one(p: State, start: int, read: Callable[[State], None]) -> None:
     """Read one definition; it must end where the next begins."""
     p.i = start
     p.names.variables.close(0)
     p.names.types.close(0)
     try:
-        run(reader.read(p))
+        read(p)
         if p.kinds[p.i] not in DEFINES:
             raise p.unexpected("`def`, `type` or the end of the text")
     except Stop:
         return
 
 
-class _Functions:
-    """Reads `def @f…` into a dictionary."""
-
-    def __init__(self, functions: dict[GlobalVar, Function]):
-        self.functions = functions
-
-    def read(self, p: State) -> Task[None]:
-        first = p.expect("def")
-        token = p.expect("global", "the name of the function, like @main")
-        name = global_name(p.texts[token])
-        used = p.names.used_globals.get(name)
-        var = p.names.global_var(name, token, p.span(token))
-        if used is None:
-            del p.names.used_globals[name]
-        if var in self.functions:
-            help = "give one of them another name"
-            p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), help)
-        func = yield function(p, first)
-        self.functions.setdefault(var, func)
+# ---- functions
 
 
-class _Types:
-    """Reads `type List[A] { … }` and `extern type Storage` into a module."""
+def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
+    """`def @f…`"""
+    first = p.expect("def")
+    token = p.expect("global", "the name of the function, like @main")
+    name = global_name(p.texts[token])
+    var = p.names.define_global(name, p.span(token))
+    if var in functions:
+        p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), "give one of them another name")
+    functions[var] = run(function(p, first))
 
-    def __init__(self, mod: IRModule):
-        self.mod = mod
 
-    def read(self, p: State) -> Task[None]:
-        p.accept("extern")
-        p.expect("type")
-        token = p.expect("name", "the name of the data type")
-        name = p.texts[token]
-        head = p.names.global_types.setdefault(name, GlobalTypeVar(name))
-        if head in self.mod.type_definitions:
-            p.report("parse.duplicate-type", f"the data type `{name}` is defined twice", p.span(token))
-        params = type_params(p)
-        constructors: list[Constructor] = []
-        if p.at("{"):
-            opened = p.expect("{")
-            more = not p.accept("}")
-            while more:
-                constructors.append((yield self.constructor(p, head)))
-                more = p.more("}", opened)
-        self.mod[head] = TypeData(head, params, constructors)
+# ---- data types
 
-    def constructor(self, p: State, head: GlobalTypeVar) -> Task[Constructor]:
-        token = p.expect("name", "the name of a constructor")
-        name = p.texts[token]
-        inputs: list[Type] = []
-        if p.at("("):
-            opened = p.expect("(")
-            inputs = yield types(p, ")", opened)
-        if name in p.names.constructors:
-            p.report("parse.duplicate-constructor", f"there are two constructors named `{name}`", p.span(token))
-        ctor = Constructor(name, inputs, head)
-        p.names.constructors.setdefault(name, ctor)
-        return ctor
+
+def _type(p: State, mod: IRModule) -> None:
+    """`type List[A] { … }` or `extern type Storage`."""
+    p.accept("extern")
+    p.expect("type")
+    token = p.expect("name", "the name of the data type")
+    name = p.texts[token]
+    head = p.names.global_types.setdefault(name, GlobalTypeVar(name))
+    if head in mod.type_definitions:
+        p.report("parse.duplicate-type", f"the data type `{name}` is defined twice", p.span(token))
+    params = type_params(p)
+    mod[head] = TypeData(head, params, _constructors(p, head))
+
+
+def _constructors(p: State, head: GlobalTypeVar) -> list[Constructor]:
+    found: list[Constructor] = []
+    opened = p.i
+    more = p.accept("{") and not p.accept("}")
+    while more:
+        found.append(_constructor(p, head))
+        more = p.more("}", opened)
+    return found
+
+
+def _constructor(p: State, head: GlobalTypeVar) -> Constructor:
+    """`Cons(A, List[A])`."""
+    token = p.expect("name", "the name of a constructor")
+    name = p.texts[token]
+    opened = p.i
+    inputs = types(p, ")", opened) if p.accept("(") else []
+    if name in p.names.constructors:
+        p.report("parse.duplicate-constructor", f"there are two constructors named `{name}`", p.span(token))
+    return p.names.constructors.setdefault(name, Constructor(name, inputs, head))
 
 
 def _check_names(p: State, mod: IRModule, functions: dict[GlobalVar, Function]) -> None:

@@ -5,28 +5,22 @@ from __future__ import annotations
 import warnings
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.expr import Call, Constant, Expr, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Expr, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.op import OPERATORS
 from relaylab.ir.types import Type
 from relaylab.support.source import caret
-from relaylab.support.table import did_you_mean
-from relaylab.text.attributes import Written, at_attribute, attribute, call_attrs, global_name, number
+from relaylab.text.atoms import PLACEHOLDER, atom, simple
+from relaylab.text.attributes import Written, at_attribute, attribute, call_attrs
 from relaylab.text.reader import Stop
-from relaylab.text.scalars import scalar_array, special_number
 from relaylab.text.state import State
 from relaylab.text.trampoline import Task
 from relaylab.text.types import type_
-
-AN_EXPRESSION = "an expression"
-PLACEHOLDER = Var("error")
-"""Stands for what could not be read, so that the rest of the text can be checked too."""
 
 PRECEDENCE = {"*": 12, "/": 12, "+": 10, "-": 10, "<": 8, "<=": 8, ">": 8, ">=": 8, "==": 7, "!=": 7}
 _MEANING = {
     "*": "multiply", "/": "divide", "+": "add", "-": "subtract", "<": "less", "<=": "less_equal",
     ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
 }  # fmt: skip
-_AFTER_ATOM = frozenset((",", ")", ";", "}"))
 
 
 class ParseWarning(UserWarning):
@@ -73,7 +67,7 @@ def _statement(p: State, lets: list[tuple[Var, Expr, int]]) -> Task[Expr | None]
     elif kind == "let":
         lets.append((yield _let(p)))
     elif kind == "free_var":
-        yield _free_var(p)
+        _free_var(p)
     else:
         value = yield binary(p)
         if not p.accept(";"):
@@ -115,7 +109,7 @@ def _let(p: State) -> Task[tuple[Var, Expr, int]]:
     p.i += 1
     token = p.expect("local", "a variable like %x", help="`let` binds a variable: let %x = …;")
     name = p.texts[token]
-    var = Var(name[1:], (yield annotation(p)), p.span(token))
+    var = Var(name[1:], annotation(p), p.span(token))
     p.expect("=", "`=` and a value")
     recursive = p.at("fn") or p.names.variable(name) is None
     if recursive:
@@ -129,20 +123,18 @@ def _let(p: State) -> Task[tuple[Var, Expr, int]]:
     return var, value, first
 
 
-def _free_var(p: State) -> Task[None]:
+def _free_var(p: State) -> None:
     """`free_var %x: T;`: a variable that the text uses and does not bind."""
     p.i += 1
     token = p.expect("local", "a variable like %x")
     name = p.texts[token]
-    p.names.free[name] = Var(name[1:], (yield annotation(p)), p.span(token))
+    p.names.free[name] = Var(name[1:], annotation(p), p.span(token))
     p.expect(";", "`;`", help="write free_var %x: T; and then the expression")
 
 
-def annotation(p: State) -> Task[Type | None]:
+def annotation(p: State) -> Type | None:
     """`: T`, if it is there."""
-    if not p.accept(":"):
-        return None
-    return (yield type_(p))
+    return type_(p) if p.accept(":") else None
 
 
 # ---- operators
@@ -199,7 +191,7 @@ def postfix(p: State) -> Task[Expr]:
     if expr is None:
         nested = NESTED.get(p.kinds[first])
         if nested is None:
-            raise p.unexpected(AN_EXPRESSION)
+            raise p.unexpected("an expression")
         expr = yield nested(p)
     while True:
         kind = p.kinds[p.i]
@@ -232,7 +224,7 @@ def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
     more = not p.accept(")")
     while more:
         if at_attribute(p):
-            yield attribute(p, written)
+            attribute(p, written)
         elif (record := _stored_attrs(p)) is not None:
             stored = record
         elif written:
@@ -254,102 +246,6 @@ def _stored_attrs(p: State) -> Attrs | None:
         return None
     p.i += 1
     return value
-
-
-# ---- atoms
-
-
-def simple(p: State) -> Expr | None:
-    """A variable with nothing applied to it: nearly every argument of nearly every program."""
-    i = p.i
-    kind = p.kinds[i]
-    if (kind == "local" or kind == "graph") and p.kinds[i + 1] in _AFTER_ATOM:
-        return _ATOMS[kind](p)
-    return None
-
-
-def atom(p: State) -> Expr | None:
-    """An expression without expressions inside; None (and nothing read) if there is none."""
-    reader = _ATOMS.get(p.kinds[p.i])
-    return None if reader is None else reader(p)
-
-
-def _local(p: State) -> Expr:
-    p.i += 1
-    name = p.texts[p.i - 1]
-    var = p.names.variable(name)
-    if var is not None:
-        return var
-    close = did_you_mean(name, [*p.names.variables.known, *p.names.free])
-    help = close or f"bind it, make it a parameter, or declare it before: free_var {name}: T;"
-    p.report("parse.unbound-variable", f"{name} is not bound here", p.span(p.i - 1), help)
-    p.names.free[name] = Var(name[1:])
-    return p.names.free[name]
-
-
-def _graph(p: State) -> Expr:
-    p.i += 1
-    name = p.texts[p.i - 1]
-    known = p.names.graph.get(name)
-    if known is None:
-        help = f"write {name} = …; before its first use"
-        p.report("parse.unbound-graph-variable", f"{name} is not bound before this place", p.span(p.i - 1), help)
-        known = p.names.graph[name] = (PLACEHOLDER, p.span(p.i - 1))
-    return known[0]
-
-
-def _global(p: State) -> Expr:
-    p.i += 1
-    return p.names.global_var(global_name(p.texts[p.i - 1]), p.i - 1, p.span(p.i - 1))
-
-
-def _number(p: State) -> Expr:
-    first = p.i
-    value, dtype = number(p)
-    return Constant(scalar_array(value, dtype), p.since(first))
-
-
-def _bool(p: State) -> Expr:
-    p.i += 1
-    return Constant(scalar_array(p.texts[p.i - 1] == "True", "bool"), p.span(p.i - 1))
-
-
-def _meta(p: State) -> Expr:
-    value = p.meta.lookup(p, p.i)
-    if isinstance(value, Expr):
-        p.i += 1
-        return value
-    raise p.stop("parse.bad-metadata", f"`{p.texts[p.i]}` is not an expression")
-
-
-def _name(p: State) -> Expr:
-    """A constructor or an operator: `Cons`, `nn.conv2d`."""
-    first = p.i
-    if special_number(p.texts[first]):
-        return _number(p)
-    p.i += 1
-    while p.at(".") and p.kinds[p.i + 1] == "name":
-        p.i += 2
-    name = "".join(p.texts[first : p.i])
-    ctor = p.names.constructors.get(name)
-    if ctor is not None:
-        return ctor if ctor.inputs or p.at("(") else Call(ctor, (), span=p.since(first))
-    op = OPERATORS.get(name)
-    if op is not None:
-        return op
-    return _unknown_name(p, name, first)
-
-
-def _unknown_name(p: State, name: str, first: int) -> Expr:
-    help = did_you_mean(name, [*OPERATORS, *p.names.constructors]) or "variables begin with `%`, functions with `@`"
-    p.report("parse.unknown-operator", f"there is no operator or constructor named `{name}`", p.since(first), help)
-    return PLACEHOLDER
-
-
-_ATOMS = {
-    "local": _local, "graph": _graph, "global": _global, "number": _number, "-": _number,
-    "bool": _bool, "meta": _meta, "name": _name,
-}  # fmt: skip
 
 
 # ---- parentheses

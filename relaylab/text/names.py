@@ -71,6 +71,10 @@ class Names:
             self.globals[name] = GlobalVar(name, span=span)
         return self.globals[name]
 
+    def define_global(self, name: str, span: Span) -> GlobalVar:
+        """The global variable of a function that is being defined."""
+        return self.globals.setdefault(name, GlobalVar(name, span=span))
+
     def global_type(self, name: str, token: int) -> GlobalTypeVar:
         """The one data type of that name."""
         self.used_types.setdefault(name, token)

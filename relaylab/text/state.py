@@ -9,6 +9,9 @@ from relaylab.text.metadata import MetaTable
 from relaylab.text.names import Names
 from relaylab.text.reader import Reader
 
+DEEPEST = 100
+"""How deep types, patterns and attribute values may nest. Expressions may nest to any depth."""
+
 
 class State(Reader):
     """A reader that knows what the names of its text mean."""
@@ -28,3 +31,8 @@ class State(Reader):
     def _bad_metadata(self, message: str) -> None:
         span = self.offsets(self.metadata - len("#[metadata]"), self.metadata)
         self.report("parse.bad-metadata", message, span, "print the program again with `astext()`")
+
+    def check_depth(self, depth: int, what: str) -> None:
+        """Refuse types, patterns and values that nest too deeply."""
+        if depth > DEEPEST:
+            raise self.stop("parse.too-deep", f"{what} may nest {DEEPEST} levels deep, not deeper")

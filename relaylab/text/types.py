@@ -18,9 +18,8 @@ from relaylab.ir.types import (
     TypeVar,
 )
 from relaylab.support.table import did_you_mean
-from relaylab.text.state import State
 from relaylab.text.scalars import BadNumber, parse_number
-from relaylab.text.trampoline import Task
+from relaylab.text.state import State
 
 _ALIASES = ("int", "uint", "float")
 _SCALARS = {name: TensorType((), name) for name in (*DTYPES, *_ALIASES)}
@@ -28,41 +27,37 @@ A_TYPE = "a type"
 _EXAMPLES = "types are written float32, Tensor[(1, 3), float32], (A, B), fn (A) -> B, List[A], ref(A)"
 
 
-def type_(p: State) -> Task[Type]:
+def type_(p: State, depth: int = 0) -> Type:
     """One type."""
-    simple = simple_type(p)
+    simple = _simple(p)
     if simple is not None:
         return simple
+    p.check_depth(depth, "types")
     match p.kinds[p.i]:
         case "(":
             opened = p.expect("(")
-            return TupleType((yield types(p, ")", opened)))
+            return TupleType(types(p, ")", opened, depth))
         case "fn":
-            return (yield _function(p))
+            return _function(p, depth)
         case "ref":
-            p.i += 1
-            opened = p.expect("(")
-            value = yield type_(p)
-            p.expect(")", opened=opened)
-            return RefType(value)
+            return _ref(p, depth)
         case "name":
-            return (yield _applied(p))
+            return _applied(p, depth)
         case _:
             raise p.unexpected(A_TYPE, help=_EXAMPLES)
 
 
-def types(p: State, closing: str, opened: int) -> Task[list[Type]]:
+def types(p: State, closing: str, opened: int, depth: int = 0) -> list[Type]:
     """Types separated by commas, up to and with `closing`."""
     found: list[Type] = []
-    if p.accept(closing):
-        return found
-    while True:
-        found.append((yield type_(p)))
-        if not p.more(closing, opened):
-            return found
+    more = not p.accept(closing)
+    while more:
+        found.append(type_(p, depth + 1))
+        more = p.more(closing, opened)
+    return found
 
 
-def simple_type(p: State) -> Type | None:
+def _simple(p: State) -> Type | None:
     """A type without types inside; None (and nothing read) if the next one is not simple."""
     kind, text = p.kinds[p.i], p.texts[p.i]
     if kind == "_":
@@ -98,40 +93,51 @@ def _header(p: State, token: int) -> GlobalTypeVar:
     return p.names.global_type(name, token)
 
 
-def _applied(p: State) -> Task[Type]:
+def _applied(p: State, depth: int) -> TypeCall:
     """`List[A]`."""
     token = p.expect("name")
     opened = p.expect("[")
-    args = yield types(p, "]", opened)
-    known = p.names.types.known.get(p.texts[token])
+    name = p.texts[token]
+    if p.at("(") and did_you_mean(name, ("Tensor",)):
+        raise p.stop("parse.unknown-type", f"there is no type named `{name}`", token, "did you mean `Tensor`?")
+    args = types(p, "]", opened, depth)
+    known = p.names.types.known.get(name)
     return TypeCall(known if isinstance(known, TypeVar) else _header(p, token), args)
 
 
-def _function(p: State) -> Task[Type]:
+def _function(p: State, depth: int) -> FuncType:
     """`fn [A](A, B) -> C`."""
     p.expect("fn")
     mark = p.names.types.open()
     params = type_params(p)
     opened = p.expect("(", "`(` and the types of the arguments")
-    args = yield types(p, ")", opened)
+    args = types(p, ")", opened, depth)
     p.expect("->", "`->` and the type of the result")
-    result = yield type_(p)
+    result = type_(p, depth + 1)
     p.names.types.close(mark)
     return FuncType(args, result, params)
+
+
+def _ref(p: State, depth: int) -> RefType:
+    """`ref(A)`."""
+    p.expect("ref")
+    opened = p.expect("(")
+    value = type_(p, depth + 1)
+    p.expect(")", opened=opened)
+    return RefType(value)
 
 
 def type_params(p: State) -> list[TypeVar]:
     """`[A, B]`, if it is there; the parameters are in scope afterwards."""
     found: list[TypeVar] = []
-    if not p.at("["):
-        return found
-    opened = p.expect("[")
-    while True:
+    opened = p.i
+    more = p.accept("[")
+    while more:
         name = p.texts[p.expect("name", "the name of a type parameter")]
         found.append(TypeVar(name))
         p.names.types.bind(name, found[-1])
-        if not p.more("]", opened):
-            return found
+        more = p.more("]", opened)
+    return found
 
 
 def _tensor(p: State) -> TensorType:
@@ -153,12 +159,11 @@ def _tensor(p: State) -> TensorType:
 def _shape(p: State) -> list[Dim]:
     opened = p.expect("(", "`(` and the dimensions", help="a tensor type is Tensor[(1, 3), float32]")
     found: list[Dim] = []
-    if p.accept(")"):
-        return found
-    while True:
+    more = not p.accept(")")
+    while more:
         found.append(_dim(p))
-        if not p.more(")", opened):
-            return found
+        more = p.more(")", opened)
+    return found
 
 
 def _dim(p: State) -> Dim:

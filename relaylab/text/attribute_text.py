@@ -1,0 +1,79 @@
+"""Attributes to text: what differs from the defaults, in the order of declaration."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field, freeze
+from relaylab.ir.expr import Constant, Expr, GlobalVar
+from relaylab.ir.op import Op
+from relaylab.ir.types import Any as AnyDim
+from relaylab.ir.types import IntImm
+from relaylab.text.attributes import TYPE_KEY
+from relaylab.text.lexer import IDENT
+from relaylab.text.metadata import CONSTANT, MetaWriter, is_storable
+from relaylab.text.naming import global_text
+from relaylab.text.scalars import float_text, quote
+
+_NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
+_NO_FIELD = Field("", "", REQUIRED)
+
+
+def call_attributes(attrs: Attrs | DictAttrs | None, callee: Expr, meta: MetaWriter, stored: bool) -> list[str]:
+    """The attributes of a call, each as `name=value`; with `stored` they may stand in the meta data."""
+    if attrs is None:
+        return []
+    if isinstance(attrs, DictAttrs):
+        return dict_attributes(attrs, meta)
+    if stored and getattr(attrs, "meta_attrs", False) and is_storable(attrs):
+        return [meta.reference(attrs.type_key, attrs)]
+    fields = callee.definition.fields if isinstance(callee, Op) else {}
+    out = [_pair(k, v, meta) for k, v in attrs.items() if not _is_default(fields.get(k, _NO_FIELD), v)]
+    return out if isinstance(callee, Op) else [*out, f"{TYPE_KEY}={quote(attrs.type_key)}"]
+
+
+def dict_attributes(attrs: DictAttrs | None, meta: MetaWriter) -> list[str]:
+    """The attributes of a function, each as `name=value`."""
+    return [_pair(k, v, meta) for k, v in (attrs or {}).items()]
+
+
+def _is_default(field: Field, value: object) -> bool:
+    default = field.default
+    if default is value:
+        return True
+    if isinstance(default, list):
+        default = freeze(default)
+    alike = type(default) is type(value) or (type(default) is int and isinstance(value, IntImm))
+    return alike and default == value
+
+
+def _pair(name: str, value: object, meta: MetaWriter) -> str:
+    return f"{name if _NAME.fullmatch(name) else quote(name)}={value_text(value, meta)}"
+
+
+def value_text(value: Any, meta: MetaWriter) -> str:
+    """An attribute value."""
+    match value:
+        case None | bool():
+            return str(value)
+        case str():
+            return quote(value)
+        case int() | AnyDim():
+            return str(int(value)) if isinstance(value, int) else "?"
+        case float():
+            return float_text(value) + "f"
+        case tuple() | list():
+            return f"[{', '.join(value_text(v, meta) for v in value)}]"
+        case DictAttrs():
+            return f"{{{', '.join(dict_attributes(value, meta))}}}"
+        case GlobalVar():
+            return global_text(value.name_hint)
+        case Constant():
+            return meta.reference(CONSTANT, value)
+        case np.ndarray():
+            return value_text(value.tolist(), meta)
+        case _:
+            return quote(repr(value))
