@@ -36,6 +36,17 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def channel_pitch(channels: int, dtype: str = "float32") -> int:
+    """Elements between two pixels for a channels-last tensor that kernels with several pixels at once read.
+
+    Pixels a large power of two apart fall into the same few sets of the first-level cache and drive each other out
+    (measured: depthwise twice as slow at 256 channels and more, 1x1 convolutions up to 25 %); such pitches get one
+    more cache line.
+    """
+    size = item_bytes(dtype)
+    return channels + 64 // size if channels * size % 1024 == 0 else channels
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """How an operand lies in memory; static. Strides and offset are in elements.

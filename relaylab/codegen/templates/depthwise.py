@@ -21,6 +21,8 @@ from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
 from relaylab.support.errors import RelayValueError
 
+MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they cost registers
+ITEMS_WANTED = 16
 LONGEST_ROW = 64  # taps of a kernel row, which are unrolled
 
 
@@ -46,24 +48,35 @@ class _Depthwise:
         spare = target.registers - 3
         self.resident = taps <= spare - 4
         limit = spare - taps if self.resident else min(8, spare - 2)
-        self.split = Split.at_most(spec.out.shape[-2], max(1, min(limit, 14)))
+        self.split = Split.at_most(spec.out.shape[-2], max(1, min(limit, MOST_OUTPUTS)))
         self.rows = math.prod(spec.out.shape[:-2])
+        self.chunks = max(1, min(-(-ITEMS_WANTED // self.rows), self.channels // self.width))
 
     @property
     def channels(self) -> int:
         """Channels, the extent of the lanes' axis."""
         return self.spec.out.shape[-1]
 
-    def run(self) -> None:
-        """Emit the loop over work items: blocks of channels outside, output rows inside the item's range."""
-        self.f.loop(self.f.begin, self.f.end, self._row)
+    @property
+    def items(self) -> int:
+        """Work items: output rows x chunks of channels."""
+        return self.rows * self.chunks
 
-    def _row(self, row: Index) -> None:
-        full, rest = divmod(self.channels, self.width)
-        spot = split_index(self.f, row, self.spec.out.shape[:-2])
-        self.f.loop(0, full, lambda c: self._channels(spot, self.f.mul(c, self.width), self.width))
+    def run(self) -> None:
+        """Emit the loop over work items."""
+        self.f.loop(self.f.begin, self.f.end, self._item)
+
+    def _item(self, item: Index) -> None:
+        """A chunk of channels of one output row."""
+        f, (full, rest) = self.f, divmod(self.channels, self.width)
+        *spot, chunk = split_index(f, item, (*self.spec.out.shape[:-2], self.chunks))
+        each = -(-full // self.chunks)
+        low = f.mul(chunk, each)
+        high = f.minimum(f.add(low, each), full) if each * self.chunks != full else f.add(low, each)
+        f.loop(low, high, lambda c: self._channels(spot, f.mul(c, self.width), self.width))
         if rest:
-            self._channels(spot, full * self.width, rest)
+            last = f.compare("eq", chunk, self.chunks - 1) if self.chunks > 1 else True
+            f.branch(last, lambda: self._channels(spot, full * self.width, rest))
 
     def _channels(self, spot: Sequence[Index], channel: Index, active: int) -> None:
         """One output row of one channel block."""
@@ -145,8 +158,8 @@ class _Depthwise:
         """The same loops as text."""
         taps = " x ".join(map(str, self.spec.kernel))
         return "\n".join([
-            f"depthwise: parallel over {self.rows} items",
-            f"  for row in {' x '.join(map(str, self.spec.out.shape[:-2]))} output rows:",
+            f"depthwise: parallel over {self.items} items",
+            f"  for row in {' x '.join(map(str, self.spec.out.shape[:-2]))} output rows, {self.chunks} chunks each:",
             f"    for c in {self.channels} channels by {self.width} lanes:",
             f"      w[0..{math.prod(self.spec.kernel) - 1}] {'in registers' if self.resident else 'from memory'}",
             f"      for tile in {self.split.count} tiles of <= {self.split.sizes[0]} pixels:",
@@ -171,7 +184,7 @@ def depthwise(spec: ConvSpec, target: Target, epilogue: Epilogue | None = None) 
     emitter.run()
     text, declares = f.finish()
     flops = 2 * spec.out.size * math.prod(spec.kernel)
-    return Kernel("depthwise", text, declares, operands, emitter.rows, 0, flops, spec.data.bytes + spec.out.bytes,
+    return Kernel("depthwise", text, declares, operands, emitter.items, 0, flops, spec.data.bytes + spec.out.bytes,
                   emitter.loops()).by_content("depthwise")
 
 

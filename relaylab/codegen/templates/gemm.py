@@ -51,7 +51,8 @@ def supports_gemm(spec: GemmSpec) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _problem(spec: GemmSpec) -> Problem:
+def gemm_problem(spec: GemmSpec) -> Problem:
+    """The matrix product as a contraction."""
     batch, m, n = spec.out.shape
     rows = [Axis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
     a_step = spec.a.strides[0] if spec.a.shape[0] > 1 else 0
@@ -74,12 +75,12 @@ def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
     reason = supports_gemm(spec)
     if reason:
         raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.gemm")
-    problem = _problem(spec)
+    problem = gemm_problem(spec)
     traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
     return contraction("gemm", (problem,), target, epilogue or Epilogue(), spec.roles, traffic)
 
 
 def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
-    plan = plan_contraction(_problem(spec), target)
+    plan = plan_contraction(gemm_problem(spec), target)
     return pack_panels(matrix, plan.vectors * target.lanes(spec.a.dtype))

@@ -1,7 +1,7 @@
 """The cost model: which register tile, which loop order and how much work per item, from shapes and weight bytes.
 
-The model counts cycles per step of the reduction for a tile of R rows x V vectors: max(R*V products, loads), plus a
-fixed price per tile for its prologue, epilogue and stores. Candidates that would spill are never considered.
+The model counts cycles per step of the reduction for a tile of R rows x V vectors: the longest of products, loads and
+supply of weights, plus a price per tile for its prologue, epilogue and stores. Candidates that would spill are never considered.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from relaylab.codegen.templates.problem import Problem, Split
 
 SMALL_WEIGHTS = 512 << 10   # bytes that stay in a second-level cache together with the activations of a tile
 ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
+L1_PANEL = 20 << 10         # bytes of a weight panel that stays in the first-level cache beside the activations
 ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
 COLD_BYTES_PER_CYCLE = 10.0  # memory bandwidth of one core, measured on two machines
@@ -40,9 +41,9 @@ class Plan:
 
 def max_rows(target: Target, vectors: int) -> int:
     """The most rows of a register tile that is `vectors` wide without spilling: accumulators, weights, a scalar."""
-    spare = 1 if target.isa != "generic" else 2  # without FMA a product needs a register of its own
-    limit = 28 if target.registers == 32 else target.registers - vectors - spare
-    return max(0, min(limit, target.registers - vectors - spare) // vectors)
+    spare, most = {"avx512": (1, 28), "avx2": (2, 12), "generic": (3, 8)}[target.isa]
+    limit = min(most, target.registers - vectors - spare)
+    return max(0, limit) // vectors
 
 
 def estimate(problem: Problem, target: Target, weight_bytes: int, cold: bool = True, threads: int = 1) -> float:
@@ -91,11 +92,18 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> 
     for rows, row_times in _pieces(splits):
         for wide, wide_times in panels.items():
             products = rows * wide
-            step = max(products, rows + wide, 4.0 if products < 4 else 0)
+            step = _step(rows, wide, problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL)
             once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += once * row_times * wide_times
     variants = len(panels) * math.prod(len(split.sizes) for split in splits)
     return total * outer * (1 + 0.003 * variants)
+
+
+def _step(rows: int, vectors: int, far: bool) -> float:
+    """Cycles of one step of the reduction: products, loads, or weights that come from the second-level cache."""
+    loads = rows + vectors
+    supply = 3.2 * vectors if far else 0.0
+    return max(rows * vectors, loads, supply, 4.0) + 0.1 * loads + 0.5
 
 
 def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:

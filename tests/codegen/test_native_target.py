@@ -1,0 +1,161 @@
+"""Targets from strings, compiling in parallel, linking, and the object cache under bad conditions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from relaylab.codegen import jit
+from relaylab.codegen.cache import FORMAT, ObjectCache, default_directory, digest
+from relaylab.codegen.target import Target
+from relaylab.support.errors import RelayError, RelayValueError
+
+HOST = Target.host()
+
+
+def answer(n: int) -> str:
+    """A module whose function `f<n>` gives n."""
+    return f"define i64 @f{n}() #0 {{\n  ret i64 {n}\n}}\nattributes #0 = {{ {HOST.attributes} }}\n"
+
+
+def call(library: jit.Library, symbol: str) -> int:
+    return library.function(symbol, ctypes.c_int64)()
+
+
+@pytest.mark.parametrize("text,isa,lanes,registers", [
+    ("llvm -mattr=+avx2,+fma", "avx2", 8, 16), ("llvm -mcpu=x86-64", "generic", 4, 16),
+    ("llvm -mcpu=x86-64-v4", "avx512", 16, 32), ("llvm -mcpu=skylake", "avx2", 8, 16),
+    ("llvm -mcpu=skylake-avx512 -mattr=-avx512f", "avx2", 8, 16), ("llvm -mattr=+avx2", "generic", 4, 16),
+    ("llvm -mcpu=haswell -mattr=-fma", "generic", 4, 16),
+])
+def test_features_decide(text, isa, lanes, registers):
+    target = Target.parse(text)
+    assert (target.isa, target.lanes("float32"), target.registers) == (isa, lanes, registers)
+    assert Target.parse(str(target)) == target
+
+
+def test_the_host_with_a_feature_taken_away():
+    assert Target.parse("llvm") == Target.parse(None) == HOST
+    assert Target.parse("llvm -mattr=-avx512f").isa != "avx512"
+    assert Target.parse("llvm -mattr=-avx2").isa == "generic"
+
+
+@pytest.mark.parametrize("text,code", [
+    ("cuda", "target.kind"), ("llvm -mattr=avx2", "target.feature"), ("llvm -march=x", "target.option"), ("", None),
+])
+def test_bad_targets_are_explained(text, code):
+    if code is None:
+        assert Target.parse(text) == HOST
+        return
+    with pytest.raises(RelayValueError) as caught:
+        Target.parse(text)
+    assert caught.value.code == code
+
+
+def test_parallel_and_serial_compilation_give_the_same_objects(monkeypatch):
+    texts = [answer(n) for n in range(6)]
+    parallel = jit.compile_objects(texts, HOST, threads=3)
+    assert jit.compile_objects(texts, HOST, threads=1) == parallel
+    monkeypatch.setattr(jit, "_unlocked", lambda name: None)  # an llvmlite that keeps its lock to itself
+    assert jit.compile_objects(texts, HOST, threads=3) == parallel
+    library = jit.link(parallel, [f"f{n}" for n in range(6)])
+    assert [call(library, f"f{n}") for n in range(6)] == list(range(6))
+
+
+def test_bad_text_and_missing_symbols_are_errors_not_crashes():
+    with pytest.raises(RelayError, match="LLVM rejects"):
+        jit.emit_object("define void @x( {", HOST)
+    with pytest.raises(RelayError):
+        jit.verify("define i64 @x(i64 %a) {\n  %c = add i64 %b, 1\n  %b = add i64 %a, 1\n  ret i64 %c\n}\n", HOST)
+    with pytest.raises(RelayError, match="linking failed"):
+        jit.link([jit.emit_object(answer(1), HOST)], ["absent"])
+
+
+def test_functions_outlive_their_library_variable():
+    function = jit.link([jit.emit_object(answer(41), HOST)], ["f41"]).function("f41", ctypes.c_int64)
+    assert function() == 41
+
+
+def test_cache_round_trip_and_keys(tmp_path, monkeypatch):
+    cache = ObjectCache(tmp_path)
+    texts = [answer(n) for n in range(3)]
+    first = jit.compile_objects(texts, HOST, cache=cache)
+    monkeypatch.setattr(jit, "emit_object", lambda *_: pytest.fail("compiled although cached"))
+    assert jit.compile_objects(texts, HOST, cache=cache) == first
+    assert jit.object_key(texts[0], HOST) != jit.object_key(texts[0], Target.parse("llvm -mattr=+avx2,+fma"))
+    assert digest("ab", "c") != digest("a", "bc")
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", FORMAT, FORMAT + bytes(32) + b"x"])
+def test_damaged_entries_are_replaced(tmp_path, damage):
+    cache = ObjectCache(tmp_path)
+    text, key = answer(7), jit.object_key(answer(7), HOST)
+    good, = jit.compile_objects([text], HOST, cache=cache)
+    cache._path(key).write_bytes(damage)
+    assert cache.get(key) is None
+    assert jit.compile_objects([text], HOST, cache=cache) == [good] and cache.get(key) == good
+
+
+def test_least_recently_used_entries_go_first(tmp_path):
+    cache = ObjectCache(tmp_path, limit=3 * (100 + len(FORMAT) + 32))
+    for n in range(3):
+        cache.put(f"k{n}", bytes(100))
+        os.utime(cache._path(f"k{n}"), (n + 1, n + 1))
+    assert cache.get("k0") == bytes(100)  # now the most recent
+    cache.put("k3", bytes(100))
+    assert [cache.get(f"k{n}") is not None for n in range(4)] == [True, False, True, True]
+    cache.put("large", bytes(10_000))
+    assert cache.get("large") is None and cache.get("k3") is not None
+
+
+@pytest.mark.parametrize("directory", ["/proc/none", "file/inside", None])
+def test_a_cache_that_cannot_be_written_is_empty(tmp_path, directory):
+    (tmp_path / "file").write_text("a file, not a directory")
+    place = directory and (directory if directory[0] == "/" else tmp_path / directory)
+    cache = ObjectCache(place)
+    data, = jit.compile_objects([answer(9)], HOST, cache=cache)
+    assert data and cache.get(jit.object_key(answer(9), HOST)) is None
+
+
+def test_the_environment_moves_and_stops_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    assert default_directory() == tmp_path
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", "")
+    assert default_directory() is None
+    monkeypatch.setenv("RELAYLAB_CACHE_LIMIT", "none")
+    assert ObjectCache(tmp_path).limit > 0
+
+
+WRITER = """
+import sys
+from relaylab.codegen.cache import ObjectCache
+cache = ObjectCache(sys.argv[1], limit=40_000)
+for turn in range(150):
+    key = f"k{turn % 20}"
+    found = cache.get(key)
+    assert found in (None, key.encode() * 1000), "a torn entry was read"
+    cache.put(key, key.encode() * 1000)
+"""
+
+
+def test_two_processes_at_once(tmp_path):
+    jobs = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(2)]
+    assert [(job.communicate()[1].decode(), job.returncode) for job in jobs] == [("", 0)] * 2
+    assert sum(size for _, size, _ in ObjectCache(tmp_path).entries()) <= 45_000
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_threads_compile_at_once():
+    results: dict[int, list[bytes]] = {}
+    work = lambda n: results.__setitem__(n, jit.compile_objects([answer(20 + n)] * 3, HOST, threads=2))
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0, 1, 2] and all(len(set(objects)) == 1 for objects in results.values())
