@@ -1,0 +1,67 @@
+"""Helpers of the generic-lowering tests: compile a group for a target and run it next to the evaluators."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relaylab.codegen.generic import Operand, lower_group, read, write
+from relaylab.codegen.jit import emit_object, link, verify
+from relaylab.codegen.kernel import Kernel, View, module_text
+from relaylab.codegen.target import Target
+from relaylab.loop import OutSpec
+from relaylab.loop.group import Group
+
+TARGETS = {"avx512": "llvm", "avx2": "llvm -mattr=+avx2,+fma", "generic": "llvm -mcpu=x86-64"}
+_linked: dict[tuple[str, str], object] = {}
+
+
+def aligned(size: int, dtype: str) -> np.ndarray:
+    """A flat array on a cache line."""
+    item = np.dtype(dtype).itemsize
+    raw = np.zeros(size * item + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size * item].view(dtype)
+
+
+def execute(kernel: Kernel, target: Target, arrays: Sequence[np.ndarray], shares: Sequence[float] = (0, 1)) -> None:
+    """Run all items of a kernel on flat arrays, in pieces cut at `shares`, each by another thread number."""
+    key = (kernel.text, target.key)
+    if key not in _linked:
+        text = module_text([kernel], attributes=target.attributes)
+        verify(text, target)
+        _linked[key] = link([emit_object(text, target)], [kernel.name])
+    i64 = ctypes.c_int64
+    function = _linked[key].function(kernel.name, None, ctypes.c_void_p, i64, i64, i64)
+    held = list(arrays)
+    if kernel.scratch:
+        held.append(aligned(kernel.scratch * len(shares), "uint8"))
+    table = (ctypes.c_void_p * max(len(held), 1))(*(a.ctypes.data for a in held))
+    cuts = [round(s * kernel.items) for s in shares]
+    for thread, (begin, end) in enumerate(zip(cuts, cuts[1:])):
+        function(table, begin, end, thread)
+
+
+def single(out: OutSpec, lower: Callable, inputs: Sequence[np.ndarray], views: Sequence[View] | None = None) -> Group:
+    """The group of one operator."""
+    group = Group("test")
+    views = views or [View.dense(x.shape, x.dtype.name) for x in inputs]
+    readables = [read(group, Operand(f"in{k}", view)) for k, view in enumerate(views)]
+    value = group.compute(out, lower, readables)
+    write(group, Operand("out0", View.dense(out.shape, out.dtype)), value)
+    return group
+
+
+def run_native(group: Group, inputs: Sequence[np.ndarray], out: OutSpec, target: Target) -> np.ndarray:
+    """The output of a group with one output; inputs are dense arrays."""
+    kernel = lower_group(group, target)
+    arrays = []
+    for x in inputs:
+        flat = aligned(x.size, x.dtype.name)
+        flat[:] = np.ascontiguousarray(x).ravel()
+        arrays.append(flat)
+    result = aligned(int(np.prod(out.shape)), out.dtype)
+    execute(kernel, target, [*arrays, result], (0, 0.3, 0.35, 1))
+    return result.reshape(out.shape).copy()
