@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from relaylab.interp.machine import Machine
@@ -50,7 +51,7 @@ class Interpreter:
 
     def _callable(self, expr: Expr, func: Function) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
-            values = self._arguments(func, args, kwargs)
+            values = self.arguments(func, args, kwargs)
             machine = Machine(self.mod)
             return self._out(machine.call(machine.run(expr), values))
 
@@ -58,7 +59,8 @@ class Interpreter:
         run.__doc__ = f"Evaluates a function of {', '.join(p.name_hint for p in func.params) or 'no parameters'}."
         return run
 
-    def _arguments(self, func: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Value, ...]:
+    def arguments(self, func: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Value, ...]:
+        """The values of the parameters of `func` for these arguments, in order."""
         names = [p.name_hint for p in func.params]
         _check_names(names, args, kwargs)
         given = {**self.params, **dict(zip(names, args)), **kwargs}

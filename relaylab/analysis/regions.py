@@ -1,0 +1,83 @@
+"""Annotated regions: the parts of a program between `annotation.compiler_begin` and `annotation.compiler_end`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from relaylab.ir.expr import Expr
+from relaylab.ir.op import Op, is_call_to
+from relaylab.ir.visit import children, walk
+
+
+@dataclass(slots=True, eq=False)
+class AnnotatedRegion:
+    """One connected part: its number, the compiler it is for, its nodes, the calls that open and close it."""
+
+    id: int
+    target: str
+    nodes: dict[Expr, None] = field(default_factory=dict)
+    ins: list[Expr] = field(default_factory=list)
+    outs: list[Expr] = field(default_factory=list)
+
+
+class AnnotatedRegionSet:
+    """The regions of an expression: two nodes are in one region if no annotation lies between them."""
+
+    def __init__(
+        self,
+        expr: Expr,
+        region_begin_op: Op | str = "annotation.compiler_begin",
+        region_end_op: Op | str = "annotation.compiler_end",
+    ):
+        self.begin, self.end = _name(region_begin_op), _name(region_end_op)
+        self.leader: dict[Expr, Expr] = {}
+        order = list(walk((expr,)))
+        for node in order:
+            self._link(node)
+        self.regions = self._collect(order)
+        self.of = {n: r for r in self.regions for n in r.nodes}
+
+    def _find(self, node: Expr) -> Expr:
+        root = node
+        while (up := self.leader.setdefault(root, root)) is not root:
+            root = up
+        while self.leader[node] is not root:
+            self.leader[node], node = root, self.leader[node]
+        return root
+
+    def _link(self, node: Expr) -> None:
+        """A call that closes a region joins what it closes; one that opens a region joins its users, not what it reads."""
+        if is_call_to(node, self.begin):
+            return
+        for part in children(node):
+            if children(part) and not is_call_to(part, self.end):
+                self.leader[self._find(part)] = self._find(node)
+
+    def _collect(self, order: list[Expr]) -> list[AnnotatedRegion]:
+        marked = {self._find(n) for n in order if is_call_to(n, self.begin, self.end)}
+        regions: dict[Expr, AnnotatedRegion] = {}
+        for node in order:
+            root = self._find(node)
+            if root not in marked or not children(node):
+                continue
+            region = regions.setdefault(root, AnnotatedRegion(len(regions), ""))
+            region.nodes[node] = None
+            if is_call_to(node, self.begin, self.end):
+                region.target = str(node.attrs.compiler)  # type: ignore[attr-defined]
+                (region.ins if is_call_to(node, self.begin) else region.outs).append(node)
+        return list(regions.values())
+
+    def get_region(self, expr: Expr) -> AnnotatedRegion | None:
+        """The region that a node is in, or None."""
+        return self.of.get(expr)
+
+    def __iter__(self) -> Iterator[AnnotatedRegion]:
+        return iter(self.regions)
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+
+def _name(op: Op | str) -> str:
+    return op.name if isinstance(op, Op) else op
