@@ -113,4 +113,5 @@ def conv(spec: ConvSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
 def pack_conv_weight(spec: ConvSpec, target: Target, weight: np.ndarray) -> np.ndarray:
     """Weights [OC, IC / groups, *kernel] as the kernel of this spec reads them, flat."""
     plan = plan_contraction(conv_problem(spec), target)
-    return pack_conv(weight, spec.groups, plan.vectors * target.lanes(spec.data.dtype))
+    width = target.lanes(spec.data.dtype)
+    return pack_conv(weight, spec.groups, plan.vectors * width, width)

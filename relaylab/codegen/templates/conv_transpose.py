@@ -19,7 +19,7 @@ from relaylab.codegen.target import Target
 from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, Weights, merge_axes, merge_taps
-from relaylab.codegen.templates.schedule import plan_contraction
+from relaylab.codegen.templates.schedule import packed_size, plan_contraction
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.support.errors import RelayValueError
 
@@ -111,12 +111,10 @@ def supports_conv_transpose(spec: ConvTransposeSpec) -> str:
 def _problems(spec: ConvTransposeSpec, target: Target) -> tuple[tuple[tuple[Phase, ...], Problem], ...]:
     """Every combination of phases with its contraction; their packed weights follow each other."""
     start, found = 0, []
-    width = target.lanes(spec.data.dtype)
     for combination in itertools.product(*axis_phases(spec)):
         problem = _problem(spec, combination, start)
         found.append((combination, problem))
-        panel = plan_contraction(problem, target).vectors * width
-        start += spec.groups * -(-problem.columns // panel) * panel * problem.depth
+        start += packed_size(problem, target)
     return tuple(found)
 
 
@@ -161,4 +159,4 @@ def _packed_phases(spec: ConvTransposeSpec, target: Target, weight: np.ndarray) 
         cut = tuple(slice(p.tap, p.tap + p.every * p.taps, p.every) if p.taps else slice(0) for p in combination)
         taps = np.moveaxis(grouped[(slice(None),) * 3 + cut], (1, 2), (-2, -1))
         panel = plan_contraction(problem, target).vectors * width
-        yield pack_panels(taps.reshape(spec.groups, problem.depth, problem.columns), panel)
+        yield pack_panels(taps.reshape(spec.groups, problem.depth, problem.columns), panel, width)

@@ -83,4 +83,5 @@ def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
 def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
     plan = plan_contraction(gemm_problem(spec), target)
-    return pack_panels(matrix, plan.vectors * target.lanes(spec.a.dtype))
+    width = target.lanes(spec.a.dtype)
+    return pack_panels(matrix, plan.vectors * width, width)

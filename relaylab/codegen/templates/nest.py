@@ -10,7 +10,7 @@ from relaylab.codegen.irtext import Index, IRFunction, Value, llvm_type
 from relaylab.codegen.kernel import item_bytes
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.problem import Problem, Split
-from relaylab.codegen.templates.schedule import Plan, tile_count
+from relaylab.codegen.templates.schedule import Plan, packed_columns, tile_count
 from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
 from relaylab.codegen.templates.transpose import PanelSource, gather_panel
@@ -121,9 +121,7 @@ class Nest:
 
     def _w_step(self, vectors: int) -> int:
         match self.problem.weights.kind:
-            case "packed":
-                return self.panel
-            case "gathered":
+            case "packed" | "gathered":  # a narrow last panel is stored narrow
                 return vectors * self.width
             case _:
                 return self.problem.weights.k
@@ -134,7 +132,7 @@ class Nest:
             return self.pointers.scratch, None
         packed = p.weights.kind == "packed"
         panel_step = p.depth * self.panel if packed else self.panel * p.weights.n
-        batch_step = panel_step * self.panels if packed else p.batch.w
+        batch_step = p.depth * packed_columns(p, self.plan, self.width) if packed else p.batch.w
         start = f.add(f.mul(batch, batch_step), f.mul(panel, panel_step))
         pointer = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
         if not self.plan.prefetch or not packed:

@@ -1,7 +1,6 @@
 """Weights laid out at build time the way the kernels read them: one strided numpy copy each.
 
-A packed operand is a flat array; its last panel is padded with zeros to whole vectors. Buffers need the alignment of
-an arena (64 bytes).
+A packed operand is a flat array for a buffer with the alignment of an arena (64 bytes).
 """
 
 from __future__ import annotations
@@ -9,22 +8,28 @@ from __future__ import annotations
 import numpy as np
 
 
-def pack_panels(matrix: np.ndarray, panel: int) -> np.ndarray:
-    """[batch, K, N] as [batch, ceil(N / panel), K, panel], flat, zero padded."""
+def pack_panels(matrix: np.ndarray, panel: int, width: int) -> np.ndarray:
+    """[batch, K, N] as, per batch member, panels [K][panel] and a last one of the remaining columns, flat.
+
+    The last panel is as wide as whole vectors of `width` lanes need, zero padded.
+    """
     batch, depth, columns = matrix.shape
     full, rest = divmod(columns, panel)
-    packed = np.empty((batch, full + bool(rest), depth, panel), matrix.dtype)
-    packed[:, :full] = matrix[:, :, : full * panel].reshape(batch, depth, full, panel).transpose(0, 2, 1, 3)
+    tail = -(-rest // width) * width
+    packed = np.empty((batch, depth * (full * panel + tail)), matrix.dtype)
+    body = packed[:, : depth * full * panel].reshape(batch, full, depth, panel)
+    body[...] = matrix[:, :, : full * panel].reshape(batch, depth, full, panel).transpose(0, 2, 1, 3)
     if rest:
-        packed[:, full, :, :rest] = matrix[:, :, full * panel:]
-        packed[:, full, :, rest:] = 0
+        last = packed[:, depth * full * panel:].reshape(batch, depth, tail)
+        last[:, :, :rest] = matrix[:, :, full * panel:]
+        last[:, :, rest:] = 0
     return packed.reshape(-1)
 
 
-def pack_conv(weight: np.ndarray, groups: int, panel: int) -> np.ndarray:
+def pack_conv(weight: np.ndarray, groups: int, panel: int, width: int) -> np.ndarray:
     """[OC, IC / groups, *kernel] as [group][panel of OC / groups][*kernel][IC / groups][panel], flat."""
     out_channels = weight.shape[0] // groups
     grouped = weight.reshape(groups, out_channels, *weight.shape[1:])
     taps = np.moveaxis(grouped, (1, 2), (-1, -2))  # group, *kernel, IC, OC
     depth = int(np.prod(taps.shape[1:-1]))
-    return pack_panels(taps.reshape(groups, depth, out_channels), panel)
+    return pack_panels(taps.reshape(groups, depth, out_channels), panel, width)

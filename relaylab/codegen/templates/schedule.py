@@ -19,7 +19,7 @@ ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again fo
 L1_PANEL = 20 << 10         # bytes of a weight panel that stays in the first-level cache beside the activations
 ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
-COLD_BYTES_PER_CYCLE = 10.0  # memory bandwidth of one core, measured on two machines
+COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
 STORE_CYCLES = 1.5          # cycles per accumulator vector for epilogue and store
 
 
@@ -121,6 +121,18 @@ def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
     first, second = ([(size, split.larger if size > split.size else split.count - split.larger) for size in split.sizes]
                      for split in splits)
     return [(a * b, times * often) for a, times in first for b, often in second]
+
+
+def packed_columns(problem: Problem, plan: Plan, width: int) -> int:
+    """Columns of the packed weights of one batch member: whole panels, then whole vectors."""
+    full, rest = divmod(problem.columns, plan.vectors * width)
+    return full * plan.vectors * width + -(-rest // width) * width
+
+
+def packed_size(problem: Problem, target: Target) -> int:
+    """Elements of the packed weights of all batch members."""
+    columns = packed_columns(problem, plan_contraction(problem, target), target.lanes(problem.dtype))
+    return problem.batch.extent * problem.depth * columns
 
 
 def tile_count(problem: Problem, tile: tuple[int, int]) -> int:

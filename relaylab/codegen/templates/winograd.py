@@ -229,7 +229,8 @@ def pack_winograd(spec: ConvSpec, m: int, target: Target, weight: np.ndarray) ->
     shape = winograd_shape(spec, m)
     plan = plan_contraction(point_problem(shape), target)
     taps = weight.transpose(2, 3, 1, 0).reshape(9, shape.in_channels, shape.out_channels)
-    packed = pack_panels(taps, plan.vectors * target.lanes("float32")).reshape(9, -1)
+    width = target.lanes("float32")
+    packed = pack_panels(taps, plan.vectors * width, width).reshape(9, -1)
     return transform_weights(m, packed).reshape(-1)
 
 
