@@ -129,7 +129,7 @@ def run_command(args: argparse.Namespace) -> int:
     values = [given.get(p.name_hint, v) for p, v in zip(mod["main"].params, random_inputs(mod["main"], args.seed))]
     kind = args.executor or ("vm" if tour.needs_vm(mod) else "graph")
     with relay.transform.PassContext(opt_level=args.opt_level):
-        leaves = tour._flat(relay.create_executor(kind, mod).evaluate()(*values))
+        leaves = tour.leaves(relay.create_executor(kind, mod).evaluate()(*values))
     if args.json:
         say(json.dumps([{"shape": list(a.shape), "dtype": str(a.dtype), "values": a.ravel()[:1000].tolist()} for a in leaves]))
     else:

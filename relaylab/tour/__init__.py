@@ -1,0 +1,37 @@
+"""The tour: load a program, run the pipeline and keep every step, draw it, compile it, check it, time it.
+
+The command, the magics and the notebooks are thin wrappers of what is here.
+"""
+
+from relaylab.tour.bisect import Finding, bisect, bisect_history
+from relaylab.tour.checking import Check, check, leaves, needs_vm, relative_error
+from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
+from relaylab.tour.program import Program, load, read
+from relaylab.tour.running import listing, profile, run, run_library, runner, seeded, timed
+
+__all__ = [
+    "Check",
+    "Exploration",
+    "Finding",
+    "Program",
+    "Row",
+    "bisect",
+    "bisect_history",
+    "check",
+    "explore",
+    "leaves",
+    "listing",
+    "load",
+    "needs_vm",
+    "operators",
+    "profile",
+    "read",
+    "relative_error",
+    "rule_hits",
+    "run",
+    "run_library",
+    "runner",
+    "seeded",
+    "stage_diff",
+    "timed",
+]

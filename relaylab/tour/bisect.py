@@ -1,0 +1,157 @@
+"""Which pass, which rewrite, which node first changed the numbers.
+
+The stages are searched by halves with the interpreter on seeded inputs. Inside the guilty stage every
+rewrite claims that two expressions are equal: the first one for which that is not true is named. A pass
+without rules is searched node by node along its trail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylab.interp import Interpreter, random_inputs
+from relaylab.ir import Expr, Function, IRModule, TensorType, Tuple, free_vars, post_order
+from relaylab.ir.expr import node_text
+from relaylab.ir.trail import Step
+from relaylab.support.errors import RelayError
+from relaylab.tour.checking import leaves, relative_error
+from relaylab.tour.exploration import explore
+from relaylab.tour.program import Program
+from relaylab.transform import PASSES, History, InferType, Stage
+from relaylab.viz import files
+
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Where the numbers first changed: the stage, the rewrite if a rule did it, the node, and by how much."""
+
+    stage: Stage
+    index: int
+    error: float
+    evaluations: int
+    node: Expr | None = None
+    became: Expr | None = None
+    step: Step | None = None
+
+    def __str__(self) -> str:
+        lines = [f"pass {self.index + 1}, {self.stage.name}, changed the numbers: error {self.error:.1e} ({self.evaluations} stages evaluated)"]
+        if self.step is not None:
+            lines.append(f"  by the rule {self.step.rule}  {self.step.location}")
+        if self.node is not None:
+            lines += ["  which replaced", _indented(node_text(self.node)), "  by", _indented(node_text(self.became))]
+            if self.node.span is not None:
+                lines.append(f"  at {self.node.span}")
+        return "\n".join(lines)
+
+    def reproducer(self) -> str:
+        """A Python program that shows the difference: the module before and after, run on the same inputs."""
+        before, after = self.stage.before.astext(), self.stage.result.astext()
+        known = f"after = relay.transform.{self.stage.name}()(before)" if self.stage.name in PASSES else "after = relay.parse(AFTER)"
+        return REPRODUCER.format(name=self.stage.name, before=before, after=after, known=known)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the reproducer."""
+        return files.write(path, self.reproducer())
+
+
+REPRODUCER = """# {name} changes what this program computes. Run me.
+import numpy as np
+
+from relaylab import relay
+from relaylab.interp import Interpreter, random_inputs
+
+BEFORE = r'''{before}'''
+
+AFTER = r'''{after}'''
+
+before = relay.parse(BEFORE)
+{known}
+inputs = random_inputs(before["main"], 0)
+expected = Interpreter(before).evaluate()(*inputs)
+got = Interpreter(relay.transform.InferType()(after)).evaluate()(*inputs)
+print("before:", expected)
+print("after: ", got)
+"""
+
+
+def bisect(program: Program, opt_level: int = 3, passes: Any = None, seed: int = 0, tolerance: float = TOLERANCE) -> Finding | None:
+    """The first pass that changes what a program computes, with the rewrite and the node; None if every pass keeps it."""
+    if program.small is not None:
+        program = Program(program.name, *program.small())
+    history = explore(program, opt_level, passes).history
+    return bisect_history(history, seed, tolerance)
+
+
+def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE) -> Finding | None:
+    """`bisect` over a pipeline that has been run."""
+    stages = [s for s in history if s.changed]
+    inputs = random_inputs(_typed(history.source)["main"], seed)
+    expected = _outputs(history.source, inputs)
+    errors: dict[int, float] = {}
+
+    def wrong(k: int) -> bool:
+        errors[k] = _error(_outputs(stages[k].result, inputs), expected)
+        return errors[k] > tolerance
+
+    if not stages or not wrong(len(stages) - 1):
+        return None
+    low, high = 0, len(stages) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if wrong(middle) else (middle + 1, high)
+    stage = stages[low]
+    node, became, step = _inside(stage, seed, tolerance)
+    return Finding(stage, list(history).index(stage), errors[low], len(errors), node, became, step)
+
+
+def _inside(stage: Stage, seed: int, tolerance: float) -> tuple[Expr | None, Expr | None, Step | None]:
+    for step in stage.steps:
+        if _differs(step.before, step.after, stage.before, seed, tolerance):
+            return step.before, step.after, step
+    for gv, func in stage.before.functions.items():
+        for node in post_order(func.body):
+            new = stage.became(node)
+            if new is not None and new is not node and _differs(node, new, stage.before, seed, tolerance):
+                return node, new, None
+    return None, None, None
+
+
+def _differs(before: Expr, after: Expr, mod: IRModule, seed: int, tolerance: float) -> bool:
+    """Whether two expressions over the same free variables have different values on seeded inputs."""
+    variables = free_vars(Tuple([before, after]))
+    if any(v.type_annotation is None for v in variables) or isinstance(before, Function) or isinstance(after, Function):
+        return False
+    try:
+        pair = mod.shallow_copy()
+        pair["relaylab_bisect"] = Function(variables, Tuple([before, after]))
+        typed = _typed(pair)["relaylab_bisect"]
+        if not all(isinstance(t, TensorType) for t in typed.ret_type.fields):
+            return False
+        old, new = Interpreter(_typed(pair)).evaluate(typed)(*random_inputs(typed, seed))
+    except RelayError:
+        return False
+    return _error(leaves(new), leaves(old)) > tolerance
+
+
+def _typed(mod: IRModule) -> IRModule:
+    return InferType()(mod)
+
+
+def _outputs(mod: IRModule, inputs: list[Any]) -> list[np.ndarray]:
+    return leaves(Interpreter(_typed(mod)).evaluate()(*inputs))
+
+
+def _error(got: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    if [g.shape for g in got] != [e.shape for e in expected]:
+        return float("inf")
+    return max((relative_error(g, e) for g, e in zip(got, expected)), default=0.0)
+
+
+def _indented(text: str) -> str:
+    return "\n".join("    " + line for line in text.strip().splitlines())

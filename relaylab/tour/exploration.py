@@ -1,0 +1,112 @@
+"""A pipeline run with every step kept: what each pass did in numbers, in pictures, in one file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from relaylab import relay, viz
+from relaylab.analysis import list_op_freqs
+from relaylab.ir import IRModule
+from relaylab.tour.checking import Check, check
+from relaylab.tour.program import Program, load
+from relaylab.transform import History, PassContext, Stage, bind_params, default_passes, run_pipeline
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one pass did, in numbers: the time it took and the operators that came and went."""
+
+    name: str
+    changed: bool
+    seconds: float
+    delta: dict[str, int]
+    error: str = ""
+
+    def __str__(self) -> str:
+        if self.error:
+            return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  raised: {self.error}"
+        changes = "  ".join(f"{n:+d} {name}" for name, n in self.delta.items())
+        return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  {changes or ('changed' if self.changed else '·')}"
+
+
+def operators(mod: IRModule) -> Counter[str]:
+    """How often each operator is called, and how many kernels there are."""
+    return Counter(list_op_freqs(mod))
+
+
+class Exploration:
+    """A program and the history of its pipeline."""
+
+    def __init__(self, program: Program, history: History, opt_level: int):
+        self.program, self.history, self.opt_level = program, history, opt_level
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """One row per pass run."""
+        return [self._row(stage) for stage in self.history if not stage.skipped]
+
+    @staticmethod
+    def _row(stage: Stage) -> Row:
+        delta: dict[str, int] = {}
+        if stage.changed:
+            before, after = operators(stage.before), operators(stage.result)
+            delta = {name: after[name] - before[name] for name in sorted(before | after) if after[name] != before[name]}
+        return Row(stage.name, stage.changed, stage.seconds, delta, str(stage.error).split("\n")[0] if stage.error else "")
+
+    @property
+    def changes(self) -> list[Stage]:
+        """The stages that changed the program."""
+        return [stage for stage in self.history if stage.changed]
+
+    @cached_property
+    def pictures(self) -> list[viz.Picture]:
+        """The program at the start and after each pass that changed it, each drawn to resemble the one before."""
+        identities = viz.Identities()
+        pictures = [viz.show(self.history.source, title=f"{self.program.name}: as built", identities=identities)]
+        for stage in self.changes:
+            identities = identities.after(stage)
+            picture = viz.show(stage.result, title=f"after {stage.name}", identities=identities, seed=pictures[-1].scene.seed)
+            pictures.append(picture)
+        return pictures
+
+    def save(self, path: str | Path) -> Path:
+        """Write every stage as the pages of one PDF or one self-contained HTML page (by the suffix)."""
+        return viz.save(self.pictures, path, doc_title=self.program.name)
+
+    def build(self, **options: Any) -> Any:
+        """Compile the program as it was before the pipeline, at the same level."""
+        with PassContext(opt_level=self.opt_level):
+            return relay.build(self.program.mod, target=options.pop("target", "llvm"), params=dict(self.program.params), **options)
+
+    def check(self, seed: int = 0) -> Check:
+        """Compare compiled code with the interpreter on seeded input, on the small form of the program if it has one."""
+        mod, params = self.program.small() if self.program.small is not None else (self.program.mod, self.program.params)
+        return check(mod, params, self.opt_level, seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows as plain data, for `--json`."""
+        rows = [{"pass": r.name, "changed": r.changed, "ms": r.seconds * 1e3, "delta": r.delta, "error": r.error} for r in self.rows]
+        return {"program": self.program.name, "opt_level": self.opt_level, "passes": rows}
+
+
+def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None) -> Exploration:
+    """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step."""
+    program = load(what)
+    mod = bind_params(program.mod, program.params) if program.params else program.mod
+    chosen = default_passes(opt_level) if passes is None else passes
+    return Exploration(program, run_pipeline(mod, chosen, PassContext(opt_level=opt_level)), opt_level)
+
+
+def rule_hits(history: History) -> dict[str, int]:
+    """How often each rewrite rule fired, with the line of its source, most often first."""
+    return dict(Counter(f"{step.rule}  {step.location}" for _, step in history.steps()).most_common())
+
+
+def stage_diff(history: History) -> Any:
+    """What the pipeline changed from its first program to its last, as a picture."""
+    return viz.diff(history, 0, len(history))

@@ -1,0 +1,52 @@
+"""Programs by name: networks of the zoo, files of Relay text, modules of a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from relaylab import relay
+from relaylab.ir import IRModule
+from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.zoo.catalog import NETWORKS
+
+TEXT_SUFFIXES = (".relay", ".rly", ".txt")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A named module with parameters, and, for networks of the zoo, the way to a small one of the same structure."""
+
+    name: str
+    mod: IRModule
+    params: Mapping[str, NDArray] = field(default_factory=dict)
+    small: Callable[[], tuple[IRModule, dict[str, NDArray]]] | None = None
+
+
+def load(what: str | Path | IRModule | Program) -> Program:
+    """A program from the name of a network, the path of a Relay text, or a module."""
+    if isinstance(what, Program):
+        return what
+    if isinstance(what, IRModule):
+        return Program("module", what)
+    name = str(what)
+    if name in NETWORKS:
+        network = NETWORKS[name]
+        return Program(name, *network.build(), network.small)
+    path = Path(name)
+    if path.suffix in TEXT_SUFFIXES or path.is_file():
+        return Program(path.stem, read(path))
+    help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in {' '.join(TEXT_SUFFIXES)}"
+    raise RelayValueError(f"`{name}` is neither a network nor a file of Relay text", code="explore.unknown", help=help)
+
+
+def read(path: Path) -> IRModule:
+    """The module in a file of Relay text; errors quote it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RelayValueError(f"cannot read {path}: {error}", code="explore.unreadable") from None
+    return relay.parse(text, path.name)

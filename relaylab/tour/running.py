@@ -1,0 +1,92 @@
+"""Running what was built: seeded inputs, profiles, listings of kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylab import relay
+from relaylab.interp import random_inputs
+from relaylab.ir import IRModule
+from relaylab.runtime.device import cpu
+from relaylab.runtime.graph_executor import GraphModule
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.tour.checking import leaves, needs_vm
+from relaylab.tour.program import Program
+from relaylab.transform import PassContext
+
+
+def runner(lib: Any, mod: IRModule, params: Mapping[str, Any], seed: int = 0) -> GraphModule:
+    """A graph module with seeded inputs set."""
+    module = GraphModule(lib["default"](cpu(0)))
+    typed = relay.transform.InferType()(mod)["main"]
+    for param, value in zip(typed.params, random_inputs(typed, seed)):
+        if param.name_hint not in params:
+            module.set_input(param.name_hint, value)
+    return module
+
+
+def timed(what: Callable[[], Any]) -> tuple[Any, float]:
+    """What a call returns, and the seconds that it took."""
+    start = time.perf_counter()
+    return what(), time.perf_counter() - start
+
+
+def run(program: Program, inputs: Mapping[str, Any] | None = None, opt_level: int = 3, seed: int = 0, executor: str | None = None) -> Any:
+    """What the program gives: an array, or a list of them; inputs that are not given are drawn from `seed`."""
+    mod = relay.transform.InferType()(program.mod)
+    given = {**program.params, **(inputs or {})}
+    names = [p.name_hint for p in mod["main"].params]
+    for name in inputs or {}:
+        if name not in names:
+            raise RelayValueError(f"the program has no input `{name}`", code="tour.no-input", help=did_you_mean(name, names) or f"it has: {', '.join(names)}")
+    values = [given.get(n, v) for n, v in zip(names, random_inputs(mod["main"], seed))]
+    with PassContext(opt_level=opt_level):
+        found = leaves(relay.create_executor(executor or ("vm" if needs_vm(mod) else "graph"), mod).evaluate()(*values))
+    return found[0] if len(found) == 1 else found
+
+
+def run_library(lib: Any, inputs: Mapping[str, Any], seed: int = 0) -> Any:
+    """What a compiled library gives; inputs that are not given are drawn from `seed`."""
+    module = seeded(lib, inputs, seed)
+    module.run()
+    found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+    return found[0] if len(found) == 1 else found
+
+
+def seeded(lib: Any, inputs: Mapping[str, Any] | None = None, seed: int = 0) -> GraphModule:
+    """A graph module of a library with its inputs set: the given ones, the rest drawn from `seed`."""
+    module = GraphModule(lib["default"](cpu(0)))
+    shapes, dtypes = module.get_input_info()
+    rng = np.random.default_rng(seed)
+    bound = set(lib.get_params())
+    for name, value in (inputs or {}).items():
+        module.set_input(name, value)
+    for name in shapes:
+        if name not in bound and name not in (inputs or {}):
+            module.set_input(name, rng.uniform(-1, 1, shapes[name]).astype(dtypes[name]))
+    return module
+
+
+def profile(what: Any, opt_level: int = 3, number: int = 20) -> Any:
+    """Measured time per kernel of a library or of a program, as a report."""
+    if isinstance(what, Program):
+        with PassContext(opt_level=opt_level):
+            what = relay.build(what.mod, target="llvm", params=dict(what.params))
+    return seeded(what).profile(number=number)
+
+
+def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:
+    """A kernel of a library as text at one stage (relay, loop, llvm, asm) or at all; without a name the kernels."""
+    names = lib.kernel_names()
+    if kernel is None:
+        return "\n".join(names)
+    found = [n for n in names if n == kernel] or [n for n in names if kernel in n]
+    if not found:
+        raise RelayValueError(f"no kernel is called `{kernel}`", code="tour.no-kernel", help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
+    stages = ("relay", "loop", "llvm", "asm") if stage == "all" else (stage,)
+    return "\n\n".join(f"// {name}: {s}\n{lib.inspect(s, name)}" for name in found for s in stages)
