@@ -78,7 +78,7 @@ class Layout:
             self._depth += 1 if mark is IN else -1
 
 
-def joined(pieces: list[Doc], separator: str = ", ") -> list[Doc]:
+def joined(pieces: list[Doc], separator: Doc = ", ") -> list[Doc]:
     """The pieces with the separator between them."""
     out: list[Doc] = []
     for piece in pieces:

@@ -1,0 +1,52 @@
+"""How modules take in text, files and the standard library (`std/*.rly`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relaylab.ir.module import IRModule
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.text import hooks
+from relaylab.text.parser import read_module
+
+STD = Path(__file__).parent / "std"
+
+
+def import_text(
+    mod: IRModule, text: str | None = None, source_name: str = "from_string", path: str = "", std: str = ""
+) -> IRModule:
+    """Take the definitions of a text, of a file or of a file of the standard library into `mod`.
+
+    A file is taken in once. Returns `mod` after type inference; `mod` itself holds the definitions as written.
+    """
+    if text is None:
+        file = _std_file(std) if std else Path(path)
+        key = str(file.resolve())
+        if key in mod.imports:
+            return hooks.typed(mod)
+        mod.imports.add(key)
+        text, source_name = _read(file), std or path
+    known = mod.shallow_copy()
+    new = read_module(text, source_name, known)
+    mod.functions, mod.type_definitions = new.functions, new.type_definitions
+    mod.attrs = new.attrs
+    mod.source_map.update(new.source_map)
+    return hooks.typed(mod)
+
+
+def _std_file(name: str) -> Path:
+    file = STD / name
+    if file.parent != STD or not file.is_file():
+        names = sorted(f.name for f in STD.glob("*.rly"))
+        help = did_you_mean(name, names) or "it has: " + ", ".join(names)
+        raise RelayValueError(f"the standard library has no file `{name}`", code="module.no-std-file", help=help)
+    return file
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RelayValueError(f"cannot read `{file}`: {reason}", code="module.cannot-read") from None

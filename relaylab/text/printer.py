@@ -1,0 +1,324 @@
+"""Expressions to text.
+
+Every node that is not a variable, constant or name becomes a numbered line `%N = …;` in the scope
+where it is first used; the result of a scope and the value of a `let` stand inline if nothing else
+uses them. Lines are numbered in the order of their first use, arguments before what uses them
+(census §2.5). Everything runs on an explicit stack and each node is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from relaylab.ir.adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relaylab.ir.op import Op
+from relaylab.ir.visit import children, walk
+from relaylab.text.attribute_text import call_attributes, dict_attributes
+from relaylab.text.doc import IN, NL, OUT, Doc, braces, joined
+from relaylab.text.metadata import CONSTANT, MetaWriter
+from relaylab.text.naming import UniqueNames, global_text, variable_name
+from relaylab.text.scalars import scalar_text
+from relaylab.text.trampoline import Task
+from relaylab.text.type_text import TypeText
+
+Annotate = Callable[[Expr], str]
+_FLOW = (Call, Tuple, TupleGetItem)
+_INLINE = (Var, Constant, GlobalVar, Op, Constructor)
+
+
+class Printer:
+    """Prints the functions of one program: numbers, names and meta data run through all of them."""
+
+    def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False):
+        self.meta = MetaWriter()
+        self.types = TypeText(self.meta if meta else None)
+        self.stored, self.annotate, self.spans = meta, annotate, spans
+        self.names = UniqueNames()
+        self.count = 0
+        self.start({})
+
+    def start(self, uses: dict[Expr, int]) -> None:
+        """Begin a function: nodes of others are not known in it."""
+        self.raw: dict[Expr, Doc] = {}
+        """What a node looks like where it stands inline."""
+        self.placed: dict[Expr, Doc] = {}
+        """What stands for a node from its first use on: its number, its name, or itself."""
+        self.opened: set[Expr] = set()
+        self.left = uses
+        """How often each node is still going to be used."""
+        self.lines: list[Doc] = []
+        self.defined: list[Expr] = []
+        self.told: set[Expr] = set()
+
+    # ---- places
+
+    def place(self, node: Expr, inline: bool = False) -> Doc:
+        """What stands for `node` in its next use; the first use of a node that cannot stand inline writes its line."""
+        left = self.left.get(node, 0)
+        self.left[node] = left - 1
+        if node not in self.placed:
+            kind = type(node)
+            if kind is Var:
+                self._declare_free(node)
+            elif kind in _INLINE or (inline and left <= 1):
+                doc = [(node, self.raw[node]), *self.info(node)]
+                self.placed[node] = (node, self.raw[node])
+                return doc
+            else:
+                self._define(node)
+        return self.placed[node]
+
+    def _define(self, node: Expr) -> None:
+        """Write `%N = …;`."""
+        raw = self.raw[node]
+        if type(node) is Let:
+            raw = ["(", IN, NL, raw, OUT, NL, ")"]
+        name = f"%{self.count}"
+        self.count += 1
+        self.placed[node] = (node, name)
+        self.lines += [(node, [name, " = ", raw]), *self.info(node), ";", NL]
+        self.defined.append(node)
+
+    def _declare_free(self, var: Expr) -> None:
+        """Write `free_var %x: T;` for a variable that nothing binds."""
+        self.lines += ["free_var ", self.raw[var], ";", NL]
+        self.placed[var] = (var, self._name(var))
+        self.defined.append(var)
+
+    def info(self, node: Expr) -> list[str]:
+        """The comment behind a node: what `annotate` says, or its type if it is a call or a constant; once for each node."""
+        if node in self.told:
+            return []
+        self.told.add(node)
+        if self.annotate is not None:
+            return [self.annotate(node) or ""]
+        parts = []
+        if type(node) in (Call, Constant) and node._checked_type is not None:
+            parts.append(f"ty={self.types.text(node._checked_type)}")
+        if self.spans and node.span is not None:
+            parts.append(f"span={str(node.span).replace('*/', '* /')}")
+        return [f" /* {' '.join(parts)} */"] if parts else []
+
+    # ---- scopes
+
+    def scope(self, body: Expr) -> Task[list[Doc]]:
+        """The lines of a scope and its result."""
+        outer, self.lines = self.lines, []
+        yield self.expand(body)
+        result = self.place(body, inline=True)
+        lines, self.lines = [*self.lines, result], outer
+        return lines
+
+    def expand(self, root: Expr) -> Task[None]:
+        """Find out what `root` and all below it look like: the callee first, then arguments from left to right."""
+        raw, stack = self.raw, [root]
+        while stack:
+            node = stack[-1]
+            if node in raw:
+                stack.pop()
+            elif type(node) in _FLOW and node not in self.opened:
+                self.opened.add(node)
+                stack.extend(c for c in reversed(children(node)) if c not in raw)
+            elif (nested := _NESTED.get(type(node))) is not None:
+                stack.pop()
+                yield self._nest(node, nested, root)
+            else:
+                stack.pop()
+                raw[node] = _ATOMS.get(type(node), _unknown)(self, node)
+
+    def _nest(self, node: Expr, nested: Callable[..., Task[Doc]], root: Expr) -> Task[None]:
+        """Find out what a node with scopes inside looks like.
+
+        If lines inside define what is used outside too, the node is written at once, so that
+        definitions come before uses whatever is written next.
+        """
+        outer, self.defined = self.defined, []
+        self.raw[node] = yield nested(self, node)
+        escaping = [d for d in self.defined if self.left.get(d, 0) > 0]
+        self.defined = outer
+        outer += escaping
+        if escaping and node is not root and node not in self.placed:
+            self._define(node)
+
+    # ---- variables
+
+    def _name(self, var: Any) -> str:
+        return self.raw[var][0][1]
+
+    def bind(self, var: Var) -> Doc:
+        """The variable where it is bound: `%x: T`."""
+        if var in self.placed:
+            return [self.placed[var], "-malformed-ir"]
+        doc = self.raw[var] = self.variable(var)
+        self.placed[var] = (var, self._name(var))
+        return doc
+
+    def variable(self, var: Any) -> Doc:
+        """`%x: T` with a fresh name."""
+        name = self.names.unique(variable_name(var.name_hint))
+        typed = [] if var.type_annotation is None else [": ", self.types.text(var.type_annotation)]
+        return [(var, name), *typed, *self.info(var)]
+
+    # ---- functions
+
+    def function(self, f: Function, head: Doc = "fn ") -> Task[Doc]:
+        """`fn [A](%x: T, key=value) -> R { … }`; `head` is what stands before the type parameters."""
+        declared = self.types.declare(f.type_params)
+        parameters = self.types.params(f.type_params)
+        params: list[Doc] = [self.bind(p) for p in f.params]
+        params += dict_attributes(f.attrs, self.meta)
+        result = [] if f.ret_type is None else [" -> ", self.types.text(f.ret_type)]
+        body = yield self.scope(f.body)
+        self.types.forget(declared)
+        return [head, parameters, "(", *joined(params), ")", *result, " ", braces(body)]
+
+
+# ---- nodes that hold no scopes: their parts are known already
+
+
+def _call(p: Printer, e: Call) -> Doc:
+    args = [p.place(a) for a in e.args]
+    args += call_attributes(e.attrs, e.op, p.meta, p.stored)
+    callee = p.place(e.op)
+    if not args and isinstance(e.op, Constructor) and not e.op.inputs:
+        return callee
+    return [callee, "(", *joined(args), ")"]
+
+
+def _tuple(p: Printer, e: Tuple) -> Doc:
+    fields = [p.place(f) for f in e.fields]
+    return ["(", fields[0], ",)"] if len(fields) == 1 else ["(", *joined(fields), ")"]
+
+
+def _constant(p: Printer, e: Constant) -> Doc:
+    text = scalar_text(e.data) if e.data.ndim == 0 else None
+    return p.meta.reference(CONSTANT, e) if text is None else text
+
+
+def _unknown(p: Printer, e: Expr) -> Doc:
+    return f"<{type(e).__name__}>"
+
+
+_ATOMS: dict[type, Callable[..., Doc]] = {
+    Call: _call,
+    Tuple: _tuple,
+    TupleGetItem: lambda p, e: [p.place(e.tuple_value), f".{e.index}"],
+    Constant: _constant,
+    Var: Printer.variable,
+    GlobalVar: lambda p, e: global_text(e.name_hint),
+    Op: lambda p, e: e.name,
+    Constructor: lambda p, e: e.name_hint,
+}
+
+# ---- nodes that hold scopes, or whose parts are written one after the other
+
+
+def _part(p: Printer, e: Expr) -> Task[Doc]:
+    """What stands for a part that is evaluated where it stands."""
+    yield p.expand(e)
+    return p.place(e)
+
+
+def _let(p: Printer, e: Let) -> Task[Doc]:
+    """A chain of lets; what a value needs is written before its `let`."""
+    parts = [(yield _binding(p, e)), NL]
+    outer, p.lines = p.lines, []
+    body = e.body
+    while type(body) is Let and body not in p.raw and p.left.get(body, 0) <= 1:
+        line = yield _binding(p, body)
+        p.lines += [line, NL]
+        body = body.body
+    yield p.expand(body)
+    parts += [p.lines, p.place(body, inline=True)]
+    p.lines = outer
+    return parts
+
+
+def _binding(p: Printer, e: Let) -> Task[Doc]:
+    """`let %x: T = value;`"""
+    name = p.bind(e.var)
+    yield p.expand(e.value)
+    return [(e, ["let ", name, " = ", p.place(e.value, inline=True), ";"]), *(p.info(e) if p.annotate else ())]
+
+
+def _if(p: Printer, e: If) -> Task[Doc]:
+    cond = yield _part(p, e.cond)
+    first = yield p.scope(e.true_branch)
+    second = yield p.scope(e.false_branch)
+    return ["if (", cond, ") ", braces(first), " else ", braces(second)]
+
+
+def _match(p: Printer, e: Match) -> Task[Doc]:
+    data = yield _part(p, e.data)
+    clauses: list[Doc] = []
+    for c in e.clauses:
+        clauses.append([(yield clause(p, c)), ","])
+    return ["match (" if e.complete else "match? (", data, ") ", braces(joined(clauses, NL))]
+
+
+def clause(p: Printer, c: Clause) -> Task[Doc]:
+    """`pattern => { … }`"""
+    lhs = pattern(p, c.lhs)
+    return [lhs, " => ", braces((yield p.scope(c.rhs)))]
+
+
+def pattern(p: Printer, lhs: Pattern) -> Doc:
+    """A pattern with the variables that it binds."""
+    match lhs:
+        case PatternVar():
+            return p.bind(lhs.var)
+        case PatternConstructor():
+            inside = joined([pattern(p, part) for part in lhs.patterns])
+            return [lhs.constructor.name_hint, "(", *inside, ")"] if inside else lhs.constructor.name_hint
+        case PatternTuple():
+            inside = joined([pattern(p, part) for part in lhs.patterns])
+            return ["(", *inside, ",)" if len(inside) == 1 else ")"]
+        case _:
+            return "_"
+
+
+def _ref(p: Printer, e: RefCreate | RefRead) -> Task[Doc]:
+    inside = yield _part(p, children(e)[0])
+    return ["ref(" if isinstance(e, RefCreate) else "ref_read(", inside, ")"]
+
+
+def _ref_write(p: Printer, e: RefWrite) -> Task[Doc]:
+    ref = yield _part(p, e.ref)
+    value = yield _part(p, e.value)
+    return ["ref_write(", ref, ", ", value, ")"]
+
+
+_NESTED: dict[type, Callable[..., Task[Doc]]] = {
+    Function: Printer.function,
+    Let: _let,
+    If: _if,
+    Match: _match,
+    RefCreate: _ref,
+    RefRead: _ref,
+    RefWrite: _ref_write,
+}
+
+
+def count_uses(root: Expr) -> dict[Expr, int]:
+    """How often each node below `root` is used."""
+    uses: dict[Expr, int] = {}
+    for node in walk((root,)):
+        for child in children(node):
+            uses[child] = uses.get(child, 0) + 1
+    return uses
