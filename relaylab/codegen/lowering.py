@@ -237,7 +237,9 @@ class _Lowering:
             kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
             rows = flat[k :: len(sums)]
             while len(rows) > 1:
-                rows = [self.combine(kind, local.dtype, *rows[r : r + 2]) for r in range(0, len(rows), 2)]
+                half = len(rows) // 2
+                pairs = zip(rows[:half], rows[half : 2 * half])
+                rows = [self.combine(kind, local.dtype, a, c) for a, c in pairs] + rows[2 * half :]
             total = self.combine(kind, local.dtype, self._register(local, at), self.across(kind, local.dtype, rows[0]))
             at.env[local] = self._as_lane(local, total)
 

@@ -107,17 +107,20 @@ def _remainder(f: IRFunction, a: Value, c: Value) -> Value:
 def _floor_mod(f: IRFunction, a: Value, c: Value) -> Value:
     """The remainder with the sign of the divisor."""
     rest = library(f, "fmod", a, c)
-    wrong = f.binary("and", f.compare("one", rest, 0.0), _signs_differ(f, rest, c))
-    return f.select(wrong, f.binary("fadd", rest, c), rest)
+    return f.select(_rounds_up(f, rest, c), f.binary("fadd", rest, c), rest)
 
 
-def _signs_differ(f: IRFunction, a: Value, c: Value) -> Value:
-    return f.binary("xor", f.compare("olt", a, 0.0), f.compare("olt", c, 0.0))
+def _rounds_up(f: IRFunction, rest: Value, c: Value) -> Value:
+    """Whether the truncated quotient that leaves `rest` is above the floored one."""
+    differ = f.binary("xor", f.compare("olt", rest, 0.0), f.compare("olt", c, 0.0))
+    return f.binary("and", f.compare("one", rest, 0.0), differ)
 
 
 def _floor_div(f: IRFunction, a: Value, c: Value) -> Value:
     """The quotient that goes with `_floor_mod`, rounded to the nearest integer; a / c when c is 0."""
-    exact = f.binary("fdiv", f.binary("fsub", a, _floor_mod(f, a, c)), c)
+    rest = library(f, "fmod", a, c)
+    exact = f.binary("fdiv", f.binary("fsub", a, rest), c)
+    exact = f.select(_rounds_up(f, rest, c), f.binary("fsub", exact, 1.0), exact)
     return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), f.intrinsic("roundeven", exact))
 
 

@@ -1,0 +1,63 @@
+"""The accuracy of the elementary functions over dense sweeps of float32, and their edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from native_group import TARGETS, run_native, single
+
+from relaylab.codegen.target import Target
+from relaylab.loop import OutSpec
+
+SWEEPS = {
+    "exp": (-87.3, 88.7), "log": (1e-37, 3e38), "log2": (1e-37, 3e38), "log10": (1e-37, 3e38), "tanh": (-12.0, 12.0),
+    "sigmoid": (-80.0, 80.0), "erf": (-5.0, 5.0),
+}  # fmt: skip
+ULP = {"exp": 2, "log": 2, "log2": 3, "log10": 3, "tanh": 6, "sigmoid": 4, "erf": 8}
+EXACT = {
+    "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": lambda x: np.array([math.erf(v) for v in x.ravel()]).reshape(x.shape),
+}  # fmt: skip
+EDGES = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 89.5, -105, 1e30, -1e30, 0.5, 2, 1024], "float32")
+
+
+def native(name, x, isa):
+    lower = lambda b, out, i, x: getattr(b, name)(x(*i))
+    out = OutSpec(x.shape, "float32")
+    return run_native(single(out, lower, [x]), [x], out, Target.parse(TARGETS[isa]))
+
+
+def sweep(name):
+    low, high = SWEEPS[name]
+    if low > 0:
+        return np.exp(np.linspace(np.log(low), np.log(high), 200_003)).astype("float32")
+    small = np.geomspace(1e-20, high, 40_001)
+    return np.concatenate([np.linspace(low, high, 200_001), small, -small[small < -low]]).astype("float32")
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("name", SWEEPS)
+def test_error_over_a_dense_sweep(name, isa):
+    x = sweep(name)
+    exact = EXACT[name](x.astype("float64"))
+    error = np.abs(native(name, x, isa) - exact) / np.spacing(np.maximum(np.abs(exact), 2.0**-126).astype("float32"))
+    assert error.max() <= ULP[name], (float(error.max()), float(x[error.argmax()]))
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("name", [*SWEEPS, "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+                                  "asinh", "acosh", "atanh", "floor", "ceil", "round", "trunc"])
+def test_edges(name, isa):
+    exact = {**EXACT, "rsqrt": lambda x: 1 / np.sqrt(x), "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+             "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "round": np.rint}
+    with np.errstate(all="ignore"):
+        expected = exact.get(name, getattr(np, name, None))(EDGES.astype("float64")).astype("float32")
+        expected[np.abs(expected) < 2.0**-126] = 0
+    np.testing.assert_allclose(native(name, EDGES, isa), expected, rtol=1e-6, atol=1e-37)
+
+
+def test_powers_of_the_base_are_exact():
+    x = (2.0 ** np.arange(-120, 120)).astype("float32")
+    np.testing.assert_array_equal(native("log2", x, "avx512"), np.arange(-120, 120))
