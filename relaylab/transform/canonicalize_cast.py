@@ -6,6 +6,7 @@ import numpy as np
 
 from relaylab.ir import Call, Expr, Function, Op, is_call_to, rebuild, rewrite
 from relaylab.op.base import OpPattern
+from relaylab.transform.copying import copied
 from relaylab.transform.infer_type import type_of
 from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
 
@@ -34,7 +35,7 @@ class _Repeat:
         if was not in self.used:
             self.used.add(was)
             return arg
-        return Call(arg.op, arg.args, arg.attrs, arg.type_args, arg.span)  # type: ignore[attr-defined]
+        return copied(Call(arg.op, arg.args, arg.attrs, arg.type_args, arg.span), arg)  # type: ignore[attr-defined]
 
 
 def _widens(cast: Expr) -> bool:

@@ -1,0 +1,102 @@
+"""FoldConstant: what is known before the program runs is computed now, with the reference semantics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab.analysis.infer import infer_type_local
+from relaylab.ir import Call, Constant, Expr, Function, If, IRModule, Let, Op, TensorType, Tuple, TupleGetItem, TupleType, Type, facets, op_name
+from relaylab.transform.infer_type import type_of
+from relaylab.transform.lets import rewrite_lets
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+
+_SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
+_PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end", "annotation.stop_fusion", "on_device")
+
+
+def _is_known(expr: Expr) -> bool:
+    return isinstance(expr, Constant) or (isinstance(expr, Tuple) and all(map(_is_known, expr.fields)))
+
+
+def _value(expr: Expr) -> Any:
+    if isinstance(expr, Tuple):
+        return tuple(map(_value, expr.fields))
+    return expr.data.numpy()  # type: ignore[attr-defined]
+
+
+def _literal(value: Any, typ: Type | None) -> Expr:
+    """The constant (or tuple of constants) for a value of a type."""
+    if isinstance(value, (tuple, list)):
+        fields = typ.fields if isinstance(typ, TupleType) else [None] * len(value)
+        return Tuple(map(_literal, value, fields))
+    array = np.asarray(value)
+    return Constant(array.astype(typ.dtype) if isinstance(typ, TensorType) and typ.dtype != array.dtype.name else array)
+
+
+class ConstantFolder:
+    """Folds one expression; `fold_qnn` also folds operators that are rewritten before code is made."""
+
+    def __init__(self, fold_qnn: bool = False):
+        self.fold_qnn = fold_qnn
+
+    def __call__(self, expr: Expr) -> Expr:
+        return rewrite_lets(expr, self._post, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
+
+    def _bind(self, let: Let, value: Expr, recursive: bool) -> Expr | None:
+        return value if isinstance(value, Constant) else None
+
+    def _post(self, new: Expr, old: Expr) -> Expr:
+        match new:
+            case Call(op=Op()):
+                return self._call(new, old)
+            case If(cond=Constant()):
+                return new.true_branch if bool(new.cond.data) else new.false_branch
+            case TupleGetItem(tuple_value=Tuple()):
+                return new.tuple_value.fields[new.index]
+            case _:
+                return new
+
+    def _call(self, call: Call, old: Expr) -> Expr:
+        name = op_name(call)
+        if name in _SHAPES:
+            return _shape_known(call, old) or call
+        definition = call.op.definition  # type: ignore[attr-defined]
+        if not call.args or definition.stateful or name in _PLACED or not (definition.computes or self.fold_qnn):
+            return call
+        return self._evaluate(call, old) if all(map(_is_known, call.args)) else call
+
+    def _evaluate(self, call: Call, old: Expr) -> Expr:
+        typ = type_of(old) or _local_type(call)
+        with np.errstate(all="ignore"):
+            value = facets(call).reference(*map(_value, call.args))
+        return _literal(value, typ)
+
+
+def _local_type(call: Call) -> Type | None:
+    return infer_type_local(call) if all(isinstance(a, Constant) for a in call.args) else None
+
+
+def _shape_known(call: Call, old: Expr) -> Expr | None:
+    """The shape (or the number of elements) of a tensor of static type, as a constant."""
+    source = type_of(call.args[0]) or type_of(old.args[0])  # type: ignore[attr-defined]
+    if not isinstance(source, TensorType) or source.is_dynamic:
+        return None
+    shape = np.array(source.concrete_shape, dtype=facets(call).dtype)
+    return Constant(np.prod(shape, dtype=shape.dtype) if op_name(call) == "ndarray_size" else shape)
+
+
+@register_pass(idempotent=True)
+def FoldConstant(fold_qnn: bool = False) -> Pass:
+    """Evaluates calls of operators on constants, decides conditionals on them, and inlines lets bound to them."""
+
+    def run(func: Function, mod: IRModule, ctx: object) -> Function:
+        return ConstantFolder(fold_qnn)(func)  # type: ignore[return-value]
+
+    return FunctionPass(PassInfo(2, "FoldConstant"), run)
+
+
+def FoldConstantExpr(expr: Expr, mod: IRModule, fold_qnn: bool = False) -> Expr:
+    """One expression folded."""
+    return ConstantFolder(fold_qnn)(expr)

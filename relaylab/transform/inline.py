@@ -1,0 +1,49 @@
+"""Inline: functions marked with `Inline=1` are put in the place of their calls."""
+
+from __future__ import annotations
+
+from relaylab.analysis.components import strong_components
+from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, rewrite
+from relaylab.ir.free import global_vars
+from relaylab.transform.copying import inlined, renewed
+from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+
+
+class _Inliner:
+    """Inlines callees before callers."""
+
+    def __init__(self, mod: IRModule):
+        self.mod = mod
+        self.functions = dict(mod.functions)
+        self.ready: set[GlobalVar] = set()
+
+    def run(self) -> IRModule:
+        calls = {gv: [c for c in global_vars(f) if c in self.functions] for gv, f in self.functions.items()}
+        for group in strong_components(calls):
+            for gv in group:
+                func = self.functions[gv] = rewrite(self.functions[gv], self._at)  # type: ignore[assignment]
+                recursive = len(group) > 1 or gv in calls[gv]
+                if func.attr("Inline", 0) and not recursive and not any(c in self.functions for c in global_vars(func)):
+                    self.ready.add(gv)
+        return self.mod.with_functions(self._without_unused())
+
+    def _at(self, new: Expr, old: Expr) -> Expr:
+        if isinstance(new, Call) and isinstance(old, Call) and old.op in self.ready:
+            func = self.functions[old.op]  # type: ignore[index]
+            return Call(renewed(func), new.args) if _is_foreign(func) else inlined(func, new.args)
+        return new
+
+    def _without_unused(self) -> dict[GlobalVar, Function]:
+        used = {c for f in self.functions.values() for c in global_vars(f)}
+        return {gv: f for gv, f in self.functions.items() if gv in used or gv not in self.ready}
+
+
+def _is_foreign(func: Function) -> bool:
+    """Functions made for another compiler stay functions."""
+    return bool(func.attr("Compiler") or func.attr("Extern", 0))
+
+
+@register_pass(idempotent=True)
+def Inline() -> Pass:
+    """Replaces calls of functions marked `Inline=1` by their bodies and drops the functions that nobody uses then."""
+    return ModulePass(PassInfo(1, "InlineGlobals"), lambda mod, ctx: _Inliner(mod).run())
