@@ -1,0 +1,67 @@
+"""Binding parameters: weights become constants of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir import Constant, Expr, Function, FunctionWithFields, IRModule, TensorType, Var, free_vars, substitute
+from relaylab.ir.trail import derived
+from relaylab.support.errors import RelayValueError
+from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+
+
+def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
+    """`expr` with free variables replaced; a function also loses the parameters that are bound.
+
+    Variables that the new expressions bring in become parameters of the function, at the end.
+    """
+    binds = dict(binds)
+    if not isinstance(expr, Function) or not binds:
+        return substitute(expr, binds)
+    kept = [p for p in expr.params if p not in binds]
+    body = substitute(expr.body, binds)
+    new = dict.fromkeys(v for value in binds.values() for v in free_vars(value) if v not in kept)
+
+    return derived(FunctionWithFields(expr, params=[*kept, *new], body=body), expr)
+
+
+def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
+    """`func` with the parameters of these names made constants; names that it does not have are ignored.
+
+    `params` holds arrays (numpy or anything with `.numpy()`). A shape or a data type other than the
+    parameter's annotation, or a name that two parameters share, raises `RelayValueError`.
+    """
+    by_name: dict[str, list[Var]] = {}
+    for p in func.params:
+        by_name.setdefault(p.name_hint, []).append(p)
+    binds: dict[Var, Expr] = {}
+    for name, value in params.items():
+        found = by_name.get(name, [])
+        if len(found) > 1:
+            raise RelayValueError(f"two parameters are named `{name}`", code="bind.ambiguous", help="rename one of them")
+        if found:
+            binds[found[0]] = derived(_constant(name, found[0], value), found[0])
+    return bind(func, binds)  # type: ignore[return-value]
+
+
+def _constant(name: str, var: Var, value: Any) -> Constant:
+    array = value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    made = Constant(array, span=var.span)
+    wanted = var.type_annotation
+    if isinstance(wanted, TensorType) and not wanted.is_dynamic and wanted != made.type:
+        raise RelayValueError(f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type")
+    return made
+
+
+@register_pass(params={}, idempotent=True)
+def BindParams(params: Mapping[str, Any], function: str = "main") -> Pass:
+    """Makes the parameters of `main` that `params` has arrays for constants of the program."""
+
+    def run(mod: IRModule, ctx: object) -> IRModule:
+        gv = mod.get_global_var(function)
+        return mod.with_functions({**mod.functions, gv: bind_params_by_name(mod.functions[gv], params)})
+
+    return ModulePass(PassInfo(0, "BindParams"), run)
