@@ -69,7 +69,10 @@ class Printer:
     # ---- places
 
     def place(self, node: Expr, inline: bool = False) -> Doc:
-        """What stands for `node` in its next use; the first use of a node that cannot stand inline writes its line."""
+        """What stands for `node` in its next use; the first use of a node that cannot stand inline writes its line.
+
+        With `inline` (results of scopes, values of lets) a node that has no other use stands there itself.
+        """
         left = self.left.get(node, 0)
         self.left[node] = left - 1
         if node not in self.placed:
@@ -88,7 +91,7 @@ class Printer:
         """Write `%N = …;`."""
         raw = self.raw[node]
         if type(node) is Let:
-            raw = ["(", IN, NL, raw, OUT, NL, ")"]
+            raw = _parentheses(raw)
         name = f"%{self.count}"
         self.count += 1
         self.placed[node] = (node, name)
@@ -254,7 +257,15 @@ def _binding(p: Printer, e: Let) -> Task[Doc]:
     """`let %x: T = value;`"""
     name = p.bind(e.var)
     yield p.expand(e.value)
-    return [(e, ["let ", name, " = ", p.place(e.value, inline=True), ";"]), *(p.info(e) if p.annotate else ())]
+    if type(e.value) is Let and e.value not in p.placed:
+        p.raw[e.value] = _parentheses(p.raw[e.value])
+    value = p.place(e.value, inline=True)
+    return [(e, ["let ", name, " = ", value, ";"]), *(p.info(e) if p.annotate else ())]
+
+
+def _parentheses(raw: Doc) -> Doc:
+    """A let that does not end a scope."""
+    return ["(", IN, NL, raw, OUT, NL, ")"]
 
 
 def _if(p: Printer, e: If) -> Task[Doc]:
