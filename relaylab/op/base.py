@@ -258,7 +258,7 @@ def op(
 
 def _builder(cls: type[Operator]) -> Callable:
     own = cls.build.__func__ is not Operator.build.__func__  # type: ignore[attr-defined]
-    signature = inspect.signature(cls.build) if own else _signature(cls)
+    signature = _bare(inspect.signature(cls.build)) if own else _signature(cls)
 
     def build(*args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(*args, **kwargs)
@@ -276,11 +276,20 @@ def _builder(cls: type[Operator]) -> Callable:
     return build
 
 
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    """The signature without annotations."""
+    empty = inspect.Parameter.empty
+    return inspect.Signature([p.replace(annotation=empty) for p in signature.parameters.values()])
+
+
 def _signature(cls: type[Operator]) -> inspect.Signature:
     """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
     empty = inspect.Parameter.empty
     default = {n: empty if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
     names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default[n] is not empty)]
+    required = [n for n in names if default.get(n, empty) is empty]
+    for n in names[: names.index(required[-1]) if required else 0]:
+        default[n] = empty
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(n, kind, default=default.get(n, empty)) for n in names])
 

@@ -42,7 +42,10 @@ class Create(Operator):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample(shape=s, dtype=d) for s, d in [((2, 3), "float32"), ((), "int8"), ((4,), "bool"), ((0, 2), "float64")]]
+        return [
+            sample(shape=s, dtype=d)
+            for s, d in [((2, 3), "float32"), ((), "int8"), ((4,), "bool"), ((0, 2), "float64")]
+        ]
 
 
 @op("zeros", level=3, attrs_key="InitOp")
@@ -90,7 +93,11 @@ class full(Operator):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((), shape=(2, 3)), sample((), shape=(2,), dtype="int32"), sample(TensorType((), "int8"), shape=())]
+        return [
+            sample((), shape=(2, 3)),
+            sample((), shape=(2,), dtype="int32"),
+            sample(TensorType((), "int8"), shape=()),
+        ]
 
 
 @op("full_like", inputs=("data", "fill_value"), level=3)
@@ -156,7 +163,13 @@ class arange(Opaque):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        cases = [(0, 5, 1, "float32"), (1, 10, 3, "int32"), (5, 0, -2, "int64"), (0.5, 2.0, 0.25, "float32"), (3, 1, 1, "int32")]
+        cases = [
+            (0, 5, 1, "float32"),
+            (1, 10, 3, "int32"),
+            (5, 0, -2, "int64"),
+            (0.5, 2.0, 0.25, "float32"),
+            (3, 1, 1, "int32"),
+        ]
         return [_arange_sample(*c) for c in cases]
 
 

@@ -193,7 +193,13 @@ class cast(Elementwise):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        pairs = [("float32", "int32"), ("float32", "float16"), ("int32", "int8"), ("int8", "float32"), ("float32", "bool")]
+        pairs = [
+            ("float32", "int32"),
+            ("float32", "float16"),
+            ("int32", "int8"),
+            ("int8", "float32"),
+            ("float32", "bool"),
+        ]
         return [sample(TensorType((3, 4), a), dtype=c, low=-300, high=300) for a, c in [*pairs, ("bool", "float32")]]
 
 

@@ -101,7 +101,12 @@ class stack(Injective):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample([(2, 3), (2, 3)]), sample([(2, 3)] * 3, axis=-1), sample([(), ()]), sample([(2, 3), (2, 3)], axis=1)]
+        return [
+            sample([(2, 3), (2, 3)]),
+            sample([(2, 3)] * 3, axis=-1),
+            sample([(), ()]),
+            sample([(2, 3), (2, 3)], axis=1),
+        ]
 
 
 @op("split", inputs=("data",), level=3, attrs_key="Split")
@@ -138,7 +143,9 @@ class split(Injective):
         cuts = self.indices_or_sections
         if isinstance(cuts, int):
             if cuts < 1 or (isinstance(extent, int) and extent % cuts):
-                s.fail(f"{extent} elements along axis {self.axis} of {type_text(t)} do not split into {cuts} equal sections")
+                s.fail(
+                    f"{extent} elements along axis {self.axis} of {type_text(t)} do not split into {cuts} equal sections"
+                )
         else:
             ends = [0, *cuts, *([int(extent)] if isinstance(extent, int) else [])]
             if any(a > c for a, c in pairwise(ends)):

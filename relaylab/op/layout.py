@@ -110,11 +110,17 @@ def parse_layout(text: str) -> Layout:
     axes = []
     for number, letter in _AXIS.findall(text):
         if letter.isupper() == bool(number) or number == "0":
-            raise RelayValueError(f"`{text}` is not a layout: `{number}{letter}`", code="op.layout", help="write e.g. NCHW or NCHW16c")
+            raise RelayValueError(
+                f"`{text}` is not a layout: `{number}{letter}`", code="op.layout", help="write e.g. NCHW or NCHW16c"
+            )
         axes.append(LayoutAxis(letter.upper(), int(number or 0)))
     whole = [a.letter for a in axes if not a.factor]
-    if "".join(f"{a.factor or ''}{a.letter.lower() if a.factor else a.letter}" for a in axes) != text or len(set(whole)) != len(whole):
-        raise RelayValueError(f"`{text}` is not a layout", code="op.layout", help="write each axis once, e.g. NCHW or NCHW16c")
+    if "".join(f"{a.factor or ''}{a.letter.lower() if a.factor else a.letter}" for a in axes) != text or len(
+        set(whole)
+    ) != len(whole):
+        raise RelayValueError(
+            f"`{text}` is not a layout", code="op.layout", help="write each axis once, e.g. NCHW or NCHW16c"
+        )
     if not {a.letter for a in axes} <= set(whole):
         raise RelayValueError(f"`{text}` splits an axis that it does not have", code="op.layout")
     return Layout(text, tuple(axes))
@@ -134,7 +140,12 @@ def transform(x: np.ndarray, src: Layout, dst: Layout) -> np.ndarray:
     """The array laid out anew: blocks merged, axes ordered, blocks split again."""
     if src == dst:
         return x
-    order = [k for letter in dst.letters for k, a in sorted(enumerate(src.axes), key=lambda p: bool(p[1].factor)) if a.letter == letter]
+    order = [
+        k
+        for letter in dst.letters
+        for k, a in sorted(enumerate(src.axes), key=lambda p: bool(p[1].factor))
+        if a.letter == letter
+    ]
     whole = src.whole(x.shape)
     merged = x.transpose(order).reshape([int(whole[letter]) for letter in dst.letters])
     return _split(merged, dst)
@@ -143,6 +154,9 @@ def transform(x: np.ndarray, src: Layout, dst: Layout) -> np.ndarray:
 def _split(x: np.ndarray, dst: Layout) -> np.ndarray:
     """An array with whole axes in the order of `dst.letters`, with the blocks of `dst` split off."""
     shape = [int(d) for d in dst.shape(dict(zip(dst.letters, map(IntImm, x.shape))))]
-    parts = [[k for k, a in sorted(enumerate(dst.axes), key=lambda p: bool(p[1].factor)) if a.letter == letter] for letter in dst.letters]
+    parts = [
+        [k for k, a in sorted(enumerate(dst.axes), key=lambda p: bool(p[1].factor)) if a.letter == letter]
+        for letter in dst.letters
+    ]
     order = [k for part in parts for k in part]
     return x.reshape([shape[k] for k in order]).transpose(np.argsort(order))

@@ -74,7 +74,10 @@ class Conv(OutElementwiseFusable):
         channels = self._channels(s, whole, kernel, x, w)
         sizes = [self._extent(s, k, whole[a], kernel[a]) for k, a in enumerate(self.spatial)]
         to = rules.layout(s, self.out_layout or self.data_layout, "NC" + self.spatial, None, "result")
-        return TensorType(rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}), self.out_dtype or x.dtype)
+        return TensorType(
+            rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}),
+            self.out_dtype or x.dtype,
+        )
 
     def _weight(self, s: Any, whole: dict[str, Dim], x: TensorType, given: Type) -> TensorType | None:
         """The type of the weight, made from `channels` and `kernel_size` where it has none."""
@@ -94,14 +97,22 @@ class Conv(OutElementwiseFusable):
         if self.is_depthwise(whole["C"], kernel):
             channels = product((kernel["O"], kernel["I"]))
         elif not same_dim(reads, whole["C"]):
-            s.fail(f"the weight {type_text(w)} reads {reads} channels, but {type_text(x)} has {whole['C']}", help=self._reading())
+            s.fail(
+                f"the weight {type_text(w)} reads {reads} channels, but {type_text(x)} has {whole['C']}",
+                help=self._reading(),
+            )
         if self.channels is not None and not same_dim(channels, IntImm(self.channels)):
-            s.fail(f"{self.op_name} has channels={self.channels}, but the weight {type_text(w)} makes {channels}", help=self._reading())
+            s.fail(
+                f"{self.op_name} has channels={self.channels}, but the weight {type_text(w)} makes {channels}",
+                help=self._reading(),
+            )
         if isinstance(channels, int) and channels % self.groups:
             s.fail(f"{channels} output channels do not split into {self.groups} groups")
         wanted = spread(self.kernel_size, len(self.spatial)) if self.kernel_size is not None else ()
         if any(not same_dim(IntImm(k), kernel[a]) for k, a in zip(wanted, self.spatial)):
-            s.fail(f"{self.op_name} has kernel_size={list(wanted)}, but its weight is {type_text(w)}", help=self._reading())
+            s.fail(
+                f"{self.op_name} has kernel_size={list(wanted)}, but its weight is {type_text(w)}", help=self._reading()
+            )
         return channels
 
     def _reading(self) -> str:
@@ -235,7 +246,14 @@ class conv2d(Conv):
             sample((1, 3, 5, 5), (3, 2, 3, 3), groups=3, channels=6, kernel_size=(3, 3)),
             sample((1, 4, 5, 5), (4, 1, 3, 3), groups=4, strides=(2, 2), padding=(1, 1)),
             sample((1, 5, 5, 2), (3, 3, 3, 2), data_layout="NHWC", kernel_layout="OHWI"),
-            sample((1, 2, 4, 4, 2), (2, 2, 3, 3, 2, 4), data_layout="NCHW2c", kernel_layout="OIHW2i4o", out_layout="NCHW4c", padding=(1, 1)),
+            sample(
+                (1, 2, 4, 4, 2),
+                (2, 2, 3, 3, 2, 4),
+                data_layout="NCHW2c",
+                kernel_layout="OIHW2i4o",
+                out_layout="NCHW4c",
+                padding=(1, 1),
+            ),
             sample(*int8, out_dtype="int32", low=-128, high=127),
         ]
 

@@ -18,7 +18,6 @@ class Packed(_conv2d):
     defaults = {"data_layout": "NCHW8c"}
 
 
-
 @op("nn.contrib_conv2d_NCHWc", level=10, attrs_key="Conv2D")
 class contrib_conv2d_nchwc(Packed):
     """Convolution with data in `NCHW16c` and weight in `OIHW16i16o` (any block sizes)."""

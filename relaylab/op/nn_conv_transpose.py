@@ -75,7 +75,10 @@ class ConvTranspose(OutElementwiseFusable):
         channels = self._channels(s, whole, kernel, x, w)
         sizes = [self._extent(s, k, whole[a], kernel[a]) for k, a in enumerate(self.spatial)]
         to = rules.layout(s, self.out_layout or self.data_layout, "NC" + self.spatial, None, "result")
-        return TensorType(rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}), self.out_dtype or x.dtype)
+        return TensorType(
+            rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}),
+            self.out_dtype or x.dtype,
+        )
 
     def _weight(self, s: Any, whole: dict[str, Dim], x: TensorType, given: Type) -> TensorType | None:
         """The type of the weight, made from `channels` and `kernel_size` where it has none."""
@@ -84,23 +87,35 @@ class ConvTranspose(OutElementwiseFusable):
             return known
         layout = rules.layout(s, self.kernel_layout, "OI" + self.spatial, None, "weight")
         size = each(s, self.kernel_size, len(self.spatial), "kernel_size")
-        extents = {self.ins: whole["C"], self.outs: IntImm(self.channels // self.groups), **dict(zip(self.spatial, map(IntImm, size)))}
+        extents = {
+            self.ins: whole["C"],
+            self.outs: IntImm(self.channels // self.groups),
+            **dict(zip(self.spatial, map(IntImm, size))),
+        }
         return rules.tensor(s, s.unify(given, TensorType(rules.laid_out(s, layout, extents), x.dtype)))
 
     def _channels(self, s: Any, whole: dict[str, Dim], kernel: dict[str, Dim], x: TensorType, w: TensorType) -> Dim:
         reading = f"data_layout={self.data_layout}, kernel_layout={self.kernel_layout}, groups={self.groups}"
         if not same_dim(kernel[self.ins], whole["C"]):
-            s.fail(f"the weight {type_text(w)} reads {kernel[self.ins]} channels, but {type_text(x)} has {whole['C']}", help=reading)
+            s.fail(
+                f"the weight {type_text(w)} reads {kernel[self.ins]} channels, but {type_text(x)} has {whole['C']}",
+                help=reading,
+            )
         if isinstance(whole["C"], int) and whole["C"] % self.groups:
             s.fail(f"{whole['C']} channels do not split into {self.groups} groups")
         channels = derive(lambda n: n * self.groups, kernel[self.outs])
         if self.channels is not None and not same_dim(channels, IntImm(self.channels)):
-            s.fail(f"{self.op_name} has channels={self.channels}, but the weight {type_text(w)} makes {channels}", help=reading)
+            s.fail(
+                f"{self.op_name} has channels={self.channels}, but the weight {type_text(w)} makes {channels}",
+                help=reading,
+            )
         return channels
 
     def _extent(self, s: Any, k: int, extent: Dim, kernel: Dim) -> Dim:
         stride, dilation, extra = self.steps[k]
-        out = derive(lambda n, m: max(stride * (n - 1) + reach(m, dilation) - sum(self.pads[k]) + extra, 0), extent, kernel)
+        out = derive(
+            lambda n, m: max(stride * (n - 1) + reach(m, dilation) - sum(self.pads[k]) + extra, 0), extent, kernel
+        )
         if isinstance(out, int) and out < 1:
             s.fail(f"the padding {list(self.padding)} leaves nothing of the result along {self.spatial[k]}")
         return out
@@ -145,7 +160,9 @@ class ConvTranspose(OutElementwiseFusable):
         return {**attrs, **sizes, "padding": spread_padding(attrs.get("padding", 0), n)}
 
 
-def spread_out(x: np.ndarray, w: np.ndarray, steps: Sequence[tuple[int, int, int]], pad: Pads, groups: int) -> np.ndarray:
+def spread_out(
+    x: np.ndarray, w: np.ndarray, steps: Sequence[tuple[int, int, int]], pad: Pads, groups: int
+) -> np.ndarray:
     """The transposed convolution of x (N, C, ...) with w (C, O / groups, ...): one product of matrices per tap."""
     n, c, sizes, taps = x.shape[0], x.shape[1], x.shape[2:], w.shape[2:]
     full = [(e - 1) * st + reach(k, d) + extra for e, k, (st, d, extra) in zip(sizes, taps, steps)]
@@ -238,4 +255,6 @@ class conv3d_transpose(ConvTranspose):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), strides=(1, 2, 2), padding=(0, 1, 1), output_padding=(0, 1, 1))]
+        return [
+            sample((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), strides=(1, 2, 2), padding=(0, 1, 1), output_padding=(0, 1, 1))
+        ]

@@ -218,7 +218,9 @@ class batch_matmul(Product):
     def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = self.out_dtype or a.dtype.name
         a, c = exact(a, out), exact(c, out)
-        return stored((a.swapaxes(1, 2) if self.transpose_a else a) @ (c.swapaxes(1, 2) if self.transpose_b else c), out)
+        return stored(
+            (a.swapaxes(1, 2) if self.transpose_a else a) @ (c.swapaxes(1, 2) if self.transpose_b else c), out
+        )
 
     def lower(self, b: Any, out: Any, i: tuple, a: Any, c: Any) -> Any:
         batch, m, n = i

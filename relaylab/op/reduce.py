@@ -98,7 +98,11 @@ class sum(Fold):
 
     @classmethod
     def more(cls, d: TensorType) -> list[Sample]:
-        return [*super().more(d), sample(TensorType((3, 50), "int8"), axis=-1, low=-128, high=127), sample(TensorType((2, 9), "float16"), axis=1)]
+        return [
+            *super().more(d),
+            sample(TensorType((3, 50), "int8"), axis=-1, low=-128, high=127),
+            sample(TensorType((2, 9), "float16"), axis=1),
+        ]
 
 
 @op("prod", level=4, attrs_key="Reduce")
@@ -282,7 +286,6 @@ class argmax(Arg):
     """Position of the largest element over axes (the first of equals, or the last)."""
 
     parameters = "data axis keepdims exclude select_last_index"
-
 
 
 @op("argmin", level=4, attrs_key="ArgReduce")

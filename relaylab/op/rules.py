@@ -54,7 +54,9 @@ def axes(s: Any, values: Sequence[int] | None, t: TensorType, exclude: bool = Fa
     """The axes of `t` counted from the front, sorted; None means all, `exclude` all others."""
     found = normalize_axes(values, len(t.shape), exclude)
     if found is None:
-        s.fail(f"axis {values} is out of range for {type_text(t)}", help=f"it can be {-len(t.shape)} .. {len(t.shape) - 1}")
+        s.fail(
+            f"axis {values} is out of range for {type_text(t)}", help=f"it can be {-len(t.shape)} .. {len(t.shape) - 1}"
+        )
     return found  # type: ignore[return-value]
 
 
@@ -62,7 +64,10 @@ def same_dtype(s: Any, *types: TensorType) -> str:
     """The one data type of all tensors."""
     for t in types[1:]:
         if t.dtype != types[0].dtype:
-            s.fail(f"data types {types[0].dtype} and {t.dtype} do not match", help=f'cast one: x.astype("{types[0].dtype}")')
+            s.fail(
+                f"data types {types[0].dtype} and {t.dtype} do not match",
+                help=f'cast one: x.astype("{types[0].dtype}")',
+            )
     return types[0].dtype
 
 
@@ -98,7 +103,9 @@ def broadcast(s: Any, a: TensorType, b: TensorType) -> tuple[Dim, ...]:
 def broadcasts_to(s: Any, a: TensorType, shape: Sequence[Dim]) -> None:
     """Fails unless `a` broadcasts to `shape` without changing it."""
     tail = shape[len(shape) - len(a.shape) :] if len(a.shape) <= len(shape) else None
-    if tail is None or any(broadcast_dims(x, y) is None or (x == 1) < (y == 1) and isinstance(x, int) for x, y in zip(a.shape, tail)):
+    if tail is None or any(
+        broadcast_dims(x, y) is None or (x == 1) < (y == 1) and isinstance(x, int) for x, y in zip(a.shape, tail)
+    ):
         s.fail(f"{type_text(a)} does not broadcast to ({', '.join(map(str, shape))})")
 
 

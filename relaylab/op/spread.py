@@ -22,7 +22,11 @@ class Broadcasting(Injective):
     def spread(self, s: Any, data: TensorType, shape: Sequence[Dim]) -> TensorType:
         """The type of `data` broadcast to `shape`."""
         out = broadcast_shapes(data.shape, shape)
-        if len(data.shape) > len(shape) or out is None or any(isinstance(d, int) and d != o for d, o in zip(shape, out)):
+        if (
+            len(data.shape) > len(shape)
+            or out is None
+            or any(isinstance(d, int) and d != o for d, o in zip(shape, out))
+        ):
             s.fail(f"{type_text(data)} cannot be broadcast to ({', '.join(map(str, shape))})")
         return TensorType(shape, data.dtype)
 
@@ -86,7 +90,11 @@ class Collapsing(Injective):
         """The sum, in the type of `data`."""
         lead = data.ndim - len(shape)
         axes = (*range(lead), *(lead + d for d, n in enumerate(shape) if n == 1))
-        return np.sum(data, axis=axes, keepdims=True, dtype="float64" if data.dtype.kind == "f" else None).astype(data.dtype).reshape(shape)
+        return (
+            np.sum(data, axis=axes, keepdims=True, dtype="float64" if data.dtype.kind == "f" else None)
+            .astype(data.dtype)
+            .reshape(shape)
+        )
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, *like: Any) -> Any:
         lead = len(data.shape) - len(i)

@@ -72,11 +72,15 @@ class strided_slice(Injective):
         return data(*(k * step + start for k, (start, _, step) in zip(i, ranges)))
 
     @classmethod
-    def build(cls, data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end") -> Any:
+    def build(
+        cls, data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
+    ) -> Any:
         strides = (1,) if strides is None else strides
         if is_dynamic(begin, end, strides):
             parts = map(as_shape_expr, (begin, end, strides))
-            return call_operator("dyn.strided_slice", data, *parts, begin=None, end=None, strides=None, slice_mode=slice_mode)
+            return call_operator(
+                "dyn.strided_slice", data, *parts, begin=None, end=None, strides=None, slice_mode=slice_mode
+            )
         limits = [(v,) if isinstance(v := ints(x), int) else v for x in (begin, end, strides)]
         return cls.call(data, begin=limits[0], end=limits[1], strides=limits[2], slice_mode=slice_mode, axes=axes)
 
@@ -95,7 +99,10 @@ class strided_slice(Injective):
 
 def sliced(shape: Sequence[Dim], slices: Sequence[slice]) -> tuple[Dim, ...]:
     """The shape after slicing; an unknown dimension stays unknown."""
-    return tuple(n if isinstance(n, Unknown) or c == WHOLE else IntImm(len(range(*c.indices(int(n))))) for n, c in zip(shape, slices))
+    return tuple(
+        n if isinstance(n, Unknown) or c == WHOLE else IntImm(len(range(*c.indices(int(n)))))
+        for n, c in zip(shape, slices)
+    )
 
 
 @op("slice_like", inputs=("data", "shape_like"), level=10, attrs_key="SliceLike")
@@ -134,7 +141,11 @@ class slice_like(Injective):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((3, 4), (2, 3), axes=None), sample((3, 4, 5), (9, 2, 3), axes=(1, -1)), sample((4,), (4,), axes=())]
+        return [
+            sample((3, 4), (2, 3), axes=None),
+            sample((3, 4, 5), (9, 2, 3), axes=(1, -1)),
+            sample((4,), (4,), axes=()),
+        ]
 
 
 @op("strided_set", inputs=("data", "v", "begin", "end", "strides"), level=4)
@@ -167,5 +178,3 @@ class strided_set(Injective):
     def samples(cls) -> list[Sample]:
         limits = [np.array(x, "int32") for x in ((1, 0), (3, 4), (1, 2))]
         return [sample((4, 5), (2, 2), *limits)]
-
-

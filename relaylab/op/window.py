@@ -37,12 +37,16 @@ def reach(kernel: int, dilation: int) -> int:
     return (kernel - 1) * dilation + 1
 
 
-def window_extent(s: Any, extent: Dim, kernel: Dim, stride: int, dilation: int, pad: tuple[int, int], ceil: bool = False) -> Dim:
+def window_extent(
+    s: Any, extent: Dim, kernel: Dim, stride: int, dilation: int, pad: tuple[int, int], ceil: bool = False
+) -> Dim:
     """The number of windows along an axis; fails when not even one fits."""
     spare = stride - 1 if ceil else 0
     out = derive(lambda n, k: max((n + sum(pad) - reach(k, dilation) + spare) // stride + 1, 0), extent, kernel)
     if isinstance(out, int) and out < 1:
-        s.fail(f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {pad[0]} and {pad[1]}")
+        s.fail(
+            f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {pad[0]} and {pad[1]}"
+        )
     return out
 
 

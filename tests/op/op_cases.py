@@ -41,7 +41,9 @@ class Solver:
 
     def _tensors(self, a: TensorType, b: TensorType) -> TensorType:
         fits = len(a.shape) == len(b.shape) and a.dtype == b.dtype
-        if not fits or any(x != y and not isinstance(x, Any) and not isinstance(y, Any) for x, y in zip(a.shape, b.shape)):
+        if not fits or any(
+            x != y and not isinstance(x, Any) and not isinstance(y, Any) for x, y in zip(a.shape, b.shape)
+        ):
             self.fail(f"{a} and {b} do not match")
         return TensorType([y if isinstance(x, Any) else x for x, y in zip(a.shape, b.shape)], a.dtype)
 

@@ -36,7 +36,11 @@ def test_relation_says_what_the_reference_does(name, case):
 
 def fits(found, actual) -> bool:
     if isinstance(actual, TupleType):
-        return isinstance(found, TupleType) and len(found.fields) == len(actual.fields) and all(map(fits, found.fields, actual.fields))
+        return (
+            isinstance(found, TupleType)
+            and len(found.fields) == len(actual.fields)
+            and all(map(fits, found.fields, actual.fields))
+        )
     same = isinstance(found, TensorType) and found.dtype == actual.dtype and len(found.shape) == len(actual.shape)
     return same and all(isinstance(d, Any) or d == n for d, n in zip(found.shape, actual.shape))
 

@@ -63,7 +63,9 @@ class layout_transform(Injective):
             return None
         letters = "".join(parse_layout(self.src_layout).letters)
         src = rules.layout(s, self.src_layout, letters, found)
-        return TensorType(rules.laid_out(s, rules.layout(s, self.dst_layout, letters), src.whole(found.shape)), found.dtype)
+        return TensorType(
+            rules.laid_out(s, rules.layout(s, self.dst_layout, letters), src.whole(found.shape)), found.dtype
+        )
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return transform(data, parse_layout(self.src_layout), parse_layout(self.dst_layout))

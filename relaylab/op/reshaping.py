@@ -179,7 +179,13 @@ class squeeze(SameOrder):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((1, 3, 1)), sample((1, 3, 1), axis=(-1,)), sample((1, 3, 1, 2), axis=(0, 2)), sample((1, 1)), sample((2, 3))]
+        return [
+            sample((1, 3, 1)),
+            sample((1, 3, 1), axis=(-1,)),
+            sample((1, 3, 1, 2), axis=(0, 2)),
+            sample((1, 1)),
+            sample((2, 3)),
+        ]
 
 
 @op("nn.batch_flatten", level=2, reshapes=True)

@@ -1,0 +1,107 @@
+"""Annotations: operators that pass their argument on and tell passes something about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relaylab.ir.types import Type
+from relaylab.op.base import Dtype, Opaque, Sample, op, sample
+
+
+class Annotation(Opaque):
+    """Its argument as it is, of any type."""
+
+    inputs = ("data",)
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        return s.unify(data, s.out)
+
+    def reference(self, data: Any) -> Any:
+        return data
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        return (data[out.field] if isinstance(data, tuple) else data)(*i)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3)), sample([(2,), ()])]
+
+
+@op("annotation.stop_fusion")
+class stop_fusion(Annotation):
+    """A wall for FuseOps: what is before and what is after become different kernels."""
+
+
+@op("annotation.checkpoint")
+class checkpoint(Annotation):
+    """Marks what the gradient shall compute again instead of keeping."""
+
+
+@op("annotation.bitpack_start")
+class bitpack_start(Annotation):
+    """Marks where bit-packed values begin."""
+
+
+@op("annotation.bitpack_end")
+class bitpack_end(Annotation):
+    """Marks where bit-packed values end."""
+
+
+@op("annotation.cast_hint", attrs_key="CastHint", meta_attrs=True)
+class cast_hint(Annotation):
+    """Tells quantisation in which data type the value shall be kept."""
+
+    dtype: Dtype
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3), dtype="int8")]
+
+
+class Region(Annotation):
+    """A border of a region for an external compiler."""
+
+    compiler: str
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3), compiler="mine")]
+
+
+@op("annotation.compiler_begin", attrs_key="Compiler", meta_attrs=True)
+class compiler_begin(Region):
+    """An input of a region for the external compiler of that name."""
+
+
+@op("annotation.compiler_end", attrs_key="Compiler", meta_attrs=True)
+class compiler_end(Region):
+    """An output of a region for the external compiler of that name."""
+
+
+@op("on_device", inputs=("body",), attrs_key="OnDevice", computes=False)
+class on_device(Annotation):
+    """Says on which device the body (and, if asked, the result) lives."""
+
+    virtual_device: Any = None
+    constrain_result: bool = False
+    constrain_body: bool = True
+
+    @classmethod
+    def build(cls, body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Any:
+        return cls.call(body, virtual_device=device, constrain_result=constrain_result, constrain_body=constrain_body)
+
+
+@op("device_copy", attrs_key="DeviceCopy")
+class device_copy(Annotation):
+    """A copy from one device to another."""
+
+    src_virtual_device: Any
+    dst_virtual_device: Any
+
+    @classmethod
+    def build(cls, data: Any, src_device: Any, dst_device: Any) -> Any:
+        return cls.call(data, src_virtual_device=src_device, dst_virtual_device=dst_device)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3), src_virtual_device="cpu(0)", dst_virtual_device="cpu(1)")]

@@ -1,0 +1,159 @@
+"""Padding: nn.pad, nn.mirror_pad, nn.dilate."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.expr import Expr, const
+from relaylab.ir.types import TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Injective, Ints, Sample, call_operator, op, sample
+from relaylab.op.elementwise import as_dtype
+from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.shapes import derive
+
+NUMPY_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect"}
+
+
+class Padded(Injective):
+    """A tensor with elements put before and after it along each axis."""
+
+    pad_width: ClassVar[Any]
+
+    def grown(self, s: Any, data: TensorType) -> TensorType:
+        """The type after padding."""
+        if len(self.pad_width) != len(data.shape) or any(len(p) != 2 for p in self.pad_width):
+            s.fail(
+                f"`pad_width` must have one (before, after) for each dimension of {type_text(data)}, not {self.pad_width}"
+            )
+        if any(isinstance(d, int) and d + sum(p) < 0 for d, p in zip(data.shape, self.pad_width)):
+            s.fail(f"`pad_width` {self.pad_width} cuts more from {type_text(data)} than there is")
+        shape = [derive(lambda n, low, high: n + low + high, d, *p) for d, p in zip(data.shape, self.pad_width)]
+        return TensorType(shape, data.dtype)
+
+
+@op("nn.pad", inputs=("data", "pad_value"), level=2, attrs_key="Pad")
+class pad(Padded):
+    """`data` with pad_width[k] = (before, after) elements added along axis k: a constant, the edge, or a reflection.
+    Negative widths cut (constant mode only).
+    """
+
+    pad_width: tuple[tuple[int, int], ...]
+    pad_mode: str = "constant"
+
+    def relation(self, s: Any, data: Type, pad_value: Type) -> Type | None:
+        found, value = rules.tensor(s, data), rules.tensor(s, pad_value, "pad_value")
+        if self.pad_mode not in NUMPY_MODES:
+            s.fail(f'pad_mode must be one of {", ".join(NUMPY_MODES)}, not "{self.pad_mode}"')
+        if value is not None:
+            rules.scalar(s, value, "pad_value")
+        return found and self.grown(s, found)
+
+    def reference(self, data: np.ndarray, pad_value: np.ndarray) -> np.ndarray:
+        if self.pad_mode != "constant":
+            return np.pad(data, self.pad_width, mode=self.pad_mode)
+        kept = data[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(data.shape, self.pad_width))]
+        widths = [(max(low, 0), max(high, 0)) for low, high in self.pad_width]
+        return np.pad(kept, widths, constant_values=as_dtype(pad_value, data.dtype.name).reshape(()))
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any, pad_value: Any) -> Any:
+        at = [k - low for k, (low, _) in zip(i, self.pad_width)]
+        extents = [int(n) for n in data.shape]
+        if self.pad_mode == "edge":
+            return data(*(b.clamp_index(k, n) if any(p) else k for k, n, p in zip(at, extents, self.pad_width)))
+        if self.pad_mode == "reflect":
+            return data(*(reflect(b, k, n, 0) if any(p) else k for k, n, p in zip(at, extents, self.pad_width)))
+        value = b.cast(pad_value(*[0] * len(pad_value.shape)), out.dtype)
+        inside = b.all_of(*(b.inside(k, n) for k, n, p in zip(at, extents, self.pad_width) if any(p)))
+        return b.guard(inside, lambda: data(*at), value)
+
+    @classmethod
+    def build(cls, data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Any:
+        value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
+        if is_dynamic(pad_width):
+            return call_operator("dyn.nn.pad", data, as_shape_expr(pad_width), value, pad_width=(), pad_mode=pad_mode)
+        return cls.call(data, value, pad_width=ints(pad_width), pad_mode=pad_mode)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3), (), pad_width=((1, 2), (0, 1))),
+            sample((4, 5), (), pad_width=((-1, 1), (2, -2))),
+            sample((4, 5), (), pad_width=((1, 2), (0, 3)), pad_mode="edge"),
+            sample((4, 5), (), pad_width=((1, 3), (4, 0)), pad_mode="reflect"),
+            sample(TensorType((2, 2), "int8"), (), pad_width=((0, 0), (1, 1)), low=-3, high=5),
+        ]
+
+
+def reflect(b: Any, k: Any, extent: int, repeat_edge: int) -> Any:
+    """Index `k` mirrored at both ends of an axis; `repeat_edge` 1 repeats the edge elements (numpy's "symmetric")."""
+    period = 2 * extent if repeat_edge else max(2 * extent - 2, 1)
+    inside = b.floormod(k, period)
+    return b.select(inside < extent, inside, (period - repeat_edge) - inside)
+
+
+@op("nn.mirror_pad", inputs=("data",), level=2, attrs_key="MirrorPad", parameters="data pad_width mode")
+class mirror_pad(Padded):
+    """`data` with its mirror image added at the ends of each axis: with the edge repeated (SYMMETRIC) or not (REFLECT)."""
+
+    mode: str = "SYMMETRIC"
+    pad_width: tuple[tuple[int, int], ...]
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if self.mode not in ("SYMMETRIC", "REFLECT"):
+            s.fail(f'mode must be SYMMETRIC or REFLECT, not "{self.mode}"')
+        return found and self.grown(s, found)
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return np.pad(data, self.pad_width, mode=self.mode.lower())
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        edge = 1 if self.mode == "SYMMETRIC" else 0
+        parts = zip(i, data.shape, self.pad_width)
+        return data(*(reflect(b, k - p[0], int(n), edge) if any(p) else k for k, n, p in parts))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((4, 3), pad_width=((2, 3), (1, 0)), mode=m) for m in ("SYMMETRIC", "REFLECT")]
+
+
+@op("nn.dilate", inputs=("data",), level=10, attrs_key="Dilate", meta_attrs=True)
+class dilate(Injective):
+    """`data` with strides[k] - 1 elements of `dilation_value` put between neighbours along axis k."""
+
+    strides: Ints = (1, 1)
+    dilation_value: float = 0.0
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        if len(self.strides) != len(found.shape) or any(n < 1 for n in self.strides):
+            s.fail(
+                f"`strides` must have a positive number for each dimension of {type_text(found)}, not {self.strides}"
+            )
+        return TensorType(
+            [derive(lambda n, st: max((n - 1) * st + 1, 0), n, st) for n, st in zip(found.shape, self.strides)],
+            found.dtype,
+        )
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        out = np.full([(n - 1) * st + 1 for n, st in zip(data.shape, self.strides)], self.dilation_value, data.dtype)
+        out[tuple(slice(None, None, st) for st in self.strides)] = data
+        return out
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        hits = [b.eq(k % st, 0) for k, st in zip(i, self.strides) if st > 1]
+        read = lambda: data(*(k // st for k, st in zip(i, self.strides)))
+        return b.guard(b.all_of(*hits), read, b.const(self.dilation_value, out.dtype))
+
+    @classmethod
+    def build(cls, data: Any, strides: Any, dilation_value: float = 0.0) -> Any:
+        return cls.call(data, strides=ints(strides), dilation_value=dilation_value)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3), strides=(2, 3)), sample((2, 3, 2), strides=(1, 2, 1), dilation_value=1.5)]
