@@ -24,7 +24,7 @@ from relaylab.codegen.irtext import (
     vector,
 )
 from relaylab.codegen.kernel import item_bytes
-from relaylab.loop.expr import INDEX, Apply, Axis, Cast, Const, Expr, Guard, Load, Local, Tensor, children
+from relaylab.loop.expr import INDEX, Apply, Cast, Const, Expr, Guard, Load, Tensor, children
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
@@ -53,7 +53,7 @@ class Mask:
 
 @dataclass(slots=True)
 class Lanes:
-    """Where an expression is evaluated: the values of axes and registers in `width` lanes, of which `mask` are real."""
+    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real."""
 
     env: dict[Expr, Lane]
     width: int = 1
@@ -84,6 +84,9 @@ class Emitter:
             if not self._has_loads(node):
                 mask = at.mask
             if (node, mask) in done:
+                continue
+            if node in at.env:
+                done[node, mask] = at.env[node]
                 continue
             wanted = self._wanted(node, mask, phase, done, at)
             if wanted:
@@ -133,8 +136,6 @@ class Emitter:
 
     def _node(self, node: Expr, mask: Mask, done: dict, at: Lanes) -> Lane:
         match node:
-            case Axis() | Local():
-                return at.env[node]
             case Const(value, dtype):
                 if dtype == INDEX:
                     return Lin(int(value))
@@ -240,20 +241,20 @@ class Emitter:
 
     def _load(self, tensor: Tensor, address: Expr, where: Lane, mask: Mask, at: Lanes) -> Lane:
         if tensor.shape[0] == 0:
-            return self._from_storage(constant(_storage(tensor.dtype), 0), tensor.dtype)
+            return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
         size = item_bytes(tensor.dtype)
         if isinstance(where, Lin) and where.step in (0, 1):
             pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
-            return self._from_storage(self._near(tensor, pointer, where.step, mask, at), tensor.dtype)
+            return self.from_storage(self._near(tensor, pointer, where.step, mask, at), tensor.dtype)
         pointer, positions = self._positions(tensor, address, where, at, size)
         if mask.scalar is not None:
             mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
-        type = vector(_storage(tensor.dtype), at.width)
-        return self._from_storage(self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype)
+        type = vector(storage_type(tensor.dtype), at.width)
+        return self.from_storage(self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype)
 
     def _near(self, tensor: Tensor, pointer: Value, step: int, mask: Mask, at: Lanes) -> Value:
         """One element, or consecutive elements."""
-        storage, size = _storage(tensor.dtype), item_bytes(tensor.dtype)
+        storage, size = storage_type(tensor.dtype), item_bytes(tensor.dtype)
         scalar = mask.scalar
         if step == 0 and mask.lanes is not None and mask.lanes is not at.mask.lanes:
             anywhere = self.f.reduce("or", mask.lanes)
@@ -281,7 +282,7 @@ class Emitter:
         spread = self.f.splat(scalar, width)
         return spread if mask is None else self.f.binary("and", spread, mask)
 
-    def _from_storage(self, x: Value, dtype: str) -> Lane:
+    def from_storage(self, x: Value, dtype: str) -> Lane:
         """A loaded value as it is in registers."""
         if dtype == "bool":
             return self.f.compare("ne", x, 0)
@@ -314,7 +315,7 @@ class Emitter:
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
 
-def _storage(dtype: str) -> str:
+def storage_type(dtype: str) -> str:
     """The LLVM type that an element is loaded as: halves as their bits."""
     return "i16" if dtype == "float16" else llvm_type(dtype)
 

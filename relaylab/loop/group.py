@@ -59,6 +59,10 @@ class Group:
         self.buffers.append((role, flat, layout))
         return tensor
 
+    def stand_in(self, name: str, shape: tuple[int, ...], dtype: str) -> Tensor:
+        """A readable tensor that is not in memory: the accumulators of a template whose epilogue the group is."""
+        return Tensor(name, shape, dtype)
+
     def compute(self, out: OutSpec, lower: Callable[..., Expr], inputs: Sequence[Readable]) -> Tensor:
         """The readable result of an operator's `lower(b, out, i, *inputs)`."""
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
@@ -100,12 +104,16 @@ class Group:
 
     def _region(self, shape: tuple[int, ...], outputs: list[tuple[Tensor, Tensor, Layout]]) -> Region:
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(shape))
-        places = {t: (self._flat[t], layout.strides, layout.offset) for t, layout in self._operands.items()}
         stores = []
         for value, flat, layout in outputs:
-            element = flatten(self.inlined(Load(value, axes)), places)
-            stores.append(Assign(flat, address(axes, layout.strides, layout.offset), element))
+            place = address(axes, layout.strides, layout.offset)
+            stores.append(Assign(flat, place, self.element(value, axes)))
         return Region(axes, tuple(stores))
+
+    def element(self, value: Tensor, axes: tuple[Axis, ...]) -> Expr:
+        """One element of a value, as an expression over flat external operands and stand-ins."""
+        places = {t: (self._flat[t], layout.strides, layout.offset) for t, layout in self._operands.items()}
+        return flatten(self.inlined(Load(value, axes)), places)
 
     def inlined(self, root: Expr) -> Expr:
         """`root` with every read of a computed value replaced by its expression at that index, last value first."""
