@@ -8,12 +8,13 @@ is spelled where there is a spelling and shown as "?" otherwise: the standard fo
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz.metrics import text_width
-from relaylab.viz.scene import Rect, Scene, Shape, Text, rounded
+from relaylab.viz.scene import Rect, Scene, Shape, Text, extent, rounded
 from relaylab.viz.theme import resolve
 
 MAX_UNITS = 14_400.0
@@ -28,9 +29,9 @@ _SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "�
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A window onto a scene: what part of it, at which scale, on which paper."""
+    """A window onto a scene: the shapes in it, what part it is, at which scale, on which paper."""
 
-    scene: Scene
+    shapes: Sequence[Shape]
     window: tuple[float, float, float, float]
     scale: float
     paper: tuple[float, float]
@@ -56,7 +57,8 @@ def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab")
 def _whole(scene: Scene) -> _Page:
     unit = max(1.0, scene.width / MAX_UNITS, scene.height / MAX_UNITS)
     size = (scene.width / unit, scene.height / unit)
-    return _Page(scene, (0.0, 0.0, scene.width, scene.height), 1 / unit, size, unit=unit)
+    shapes = [s for f in scene.figures for s in f.shapes]
+    return _Page(shapes, (0.0, 0.0, scene.width, scene.height), 1 / unit, size, unit=unit)
 
 
 def _tiles(scene: Scene, width: float, height: float) -> list[_Page]:
@@ -68,11 +70,24 @@ def _tiles(scene: Scene, width: float, height: float) -> list[_Page]:
     wide = room[0] / scale
     columns = max(1, -int(-scene.width // wide))
     rows = _cuts(scene, room[1] / scale)
+    share = _shared_out(scene, columns, wide, rows)
     return [
-        _Page(scene, (c * wide, top, min(wide, scene.width - c * wide), bottom - top), scale, (width, height),
+        _Page(share.get((c, r), []), (c * wide, top, min(wide, scene.width - c * wide), bottom - top), scale, (width, height),
               (_centre(room[0], min(wide, scene.width - c * wide) * scale), BORDER))
-        for c in range(columns) for top, bottom in rows
+        for c in range(columns) for r, (top, bottom) in enumerate(rows)
     ]
+
+
+def _shared_out(scene: Scene, columns: int, wide: float, rows: list[tuple[float, float]]) -> dict[tuple[int, int], list[Shape]]:
+    """For every page (column, row) the shapes that may touch it."""
+    tops = [top for top, _ in rows]
+    pages: dict[tuple[int, int], list[Shape]] = {}
+    for shape in (s for f in scene.figures for s in f.shapes):
+        left, top, right, bottom = extent(shape)
+        for c in range(max(0, int(left // wide)), min(columns - 1, int(right // wide)) + 1):
+            for r in range(max(0, bisect_right(tops, top) - 1), max(1, bisect_right(tops, bottom))):
+                pages.setdefault((c, r), []).append(shape)
+    return pages
 
 
 def _centre(room: float, used: float) -> float:
@@ -84,8 +99,8 @@ def _cuts(scene: Scene, most: float) -> list[tuple[float, float]]:
     ends = [(a[1] + b[0]) / 2 for a, b in zip(scene.bands, scene.bands[1:])] + [scene.height]
     cuts, top = [], 0.0
     while scene.height - top > most:
-        fitting = [e for e in ends if top + most * 0.3 < e <= top + most]
-        bottom = fitting[-1] if fitting else top + most
+        last = bisect_right(ends, top + most) - 1
+        bottom = ends[last] if last >= 0 and ends[last] > top + most * 0.3 else top + most
         cuts.append((top, bottom))
         top = bottom
     return [*cuts, (top, scene.height)]
@@ -99,18 +114,8 @@ def _content(page: _Page) -> str:
     k, (ox, oy), high = page.scale, page.offset, page.paper[1]
     out = [f"{_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J",
            f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n"]
-    out += [_shape(s) for f in page.scene.figures for s in f.shapes if _visible(s, y, y + h)]
+    out += [_shape(s) for s in page.shapes]
     return "\n".join(out)
-
-
-def _visible(shape: Shape, top: float, bottom: float) -> bool:
-    """Whether the shape may touch the window (by height)."""
-    if isinstance(shape, Rect):
-        return shape.y <= bottom and shape.y + shape.height >= top
-    if isinstance(shape, Text):
-        return top - shape.size <= shape.y <= bottom + shape.size
-    ys = [c[i] for c in shape.commands for i in range(2, len(c), 2)]
-    return bool(ys) and min(ys) <= bottom and max(ys) >= top
 
 
 def _shape(shape: Shape) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from relaylab.viz.metrics import text_width
+
 Point = tuple[float, float]
 
 
@@ -73,6 +75,19 @@ class Scene:
     title: str = ""
     bands: tuple[tuple[float, float], ...] = ()
     seed: Mapping[str, float] = field(default_factory=dict)
+
+
+def extent(shape: Shape) -> tuple[float, float, float, float]:
+    """Left, top, right and bottom of a shape (of a path: of its control points)."""
+    if isinstance(shape, Rect):
+        return shape.x, shape.y, shape.x + shape.width, shape.y + shape.height
+    if isinstance(shape, Text):
+        wide = text_width(shape.text, shape.size, shape.face)
+        left = shape.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor] * wide
+        return left, shape.y - shape.size, left + wide, shape.y + shape.size * 0.3
+    xs = [v for c in shape.commands for v in c[1::2]]
+    ys = [v for c in shape.commands for v in c[2::2]]
+    return min(xs), min(ys), max(xs), max(ys)
 
 
 def rounded(rect: Rect) -> tuple[tuple, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -194,8 +194,13 @@ def _pack(value: Any) -> Any:
     return [_pack(v) for v in value] if isinstance(value, tuple) else value
 
 
+@lru_cache(maxsize=None)
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _unpack(kind: type, data: Mapping[str, Any]) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     if not isinstance(data, Mapping) or (unknown := set(data) - set(hints)):
         what = f"fields {sorted(unknown)}" if isinstance(data, Mapping) else repr(data)[:40]
         raise RelayValueError(f"the view's {kind.__name__} cannot have {what}", code="viz.view-json")
