@@ -46,7 +46,10 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel call: the symbol, where its operands lie (base, byte offset), its items and most threads."""
+    """One kernel call: the symbol, where its operands lie (base, byte offset), its items and most threads.
+
+    `node` and `name` are those of the operation in the graph that it serves.
+    """
 
     kernel: str
     operands: tuple[Place, ...]
@@ -55,6 +58,12 @@ class Step:
     node: int = -1
     flops: int = 0
     bytes: int = 0
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return self.name or self.kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +130,11 @@ class Executable:
     graph_json: str = "{}"
     stages: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to `path` (any suffix), whole or not at all; ArtifactError when that is impossible."""
+    def save(self, path: str | os.PathLike[str], stages: dict[str, dict[str, str]] | None = None) -> None:
+        """Write it to `path` (any suffix), whole or not at all; ArtifactError when that is impossible.
+
+        `stages` are the texts to keep in the file, those of the record by default.
+        """
         infos, blob = _pack_params(self.params)
         sizes = tuple(len(code) for code in self.objects)
         manifest = Manifest(self.name, self.target, self.plan, infos, sizes, self.graph_json)
@@ -132,7 +144,7 @@ class Executable:
             "objects": b"".join(self.objects),
             "constants": self.constants,
             "params": blob,
-            "stages": zlib.compress(json.dumps(self.stages).encode(), 6),
+            "stages": zlib.compress(json.dumps(self.stages if stages is None else stages).encode(), 6),
         })
 
     @staticmethod

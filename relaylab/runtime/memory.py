@@ -43,7 +43,7 @@ def aligned_like(shape: tuple[int, ...], dtype: np.dtype, what: str = "an array"
     count = 1
     for extent in shape:
         count *= extent
-    return aligned(count * dtype.itemsize, what).view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, buffer=aligned(max(1, count * dtype.itemsize), what))
 
 
 def _small(nbytes: int) -> np.ndarray:

@@ -18,6 +18,7 @@ from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayVa
 from relaylab.support.table import did_you_mean
 
 STAGES = ("relay", "loop", "llvm", "asm")
+KEPT_STAGES = ("relay", "loop", "llvm")
 Function = Callable[..., Any]
 
 
@@ -159,7 +160,7 @@ class GraphExecutorFactoryModule(Module):
         """
         if not isinstance(file_name, (str, os.PathLike)):
             raise RelayTypeError(f"a file name is text, not {type(file_name).__name__}", code="runtime.file-name")
-        self.executable.save(file_name)
+        self.executable.save(file_name, self._kept_stages() if self._stage_source else None)
 
     save = export_library
 
@@ -174,9 +175,13 @@ class GraphExecutorFactoryModule(Module):
                                   help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
         return "\n\n".join(self._stage(stage, name) for name in (names if kernel is None else [kernel]))
 
+    def _kept_stages(self) -> dict[str, dict[str, str]]:
+        """The texts that a file keeps."""
+        return {stage: {name: self._stage(stage, name) for name in self.kernels()} for stage in KEPT_STAGES}
+
     def kernels(self) -> list[str]:
-        """The names of the kernels, in the order of their first call."""
-        return list(dict.fromkeys(step.kernel for step in self.executable.plan.steps))
+        """The names of the fused functions that were compiled, in the order of their first call."""
+        return list(dict.fromkeys(step.label for step in self.executable.plan.steps))
 
     def _stage(self, stage: str, kernel: str) -> str:
         stored = self.executable.stages.get(stage, {})

@@ -68,6 +68,11 @@ class Linker:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
 
 
+def host_triple() -> str:
+    """LLVM's name of this machine."""
+    return linker().llvm.get_process_triple()
+
+
 _lock = threading.RLock()
 _linker: list[Linker] = []
 

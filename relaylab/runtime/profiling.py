@@ -225,7 +225,7 @@ def _timed_run(executor: GraphExecutor) -> float:
 def _call(step: Any, spent: float, total: float) -> dict[str, Metric]:
     seconds = max(spent, 1e-3) * 1e3
     return {
-        "Name": step.kernel, "Duration (us)": Duration(spent), "Percent": Percent(100 * spent / total),
+        "Name": step.label, "Duration (us)": Duration(spent), "Percent": Percent(100 * spent / total),
         "Device": "cpu0", "Count": Count(1), "GFLOP/s": Ratio(step.flops / seconds),
         "GB/s": Ratio(step.bytes / seconds),
     }

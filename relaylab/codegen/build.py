@@ -1,0 +1,155 @@
+"""`relay.build`: from a Relay program to a compiled module, and `relay.optimize`, its first half."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from relaylab.codegen.cache import ObjectCache
+from relaylab.codegen.entry import entry_text
+from relaylab.codegen.graph_json import graph_json
+from relaylab.codegen.jit import compile_objects
+from relaylab.codegen.kernel import Kernel, module_text
+from relaylab.codegen.layout import lay_out
+from relaylab.codegen.network import Network, network_of
+from relaylab.codegen.options import Executor, Runtime
+from relaylab.codegen.plan import Planned, make_plan
+from relaylab.codegen.select import jobs_of
+from relaylab.codegen.stages import Stages
+from relaylab.codegen.target import Target
+from relaylab.ir import Function, IRModule
+from relaylab.runtime.executable import Executable, TargetInfo
+from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.native import host_triple
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.transform import PassContext, bind_params, optimized
+from relaylab.transform.context import register_config
+
+WINOGRAD = "relay.codegen.winograd"
+BASELINE = "llvm -mcpu=x86-64"
+FAMILY_FEATURES = {
+    "generic": (), "avx2": ("avx2", "fma"), "avx512": ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
+}
+register_config(WINOGRAD, bool)
+
+
+def build(
+    ir_mod: IRModule | Function,
+    target: Any = None,
+    target_host: Any = None,
+    executor: Executor | str = "graph",
+    runtime: Runtime | str = "cpp",
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, Any] | None = None,
+    mod_name: str = "default",
+) -> GraphExecutorFactoryModule:
+    """Compile the `main` of a module for a target, with `params` (by name) built in.
+
+    The passes of the current PassContext's level run first. Raises RelayError `build.not-static` for programs that
+    are no static graph, and whatever type inference finds.
+    """
+    chosen = executor if isinstance(executor, Executor) else Executor(executor)
+    if not isinstance(runtime, Runtime):
+        Runtime(runtime)
+    wanted = parse_target(target)
+    final = _optimized(_module(ir_mod), params)
+    return compile_main(final, wanted, mod_name, chosen, ir_mod)
+
+
+def optimize(ir_mod: IRModule | Function, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[
+        IRModule, dict[str, Any]]:
+    """The module after all passes of `relay.build` at the current level, and the parameters it still lacks: none."""
+    parse_target(target)
+    return _optimized(_module(ir_mod), params), {}
+
+
+def compile_main(mod: IRModule, target: Target, mod_name: str = "default", executor: Any = "graph",
+                 ir_mod: Any = None) -> GraphExecutorFactoryModule:
+    """Compile the `main` of a module that the passes have fused."""
+    main = mod["main"]
+    network = network_of(main, f"tvmgen_{mod_name}")
+    minimal = bool(PassContext.current().get_config(WINOGRAD, True))
+    jobs = [job for operation in network.operations for job in jobs_of(operation, target, minimal)]
+    planned = make_plan(network, lay_out(network, jobs), target)
+    entry, objects = _objects(planned, target)
+    executable = Executable(
+        mod_name, TargetInfo(host_triple(), _features(target), str(target)), planned.plan, entry, objects,
+        planned.constants, {t.name: t.data for t in network.constants}, graph_json(network, planned.storage),
+    )
+    return GraphExecutorFactoryModule(executable, ir_mod=mod if ir_mod is None else ir_mod, target=target,
+                                      executor=executor, stage_source=_stages(network, planned, target))
+
+
+def parse_target(target: Any) -> Target:
+    """A target from what `relay.build` accepts: None, text, a Target, or one of these in a list or dict."""
+    while isinstance(target, (list, tuple, Mapping)) and not isinstance(target, str):
+        if isinstance(target, Mapping) and "kind" in target:
+            return _from_config(target)
+        values = list(target.values() if isinstance(target, Mapping) else target)
+        if len(values) != 1:
+            raise RelayValueError(f"relaylab compiles for one target, not {len(values)}", code="build.target",
+                                  help='write target="llvm"')
+        target = values[0]
+    if target is None or isinstance(target, (str, Target)):
+        return Target.parse(target)
+    text = str(target)
+    if not text.startswith("llvm"):
+        raise RelayTypeError(f"{type(target).__name__} is no target", code="build.target", help='write target="llvm"')
+    return Target.parse(text)
+
+
+def _from_config(config: Mapping[str, Any]) -> Target:
+    """A target from its description as a dict: kind, mcpu, mattr."""
+    words = [str(config["kind"])]
+    words += [f"-mcpu={config['mcpu']}"] if config.get("mcpu") else []
+    mattr = config.get("mattr")
+    words += [f"-mattr={mattr if isinstance(mattr, str) else ','.join(mattr)}"] if mattr else []
+    return Target.parse(" ".join(words))
+
+
+def _module(ir_mod: Any) -> IRModule:
+    if isinstance(ir_mod, Function):
+        warnings.warn("relay.build takes an IRModule; a Function is wrapped: IRModule.from_expr(func)",
+                      DeprecationWarning, stacklevel=3)
+        return IRModule.from_expr(ir_mod)
+    if not isinstance(ir_mod, IRModule):
+        raise RelayValueError(f"relay.build compiles an IRModule, not {type(ir_mod).__name__}", code="build.input",
+                              help="wrap an expression: IRModule.from_expr(expr)")
+    if "main" not in ir_mod:
+        names = ", ".join(f"@{v.name_hint}" for v in ir_mod.get_global_vars()) or "nothing"
+        raise RelayValueError(f"the module has no function @main, it has {names}", code="build.no-main",
+                              help='name the function to compile "main"')
+    return ir_mod
+
+
+def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
+    return optimized(bind_params(mod, params) if params else mod)
+
+
+def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]]:
+    """The entry's object code and that of every kernel."""
+    cache = ObjectCache.default()
+    texts = [module_text([kernel], attributes=target.attributes) for kernel in planned.kernels.values()]
+    entry = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
+    return entry[0], tuple(compile_objects(texts, target, cache=cache))
+
+
+def entry_target(target: Target) -> Target:
+    """The entry uses no special features, so that all modules of a process share one."""
+    return Target.parse(BASELINE) if host_triple().startswith("x86_64") else target
+
+
+def _features(target: Target) -> tuple[str, ...]:
+    """The CPU features that object code for a target may use."""
+    named = {feature[1:] for feature in target.features.split(",") if feature.startswith("+")}
+    return tuple(sorted(named | set(FAMILY_FEATURES[target.isa])))
+
+
+def _stages(network: Network, planned: Planned, target: Target) -> Stages:
+    functions = {operation.name: operation.function for operation in network.operations}
+    kernels: dict[str, dict[str, Kernel]] = {}
+    for step in planned.plan.steps:
+        kernels.setdefault(step.name, {})[step.kernel] = planned.kernels[step.kernel]
+    return Stages(target, functions, {name: tuple(found.values()) for name, found in kernels.items()})

@@ -1,0 +1,115 @@
+"""How every tensor lies in memory: the order of its axes, and zeros around it where convolutions read over the edge.
+
+Outputs of the network and tensors that are reshaped in place stay row-major. Others take the order that the
+template that makes or reads them likes, and elementwise operators hand it on. Where a template cannot read what
+it gets, a copy is put before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relaylab.codegen.jobs import Copy, Heavy, Job
+from relaylab.codegen.kernel import View
+from relaylab.codegen.network import Network, Tensor
+from relaylab.codegen.views import Halo, laid_out, wider
+
+Order = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Layouts:
+    """The jobs, copies included, and the view of every tensor."""
+
+    jobs: list[Job]
+    views: dict[Tensor, View] = field(default_factory=dict)
+
+    def __call__(self, tensor: Tensor) -> View:
+        """The view of a tensor; one that is not known yet is row-major."""
+        found = self.views.get(tensor)
+        if found is None:
+            found = self.views[tensor] = laid_out(tensor.shape, tensor.dtype, range(len(tensor.shape)))
+        return found
+
+
+def lay_out(network: Network, jobs: list[Job]) -> Layouts:
+    """Decide the layout of all tensors that the jobs make."""
+    fixed = _row_major(network)
+    wishes = _wishes(jobs)
+    orders: dict[Tensor, Order] = {}
+    for job in jobs:
+        for tensor in job.writes:
+            if tensor not in fixed:
+                orders[tensor] = _order(job, tensor, orders, wishes)
+    layouts = Layouts([])
+    halos = _halos(jobs, fixed)
+    for tensor, order in orders.items():
+        layouts.views[tensor] = laid_out(tensor.shape, tensor.dtype, order, halos.get(tensor, ()))
+    _insert_copies(jobs, layouts)
+    return layouts
+
+
+def _row_major(network: Network) -> set[Tensor]:
+    """Tensors that others see: outputs, and what reshapes share the memory of."""
+    fixed = {tensor.root for tensor in network.outputs} | set(network.outputs)
+    for operation in network.operations:
+        if operation.reshape_only:
+            fixed |= {operation.outputs[0], operation.outputs[0].root}
+    return fixed
+
+
+def _wishes(jobs: list[Job]) -> dict[Tensor, Order]:
+    """The order in which the first template that reads a tensor would like it."""
+    wishes: dict[Tensor, Order] = {}
+    for job in jobs:
+        if isinstance(job, Heavy):
+            wishes.setdefault(job.data, job.contraction.data_order)
+    return wishes
+
+
+def _order(job: Job, tensor: Tensor, orders: dict[Tensor, Order], wishes: dict[Tensor, Order]) -> Order:
+    rank = len(tensor.shape)
+    if isinstance(job, Heavy):
+        return job.contraction.out_order
+    if tensor in wishes:
+        return wishes[tensor]
+    if job.keeps_lanes():
+        same = [t for t in job.reads if t in orders and len(t.shape) == rank]
+        if same:
+            return orders[max(same, key=lambda t: sum(a == b for a, b in zip(t.shape, tensor.shape)))]
+    return tuple(range(rank))
+
+
+def _halos(jobs: list[Job], fixed: set[Tensor]) -> dict[Tensor, Halo]:
+    """The zeros that must be around each tensor that a job makes, for all templates that read it."""
+    halos: dict[Tensor, Halo] = {}
+    for job in jobs:
+        if isinstance(job, Heavy) and job.data.origin == "result" and job.data not in fixed and job.data.alias is None:
+            halos[job.data] = wider(halos.get(job.data, ()), job.contraction.halo())
+    return halos
+
+
+def _insert_copies(jobs: list[Job], layouts: Layouts) -> None:
+    """Put a copy before a template that cannot read its data as it lies; equal needs share one."""
+    copies: dict[tuple, Tensor] = {}
+    for job in jobs:
+        if isinstance(job, Heavy) and not job.contraction.accepts(layouts(job.data)):
+            order, halo = job.contraction.data_order, job.contraction.halo()
+            key = (job.data, order, halo)
+            if key not in copies:
+                copies[key] = _copied(job.data, order, halo, layouts)
+                layouts.jobs.append(Copy(job.operation, (job.data,), (copies[key],)))
+            _replace_data(job, copies[key])
+        layouts.jobs.append(job)
+
+
+def _copied(tensor: Tensor, order: Order, halo: Halo, layouts: Layouts) -> Tensor:
+    copy = Tensor(tensor.shape, tensor.dtype, "result")
+    layouts.views[copy] = laid_out(tensor.shape, tensor.dtype, order, halo)
+    return copy
+
+
+def _replace_data(job: Heavy, copy: Tensor) -> None:
+    others = (job.weight, *job.sides)
+    job.reads = tuple(dict.fromkeys(copy if t is job.data and t not in others else t for t in (*job.reads, copy)))
+    job.data = copy

@@ -1,0 +1,82 @@
+"""`Executor` and `Runtime`: the choices that `relay.build` accepts, with their options checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+
+class Choice:
+    """A name out of a list, and options that belong to it. Equal if both are equal."""
+
+    what: ClassVar[str] = "choice"
+    known: ClassVar[dict[str, dict[str, type]]] = {}
+    defaults: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None):
+        if name not in self.known:
+            raise RelayValueError(f"there is no {self.what} `{name}`", code="build.option",
+                                  help=did_you_mean(str(name), self.known) or f"known: {', '.join(self.known)}")
+        self.name = name
+        self.attrs = {**self.defaults.get(name, {}), **self._checked(options or {})}
+
+    def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        kinds = self.known[self.name]
+        for key, value in options.items():
+            if key not in kinds:
+                raise RelayValueError(f"the {self.what} `{self.name}` has no option `{key}`", code="build.option",
+                                      help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}")
+            if not isinstance(value, kinds[key]):
+                raise RelayTypeError(f"the option `{key}` is a {kinds[key].__name__}, not {value!r}",
+                                     code="build.option")
+        return dict(options)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.attrs
+
+    def __getitem__(self, name: str) -> Any:
+        return self.attrs[name]
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and (self.name, self.attrs) == (other.name, other.attrs)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name, tuple(sorted(self.attrs.items()))))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.attrs!r})"
+
+    @classmethod
+    def list_registered(cls) -> list[str]:
+        """The names."""
+        return list(cls.known)
+
+    @classmethod
+    def list_registered_options(cls, name: str) -> dict[str, str]:
+        """The options of a name, with their types."""
+        return {key: kind.__name__ for key, kind in cls(name).known[name].items()}
+
+
+class Executor(Choice):
+    """How a compiled network is run: "graph", or "aot", which is the same native entry here."""
+
+    what = "executor"
+    known = {
+        "graph": {"link-params": bool},
+        "aot": {"link-params": bool, "unpacked-api": bool, "interface-api": str, "workspace-byte-alignment": int,
+                "constant-byte-alignment": int},
+    }
+    defaults = {"graph": {"link-params": False}, "aot": {"link-params": True}}
+
+
+class Runtime(Choice):
+    """The runtime that compiled code is for."""
+
+    what = "runtime"
+    known = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}

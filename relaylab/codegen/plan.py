@@ -1,0 +1,224 @@
+"""From jobs to the plan that the runtime follows: kernels, steps, and where every operand lies.
+
+Intermediate tensors share one arena by their life spans; an elementwise result takes the place of an operand that
+dies with it; results of the network are written where the caller reads them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylab.codegen.arena import Block, place
+from relaylab.codegen.jobs import Job, Launch, Packed, Reference, Workspace
+from relaylab.codegen.kernel import Kernel, View
+from relaylab.codegen.layout import Layouts
+from relaylab.codegen.network import Network, Tensor
+from relaylab.codegen.target import Target
+from relaylab.codegen.views import same_place, span_bytes
+from relaylab.runtime import abi
+from relaylab.runtime.executable import Plan, Step, TensorInfo, Value
+from relaylab.runtime.memory import aligned
+
+ALIGNMENT = 64
+PREFETCHED = 16 << 10   # kernels prefetch the panel after the last one: keep it mapped
+SMALL_SECONDS = 4e-6    # a step that takes less runs on one thread
+FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
+
+
+@dataclass(slots=True)
+class Planned:
+    """The plan, the distinct kernels by name, the packed constants, and which steps serve which operation."""
+
+    plan: Plan
+    kernels: dict[str, Kernel]
+    constants: np.ndarray
+    storage: dict[Tensor, int]
+
+
+def make_plan(network: Network, layouts: Layouts, target: Target) -> Planned:
+    """Plan a network whose tensors have been laid out."""
+    return _Planner(network, layouts, target).planned()
+
+
+@dataclass(eq=False, slots=True)
+class _Buffer:
+    """Memory for one or more tensors, in the arena unless `base` says otherwise."""
+
+    nbytes: int
+    first: int
+    last: int
+    halo: tuple | None = None
+    base: int = abi.BASE_ARENA
+    offset: int = 0
+
+
+@dataclass(slots=True)
+class _Constants:
+    """Constants one after another, equal ones once."""
+
+    offsets: dict[tuple, int] = field(default_factory=dict)
+    parts: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, packed: Packed) -> int:
+        """The offset of a constant."""
+        if packed.key not in self.offsets:
+            data = np.ascontiguousarray(packed.make())
+            self.offsets[packed.key] = self.size
+            self.parts.append((self.size, data))
+            self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
+        return self.offsets[packed.key]
+
+    def blob(self) -> np.ndarray:
+        """All of them as bytes."""
+        blob = aligned(self.size + PREFETCHED, "the constants")
+        for offset, data in self.parts:
+            blob[offset : offset + data.nbytes] = data.reshape(-1).view(np.uint8)
+        return blob
+
+
+class _Planner:
+    def __init__(self, network: Network, layouts: Layouts, target: Target):
+        self.network, self.layouts, self.target = network, layouts, target
+        self.constants = _Constants()
+        self.buffers: dict[Tensor | Workspace, _Buffer] = {}
+        self.launches: list[tuple[Job, Launch]] = []
+        self.outputs: dict[Tensor, int] = {}
+        self.copies: list[tuple[int, Tensor]] = []
+
+    def planned(self) -> Planned:
+        """The plan and all that belongs to it."""
+        for job in self.layouts.jobs:
+            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target)]
+        self._bind_outputs()
+        self._allocate()
+        steps = tuple(self._step(job, launch) for job, launch in self.launches)
+        kernels = {launch.kernel.name: launch.kernel for _, launch in self.launches}
+        scratch = max((kernel.scratch for kernel in kernels.values()), default=0)
+        plan = Plan(
+            tuple(TensorInfo(t.name, t.shape, t.dtype) for t in self.network.inputs),
+            tuple(TensorInfo(f"output{k}", t.shape, t.dtype) for k, t in enumerate(self.network.outputs)),
+            steps, self.arena, scratch, tuple((k, self._value(t)) for k, t in self.copies), self._values(),
+        )
+        return Planned(plan, kernels, self.constants.blob(), self._storage())
+
+    # ---- where things lie
+
+    def _bind_outputs(self) -> None:
+        """Let results be written where the caller reads them; other outputs are copied after a run."""
+        for k, tensor in enumerate(self.network.outputs):
+            if tensor.root.origin == "result" and tensor.root not in self.outputs:
+                self.outputs[tensor.root] = k
+            else:
+                self.copies.append((k, tensor))
+
+    def _allocate(self) -> None:
+        """A buffer for every tensor that a step writes, and its place."""
+        last = self._last_uses()
+        written = 0
+        for k, (job, launch) in enumerate(self.launches):
+            ends = k + 1 == len(self.launches) or self.launches[k + 1][0] is not job
+            for thing in launch.operands.values():
+                if isinstance(thing, Workspace):
+                    self._workspace(job, thing, k)
+            for tensor in job.writes if ends else ():
+                self._buffer(job, tensor, written, k, last)
+            written = k + 1 if ends else written
+        self._place()
+
+    def _last_uses(self) -> dict[Tensor, int]:
+        """The last step that uses each root; tensors that are copied out live to the end."""
+        last: dict[Tensor, int] = {}
+        for k, (job, _) in enumerate(self.launches):
+            for tensor in (*job.reads, *job.writes):
+                last[tensor.root] = k
+        return last | {tensor.root: len(self.launches) for _, tensor in self.copies}
+
+    def _buffer(self, job: Job, tensor: Tensor, first: int, step: int, last: dict[Tensor, int]) -> None:
+        if tensor in self.outputs:
+            base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[tensor]
+            self.buffers[tensor] = _Buffer(0, first, step, base=base)
+            return
+        view = self.layouts(tensor)
+        for operand in job.in_place():
+            buffer = self.buffers.get(operand.root)
+            if self._dies(operand, buffer, step, last) and same_place(self.layouts(operand), view):
+                if self.layouts(operand).halo == view.halo and operand.dtype == tensor.dtype:
+                    self.buffers[tensor] = buffer
+                    buffer.last = max(buffer.last, last[tensor])
+                    return
+        halo = (view.shape, view.strides, view.halo, view.dtype) if view.halo else None
+        self.buffers[tensor] = _Buffer(span_bytes(view), first, max(step, last[tensor]), halo)
+
+    def _dies(self, operand: Tensor, buffer: _Buffer | None, step: int, last: dict[Tensor, int]) -> bool:
+        return buffer is not None and buffer.base == abi.BASE_ARENA and buffer.last == step and last[operand.root] == step
+
+    def _workspace(self, job: Job, work: Workspace, step: int) -> None:
+        """Memory for the kernels of one job, from the first of them that uses it to the last."""
+        key = (id(job), work)
+        if key in self.buffers:
+            self.buffers[key].last = step
+        else:
+            self.buffers[key] = _Buffer(work.nbytes, step, step)
+
+    def _place(self) -> None:
+        own = list({id(b): b for b in self.buffers.values() if b.base == abi.BASE_ARENA}.values())
+        offsets, self.arena = place([Block(b.nbytes, b.first, b.last, b.halo) for b in own])
+        for buffer, offset in zip(own, offsets):
+            buffer.offset = offset
+
+    def _where(self, job: Job, thing: Reference) -> tuple[int, int]:
+        """The base and byte offset of an operand."""
+        if isinstance(thing, Packed):
+            return abi.BASE_CONSTANTS, self.constants.add(thing)
+        if isinstance(thing, Workspace):
+            return abi.BASE_ARENA, self.buffers[id(job), thing].offset
+        return self._place_of(thing)
+
+    def _place_of(self, tensor: Tensor) -> tuple[int, int]:
+        root = tensor.root
+        if root.origin == "input":
+            return abi.FIRST_IO_BASE + self.network.inputs.index(root), 0
+        if root.origin == "constant":
+            return abi.BASE_CONSTANTS, self.constants.add(Packed((id(root.data), None), lambda: root.data))
+        return self.buffers[root].base, self.buffers[root].offset
+
+    # ---- steps and values
+
+    def _step(self, job: Job, launch: Launch) -> Step:
+        kernel, operation = launch.kernel, job.operation
+        places = tuple((abi.BASE_SCRATCH, 0) if role == "scratch" else self._where(job, launch.operands[role])
+                       for role in kernel.operands)
+        return Step(kernel.name, places, kernel.items, shares_of(kernel), operation.node, kernel.flops, kernel.bytes,
+                    operation.name)
+
+    def _value(self, tensor: Tensor) -> Value:
+        """Where a tensor can be read after the steps that make it."""
+        view: View = self.layouts(tensor)
+        base, offset = self._place_of(tensor)
+        ready = max((k + 1 for k, (job, _) in enumerate(self.launches) if tensor.root in job.writes), default=0)
+        return Value((base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, ready)
+
+    def _values(self) -> tuple[tuple[int, int, Value], ...]:
+        tensors = [t for operation in self.network.operations for t in operation.outputs]
+        return tuple((t.node, t.output, self._value(t)) for t in tensors)
+
+    def _storage(self) -> dict[Tensor, int]:
+        """A number for the memory of every tensor of the graph: equal for tensors that share it."""
+        numbers: dict[object, int] = {}
+        tensors = [*self.network.inputs, *self.network.constants,
+                   *(t for operation in self.network.operations for t in operation.outputs)]
+        found = {}
+        for tensor in tensors:
+            buffer = self.buffers.get(tensor.root)
+            key = tensor.root if buffer is None else (buffer.base, buffer.offset)
+            found[tensor] = numbers.setdefault(key, len(numbers))
+        return found
+
+
+def shares_of(kernel: Kernel) -> int:
+    """How many threads may work on a kernel: one where waking others costs more than they help."""
+    seconds = max(kernel.flops / FLOPS_PER_SECOND, kernel.bytes / BYTES_PER_SECOND)
+    return 1 if seconds < SMALL_SECONDS or kernel.items < 2 else abi.MAX_THREADS
