@@ -77,11 +77,12 @@ def timer(runner: Runner, buffers: dict[str, np.ndarray], least: float = 3e-4) -
     return lambda: measure(times) if keep else 0.0
 
 
-def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: Target, residual: bool = True):
+def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: Target, minimal: bool = False):
     out = View.dense((1, *((height - 1) // stride + 1,) * 2, oc))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
-    spec = T.ConvSpec(View.padded((1, height, height, ic), halo), out, (k, k), (stride, stride), (1, 1), (k // 2,) * 2)
-    kernel = T.conv(spec, target, bias_relu_residual(out) if residual else None)
+    spec = T.ConvSpec(View.padded((1, height, height, ic), halo), out, (k, k), (stride, stride), (1, 1), (k // 2,) * 2,
+                      minimal=minimal)
+    kernel = T.conv(spec, target, bias_relu_residual(out))
     weights = T.pack_conv_weight(spec, target, np.random.randn(oc, ic, k, k).astype("f"))
     return kernel, spec.data, weights, out
 
@@ -104,21 +105,25 @@ def depthwise_case(height: int, channels: int, k: int, stride: int, target: Targ
     return T.depthwise(spec, target), spec.data, weights, out
 
 
-def gemm_case(m: int, n: int, k: int, target: Target):
+def gemm_case(m: int, n: int, k: int, target: Target, minimal: bool = False):
     out = View.dense((1, m, n))
-    spec = T.GemmSpec(View.dense((1, m, k)), View.dense((1, k, n)), out)
+    spec = T.GemmSpec(View.dense((1, m, k)), View.dense((1, k, n)), out, minimal=minimal)
     return T.gemm(spec, target), spec.a, T.pack_gemm(spec, target, np.random.randn(1, k, n).astype("f")), out
 
 
 def cases(target: Target) -> Iterator[tuple[str, Callable]]:
     for name, case in CONVS.items():
         yield name, lambda case=case: conv_case(*case, target)
+    for name, case in CONVS.items():
+        if case[3] == 1 and case[4] == 1:
+            yield "minimal " + name, lambda case=case: conv_case(*case, target, True)
     for name, case in WINOGRAD.items():
         yield name, lambda case=case: winograd_case(*case, target)
     for name, case in DEPTHWISE.items():
         yield name, lambda case=case: depthwise_case(*case, target)
     for name, case in GEMMS.items():
         yield name, lambda case=case: gemm_case(*case, target)
+        yield "minimal " + name, lambda case=case: gemm_case(*case, target, True)
 
 
 def report(name: str, make: Callable, target: Target, peak: tuple[Callable[[], float], int], seconds: float) -> None:

@@ -15,8 +15,14 @@ from relaylab.codegen.templates.site import Epilogue
 DTYPES = ("float32", "float64", "int32")
 
 
-def contraction(prefix: str, problems: Sequence[Problem], target: Target, epilogue: Epilogue, roles: tuple[str, ...],
+def contraction(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],
                 traffic: int) -> Kernel:
+    """A kernel that is one contraction; see `contractions`."""
+    return contractions(prefix, (problem,), target, epilogue, roles, traffic)
+
+
+def contractions(prefix: str, problems: Sequence[Problem], target: Target, epilogue: Epilogue, roles: tuple[str, ...],
+                 traffic: int) -> Kernel:
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
     gathered = any(problem.weights.kind == "gathered" for problem in problems)
     operands = (*roles, *epilogue.operands, *(("scratch",) if gathered else ()))

@@ -19,6 +19,7 @@ from relaylab.codegen.templates.pack import pack_conv
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, merge_axes, merge_taps
 from relaylab.codegen.templates.schedule import plan_contraction
 from relaylab.codegen.templates.site import Epilogue
+from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
 from relaylab.support.errors import RelayValueError
 
 
@@ -28,7 +29,7 @@ class ConvSpec:
 
     `data` is [N, *spatial, C] and `out` [N, *output spatial, OC], both with any strides. `kernel`, `strides`,
     `dilation` and `padding` (before each axis) have one entry per spatial axis. What padding reaches must be zero
-    memory: `data.halo` says that it is.
+    memory: `data.halo` says that it is. `minimal` allows the direct kernel to use algorithms with fewer products.
     """
 
     data: View
@@ -38,6 +39,7 @@ class ConvSpec:
     dilation: tuple[int, ...]
     padding: tuple[int, ...]
     groups: int = 1
+    minimal: bool = False
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -106,12 +108,16 @@ def conv(spec: ConvSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
         raise RelayValueError(f"no convolution kernel for {reason}", code="codegen.conv")
     problem = conv_problem(spec)
     weights = problem.depth * problem.columns * spec.groups * spec.data.itemsize
-    return contraction("conv", (problem,), target, epilogue or Epilogue(), spec.roles,
-                       spec.data.bytes + weights + spec.out.bytes)
+    make = strassen if spec.minimal and strassen_pays(problem, target) else contraction
+    return make("conv", problem, target, epilogue or Epilogue(), spec.roles,
+                spec.data.bytes + weights + spec.out.bytes)
 
 
 def pack_conv_weight(spec: ConvSpec, target: Target, weight: np.ndarray) -> np.ndarray:
     """Weights [OC, IC / groups, *kernel] as the kernel of this spec reads them, flat."""
-    plan = plan_contraction(conv_problem(spec), target)
+    problem = conv_problem(spec)
+    if spec.minimal and strassen_pays(problem, target):
+        return pack_strassen(problem, target, weight.reshape(weight.shape[0], -1).T)
+    plan = plan_contraction(problem, target)
     width = target.lanes(spec.data.dtype)
     return pack_conv(weight, spec.groups, plan.vectors * width, width)

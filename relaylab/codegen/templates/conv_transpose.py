@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.target import Target
-from relaylab.codegen.templates.assemble import DTYPES, contraction
+from relaylab.codegen.templates.assemble import DTYPES, contractions
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.schedule import packed_size, plan_contraction
@@ -142,8 +142,8 @@ def conv_transpose(spec: ConvTransposeSpec, target: Target, epilogue: Epilogue |
         raise RelayValueError(f"no transposed convolution kernel for {reason}", code="codegen.conv-transpose")
     problems = [problem for _, problem in _problems(spec, target)]
     weights = math.prod(spec.kernel) * spec.data.shape[-1] * spec.out.shape[-1] // spec.groups * spec.data.itemsize
-    return contraction("conv_transpose", problems, target, epilogue or Epilogue(), spec.roles,
-                       spec.data.bytes + weights + spec.out.bytes)
+    return contractions("conv_transpose", problems, target, epilogue or Epilogue(), spec.roles,
+                        spec.data.bytes + weights + spec.out.bytes)
 
 
 def pack_conv_transpose(spec: ConvTransposeSpec, target: Target, weight: np.ndarray) -> np.ndarray:

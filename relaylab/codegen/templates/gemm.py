@@ -19,6 +19,7 @@ from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Axis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.schedule import plan_contraction
 from relaylab.codegen.templates.site import Epilogue
+from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
 from relaylab.support.errors import RelayValueError
 
 
@@ -27,13 +28,15 @@ class GemmSpec:
     """out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; transposes are strides of the views.
 
     `a` is [B or 1, M, K], `b` is [B or 1, K, N], `out` is [B, M, N]. With `packed` the right side is a constant that
-    `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1".
+    `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1". `minimal`
+    allows algorithms with fewer products, which round a little differently.
     """
 
     a: View
     b: View
     out: View
     packed: bool = True
+    minimal: bool = False
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -77,11 +80,15 @@ def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
         raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.gemm")
     problem = gemm_problem(spec)
     traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
-    return contraction("gemm", (problem,), target, epilogue or Epilogue(), spec.roles, traffic)
+    make = strassen if spec.minimal and strassen_pays(problem, target) else contraction
+    return make("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
 
 
 def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
-    plan = plan_contraction(gemm_problem(spec), target)
+    problem = gemm_problem(spec)
+    if spec.minimal and strassen_pays(problem, target):
+        return pack_strassen(problem, target, matrix[0])
+    plan = plan_contraction(problem, target)
     width = target.lanes(spec.a.dtype)
     return pack_panels(matrix, plan.vectors * width, width)

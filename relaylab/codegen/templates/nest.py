@@ -80,7 +80,7 @@ class Nest:
             gather = lambda columns: lambda: gather_panel(
                 f, PanelSource(p.dtype, self.width, p.depth, p.weights.k, p.weights.n), source,
                 self.pointers.scratch, columns, -(-columns // self.width) * self.width)
-            _choose(f, panel, full, gather(self.panel) if full else None, gather(rest) if rest else None)
+            choose(f, panel, full, gather(self.panel) if full else None, gather(rest) if rest else None)
         f.loop(*tiles, lambda t: self._place(batch, t, panel), nonempty=True)
 
     def _place(self, batch: Index, tile: Index, panel: Index) -> None:
@@ -95,12 +95,12 @@ class Nest:
             whole = lambda: self._tile(batch, position, (a, b), panel, tile, self.plan.vectors, self.width)
             tail = -(-rest // self.width)
             edge = lambda: self._tile(batch, position, (a, b), panel, tile, tail, rest - (tail - 1) * self.width)
-            _choose(f, panel, full, whole if full else None, edge if rest else None)
+            choose(f, panel, full, whole if full else None, edge if rest else None)
 
         def second(a: int) -> None:
-            _by_size(f, self.splits[1], spot[-1], lambda b: columns(a, b))
+            by_size(f, self.splits[1], spot[-1], lambda b: columns(a, b))
 
-        _by_size(f, self.splits[0], spot[-2], second)
+        by_size(f, self.splits[0], spot[-2], second)
 
     def _tile(self, batch: Index, position: Sequence[Index], sizes: tuple[int, int], panel: Index, tile: Index,
               vectors: int, active: int) -> None:
@@ -117,7 +117,7 @@ class Nest:
         acc = self._start(shape, column, len(offsets))
         if p.depth:
             acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, ahead)
-        self._finish(batch, position, offsets, column, acc, vectors, active)
+        self.finish(batch, position, offsets, column, acc, vectors, active)
 
     def _w_step(self, vectors: int) -> int:
         match self.problem.weights.kind:
@@ -152,8 +152,9 @@ class Nest:
             found.append(load_lanes(f, tile.type, pointer, tile.width, active, tile.itemsize, tile.itemsize))
         return found * rows
 
-    def _finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
-                acc: Sequence[Value], vectors: int, active: int) -> None:
+    def finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
+               acc: Sequence[Value], vectors: int, active: int) -> None:
+        """Send a finished tile through the epilogue and store it."""
         if self.epilogue.heavy:
             self._finish_rolled(batch, position, offsets, column, acc, vectors, active)
             return
@@ -199,15 +200,15 @@ def _block_range(f: IRFunction, block: Index, size: int, total: int) -> tuple[In
     return (low, high) if total % size == 0 else (low, f.minimum(high, total))
 
 
-def _by_size(f: IRFunction, split: Split, piece: Index, body: Callable[[int], None]) -> None:
+def by_size(f: IRFunction, split: Split, piece: Index, body: Callable[[int], None]) -> None:
     """Run `body` with the static size of a dynamic piece."""
     if not split.larger:
         body(split.size)
     else:
-        _choose(f, piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+        choose(f, piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
 
 
-def _choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | None,
+def choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | None,
             other: Callable[[], None] | None) -> None:
     """`below()` where index < limit, else `other()`; one of them may be absent."""
     if below is None or other is None:

@@ -1,0 +1,260 @@
+"""Large matrix products with seven instead of eight half-size products.
+
+Strassen (1969) in Winograd's form, one level: with A and B cut into quarters,
+
+    S1 = A21 + A22   S2 = S1 - A11    S3 = A11 - A21   S4 = A12 - S2
+    T1 = B12 - B11   T2 = B22 - T1    T3 = B22 - B12   T4 = T2 - B21
+    C11 = A11 B11 + A12 B21                    U2 = A11 B11 + S2 T2     U3 = U2 + S3 T3
+    C21 = U3 - A22 T4    C22 = U3 + S1 T1      C12 = U2 + S1 T1 + S4 B22
+
+The sums of B are made when the weights are packed. The sums of A are made per block of rows in scratch. Everything on
+the side of C happens in the registers of a tile: the seven products run one after another over the same accumulators,
+of which three are kept on the stack meanwhile, so nothing the size of C is ever written but C.
+
+Error: a few times that of the ordinary product, as F(2, 3) minimal filtering (see the tests). The gain is 1/8 of the
+products less the sums, so both halves have to be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from relaylab.codegen.irtext import Index, IRFunction, Value, constant, llvm_type, vector
+from relaylab.codegen.kernel import Kernel, item_bytes
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates.nest import Nest, Pointers, by_size, choose
+from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.problem import UNIT, Problem, Split, Tap
+from relaylab.codegen.templates.schedule import estimate, packed_columns, plan_contraction
+from relaylab.codegen.templates.site import Epilogue, load_lanes, store_lanes
+from relaylab.codegen.templates.tile import Tile, accumulate
+
+SUM_CYCLES = 12.0        # per vector of the four sums (measured)
+LEAST_DEPTH = 128        # below this the sums eat the gain
+BLOCK_BYTES = 320 << 10  # sums of a block of rows, which stay in the second-level cache
+ADVANTAGE = 0.97
+PRODUCTS = 7
+
+
+def supports_strassen(problem: Problem, target: Target) -> str:
+    """Why one level of Strassen's algorithm does not apply; empty when it does."""
+    width = target.lanes(problem.dtype)
+    if not problem.dtype.startswith("float") or problem.weights.kind != "packed" or problem.batch.extent > 1:
+        return "anything but one product of floats by packed weights"
+    if len(problem.taps) != 1 or problem.taps[0].x != 1 or any(axis.extent > 1 for axis in problem.rows[:-1]):
+        return "rows or a reduction that are not evenly spaced"
+    if problem.columns % (2 * width) or problem.depth % 2 or problem.rows[-1].extent < 2:
+        return "extents that do not halve into whole vectors"
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def half_problem(problem: Problem) -> Problem:
+    """One of the seven products: a quarter of A times a quarter of B."""
+    rows = problem.rows[-1]
+    return replace(problem, rows=(UNIT, replace(rows, extent=-(-rows.extent // 2))), columns=problem.columns // 2,
+                   taps=(Tap(problem.depth // 2, 1),))
+
+
+def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: int = 1) -> bool:
+    """Is it estimated to be faster than the ordinary product?"""
+    if supports_strassen(problem, target) or problem.depth < LEAST_DEPTH:
+        return False
+    half, size = half_problem(problem), item_bytes(problem.dtype)
+    weight_bytes = problem.depth * problem.columns * size
+    sums = half.row_count * half.depth / target.lanes(problem.dtype) * SUM_CYCLES / threads
+    halves = sums + PRODUCTS * estimate(half, target, weight_bytes // 4, cold, threads)
+    return halves < ADVANTAGE * estimate(problem, target, weight_bytes, cold, threads)
+
+
+class _Strassen:
+    """Emits the kernel. A work item is a block of row pairs times all columns."""
+
+    def __init__(self, f: IRFunction, problem: Problem, target: Target, operands: Sequence[str], epilogue: Epilogue):
+        self.f, self.problem, self.half = f, problem, half_problem(problem)
+        self.plan = plan_contraction(self.half, target)
+        self.type, self.size = llvm_type(problem.dtype), item_bytes(problem.dtype)
+        self.width = target.lanes(problem.dtype)
+        self.epilogue, roles = replace(epilogue, bias=None), dict(zip(operands, f.pointers))
+        self.bias = roles.get(epilogue.bias or "")
+        self.x, self.w, self.out = f.pointers[:3]
+        self.nest = Nest(f, problem, self.plan, target, Pointers(self.x, self.w, self.out, roles), self.epilogue)
+        self.panel = self.plan.vectors * self.width
+        self.pairs, self.rows = self.half.row_count, problem.rows[-1].extent
+        self.split = Split.at_most(self.pairs, self.plan.tile[1])
+        self.pitch = -(-self.half.depth // 16) * 16 + 16
+        self.odd = self.rows % 2 == 1
+        row_bytes = self.planes * self.pitch * self.size
+        tiles = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-self.split.count // 4)))
+        self.blocks = Split.at_most(self.split.count, tiles)
+        self.block_rows = self.blocks.sizes[0] * self.split.sizes[0]
+        self.scratch = -(-self.block_rows * row_bytes // 64) * 64
+        self.sums = f.offset(f.pointers[-1], f.mul(f.thread, self.scratch))
+
+    @property
+    def planes(self) -> int:
+        """The sums of A in scratch, and a copy of A22 when its last row does not exist."""
+        return 5 if self.rows % 2 else 4
+
+    def run(self) -> None:
+        """Emit the loop over work items."""
+        self.f.loop(self.f.begin, self.f.end, self._block)
+
+    def _block(self, block: Index) -> None:
+        f = self.f
+        first, last = self.blocks.start(f, block), self.blocks.start(f, f.add(block, 1))
+        low, high = self.split.start(f, first), self.split.start(f, last)
+        f.loop(low, high, lambda pair: self._sums(pair, f.sub(pair, low)), nonempty=True)
+        full, rest = divmod(self.half.columns, self.panel)
+
+        def tile(t: Index, panel: Index, vectors: int) -> None:
+            by_size(f, self.split, t, lambda rows: self._tile(self.split.start(f, t), low, rows, panel, vectors))
+
+        def columns(panel: Index) -> None:
+            run = lambda vectors: lambda: f.loop(first, last, lambda t: tile(t, panel, vectors), nonempty=True)
+            choose(f, panel, full, run(self.plan.vectors) if full else None,
+                   run(rest // self.width) if rest else None)
+
+        f.loop(0, full + bool(rest), columns)
+
+    def _quarter(self, pair: Index, bottom: bool, right: bool) -> Value:
+        """The pointer to a row of a quarter of A."""
+        f, axis = self.f, self.problem.rows[-1]
+        row = f.add(pair, self.pairs if bottom else 0)
+        start = f.add(f.mul(row, axis.x), self.problem.x_start + (self.half.depth if right else 0))
+        return f.offset(self.x, f.mul(start, self.size))
+
+    def _plane(self, plane: int, slot: Index) -> Value:
+        """The pointer to a row of a sum."""
+        f = self.f
+        return f.offset(self.sums, f.mul(f.add(f.mul(slot, self.pitch), plane * self.block_rows * self.pitch), self.size))
+
+    def _sums(self, pair: Index, slot: Index) -> None:
+        """One row of the sums of A; the lower row of the last pair may not exist and is zero then."""
+        if not self.odd:
+            self._sum_row(pair, slot, True)
+        else:
+            choose(self.f, pair, self.pairs - 1, lambda: self._sum_row(pair, slot, True),
+                   lambda: self._sum_row(pair, slot, False))
+
+    def _sum_row(self, pair: Index, slot: Index, paired: bool) -> None:
+        f, size = self.f, self.size
+        zero = constant(vector(self.type, self.width), 0)
+        sources = [self._quarter(pair, bottom, right) for bottom in (False, True) for right in (False, True)]
+
+        def vectors(at: Index, active: int) -> None:
+            top = [self._load(source, at, active) for source in sources[:2]]
+            low = [self._load(source, at, active) for source in sources[2:]] if paired else [zero, zero]
+            s1 = f.binary("fadd", *low)
+            s2 = f.binary("fsub", s1, top[0])
+            sums = [s1, s2, f.binary("fsub", top[0], low[0]), f.binary("fsub", top[1], s2), low[1]]
+            for plane in range(self.planes):
+                store_lanes(f, sums[plane], f.offset(self._plane(plane, slot), f.mul(at, size)), active, size, size)
+
+        full, rest = divmod(self.half.depth, self.width)
+        f.loop(0, full, lambda k: vectors(f.mul(k, self.width), self.width))
+        if rest:
+            vectors(full * self.width, rest)
+
+    def _load(self, pointer: Value, at: Index, active: int) -> Value:
+        where = self.f.offset(pointer, self.f.mul(at, self.size))
+        return load_lanes(self.f, self.type, where, self.width, active, self.size, self.size)
+
+    def _tile(self, pair: Index, low: Index, rows: int, panel: Index, vectors: int) -> None:
+        """A tile of row pairs x columns of both halves: seven products over the same accumulators."""
+        f, slot = self.f, self.f.sub(pair, low)
+        a22 = self._plane(4, slot) if self.odd else self._quarter(pair, True, True)
+        plain, summed = (self._shape(rows, vectors, step) for step in (self.problem.rows[-1].x, self.pitch))
+        weight = lambda k: f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), k * self._member()),
+                                                  self.size))
+        a11, a12 = (self._quarter(pair, False, right) for right in (False, True))
+        s1, s2, s3, s4 = (self._plane(plane, slot) for plane in range(4))
+        done = lambda acc, bottom, right: self._finish(pair, rows, panel, vectors, acc, bottom, right)
+        first = self._keep(accumulate(f, plain, a11, weight(0), plain.zeros()))
+        done(accumulate(f, plain, a12, weight(1), first()), False, False)
+        u2 = self._keep(accumulate(f, summed, s2, weight(2), first()))
+        u3 = self._keep(accumulate(f, summed, s3, weight(3), u2()))
+        done(accumulate(f, summed if self.odd else plain, a22, weight(4), u3()), True, False)
+        p5 = accumulate(f, summed, s1, weight(5), summed.zeros())
+        u4 = self._keep([f.binary("fadd", p, u) for p, u in zip(p5, u2())])
+        done([f.binary("fadd", p, u) for p, u in zip(p5, u3())], True, True)
+        done(accumulate(f, summed, s4, weight(6), u4()), False, True)
+
+    def _member(self) -> int:
+        """Elements of the packed weights of one product."""
+        return self.half.depth * packed_columns(self.half, self.plan, self.width)
+
+    def _shape(self, rows: int, vectors: int, step: int) -> Tile:
+        return Tile(self.type, self.size, self.width, vectors, self.width,
+                    tuple(row * step * self.size for row in range(rows)), self.half.taps,
+                    vectors * self.width * self.size, True)
+
+    def _keep(self, values: Sequence[Value]):
+        """Put accumulators on the stack; calling the result loads them again."""
+        f, step = self.f, self.width * self.size
+        block = f.reserve(len(values) * step)
+        for slot, value in enumerate(values):
+            f.store(value, f.offset(block, slot * step), step)
+        return lambda: [f.load(values[0].type, f.offset(block, slot * step), step) for slot in range(len(values))]
+
+    def _finish(self, pair: Index, rows: int, panel: Index, vectors: int, acc: Sequence[Value], bottom: bool,
+                right: bool) -> None:
+        """Bias, epilogue and stores of a tile of one quarter of C; the row that does not exist is left out."""
+        f = self.f
+        column = f.add(f.mul(panel, self.panel), self.half.columns if right else 0)
+        acc = self._with_bias(acc, column, vectors)
+        first = f.add(pair, self.pairs if bottom else 0)
+        send = lambda low, count: self.nest.finish(
+            0, [0, f.add(first, low)], [(0, row) for row in range(count)], column,
+            acc[low * vectors: (low + count) * vectors], vectors, self.width)
+        if not (bottom and self.odd):
+            send(0, rows)
+            return
+        if rows > 1:
+            send(0, rows - 1)
+        f.branch(f.compare("slt", f.add(first, rows - 1), self.rows), lambda: send(rows - 1, 1))
+
+    def _with_bias(self, acc: Sequence[Value], column: Index, vectors: int) -> Sequence[Value]:
+        if self.bias is None:
+            return acc
+        start = self.f.offset(self.bias, self.f.mul(column, self.size))
+        bias = [self._load(start, j * self.width, self.width) for j in range(vectors)]
+        return [self.f.binary("fadd", value, bias[k % vectors]) for k, value in enumerate(acc)]
+
+    def loops(self, title: str) -> str:
+        """The same loops as text."""
+        rows, columns = self.split.sizes[0], self.panel
+        return "\n".join([
+            f"{title} (Strassen): parallel over {self.blocks.count} items",
+            f"  for block in {self.blocks.count} blocks of <= {self.block_rows} row pairs:",
+            "    s[1..4] = sums of the quarters of x  # scratch",
+            f"    for panel in {-(-self.half.columns // columns)} panels of 2 x {columns} columns:",
+            f"      for tile in block: tiles of <= {rows} row pairs  # registers: {rows} rows x {self.plan.vectors} vectors",
+            f"        for product in 7: for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
+            f"        out = {self.epilogue.label.replace('x', 'acc[r, c]', 1)}  # four quarters", ""])
+
+
+def strassen(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],
+             traffic: int) -> Kernel:
+    """The kernel of a product that `supports_strassen` accepts."""
+    operands = (*roles, *epilogue.operands, "scratch")
+    f = IRFunction.kernel(prefix, operands)
+    emitter = _Strassen(f, problem, target, operands, epilogue)
+    emitter.run()
+    text, declares = f.finish()
+    return Kernel(prefix, text, declares, operands, emitter.blocks.count, emitter.scratch, problem.flops, traffic,
+                  emitter.loops(prefix)).by_content(prefix)
+
+
+def pack_strassen(problem: Problem, target: Target, matrix: np.ndarray) -> np.ndarray:
+    """The right side [K, N] as its seven factors, each in panels, flat."""
+    half, width = half_problem(problem), target.lanes(problem.dtype)
+    (b11, b12), (b21, b22) = (np.hsplit(rows, 2) for rows in np.vsplit(matrix, 2))
+    t1 = b12 - b11
+    t2 = b22 - t1
+    factors = np.stack([b11, b21, t2, b22 - b12, b21 - t2, t1, b22])
+    return pack_panels(factors, plan_contraction(half, target).vectors * width, width)

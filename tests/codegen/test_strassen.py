@@ -1,0 +1,98 @@
+"""Products with seven half-size products: against numpy, odd rows, tails, epilogues, error, when they are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
+
+from relaylab.codegen import templates as T
+from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.site import Epilogue
+from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays, supports_strassen
+
+SHAPES = [(2, 32, 2), (3, 64, 10), (49, 96, 66), (40, 160, 128), (29, 224, 34), (128, 192, 64)]  # M, N, K
+
+
+def run(shape, target, epilogue=None, pitch=0, splits=1, dtype="float32", in_place=False):
+    m, n, k = shape
+    out = View(dtype, (1, m, n), dense_strides((1, m, n + pitch)), pitch // 2)
+    spec = T.GemmSpec(View(dtype, (1, m, k), dense_strides((1, m, k + 3))), View.dense((1, k, n), dtype), out)
+    problem, rng = gemm_problem(spec), np.random.default_rng(11)
+    assert supports_strassen(problem, TARGETS[target]) == ""
+    x, w, r, bias = (rng.standard_normal(s).astype(dtype) for s in (spec.a.shape, (k, n), out.shape, (n,)))
+    want = x.astype("float64") @ w
+    extra = Epilogue()
+    if epilogue == "residual":
+        extra, want = bias_relu_residual(out), np.maximum(want + bias + r, 0)
+    elif epilogue == "index":
+        extra, want = index_scale(3), want * (1 + np.indices(out.shape).sum(0))
+    kernel = strassen("gemm", problem, TARGETS[target], extra, spec.roles, 0)
+    packed = pack_strassen(problem, TARGETS[target], w)
+    result = place(out, r if in_place else None, fill=77)
+    buffers = {"in0": place(spec.a, x, fill=np.nan), "weight0": place(View.dense(packed.shape, dtype), packed),
+               "out0": result, "r0": result if in_place else place(out, r), "b0": place(View.dense((n,), dtype), bias)}
+    Runner(kernel, TARGETS[target]).run(buffers, splits)
+    assert (result == 77).sum() >= result.size - out.size, "wrote outside the view"
+    return window(result, out).copy(), want
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_against_numpy(shape, target):
+    got, want = run(shape, target)
+    np.testing.assert_allclose(got, want, rtol=0, atol=2e-6 * abs(want).max() + 1e-6)
+
+
+@pytest.mark.parametrize("epilogue", ["residual", "index"])
+@pytest.mark.parametrize("shape", SHAPES[1:5], ids=str)
+def test_epilogue_into_a_slice(shape, epilogue):
+    got, want = run(shape, runnable_targets()[-1], epilogue, pitch=6)
+    np.testing.assert_allclose(got, want, rtol=0, atol=4e-6 * abs(want).max())
+
+
+def test_residual_in_place_and_doubles():
+    got, want = run(SHAPES[2], runnable_targets()[-1], "residual", in_place=True)
+    np.testing.assert_allclose(got, want, rtol=0, atol=4e-6 * abs(want).max())
+    got, want = run(SHAPES[3], runnable_targets()[-1], dtype="float64")
+    np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11)
+
+
+def test_error_stays_near_that_of_the_ordinary_product():
+    """The documented bound: a few rounding units times the square root of the depth."""
+    for depth in (128, 512, 2048):
+        got, want = run((64, 64, depth), runnable_targets()[-1])
+        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want ** 2)) < 1.2e-7 * np.sqrt(depth)
+
+
+@pytest.mark.parametrize("shape", SHAPES[2:5], ids=str)
+def test_split_of_items_does_not_change_a_bit(shape):
+    whole, _ = run(shape, runnable_targets()[-1])
+    for splits in (2, 3):
+        assert (run(shape, runnable_targets()[-1], splits=splits)[0] == whole).all()
+
+
+def large(m: int, n: int, k: int, minimal: bool = True) -> T.GemmSpec:
+    return T.GemmSpec(View.dense((1, m, k)), View.dense((1, k, n)), View.dense((1, m, n)), minimal=minimal)
+
+
+def test_taken_for_large_products_when_allowed():
+    target = TARGETS["avx512"]
+    assert strassen_pays(gemm_problem(large(1024, 1024, 1024)), target)
+    assert not strassen_pays(gemm_problem(large(1, 1024, 1024)), target)
+    assert not strassen_pays(gemm_problem(large(512, 512, 64)), target)
+    assert "Strassen" in T.gemm(large(256, 512, 512), target).loops
+    assert "Strassen" not in T.gemm(large(256, 512, 512, minimal=False), target).loops
+    w = np.ones((1, 512, 512), "f")
+    assert T.pack_gemm(large(256, 512, 512), target, w).size * 4 == 7 * T.pack_gemm(
+        large(256, 512, 512, minimal=False), target, w).size
+
+
+@pytest.mark.parametrize("change", ["odd depth", "odd columns", "batch", "strided"])
+def test_declined(change):
+    m, n, k = 64, 64 + (change == "odd columns"), 64 + (change == "odd depth")
+    batch = 2 if change == "batch" else 1
+    a = View("float32", (batch, m, k), (m * k, 1, m)) if change == "strided" else View.dense((batch, m, k))
+    spec = T.GemmSpec(a, View.dense((batch, k, n)), View.dense((batch, m, n)))
+    assert supports_strassen(gemm_problem(spec), TARGETS["avx512"])
