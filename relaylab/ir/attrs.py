@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -109,14 +108,13 @@ class Attrs(Node):
         """The record with some values changed."""
         return type(self)(**{**dict(self.items()), **changes})
 
-    def _key(self) -> tuple:
-        return tuple(map(_value_key, self.__dict__.values()))
-
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Attrs) and self.type_key == other.type_key and self._key() == other._key())
+        if self is other:
+            return True
+        return isinstance(other, Attrs) and self.type_key == other.type_key and same_value(dict(self.items()), dict(other.items()))
 
     def __hash__(self) -> int:
-        return hash((self.type_key, self._key()))
+        return hash(value_label(self))
 
     def __repr__(self) -> str:
         return f"{self.type_key}({', '.join(f'{k}={v!r}' for k, v in self.items())})"
@@ -143,12 +141,10 @@ class DictAttrs(Node, Mapping):
         return str(self[name])
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DictAttrs):
-            return NotImplemented
-        return {k: _value_key(v) for k, v in self.items()} == {k: _value_key(v) for k, v in other.items()}
+        return same_value(self._items, other) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(frozenset((k, _value_key(v)) for k, v in self.items()))
+        return hash(value_label(self))
 
     def __repr__(self) -> str:
         return f"DictAttrs({self._items!r})"
@@ -227,12 +223,33 @@ def convert(value: Any, kind: str, name: str, record: Attrs) -> Any:
         raise RelayTypeError(f"the attribute `{name}` of {record.type_key} cannot be {value!r}", code="attrs.bad-value", help=f"it is: {kind}") from None
 
 
-def _value_key(value: Any) -> Any:
-    """What two attribute values are compared by: 1 and True differ, floats agree to 1e-9."""
-    if isinstance(value, bool):
-        return ("bool", value)
-    if isinstance(value, float):
-        return value if math.isnan(value) or math.isinf(value) else round(value, 9)
-    if isinstance(value, tuple):
-        return tuple(map(_value_key, value))
-    return value
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two attribute values are equal: 1, 1.0 and True differ, floats agree to 1e-9, NaN is unequal to NaN."""
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or abs(a - b) < 1e-9
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same_value(v, b[k]) for k, v in a.items())
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
+    return all(isinstance(a, k) == isinstance(b, k) for k in (bool, float)) and bool(a == b)
+
+
+def value_label(value: Any) -> str:
+    """A text that is the same for equal attribute values (floats, which agree within a tolerance, are left out)."""
+    match value:
+        case float():
+            return "float"
+        case tuple() | list():
+            return f"({','.join(map(value_label, value))})"
+        case Attrs():
+            return f"{value.type_key}{value_label(dict(value.items()))}"
+        case Mapping():
+            return ",".join(f"{k}={value_label(value[k])}" for k in sorted(value))
+        case np.ndarray():
+            return f"{value.dtype}{value.shape}"
+        case str() | bool() | int() | DimAny() | None:
+            return repr(value)
+        case _:
+            return type(value).__name__

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir import types as ty
-from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, pattern_parts
-from relaylab.ir.attrs import Attrs, DictAttrs
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
+from relaylab.ir.attrs import Attrs, DictAttrs, value_label
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var, node_text
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
@@ -98,7 +98,8 @@ class _Equality:
             case Constant():
                 self.require(_same_data(x.data, y.data), x, y, "constants with different contents")
             case Constructor():
-                self.require(x.name_hint == y.name_hint and len(x.inputs) == len(y.inputs), x, y, "different constructors")
+                self.require(x.name_hint == y.name_hint, x, y, "different constructors")
+                self.types(x.inputs, y.inputs, x, y)
             case TupleGetItem():
                 self.require(x.index == y.index, x, y, f"fields {x.index} and {y.index}")
             case Call():
@@ -170,11 +171,15 @@ class _Equality:
         elif not self._variable(t, u):
             parts, others = ty.type_parts(t), ty.type_parts(u)
             if isinstance(t, ty.FuncType) and isinstance(u, ty.FuncType):
-                for p, q in zip(t.type_params, u.type_params):
-                    self.pair(p, q)
+                self.type_params(t, u)
             self.require(type(t) is type(u) and len(parts) == len(others) and (bool(parts) or t == u), x, y, f"types {t} and {u}")
             for p, q in zip(parts, others):
                 self.type(p, q, x, y)
+
+    def type_params(self, t: ty.FuncType, u: ty.FuncType) -> None:
+        self.require(len(t.type_params) == len(u.type_params), t, u, "different type parameters")
+        for p, q in zip(t.type_params, u.type_params):
+            self.pair(p, q)
 
     def _variable(self, t: ty.Type, u: ty.Type) -> bool:
         if not (isinstance(t, (ty.TypeVar, ty.IncompleteType)) and type(t) is type(u)):
@@ -251,26 +256,28 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     if isinstance(node, IRModule):
         parts = [f"{gv.name_hint}={structural_hash(f, map_free_vars)}" for gv, f in node.functions.items()]
         return _digest("module", *sorted(parts))
+    if isinstance(node, ty.Type):
+        return _digest("type", _type_label(node))
     if not isinstance(node, Expr):
-        return _digest("value", repr(node))
-    number: dict[object, int] = {}
-    value: dict[Expr, int] = {}
+        return _digest("value", value_label(node))
     order = post_order(node)
+    number: dict[object, int] = {}
     for n in order:
-        number.setdefault(n, len(number))
+        if isinstance(n, Var) or _is_graph_node(n):
+            number.setdefault(n, len(number))
+    value: dict[Expr, int] = {}
     for n in order:
-        value[n] = _digest(_label(n, number, map_free_vars), *(value[c] for c in children(n)), *_sharing(n, number))
+        value[n] = _digest(_label(n, number), *(value[c] for c in children(n)), *_sharing(n, number))
     return value[node]
 
 
+def _sharing(n: Expr, number: dict[object, int]) -> list[int]:
+    """The visit numbers of the parts whose sharing counts."""
+    return [number[c] for c in children(n) if _is_graph_node(c)]
 
 
-def _sharing(n: Expr, number: dict[object, int]) -> tuple[int, ...]:
-    """The visit numbers of the parts, so that sharing counts."""
-    return tuple(number[c] for c in children(n) if _is_graph_node(c) and children(c))
-
-
-def _label(n: Any, number: dict[object, int], map_free: bool) -> str:
+def _label(n: Any, number: dict[object, int]) -> str:
+    """What a node holds beside its parts, alike for equal nodes."""
     match n:
         case Var():
             return f"Var{number[n]}:{_type_label(n.type_annotation)}"
@@ -285,18 +292,26 @@ def _label(n: Any, number: dict[object, int], map_free: bool) -> str:
         case TupleGetItem():
             return f".{n.index}"
         case Call():
-            return f"Call {n.attrs!r}" if n.attrs else "Call"
+            return f"Call {value_label(n.attrs)}"
         case Function():
-            return f"Function {_type_label(n.ret_type)} {n.attrs!r}" if n.attrs else f"Function {_type_label(n.ret_type)}"
+            return f"Function {_type_label(n.ret_type)} {value_label(n.attrs)}"
         case _:
             return type(n).__name__
 
 
 def _type_label(t: ty.Type | None) -> str:
-    """A type's text with every variable written alike: equal types have equal labels."""
-    if t is None:
-        return "?"
-    return ty.type_text(ty.substitute_type(t, {v: ty.IncompleteType() for v in ty.type_leaves(t) if isinstance(v, ty.TypeVar)}))
+    """A type's text without the names of type variables: equal types have equal labels."""
+    out: list[str] = []
+    stack: list[Any] = [t]
+    while stack:
+        part = stack.pop()
+        parts = ty.type_parts(part) if isinstance(part, ty.Type) else ()
+        if parts or isinstance(part, (ty.TypeVar, ty.IncompleteType)):
+            out.append(f"{type(part).__name__}{len(parts)}")
+            stack.extend(reversed(parts))
+        else:
+            out.append(str(part))
+    return " ".join(out)
 
 
 def _digest(*parts: object) -> int:

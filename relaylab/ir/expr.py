@@ -379,7 +379,7 @@ def FunctionWithFields(
         "ret_type": function.ret_type if ret_type is _KEEP else ret_type,
         "type_params": tuple(ty_params) if ty_params is not _KEEP and ty_params is not None else function.type_params,
     }
-    attributes = function.attrs if attrs is _KEEP else attrs
+    attributes = function.attrs if attrs is _KEEP or attrs is None else attrs
     same = all(_is_same(v, getattr(function, k)) for k, v in new.items())
     if same and (attributes is function.attrs or (attributes or {}) == (function.attrs or {})):
         return function

@@ -24,7 +24,8 @@ class Node:
             help="build a new node; a pass returns a new program",
         )
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> NoReturn:
+        self.__setattr__(name, None)
 
     def same_as(self, other: object) -> bool:
         """Whether both are one object."""
