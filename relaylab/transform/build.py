@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import relaylab.op  # noqa: F401  (registers the operators that passes build)
 from relaylab.ir import Constant, Expr, const
 from relaylab.op.base import call_operator as call
 
