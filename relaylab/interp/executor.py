@@ -35,6 +35,10 @@ class Interpreter:
         self.params = dict(params or {})
         self.wrap = wrap
 
+    def machine(self) -> Machine:
+        """What evaluates: a machine over the module, a new one for each call."""
+        return Machine(self.mod)
+
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Any:
         """What `expr` is: a Python callable for a function (for `main` without `expr`), else its value.
 
@@ -46,13 +50,13 @@ class Interpreter:
             expr = substitute(expr, dict(binds))
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
         if not isinstance(func, Function):
-            return self._out(Machine(self.mod).run(expr))
+            return self._out(self.machine().run(expr))
         return self._callable(expr, func)
 
     def _callable(self, expr: Expr, func: Function) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
             values = self.arguments(func, args, kwargs)
-            machine = Machine(self.mod)
+            machine = self.machine()
             return self._out(machine.call(machine.run(expr), values))
 
         run.__name__ = expr.name_hint if isinstance(expr, GlobalVar) else "function"
@@ -88,7 +92,7 @@ class FunctionValue:
     def __call__(self, *args: Any) -> Any:
         own = self.interpreter
         values = tuple(to_value(own._in(a), None, f"argument {k}") for k, a in enumerate(args))
-        return own._out(Machine(own.mod).call(self.closure, values))
+        return own._out(own.machine().call(self.closure, values))
 
     def __repr__(self) -> str:
         return repr(self.closure)

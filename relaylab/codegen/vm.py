@@ -1,0 +1,190 @@
+"""The virtual machine: control flow, closures, data types and cells are evaluated, kernels run natively.
+
+`compile` runs the VM's pipeline, so that all arithmetic is in Primitive functions, and makes machine code of
+those whose shapes are known. The rest, Primitive functions over shapes that only run time knows, is evaluated
+by the operators' reference semantics: slower, the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylab.codegen.build import compile_main, parse_target
+from relaylab.interp import Interpreter
+from relaylab.interp.machine import Frame, Machine
+from relaylab.interp.values import Closure, Value
+from relaylab.ir import Call, Expr, Function, IRModule, TensorType, TupleType, Type, Var, is_dynamic, structural_equal, structural_hash, walk
+from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
+from relaylab.runtime.device import Device, cpu
+from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.ndarray import array
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.transform import InferType, bind_params, optimized
+
+
+class NativeFunction:
+    """A Primitive function as machine code: takes and gives values of evaluation."""
+
+    def __init__(self, func: Function, target: Any):
+        self.function = func
+        params = [Var(p.name_hint, p._checked_type) for p in func.params]
+        lib = compile_main(InferType()(IRModule.from_expr(Function(params, Call(func, params)))), target, "vm")
+        self.library = lib
+        self.module = GraphModule(lib["default"](cpu(0)))
+
+    def __call__(self, *args: Value) -> Value:
+        for index, arg in enumerate(leaf for a in args for leaf in flat(a)):
+            self.module.set_input(index, arg)
+        self.module.run()
+        leaves = [self.module.get_output(i).numpy() for i in range(self.module.get_num_outputs())]
+        return leaves[0] if isinstance(self.function.body._checked_type, TensorType) else tuple(leaves)
+
+
+def flat(value: Value) -> list[np.ndarray]:
+    """The arrays of a value made of arrays and tuples, left to right."""
+    out, stack = [], [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack.extend(reversed(item))
+        else:
+            out.append(item)
+    return out
+
+
+def compilable(func: Function) -> bool:
+    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, and a flat result."""
+    types = [p._checked_type or p.type_annotation for p in func.params]
+    result = func.ret_type or func.body._checked_type
+    return all(isinstance(t, TensorType) and not is_dynamic(t) for t in types) and _flat_result(result)
+
+
+def _flat_result(t: Type | None) -> bool:
+    fields = t.fields if isinstance(t, TupleType) else (t,)
+    return all(isinstance(f, TensorType) and not is_dynamic(f) for f in fields)
+
+
+class Executable:
+    """A compiled program: the optimized module and the machine code of its kernels."""
+
+    def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], params: Mapping[str, Any]):
+        self.mod, self.natives, self.params = mod, dict(natives), dict(params)
+
+    @property
+    def globals(self) -> list[str]:
+        """The names of the functions."""
+        return [gv.name_hint for gv in self.mod.functions]
+
+    @property
+    def primitive_ops(self) -> list[str]:
+        """The names of the compiled kernels, each once."""
+        return list(dict.fromkeys(name for n in self.natives.values() for name in n.library.kernel_names()))
+
+    def get_function_params(self, func_name: str) -> list[str]:
+        """The parameters of a function."""
+        return [p.name_hint for p in self.mod[func_name].params]
+
+    @property
+    def stats(self) -> str:
+        """What was compiled, in words."""
+        kernels = {id(n) for n in self.natives.values()}
+        return f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+
+
+def compile(mod: IRModule | Function, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None) -> Executable:
+    """The executable of a program for the virtual machine; `params` (by name) are built in."""
+    if isinstance(mod, Expr):
+        mod = IRModule.from_expr(mod)
+    final = optimized(bind_params(mod, params) if params else mod, vm=True)
+    return Executable(final, natives_of(final, parse_target(target)), {})
+
+
+def natives_of(mod: IRModule, target: Any) -> dict[Function, NativeFunction]:
+    """Machine code for the Primitive functions of a module; equal ones share it."""
+    natives: dict[Function, NativeFunction] = {}
+    made: dict[int, list[NativeFunction]] = {}
+    for func in [n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive and compilable(n)]:
+        known = made.setdefault(structural_hash(func), [])
+        same = next((n for n in known if structural_equal(n.function, func)), None)
+        if same is None:
+            known.append(same := NativeFunction(func, target))
+        natives[func] = same
+    return natives
+
+
+class NativeMachine(Machine):
+    """The evaluator, with calls of compiled functions run natively."""
+
+    def __init__(self, executable: Executable):
+        super().__init__(executable.mod)
+        self.natives = executable.natives
+
+    def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
+        native = self.natives.get(closure.function)
+        if native is None:
+            super().enter(call, frame, closure, args)
+        else:
+            frame.values[call] = native(*args)
+            frame.release(call)
+
+
+class _VMInterpreter(Interpreter):
+    """Runs the functions of an executable on the native machine."""
+
+    def __init__(self, executable: Executable):
+        super().__init__(executable.mod, executable.params, array)
+        self.executable = executable
+
+    def machine(self) -> Machine:
+        return NativeMachine(self.executable)
+
+
+class VirtualMachine:
+    """Runs an executable: `vm.invoke("main", x)`, or `set_input` and then `run`."""
+
+    def __init__(self, exe: Executable, device: Device | None = None, memory_cfg: Any = None):
+        if not isinstance(exe, Executable):
+            raise RelayTypeError(f"the virtual machine runs what relay.vm.compile gives, not a {type(exe).__name__}", code="vm.executable")
+        self.exe, self.device = exe, device if device is not None else cpu(0)
+        self._interpreter = _VMInterpreter(exe)
+        self._inputs: dict[str, dict[str, Any]] = {}
+        self._outputs: Any = None
+
+    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the executable."""
+        if func_name not in self.exe.globals:
+            raise RelayValueError(f"the executable has no function `{func_name}`", code="vm.no-function", help=did_you_mean(func_name, self.exe.globals))
+        given = self._inputs.get(func_name, {}) if not args and not kwargs else {}
+        self._outputs = self._interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **{**given, **kwargs})
+        return self._outputs
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Call `main`."""
+        return self.invoke("main", *args, **kwargs)
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Keep arguments for the next `invoke` without any."""
+        names = self.exe.get_function_params(func_name)
+        self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
+
+    def invoke_stateful(self, func_name: str) -> None:
+        """Call a function with the inputs that were set; `get_outputs` gives what it returned."""
+        self.invoke(func_name)
+
+    def get_outputs(self) -> list[Any]:
+        """What the last call returned, as a list."""
+        return list(self._outputs) if isinstance(self._outputs, (tuple, list)) else [self._outputs]
+
+    def get_input_index(self, input_name: str, func_name: str = "main") -> int:
+        """The position of a parameter, -1 if there is none of that name."""
+        names = self.exe.get_function_params(func_name)
+        return names.index(input_name) if input_name in names else -1
+
+    def benchmark(self, device: Device | None = None, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5, **kwargs: Any) -> BenchmarkResult:
+        """Measured time of calls."""
+        return Evaluator(lambda: self.invoke(func_name, *args, **kwargs), number=number, repeat=repeat)()
+

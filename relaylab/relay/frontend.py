@@ -1,0 +1,3 @@
+"""relay.frontend: importers of other formats."""
+
+__all__: list[str] = []
