@@ -76,14 +76,14 @@ class Runner:
             self.function(args, items * t // splits, items * (t + 1) // splits, t)
 
 
-def bias_relu_residual(view: View) -> Epilogue:
+def bias_relu_residual(view: View, heavy: bool = False) -> Epilogue:
     """A usual epilogue: bias "b0" as start, residual "r0" laid out like `view`, ReLU."""
 
     def emit(f: IRFunction, x: Value, site: Site) -> Value:
         total = f.binary("fadd", x, site.read("r0", view))
         return f.select(f.compare("olt", total, 0.0), 0.0, total)
 
-    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])")
+    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])", heavy=heavy)
 
 
 def index_scale(rank: int) -> Epilogue:

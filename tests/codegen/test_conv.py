@@ -78,15 +78,15 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
     w = make(weight_shape).astype(dtype)
     want = refer(x, w, spec.out.shape[1:-1], spec.strides, spec.dilation, spec.padding, spec.groups)
     extra = None
-    if epilogue == "residual":
-        extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
+    if epilogue in ("residual", "heavy", "in place"):
+        extra, want = bias_relu_residual(spec.out, epilogue == "heavy"), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(len(spec.out.shape)), want * (1 + np.indices(spec.out.shape).sum(0))
     kernel = kernel_of(spec, TARGETS[target], extra)
     packed = pack(spec, TARGETS[target], w)
-    result = place(spec.out, fill=77)
+    result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape, dtype), packed),
-               "out0": result, "r0": place(spec.out, r), "b0": place(View.dense(bias.shape, dtype), bias)}
+               "out0": result, "r0": result if epilogue == "in place" else place(spec.out, r), "b0": place(View.dense(bias.shape, dtype), bias)}
     Runner(kernel, TARGETS[target]).run(buffers, splits)
     np.testing.assert_allclose(window(result, spec.out), want, rtol=3e-5, atol=5e-6 * max(10, abs(want).max()))
     assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
@@ -119,7 +119,7 @@ def test_plain(run, case, target):
     run(case, target)
 
 
-@pytest.mark.parametrize("epilogue", ["residual", "index"])
+@pytest.mark.parametrize("epilogue", ["residual", "index", "heavy", "in place"])
 @pytest.mark.parametrize("run,case", EVERY)
 def test_epilogue_into_a_slice(run, case, epilogue):
     run(case, runnable_targets()[-1], pitch=6, epilogue=epilogue)

@@ -31,7 +31,7 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
     w = (rng.standard_normal((case[4], case[3], 3, 3)) * scale).astype("f")
     want = reference.conv(x, w, spec.out.shape[1:3], (1, 1), (1, 1), spec.padding, 1)
     extra = None
-    if epilogue == "residual":
+    if epilogue in ("residual", "in place"):
         extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(4), want * (1 + np.indices(want.shape).sum(0))
@@ -39,9 +39,9 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
     sizes = T.winograd_workspace(spec, m)
     assert bool(sizes[0]) == (len(kernels) == 3)
     packed = T.pack_winograd(spec, m, TARGETS[target], w)
-    result = place(spec.out, fill=77)
+    result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
-               "r0": place(spec.out, r), "b0": place(View.dense(bias.shape), bias),
+               "r0": result if epilogue == "in place" else place(spec.out, r), "b0": place(View.dense(bias.shape), bias),
                "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
     for kernel in kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
@@ -57,7 +57,7 @@ def test_against_direct(case, m, target):
     np.testing.assert_allclose(got, want, rtol=0, atol={2: 2e-6, 4: 1e-5}[m] * abs(want).max())
 
 
-@pytest.mark.parametrize("epilogue", ["residual", "index"])
+@pytest.mark.parametrize("epilogue", ["residual", "index", "in place"])
 @pytest.mark.parametrize("m", [2, 4])
 @pytest.mark.parametrize("case", CASES[:4], ids=str)
 def test_epilogue_into_a_slice(case, m, epilogue):
