@@ -59,10 +59,6 @@ class Group:
         self.buffers.append((role, flat, layout))
         return tensor
 
-    def stand_in(self, name: str, shape: tuple[int, ...], dtype: str) -> Tensor:
-        """A readable tensor that is not in memory: the accumulators of a template whose epilogue the group is."""
-        return Tensor(name, shape, dtype)
-
     def compute(self, out: OutSpec, lower: Callable[..., Expr], inputs: Sequence[Readable]) -> Tensor:
         """The readable result of an operator's `lower(b, out, i, *inputs)`."""
         axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))

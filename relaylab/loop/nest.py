@@ -3,7 +3,7 @@
 * Loops run from large to small stride of the first store; axes that every reduction depends on go outside.
 * The axis of unit stride is vectorised, unless the reductions that depend on it read better along their own axis.
 * A reduction, and any value that an inner loop does not change, is computed in the outermost loop that it needs.
-* An expensive value of a row reduction that the row needs again (the exponentials of softmax) is kept in scratch.
+* Expensive values that would be computed again (the exponentials of softmax) are kept in scratch.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import math
 from dataclasses import dataclass, field
 from itertools import count
 
+from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Load, Local, Reduce, Tensor, children, post_order
+from relaylab.loop.keep import kept, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, For, Let, Nest, Statement, Store, identity
-from relaylab.loop.region import Region, linear_uses, substitute
+from relaylab.loop.region import Region, substitute
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
 GRAIN = 4096
 FEW_ITEMS = 8
 LANES = 16  # what vector lengths are judged by; the target decides the real width
-ROW = 1 << 16  # the longest row, in elements, that is kept in scratch
 
 Roots = tuple[Expr, ...]
 
@@ -68,32 +69,7 @@ def _shared_by_reductions(region: Region) -> frozenset[Axis] | None:
     return frozenset.intersection(*outer) if outer else None
 
 
-class Dependence:
-    """Which axes (outer, or of enclosing reductions) the value of an expression depends on."""
-
-    def __init__(self) -> None:
-        self._known: dict[Expr, frozenset[Axis]] = {}
-
-    def __call__(self, root: Expr) -> frozenset[Axis]:
-        """The axes that `root` depends on."""
-        if root not in self._known:
-            for node in post_order(root):
-                if node not in self._known:
-                    self._known[node] = self._own(node)
-        return self._known[root]
-
-    def _own(self, node: Expr) -> frozenset[Axis]:
-        if isinstance(node, Axis):
-            return frozenset((node,))
-        below = frozenset().union(*(self._known[c] for c in children(node)))
-        return below - frozenset(node.axes) if isinstance(node, Reduce) else below
-
-    def stands_for(self, local: Local, value: Expr) -> None:
-        """From now on `local` depends on what `value` depends on."""
-        self._known[local] = self(value)
-
-
-def contiguity(region: Region, simplifier: Simplifier, bodies: list[Expr], axis: Axis) -> float:
+def contiguity(simplifier: Simplifier, bodies: list[Expr], axis: Axis) -> float:
     """How well the loads under some expressions vectorise along an axis: +1 for unit or no stride, else -1."""
     score, loads = 0.0, [n for n in post_order(*bodies) if isinstance(n, Load)]
     depends = Dependence()
@@ -131,8 +107,8 @@ class _Builder:
         if not inner:
             return best
         bodies = [n.value for n in inner]
-        own = contiguity(self.region, self.simplifier, bodies, best)
-        rival = max(contiguity(self.region, self.simplifier, bodies, k) for n in inner for k in n.axes)
+        own = contiguity(self.simplifier, bodies, best)
+        rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)
         return best if own >= rival else None
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
@@ -166,8 +142,20 @@ class _Builder:
             body += statements
             roots = tuple(self.simplifier(r, {ready: local}) for r in roots)
         if later:
+            rows, roots = ([], roots) if lanes else self._keep(roots, available, later[0])
             hoisted, roots = self._hoist(roots, available)
-            body += hoisted
+            body += [*rows, *hoisted]
+        return body, roots
+
+    def _keep(self, roots: Roots, available: frozenset[Axis], following: Axis) -> tuple[list[Statement], Roots]:
+        """Scratch for what the loop over `following` would compute again at each of its turns."""
+        body: list[Statement] = []
+        while (value := repeated_value(roots, self.depends, available, following)) is not None:
+            changing = self.depends(value) - available
+            rank = lambda a, value=value: (contiguity(self.simplifier, [value], a), a.extent)
+            fill, element = kept(value, sorted(changing, key=rank), self.simplifier, self.scratch)
+            body.append(fill)
+            roots = tuple(self.simplifier(r, {value: element}) for r in roots)
         return body, roots
 
     def _hoist(self, roots: Roots, available: frozenset[Axis]) -> tuple[list[Statement], Roots]:
@@ -210,7 +198,7 @@ class _Builder:
         axes = list(node.axes)
         vector: Axis | None = None
         if not lanes:
-            vector = max(axes, key=lambda a: (contiguity(self.region, self.simplifier, [node.value], a), a.extent))
+            vector = max(axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
             vector = vector if vector.extent > 1 else None
         if vector is not None:
             axes.remove(vector)
@@ -252,19 +240,15 @@ class _Builder:
         self, node: Reduce, roots: Roots, later: tuple[Axis, ...], lanes: bool
     ) -> tuple[Store | None, dict[Expr, Expr]]:
         """The store that keeps an expensive value of a row reduction, and where the row reads it back."""
-        if lanes or len(node.axes) != 1 or len(later) != 1 or node.axes[0].extent != later[0].extent:
+        if lanes or len(node.axes) != 1 or len(later) != 1:
             return None, {}
-        k, v = node.axes[0], later[0]
-        used = set(post_order(*roots))
-        for value in reversed(list(post_order(node.value))):
-            if weight(value) < 8 or k.extent > ROW or any(isinstance(n, Reduce) for n in post_order(value)):
-                continue
-            again = self.simplifier(substitute(value, {k: v}))
-            if again in used and again is not value:
-                row = Tensor(f"row{len(self.scratch)}", (k.extent,), value.dtype)
-                self.scratch.append(row)
-                return Store(row, k, value), {again: self.simplifier.intern(Load(row, (v,)))}
-        return None, {}
+        axis, other = node.axes[0], later[0]
+        found = shared_row(node.value, axis, other, set(post_order(*roots)), self.simplifier)
+        if found is None:
+            return None, {}
+        row = Tensor(f"row{len(self.scratch)}", (axis.extent,), found[0].dtype)
+        self.scratch.append(row)
+        return Store(row, axis, found[0]), {found[1]: self.simplifier.intern(Load(row, (other,)))}
 
     def _unroll(self, axis: Axis, roots: Roots) -> int:
         """How many vectors go side by side: more for light bodies, at most what the axis has."""
@@ -273,4 +257,4 @@ class _Builder:
         return max(1, min(wanted, axis.extent // LANES))
 
 
-__all__ = ["build_nest", "contiguity", "linear_uses", "loop_order"]
+__all__ = ["build_nest", "contiguity", "loop_order"]

@@ -1,0 +1,58 @@
+"""What is kept in scratch: expensive values that a loop would otherwise compute again at each of its turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from relaylab.loop.dependence import Dependence
+from relaylab.loop.evaluate import guarded_only
+from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, post_order
+from relaylab.loop.program import For, Statement, Store
+from relaylab.loop.region import address, substitute
+from relaylab.loop.simplify import Simplifier
+from relaylab.loop.weight import weight
+
+ROW = 1 << 16  # the most elements that are kept
+EXPENSIVE = 10  # in units of an addition
+
+
+def repeated_value(
+    roots: Sequence[Expr], depends: Dependence, available: frozenset[Axis], following: Axis
+) -> Expr | None:
+    """The largest expensive value that changes further in, but not along the axis of the loop that follows."""
+    guarded = set().union(*(guarded_only(r) for r in roots))
+    for value in reversed(list(post_order(*roots))):
+        changing = depends(value) - available
+        if not changing or following in changing or math.prod(a.extent for a in changing) > ROW:
+            continue
+        whole = not any(isinstance(n, Reduce) for n in post_order(value))
+        if whole and id(value) not in guarded and weight(value) >= EXPENSIVE:
+            return value
+    return None
+
+
+def kept(value: Expr, axes: Sequence[Axis], simplifier: Simplifier, scratch: list[Tensor]) -> tuple[Statement, Expr]:
+    """The loops that store `value` over the box of `axes` in a new scratch buffer, and its element at `axes`."""
+    row = Tensor(f"row{len(scratch)}", (math.prod(a.extent for a in axes),), value.dtype)
+    scratch.append(row)
+    own = [Axis(a.name, a.extent) for a in axes]
+    strides = [math.prod(a.extent for a in axes[d + 1 :]) for d in range(len(axes))]
+    place, element = (simplifier(address(tuple(at), tuple(strides))) for at in (own, axes))
+    body: Statement = Store(row, place, simplifier(substitute(value, dict(zip(axes, own)))))
+    for axis in reversed(own):
+        body = For(axis, "vectorized" if axis is own[-1] else "serial", (body,))
+    return body, simplifier.intern(Load(row, (element,)))
+
+
+def shared_row(value: Expr, axis: Axis, other: Axis, used: set[Expr], simplifier: Simplifier) -> tuple[Expr, Expr] | None:
+    """The largest expensive part of `value` over `axis` that is also in `used` over `other`: (this one, that one)."""
+    if axis.extent != other.extent or axis.extent > ROW:
+        return None
+    for part in reversed(list(post_order(value))):
+        if weight(part) < EXPENSIVE or any(isinstance(n, Reduce) for n in post_order(part)):
+            continue
+        again = simplifier(substitute(part, {axis: other}))
+        if again in used and again is not part:
+            return part, again
+    return None
