@@ -1,7 +1,7 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, nn
+from relaylab.op import annotation, image, nn
 from relaylab.op.annotation import device_copy, on_device
 from relaylab.op.binary import (
     add,
@@ -26,6 +26,7 @@ from relaylab.op.binary import (
     trunc_mod,
 )
 from relaylab.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
+from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, std
 from relaylab.op.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
 from relaylab.op.elementwise import (
     bitwise_not,
@@ -134,6 +135,7 @@ __all__ = [
     "get",
     "greater",
     "greater_equal",
+    "image",
     "isfinite",
     "isinf",
     "isnan",
@@ -148,9 +150,12 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsumexp",
     "max",
     "maximum",
     "mean",
+    "mean_std",
+    "mean_variance",
     "min",
     "minimum",
     "mod",
@@ -170,6 +175,7 @@ __all__ = [
     "reshape",
     "reshape_like",
     "reverse",
+    "reverse_reshape",
     "right_shift",
     "round",
     "rsqrt",
@@ -183,6 +189,7 @@ __all__ = [
     "sqrt",
     "squeeze",
     "stack",
+    "std",
     "strided_set",
     "strided_slice",
     "subtract",

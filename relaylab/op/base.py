@@ -23,7 +23,6 @@ Facets
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -35,6 +34,7 @@ from relaylab.ir.attrs import Attrs
 from relaylab.ir.expr import Call, TupleWrapper, as_expr, sugar
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
+from relaylab.op.builder import make_builder
 from relaylab.op.rules import broadcast, same_dtype, tensor
 from relaylab.support.errors import RelayError
 
@@ -107,6 +107,8 @@ class Operator(Attrs):
     """The parameters of the builder, where they are not the inputs and then the attributes as declared."""
     defaults: ClassVar[dict[str, Any]] = {}
     """The builder's defaults, where they are not those of the attributes."""
+    dynamic: ClassVar[tuple[str, ...]] = ()
+    """Attributes that the builder also takes as expressions: it then calls the operator `dyn.` of the same name."""
     waivers: ClassVar[dict[str, str]] = {}
     """Facets that the operator cannot have, each with the reason."""
 
@@ -128,14 +130,14 @@ class Operator(Attrs):
         return []
 
     @classmethod
-    def build(cls, *args: Any, **attrs: Any) -> Any:
-        """The public builder; operators whose Python signature differs from inputs + attributes override it."""
-        return cls.call(*args, **attrs)
-
-    @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
         """The attributes as they are stored, from those that the builder was given (an int for a tuple ...)."""
         return attrs
+
+    @classmethod
+    def returns(cls, call: Call) -> Any:
+        """What the builder returns for a call: the call, or its tuple as Python sees one."""
+        return call
 
     @classmethod
     def call(cls, *args: Any, **attrs: Any) -> Call:
@@ -251,47 +253,9 @@ def op(
         for fact, value in facts.items():
             setattr(cls, fact, value)
         cls.op = OPERATORS.insert(name, Op(name, cls))
-        return _builder(cls)
+        return make_builder(cls)
 
     return register
-
-
-def _builder(cls: type[Operator]) -> Callable:
-    own = cls.build.__func__ is not Operator.build.__func__  # type: ignore[attr-defined]
-    signature = _bare(inspect.signature(cls.build)) if own else _signature(cls)
-
-    def build(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        if own:
-            return cls.build(*bound.args, **bound.kwargs)
-        inputs = [v for n, v in bound.arguments.items() if n not in cls.fields]
-        attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields}
-        return cls.call(*inputs, **cls.prepare({**cls.defaults, **attrs}))
-
-    build.__name__ = build.__qualname__ = cls.__name__
-    build.__doc__ = cls.__doc__
-    build.__module__ = cls.__module__
-    build.__signature__ = signature  # type: ignore[attr-defined]
-    build.op, build.definition = cls.op, cls  # type: ignore[attr-defined]
-    return build
-
-
-def _bare(signature: inspect.Signature) -> inspect.Signature:
-    """The signature without annotations."""
-    empty = inspect.Parameter.empty
-    return inspect.Signature([p.replace(annotation=empty) for p in signature.parameters.values()])
-
-
-def _signature(cls: type[Operator]) -> inspect.Signature:
-    """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
-    empty = inspect.Parameter.empty
-    default = {n: empty if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
-    names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default[n] is not empty)]
-    required = [n for n in names if default.get(n, empty) is empty]
-    for n in names[: names.index(required[-1]) if required else 0]:
-        default[n] = empty
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(n, kind, default=default.get(n, empty)) for n in names])
 
 
 def call_operator(name: str, *args: Any, **attrs: Any) -> Call:

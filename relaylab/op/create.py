@@ -11,13 +11,14 @@ from relaylab.ir.expr import Constant, const
 from relaylab.ir.types import Any as Unknown
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Dims, Dtype, Injective, Opaque, Operator, OpPattern, Sample, call_operator, op, sample
+from relaylab.op.base import Dims, Dtype, Injective, Opaque, Operator, OpPattern, Sample, op, sample
 from relaylab.op.elementwise import as_dtype
-from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
 
 
 class Create(Operator):
     """A tensor of given shape and data type."""
+
+    dynamic = ("shape",)
 
     shape: Dims | None
     dtype: Dtype = None
@@ -33,12 +34,6 @@ class Create(Operator):
 
     def lower(self, b: Any, out: Any, i: tuple) -> Any:
         return b.const(self.value, out.dtype)
-
-    @classmethod
-    def build(cls, shape: Any, dtype: Any) -> Any:
-        if is_dynamic(shape):
-            return call_operator(f"dyn.{cls.op_name}", as_shape_expr(shape), shape=None, dtype=dtype)
-        return cls.call(shape=ints(shape), dtype=dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -66,6 +61,9 @@ class ones(Create):
 class full(Operator):
     """A scalar repeated in a shape, cast to a data type if one is given."""
 
+    defaults = {"shape": ()}
+    dynamic = ("shape",)
+
     shape: Dims | None
     dtype: Dtype = None
     pattern = OpPattern.ELEMWISE
@@ -84,12 +82,6 @@ class full(Operator):
 
     def lower(self, b: Any, out: Any, i: tuple, fill_value: Any) -> Any:
         return b.cast(fill_value(), out.dtype)
-
-    @classmethod
-    def build(cls, fill_value: Any, shape: Any = (), dtype: Any = "") -> Any:
-        if is_dynamic(shape):
-            return call_operator("dyn.full", fill_value, as_shape_expr(shape), shape=None, dtype=dtype)
-        return cls.call(fill_value, shape=ints(shape), dtype=dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -60,8 +60,9 @@ def ints(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def as_shape_expr(value: Any, dtype: str = "int64") -> Expr:
-    """An expression for a list of integers; an expression as it is."""
+def as_shape_expr(value: Any) -> Expr:
+    """An expression for numbers (int64, or float32 if there are fractions); an expression as it is."""
     if isinstance(value, Expr):
         return value
-    return Constant(np.asarray(value, dtype))
+    array = np.asarray(value)
+    return Constant(array.astype("float32" if array.dtype.kind == "f" else "int64"))

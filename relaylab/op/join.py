@@ -12,7 +12,7 @@ from relaylab.ir.types import Any as Unknown
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Sample, op, sample, wrap
-from relaylab.op.indexing import ints, place
+from relaylab.op.indexing import place
 from relaylab.op.shapes import derive, product, same_dim, total
 
 
@@ -56,10 +56,6 @@ class concatenate(Injective):
         return value
 
     @classmethod
-    def build(cls, data: Any, axis: int) -> Any:
-        return cls.call(data, axis=axis)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         return [
             sample([(2, 3), (4, 3)]),
@@ -94,10 +90,6 @@ class stack(Injective):
         for k in reversed(range(len(data) - 1)):
             value = b.select(b.eq(i[axis], k), data[k](*inner), value)
         return value
-
-    @classmethod
-    def build(cls, data: Any, axis: int) -> Any:
-        return cls.call(data, axis=axis)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -161,9 +153,8 @@ class split(Injective):
         return data(*place(i, axis, i[axis] + begin))
 
     @classmethod
-    def build(cls, data: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-        call = cls.call(data, indices_or_sections=ints(indices_or_sections), axis=axis)
-        return wrap(call, call.attrs.pieces)  # type: ignore[union-attr]
+    def returns(cls, call: Any) -> Any:
+        return wrap(call, call.attrs.pieces)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -23,6 +23,7 @@ from relaylab.op.nn_pool_adaptive import (
     global_max_pool3d,
 )
 from relaylab.op.nn_scale import dropout, dropout_raw, l2_normalize, lrn
+from relaylab.op.nn_upsampling import upsampling, upsampling3d
 from relaylab.op.reshaping import batch_flatten
 
 __all__ = [
@@ -75,4 +76,6 @@ __all__ = [
     "prelu",
     "relu",
     "softmax",
+    "upsampling",
+    "upsampling3d",
 ]

@@ -89,20 +89,8 @@ class batch_norm(Affine):
         return self.affine_element((data(*i) - mean(c)) / b.sqrt(var(c) + self.epsilon), i, gamma, beta)
 
     @classmethod
-    def build(
-        cls,
-        data: Any,
-        gamma: Any,
-        beta: Any,
-        moving_mean: Any,
-        moving_var: Any,
-        axis: int = 1,
-        epsilon: float = 1e-5,
-        center: bool = True,
-        scale: bool = True,
-    ) -> Any:
-        vectors = (gamma, beta, moving_mean, moving_var)
-        return wrap(cls.call(data, *vectors, axis=axis, epsilon=epsilon, center=center, scale=scale), 3)
+    def returns(cls, call: Any) -> Any:
+        return wrap(call, 3)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -151,9 +151,5 @@ class dilate(Injective):
         return b.guard(b.all_of(*hits), read, b.const(self.dilation_value, out.dtype))
 
     @classmethod
-    def build(cls, data: Any, strides: Any, dilation_value: float = 0.0) -> Any:
-        return cls.call(data, strides=ints(strides), dilation_value=dilation_value)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((2, 3), strides=(2, 3)), sample((2, 3, 2), strides=(1, 2, 1), dilation_value=1.5)]

@@ -111,8 +111,8 @@ class dropout(Opaque):
         return b.const(1, out.dtype) if out.field else data(*i)
 
     @classmethod
-    def build(cls, data: Any, rate: float = 0.5) -> Any:
-        return wrap(cls.call(data, rate=rate), 2)[0]
+    def returns(cls, call: Any) -> Any:
+        return wrap(call, 2)[0]
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Dims, Injective, Ints, OpPattern, Sample, call_operator, op, sample
-from relaylab.op.indexing import as_shape_expr, ints, is_dynamic, place, unravel
+from relaylab.op.base import Dims, Injective, Ints, OpPattern, Sample, op, sample
+from relaylab.op.indexing import place, unravel
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.shapes import derive, product
 
@@ -17,6 +17,8 @@ from relaylab.op.shapes import derive, product
 @op("transpose", inputs=("data",), level=3, attrs_key="Transpose")
 class transpose(Injective):
     """Axes in a new order: axis k of the result is axis `axes[k]` of `data`; without `axes`, all reversed."""
+
+    defaults = {"axes": None}
 
     axes: Ints | None
 
@@ -40,10 +42,6 @@ class transpose(Injective):
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         at = dict(zip(self.order(len(i)), i))
         return data(*(at[d] for d in range(len(i))))
-
-    @classmethod
-    def build(cls, data: Any, axes: Any = None) -> Any:
-        return cls.call(data, axes=ints(axes))
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -148,6 +146,8 @@ class repeat(Injective):
 class tile(Injective):
     """The whole tensor repeated `reps[k]` times along axis k, aligned right as in numpy."""
 
+    dynamic = ("reps",)
+
     reps: Dims
     pattern = OpPattern.BROADCAST
 
@@ -168,12 +168,6 @@ class tile(Injective):
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         tail = i[len(i) - len(data.shape) :]
         return data(*(k % int(n) for k, n in zip(tail, data.shape)))
-
-    @classmethod
-    def build(cls, data: Any, reps: Any) -> Any:
-        if is_dynamic(reps):
-            return call_operator("dyn.tile", data, as_shape_expr(reps), reps=())
-        return cls.call(data, reps=ints(reps))
 
     @classmethod
     def samples(cls) -> list[Sample]:

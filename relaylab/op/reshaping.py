@@ -10,8 +10,8 @@ import numpy as np
 from relaylab.ir.types import Any as Unknown
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Dims, Injective, Ints, OpPattern, Sample, call_operator, op, sample
-from relaylab.op.indexing import ints, is_dynamic, ravel, unravel
+from relaylab.op.base import Dims, Injective, Ints, OpPattern, Sample, op, sample
+from relaylab.op.indexing import ravel, unravel
 from relaylab.op.newshape import new_shape, reverse_new_shape
 from relaylab.op.shapes import normalize_axis, product
 from relaylab.support.errors import RelayValueError
@@ -48,17 +48,13 @@ class reshape(SameOrder):
     -2 copies all remaining ones, -3 merges the next two, -4 splits one into the two factors that follow (one may be -1).
     """
 
+    dynamic = ("newshape",)
+
     newshape: Dims
     allowzero: bool = False
 
     def result(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         return new_shape(shape, self.newshape, self.allowzero)
-
-    @classmethod
-    def build(cls, data: Any, newshape: Any, allowzero: bool = False) -> Any:
-        if is_dynamic(newshape):
-            return call_operator("dyn.reshape", data, newshape, newshape=(), allowzero=allowzero)
-        return cls.call(data, newshape=ints(newshape), allowzero=allowzero)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -125,6 +121,8 @@ class reshape_like(SameOrder):
 class expand_dims(SameOrder):
     """`num_newaxis` dimensions of extent 1 inserted before position `axis` (negative: counted from behind the last)."""
 
+    dynamic = ("axis",)
+
     axis: int
     num_newaxis: int = 1
     pattern = OpPattern.BROADCAST
@@ -141,12 +139,6 @@ class expand_dims(SameOrder):
         return (*shape[:at], *[IntImm(1)] * self.num_newaxis, *shape[at:])
 
     @classmethod
-    def build(cls, data: Any, axis: Any, num_newaxis: int = 1) -> Any:
-        if is_dynamic(axis):
-            return call_operator("dyn.expand_dims", data, axis, num_newaxis=num_newaxis)
-        return cls.call(data, axis=ints(axis), num_newaxis=num_newaxis)
-
-    @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((2, 3), axis=a, num_newaxis=n) for a, n in [(0, 1), (1, 2), (-1, 1), (-3, 2), (2, 1)]]
 
@@ -154,6 +146,8 @@ class expand_dims(SameOrder):
 @op("squeeze", level=3, attrs_key="Squeeze", reshapes=True)
 class squeeze(SameOrder):
     """`data` without dimensions of extent 1: those of `axis`, or all of them."""
+
+    dynamic = ("axis",)
 
     axis: Ints | None = None
 
@@ -170,12 +164,6 @@ class squeeze(SameOrder):
             message = f"axis {axis} of ({', '.join(map(str, shape))}) cannot be squeezed"
             raise RelayValueError(message, code="type.relation", help="an axis of extent 1 can")
         return found
-
-    @classmethod
-    def build(cls, data: Any, axis: Any = None) -> Any:
-        if is_dynamic(axis):
-            return call_operator("dyn.squeeze", data, axis)
-        return cls.call(data, axis=ints(axis))
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -14,13 +14,12 @@ from relaylab.op.base import (
     OpPattern,
     OutElementwiseFusable,
     Sample,
-    call_operator,
     element,
     op,
     sample,
 )
 from relaylab.op.elementwise import as_dtype
-from relaylab.op.indexing import insert, is_dynamic, place, unravel
+from relaylab.op.indexing import insert, place, unravel
 from relaylab.op.shapes import product, same_dim
 
 
@@ -204,6 +203,8 @@ class gather_nd(Injective):
 class one_hot(OutElementwiseFusable):
     """A new axis of `depth` with on_value at the index and off_value elsewhere; an index outside gives no on_value."""
 
+    dynamic = ("depth",)
+
     depth: int = 1
     axis: int = -1
     dtype: Dtype = None
@@ -230,12 +231,6 @@ class one_hot(OutElementwiseFusable):
         axis = self.axis % len(i)
         on, off = (b.cast(v(*[0] * len(v.shape)), out.dtype) for v in (on_value, off_value))
         return b.select(b.eq(b.load_index(indices(*i[:axis], *i[axis + 1 :])), i[axis]), on, off)
-
-    @classmethod
-    def build(cls, indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: Any) -> Any:
-        if is_dynamic(depth):
-            return call_operator("dyn.one_hot", indices, on_value, off_value, depth, axis=axis, dtype=dtype)
-        return cls.call(indices, on_value, off_value, depth=depth, axis=axis, dtype=dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:

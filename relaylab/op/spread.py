@@ -9,8 +9,8 @@ import numpy as np
 
 from relaylab.ir.types import Dim, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Dims, Dtype, Injective, OpPattern, Sample, call_operator, element, op, sample
-from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.base import Dims, Dtype, Injective, OpPattern, Sample, element, op, sample
+from relaylab.op.indexing import as_shape_expr, ints
 from relaylab.op.shapes import broadcast_shapes
 
 
@@ -38,6 +38,8 @@ class Broadcasting(Injective):
 class broadcast_to(Broadcasting):
     """`data` repeated along its dimensions of extent 1, and new ones in front, to have `shape`."""
 
+    dynamic = ("shape",)
+
     shape: Dims | None
     dtype: Dtype = None
 
@@ -47,12 +49,6 @@ class broadcast_to(Broadcasting):
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.broadcast_to(data, self.shape)
-
-    @classmethod
-    def build(cls, data: Any, shape: Any) -> Any:
-        if is_dynamic(shape):
-            return call_operator("dyn.broadcast_to", data, as_shape_expr(shape), shape=None)
-        return cls.call(data, shape=ints(shape))
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -139,7 +135,7 @@ class collapse_sum_to(Collapsing):
 
     @classmethod
     def build(cls, data: Any, shape: Any) -> Any:
-        return cls.call(data, as_shape_expr(shape, "int32"), shape=ints(shape))
+        return cls.call(data, as_shape_expr(shape), shape=ints(shape))
 
     @classmethod
     def samples(cls) -> list[Sample]:

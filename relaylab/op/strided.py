@@ -10,8 +10,8 @@ import numpy as np
 from relaylab.ir.types import Any as Unknown
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Injective, Ints, Sample, call_operator, op, sample
-from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.base import Injective, Ints, Sample, op, sample
+from relaylab.op.indexing import as_shape_expr
 from relaylab.op.shapes import normalize_axes
 
 WHOLE = slice(None)
@@ -22,6 +22,10 @@ class strided_slice(Injective):
     """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count from
     the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds extents (-1: all).
     """
+
+    defaults = {"strides": (1,), "axes": None}
+    dynamic = ("begin", "end", "strides")
+    parameters = "data begin end strides axes slice_mode"
 
     begin: Ints | None
     end: Ints | None
@@ -72,17 +76,8 @@ class strided_slice(Injective):
         return data(*(k * step + start for k, (start, _, step) in zip(i, ranges)))
 
     @classmethod
-    def build(
-        cls, data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end"
-    ) -> Any:
-        strides = (1,) if strides is None else strides
-        if is_dynamic(begin, end, strides):
-            parts = map(as_shape_expr, (begin, end, strides))
-            return call_operator(
-                "dyn.strided_slice", data, *parts, begin=None, end=None, strides=None, slice_mode=slice_mode
-            )
-        limits = [(v,) if isinstance(v := ints(x), int) else v for x in (begin, end, strides)]
-        return cls.call(data, begin=limits[0], end=limits[1], strides=limits[2], slice_mode=slice_mode, axes=axes)
+    def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {**attrs, "strides": attrs["strides"] or (1,)}
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -109,6 +104,8 @@ def sliced(shape: Sequence[Dim], slices: Sequence[slice]) -> tuple[Dim, ...]:
 class slice_like(Injective):
     """The first elements along `axes` (all when empty), as many as `shape_like` has there."""
 
+    defaults = {"axes": None}
+
     axes: Ints | None
 
     def chosen(self, rank: int) -> tuple[int, ...]:
@@ -134,10 +131,6 @@ class slice_like(Injective):
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, shape_like: Any) -> Any:
         return data(*i)
-
-    @classmethod
-    def build(cls, data: Any, shape_like: Any, axes: Any = None) -> Any:
-        return cls.call(data, shape_like, axes=ints(axes))
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -171,7 +164,7 @@ class strided_set(Injective):
 
     @classmethod
     def build(cls, data: Any, v: Any, begin: Any, end: Any, strides: Any = None) -> Any:
-        limits = [as_shape_expr(x, "int32") for x in (begin, end, strides or (1,))]
+        limits = [as_shape_expr(x) for x in (begin, end, strides or (1,))]
         return cls.call(data, v, *limits)
 
     @classmethod

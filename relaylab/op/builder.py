@@ -1,0 +1,60 @@
+"""From an operator class to its public builder: the function that users call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from relaylab.ir.op import OPERATORS
+from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+
+EMPTY: Any = inspect.Parameter.empty
+
+
+def make_builder(cls: Any) -> Callable:
+    """The builder of an operator class: its own `build`, or one made from its inputs and attributes."""
+    own = getattr(cls, "build", None)
+    signature = _bare(inspect.signature(own)) if own else _signature(cls)
+
+    def build(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        if own:
+            return own(*bound.args, **bound.kwargs)
+        inputs = [v for n, v in bound.arguments.items() if n not in cls.fields]
+        attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields}
+        return cls.returns(_call(cls, inputs, {**cls.defaults, **attrs}))
+
+    build.__name__ = build.__qualname__ = cls.__name__
+    build.__doc__ = cls.__doc__
+    build.__module__ = cls.__module__
+    build.__signature__ = signature  # type: ignore[attr-defined]
+    build.op, build.definition = cls.op, cls  # type: ignore[attr-defined]
+    return build
+
+
+def _call(cls: Any, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    """A call of the operator, or of its `dyn.` form when a `dynamic` attribute is an expression and not a constant."""
+    given = {n: attrs.get(n) if attrs.get(n) is not None else cls.defaults.get(n) for n in cls.dynamic}
+    if is_dynamic(*given.values()):
+        attrs = {n: v for n, v in attrs.items() if n not in given}
+        exprs = [as_shape_expr(v) for v in given.values()]
+        return OPERATORS.lookup(f"dyn.{cls.op_name}").definition.call(*inputs, *exprs, **attrs)
+    static = {n: ints(attrs[n]) for n in cls.dynamic if n in attrs}
+    return cls.call(*inputs, **cls.prepare({**attrs, **static}))
+
+
+def _bare(signature: inspect.Signature) -> inspect.Signature:
+    """The signature without annotations."""
+    return inspect.Signature([p.replace(annotation=EMPTY) for p in signature.parameters.values()])
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
+    default = {n: EMPTY if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
+    names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default[n] is not EMPTY)]
+    required = [n for n in names if default.get(n, EMPTY) is EMPTY]
+    for n in names[: names.index(required[-1]) if required else 0]:
+        default[n] = EMPTY
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([inspect.Parameter(n, kind, default=default.get(n, EMPTY)) for n in names])

@@ -1,0 +1,76 @@
+"""Enlarging images by factors: nn.upsampling, nn.upsampling3d."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab.ir.types import Dim
+from relaylab.op.base import Sample, op, sample
+from relaylab.op.resample import Sampling
+from relaylab.op.resampled import Resampled
+from relaylab.op.shapes import derive
+
+
+class Scaled(Resampled):
+    """A resize by factors."""
+
+    def factors(self) -> list[float]:
+        """The factor of each spatial axis."""
+        return [getattr(self, f"scale_{a.lower()}") for a in self.spatial]
+
+    def target(self, extents: Sequence[Dim]) -> list[Dim]:
+        return [derive(lambda n, f=f: max(int(np.floor(n * f + 0.5)), 0), d) for d, f in zip(extents, self.factors())]
+
+
+@op("nn.upsampling", level=2, attrs_key="UpSampling", defaults={"scale_h": 1, "scale_w": 1})
+class upsampling(Scaled):
+    """Images enlarged by factors, by repetition (nearest_neighbor), bilinear or bicubic interpolation."""
+
+    dynamic = ("scale_h", "scale_w")
+
+    scale_h: float
+    scale_w: float
+    layout: str = "NCHW"
+    method: str = "nearest_neighbor"
+    align_corners: bool = False
+
+    def sampling(self) -> Sampling:
+        return Sampling(self.method.removeprefix("bi"), "align_corners" if self.align_corners else "asymmetric")
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((1, 2, 3, 4), scale_h=2, scale_w=3),
+            sample((1, 3, 4, 2), scale_h=1.5, scale_w=2, method="bilinear", layout="NHWC"),
+            sample((1, 2, 3, 3), scale_h=2, scale_w=2, method="bicubic", align_corners=True),
+            sample((1, 1, 3, 3, 2), scale_h=2, scale_w=2, layout="NCHW2c"),
+        ]
+
+
+@op("nn.upsampling3d", level=2, attrs_key="UpSampling3D")
+class upsampling3d(Scaled):
+    """Volumes enlarged by factors, by repetition (nearest_neighbor) or trilinear interpolation."""
+
+    defaults = {"scale_d": 1, "scale_h": 1, "scale_w": 1}
+    dynamic = ("scale_d", "scale_h", "scale_w")
+
+    scale_d: float
+    scale_h: float
+    scale_w: float
+    layout: str = "NCDHW"
+    method: str = "nearest_neighbor"
+    coordinate_transformation_mode: str = "half_pixel"
+    spatial = "DHW"
+
+    def sampling(self) -> Sampling:
+        return Sampling(self.method.removeprefix("tri"), self.coordinate_transformation_mode)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        scales = {"scale_d": 2, "scale_h": 1.5, "scale_w": 2}
+        return [
+            sample((1, 2, 2, 4, 3), **scales),
+            sample((1, 2, 4, 3, 2), method="trilinear", layout="NDHWC", **scales),
+        ]

@@ -1,0 +1,103 @@
+"""What operators that resample the spatial axes of a tensor share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import Dim, IntImm, TensorType, Type
+from relaylab.op import rules
+from relaylab.op.base import Injective
+from relaylab.op.elementwise import as_dtype
+from relaylab.op.nn_pool import positions
+from relaylab.op.resample import METHODS, MODES, ROUNDINGS, Expressions, Sampling, blend
+
+
+class Resampled(Injective):
+    """The spatial axes of `data` (those of `spatial` in `layout`) resampled one by one."""
+
+    layout: ClassVar[Any]
+    spatial: ClassVar[str] = "HW"
+    inputs = ("data",)
+
+    def sampling(self) -> Sampling:
+        """How each axis is resampled."""
+        return Sampling("nearest_neighbor", "asymmetric")
+
+    def target(self, extents: Sequence[Dim]) -> list[Dim]:
+        """The new extents of the spatial axes."""
+        return list(extents)
+
+    def region(self, k: int) -> tuple[float, float]:
+        """The part of spatial axis `k` that is read, as fractions (only for tf_crop_and_resize)."""
+        return (0.0, 1.0)
+
+    def outside(self) -> float | None:
+        """The value of positions outside the input, if they do not take the edge's."""
+        return None
+
+    def result_dtype(self, data: str) -> str:
+        """The data type of the result."""
+        return data
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        how, layout = self.sampling(), rules.layout(s, self.layout, "NC" + self.spatial, found)
+        for value, known, name in (
+            (how.method, METHODS, "method"),
+            (how.mode, MODES, "mode"),
+            (how.rounding, ROUNDINGS, "rounding"),
+        ):
+            if value not in known:
+                s.fail(
+                    f'the {name} "{value}" of {self.op_name} is not known',
+                    help="known: " + ", ".join(filter(None, known)),
+                )
+        at, shape = positions(self.layout, self.spatial), list(found.shape)
+        if any(layout.factor(a) > 1 for a in self.spatial):
+            s.fail(f"the layout {self.layout} splits a resampled axis")
+        for k, n in zip(at, self.target([shape[k] for k in at])):
+            shape[k] = n
+        return TensorType(shape, self.result_dtype(found.dtype))
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        at, how = positions(self.layout, self.spatial), self.sampling()
+        target = [int(n) for n in self.target([IntImm(data.shape[k]) for k in at])]
+        out = data.astype("float64")
+        for axis, (k, n) in enumerate(zip(at, target)):
+            matrix = how.matrix(data.shape[k], n, self.region(axis))
+            out = np.moveaxis(np.tensordot(matrix, out, axes=(1, k)), 0, k)
+        return as_dtype(self._cut(out, data.shape, at, target), self.result_dtype(data.dtype.name))
+
+    def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:
+        """`out` with positions outside the input replaced by the value for them, if there is one."""
+        fill = self.outside()
+        if fill is None:
+            return out
+        for axis, (k, n) in enumerate(zip(at, target)):
+            where = self.sampling().position(np.arange(n, dtype="float64"), shape[k], n, self.region(axis))
+            beyond = (where < 0) | (where > shape[k] - 1)
+            out = np.where(beyond.reshape([-1 if d == k else 1 for d in range(out.ndim)]), fill, out)
+        return out
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        at, how, m = positions(self.layout, self.spatial), self.sampling(), Expressions(b)
+        taps, inside = [], []
+        for axis, k in enumerate(at):
+            extent = int(data.shape[k])
+            where = how.position(b.cast(i[k], "float64"), extent, int(out.shape[k]), self.region(axis))
+            inside.append(m.inside(where, extent))
+            taps.append(how.taps(m, where, extent))
+
+        def read(*chosen: Any) -> Any:
+            index = dict(zip(at, chosen))
+            value = data(*(index.get(d, j) for d, j in enumerate(i)))
+            return value if how.method == "nearest_neighbor" else b.cast(value, "float64")
+
+        value = b.cast(blend(read, taps), out.dtype)
+        fill = self.outside()
+        return value if fill is None else b.select(b.all_of(*inside), value, b.const(fill, out.dtype))
