@@ -1,0 +1,47 @@
+"""Legalize: operators are replaced by others that a target can run, as registered with each operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from relaylab.ir import Call, Expr, Function, Op, facets, rewrite
+from relaylab.support.errors import RelayTypeError
+from relaylab.transform.infer_type import type_of
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+
+Replacement = Callable[[Any, Any, Any], Expr | None]
+
+
+def register_legalize(op_name: str, replacement: Replacement | None = None, level: int = 10, attr: str = "FTVMLegalize") -> Any:
+    """Register `replacement(attrs, inputs, types) -> Expr or None` for an operator; usable as a decorator."""
+
+    def register(function: Replacement) -> Replacement:
+        Op.get(op_name).set_attr(attr, function, level)
+        return function
+
+    return register(replacement) if replacement is not None else register
+
+
+def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
+    if not isinstance(old, Call) or not isinstance(old.op, Op) or not isinstance(new, Call):
+        return new
+    function = old.op.get_attr(attr)
+    if function is None:
+        return new
+    types = [type_of(arg) for arg in old.args] + [type_of(old)]
+    after = function(facets(new), list(new.args), types)
+    if after is not None and not isinstance(after, Call):
+        text = f"the legalization of {old.op.name} returned a {type(after).__name__}, not a call"
+        raise RelayTypeError(text, code="legalize.not-a-call", help="return a Call, or None to leave the operator alone")
+    return new if after is None else after
+
+
+@register_pass()
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Replaces operators by what `register_legalize` (or the operator's attribute of that name) says."""
+
+    def run(func: Function, mod: object, ctx: object) -> Function:
+        return rewrite(func, lambda new, old: _replaced(new, old, legalize_map_attr_name))  # type: ignore[return-value]
+
+    return FunctionPass(PassInfo(1, "Legalize", ("InferType",)), run)
