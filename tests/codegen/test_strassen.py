@@ -8,6 +8,7 @@ from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, plac
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays, supports_strassen
@@ -71,6 +72,27 @@ def test_split_of_items_does_not_change_a_bit(shape):
     whole, _ = run(shape, runnable_targets()[-1])
     for splits in (2, 3):
         assert (run(shape, runnable_targets()[-1], splits=splits)[0] == whole).all()
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("case", [(6, 7, 32, 64), (7, 7, 64, 96), (5, 30, 34, 32), (14, 3, 16, 32)], ids=str)
+def test_images_with_gaps_between_rows(case, target):
+    h, w, ic, oc = case
+    halo = ((0, 0), (1, 1), (1, 2), (0, 0))
+    data, out = View.padded((1, h, w, ic), halo), View.padded((1, h, w, oc), halo)
+    spec = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
+    problem, rng = conv_problem(spec), np.random.default_rng(2)
+    assert supports_strassen(problem, TARGETS[target]) == ""
+    x, r = rng.standard_normal(data.shape).astype("f"), rng.standard_normal(out.shape).astype("f")
+    weight, bias = rng.standard_normal((ic, oc)).astype("f"), rng.standard_normal(oc).astype("f")
+    kernel = strassen("conv", problem, TARGETS[target], bias_relu_residual(out), spec.roles, 0)
+    packed = pack_strassen(problem, TARGETS[target], weight)
+    result = place(out, fill=77)
+    buffers = {"in0": place(data, x, fill=np.nan), "weight0": place(View.dense(packed.shape), packed), "out0": result,
+               "r0": place(out, r), "b0": place(View.dense((oc,)), bias)}
+    Runner(kernel, TARGETS[target]).run(buffers, 3)
+    np.testing.assert_allclose(window(result, out), np.maximum(x @ weight + bias + r, 0), rtol=0, atol=2e-4)
+    assert (result == 77).sum() >= result.size - out.size, "wrote outside the view"
 
 
 def large(m: int, n: int, k: int, minimal: bool = True) -> T.GemmSpec:

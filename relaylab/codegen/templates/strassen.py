@@ -28,9 +28,9 @@ from relaylab.codegen.kernel import Kernel, item_bytes
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.nest import Nest, Pointers, by_size, choose
 from relaylab.codegen.templates.pack import pack_panels
-from relaylab.codegen.templates.problem import UNIT, Problem, Split, Tap
-from relaylab.codegen.templates.schedule import estimate, packed_columns, plan_contraction
-from relaylab.codegen.templates.site import Epilogue, load_lanes, store_lanes
+from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
+from relaylab.codegen.templates.schedule import Plan, estimate, packed_columns, plan_contraction
+from relaylab.codegen.templates.site import Epilogue, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.tile import Tile, accumulate
 
 SUM_CYCLES = 12.0        # per vector of the four sums (measured)
@@ -45,19 +45,31 @@ def supports_strassen(problem: Problem, target: Target) -> str:
     width = target.lanes(problem.dtype)
     if not problem.dtype.startswith("float") or problem.weights.kind != "packed" or problem.batch.extent > 1:
         return "anything but one product of floats by packed weights"
-    if len(problem.taps) != 1 or problem.taps[0].x != 1 or any(axis.extent > 1 for axis in problem.rows[:-1]):
+    if len(problem.taps) != 1 or problem.taps[0].x != 1 or any(axis.extent > 1 for axis in problem.rows[:-2]):
         return "rows or a reduction that are not evenly spaced"
-    if problem.columns % (2 * width) or problem.depth % 2 or problem.rows[-1].extent < 2:
+    if problem.columns % (2 * width) or problem.depth % 2 or halved_axis(problem).extent < 2:
         return "extents that do not halve into whole vectors"
     return ""
+
+
+def halved_axis(problem: Problem) -> Axis:
+    """The row axis that is cut: image rows where the output has gaps between them, else all rows as one axis."""
+    return problem.rows[-2] if problem.rows[-2].extent > 1 else problem.rows[-1]
 
 
 @lru_cache(maxsize=1024)
 def half_problem(problem: Problem) -> Problem:
     """One of the seven products: a quarter of A times a quarter of B."""
-    rows = problem.rows[-1]
-    return replace(problem, rows=(UNIT, replace(rows, extent=-(-rows.extent // 2))), columns=problem.columns // 2,
-                   taps=(Tap(problem.depth // 2, 1),))
+    axis = halved_axis(problem)
+    cut = replace(axis, extent=-(-axis.extent // 2))
+    rows = tuple(cut if row is axis else row for row in problem.rows[-2:])
+    return replace(problem, rows=rows, columns=problem.columns // 2, taps=(Tap(problem.depth // 2, 1),))
+
+
+def half_plan(problem: Problem, target: Target) -> Plan:
+    """The plan of the products: tiles lie along the last row axis."""
+    half = half_problem(problem)
+    return plan_contraction(replace(half, rows=(UNIT, half.rows[-1])), target)
 
 
 def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: int = 1) -> bool:
@@ -72,11 +84,15 @@ def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: 
 
 
 class _Strassen:
-    """Emits the kernel. A work item is a block of row pairs times all columns."""
+    """Emits the kernel. A work item is a block of row pairs times all columns.
+
+    A row is (y, x) on the two row axes; pair (y, x) is that row of the upper half and its fellow of the lower half,
+    which lies `cut` further along the halved axis. Pairs are numbered y-major.
+    """
 
     def __init__(self, f: IRFunction, problem: Problem, target: Target, operands: Sequence[str], epilogue: Epilogue):
         self.f, self.problem, self.half = f, problem, half_problem(problem)
-        self.plan = plan_contraction(self.half, target)
+        self.plan = half_plan(problem, target)
         self.type, self.size = llvm_type(problem.dtype), item_bytes(problem.dtype)
         self.width = target.lanes(problem.dtype)
         self.epilogue, roles = replace(epilogue, bias=None), dict(zip(operands, f.pointers))
@@ -84,21 +100,28 @@ class _Strassen:
         self.x, self.w, self.out = f.pointers[:3]
         self.nest = Nest(f, problem, self.plan, target, Pointers(self.x, self.w, self.out, roles), self.epilogue)
         self.panel = self.plan.vectors * self.width
-        self.pairs, self.rows = self.half.row_count, problem.rows[-1].extent
-        self.split = Split.at_most(self.pairs, self.plan.tile[1])
+        axis = halved_axis(problem)
+        self.by_image_row, self.odd = axis is problem.rows[-2], axis.extent % 2 == 1
+        self.cut, self.rows = -(-axis.extent // 2), axis.extent
+        self.wide = self.half.rows[-1].extent
+        self.split = Split.at_most(self.wide, self.plan.tile[1])
+        self._divide_blocks()
+
+    def _divide_blocks(self) -> None:
+        """Cut the tiles into work items whose sums fit into scratch."""
         self.pitch = -(-self.half.depth // 16) * 16 + 16
-        self.odd = self.rows % 2 == 1
         row_bytes = self.planes * self.pitch * self.size
-        tiles = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-self.split.count // 4)))
-        self.blocks = Split.at_most(self.split.count, tiles)
+        tiles = self.half.rows[-2].extent * self.split.count
+        most = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-tiles // 4)))
+        self.blocks = Split.at_most(tiles, most)
         self.block_rows = self.blocks.sizes[0] * self.split.sizes[0]
         self.scratch = -(-self.block_rows * row_bytes // 64) * 64
-        self.sums = f.offset(f.pointers[-1], f.mul(f.thread, self.scratch))
+        self.sums = self.f.offset(self.f.pointers[-1], self.f.mul(self.f.thread, self.scratch))
 
     @property
     def planes(self) -> int:
         """The sums of A in scratch, and a copy of A22 when its last row does not exist."""
-        return 5 if self.rows % 2 else 4
+        return 5 if self.odd else 4
 
     def run(self) -> None:
         """Emit the loop over work items."""
@@ -107,12 +130,15 @@ class _Strassen:
     def _block(self, block: Index) -> None:
         f = self.f
         first, last = self.blocks.start(f, block), self.blocks.start(f, f.add(block, 1))
-        low, high = self.split.start(f, first), self.split.start(f, last)
+        low, high = self._first_pair(first), self._first_pair(last)
         f.loop(low, high, lambda pair: self._sums(pair, f.sub(pair, low)), nonempty=True)
         full, rest = divmod(self.half.columns, self.panel)
 
         def tile(t: Index, panel: Index, vectors: int) -> None:
-            by_size(f, self.split, t, lambda rows: self._tile(self.split.start(f, t), low, rows, panel, vectors))
+            slot = f.sub(self._first_pair(t), low)
+            y, piece = split_index(f, t, (self.half.rows[-2].extent, self.split.count))
+            by_size(f, self.split, piece, lambda rows: self._tile((y, self.split.start(f, piece)), slot, rows, panel,
+                                                                  vectors))
 
         def columns(panel: Index) -> None:
             run = lambda vectors: lambda: f.loop(first, last, lambda t: tile(t, panel, vectors), nonempty=True)
@@ -121,11 +147,19 @@ class _Strassen:
 
         f.loop(0, full + bool(rest), columns)
 
-    def _quarter(self, pair: Index, bottom: bool, right: bool) -> Value:
+    def _first_pair(self, tile: Index) -> Index:
+        y, piece = split_index(self.f, tile, (self.half.rows[-2].extent, self.split.count))
+        return self.f.add(self.f.mul(y, self.wide), self.split.start(self.f, piece))
+
+    def _row(self, at: tuple[Index, Index], bottom: bool) -> tuple[Index, Index]:
+        """Where the upper or lower row of a pair is."""
+        far = self.cut if bottom else 0
+        return (self.f.add(at[0], far), at[1]) if self.by_image_row else (at[0], self.f.add(at[1], far))
+
+    def _quarter(self, at: tuple[Index, Index], bottom: bool, right: bool) -> Value:
         """The pointer to a row of a quarter of A."""
-        f, axis = self.f, self.problem.rows[-1]
-        row = f.add(pair, self.pairs if bottom else 0)
-        start = f.add(f.mul(row, axis.x), self.problem.x_start + (self.half.depth if right else 0))
+        f, first = self.f, self.problem.x_start + (self.half.depth if right else 0)
+        start = f.dot(self._row(at, bottom), [axis.x for axis in self.problem.rows[-2:]], first)
         return f.offset(self.x, f.mul(start, self.size))
 
     def _plane(self, plane: int, slot: Index) -> Value:
@@ -134,17 +168,18 @@ class _Strassen:
         return f.offset(self.sums, f.mul(f.add(f.mul(slot, self.pitch), plane * self.block_rows * self.pitch), self.size))
 
     def _sums(self, pair: Index, slot: Index) -> None:
-        """One row of the sums of A; the lower row of the last pair may not exist and is zero then."""
+        """One row of the sums of A; the lower row of the last pairs may not exist and is zero then."""
+        at = tuple(split_index(self.f, pair, (self.half.rows[-2].extent, self.wide)))
         if not self.odd:
-            self._sum_row(pair, slot, True)
+            self._sum_row(at, slot, True)
         else:
-            choose(self.f, pair, self.pairs - 1, lambda: self._sum_row(pair, slot, True),
-                   lambda: self._sum_row(pair, slot, False))
+            choose(self.f, at[0] if self.by_image_row else at[1], self.cut - 1, lambda: self._sum_row(at, slot, True),
+                   lambda: self._sum_row(at, slot, False))
 
-    def _sum_row(self, pair: Index, slot: Index, paired: bool) -> None:
+    def _sum_row(self, at: tuple[Index, Index], slot: Index, paired: bool) -> None:
         f, size = self.f, self.size
         zero = constant(vector(self.type, self.width), 0)
-        sources = [self._quarter(pair, bottom, right) for bottom in (False, True) for right in (False, True)]
+        sources = [self._quarter(at, bottom, right) for bottom in (False, True) for right in (False, True)]
 
         def vectors(at: Index, active: int) -> None:
             top = [self._load(source, at, active) for source in sources[:2]]
@@ -164,16 +199,16 @@ class _Strassen:
         where = self.f.offset(pointer, self.f.mul(at, self.size))
         return load_lanes(self.f, self.type, where, self.width, active, self.size, self.size)
 
-    def _tile(self, pair: Index, low: Index, rows: int, panel: Index, vectors: int) -> None:
+    def _tile(self, at: tuple[Index, Index], slot: Index, rows: int, panel: Index, vectors: int) -> None:
         """A tile of row pairs x columns of both halves: seven products over the same accumulators."""
-        f, slot = self.f, self.f.sub(pair, low)
-        a22 = self._plane(4, slot) if self.odd else self._quarter(pair, True, True)
+        f = self.f
+        a22 = self._plane(4, slot) if self.odd else self._quarter(at, True, True)
         plain, summed = (self._shape(rows, vectors, step) for step in (self.problem.rows[-1].x, self.pitch))
         weight = lambda k: f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), k * self._member()),
                                                   self.size))
-        a11, a12 = (self._quarter(pair, False, right) for right in (False, True))
+        a11, a12 = (self._quarter(at, False, right) for right in (False, True))
         s1, s2, s3, s4 = (self._plane(plane, slot) for plane in range(4))
-        done = lambda acc, bottom, right: self._finish(pair, rows, panel, vectors, acc, bottom, right)
+        done = lambda acc, bottom, right: self._finish(at, rows, panel, vectors, acc, bottom, right)
         first = self._keep(accumulate(f, plain, a11, weight(0), plain.zeros()))
         done(accumulate(f, plain, a12, weight(1), first()), False, False)
         u2 = self._keep(accumulate(f, summed, s2, weight(2), first()))
@@ -201,22 +236,25 @@ class _Strassen:
             f.store(value, f.offset(block, slot * step), step)
         return lambda: [f.load(values[0].type, f.offset(block, slot * step), step) for slot in range(len(values))]
 
-    def _finish(self, pair: Index, rows: int, panel: Index, vectors: int, acc: Sequence[Value], bottom: bool,
-                right: bool) -> None:
-        """Bias, epilogue and stores of a tile of one quarter of C; the row that does not exist is left out."""
+    def _finish(self, at: tuple[Index, Index], rows: int, panel: Index, vectors: int, acc: Sequence[Value],
+                bottom: bool, right: bool) -> None:
+        """Bias, epilogue and stores of a tile of one quarter of C; rows that do not exist are left out."""
         f = self.f
         column = f.add(f.mul(panel, self.panel), self.half.columns if right else 0)
         acc = self._with_bias(acc, column, vectors)
-        first = f.add(pair, self.pairs if bottom else 0)
+        y, x = self._row(at, bottom)
+        lead = [0] * (len(self.problem.rows) - 2)
         send = lambda low, count: self.nest.finish(
-            0, [0, f.add(first, low)], [(0, row) for row in range(count)], column,
+            0, [*lead, y, f.add(x, low)], [(0, row) for row in range(count)], column,
             acc[low * vectors: (low + count) * vectors], vectors, self.width)
         if not (bottom and self.odd):
             send(0, rows)
-            return
-        if rows > 1:
-            send(0, rows - 1)
-        f.branch(f.compare("slt", f.add(first, rows - 1), self.rows), lambda: send(rows - 1, 1))
+        elif self.by_image_row:
+            f.branch(f.compare("slt", y, self.rows), lambda: send(0, rows))
+        else:
+            if rows > 1:
+                send(0, rows - 1)
+            f.branch(f.compare("slt", f.add(x, rows - 1), self.rows), lambda: send(rows - 1, 1))
 
     def _with_bias(self, acc: Sequence[Value], column: Index, vectors: int) -> Sequence[Value]:
         if self.bias is None:
@@ -252,9 +290,9 @@ def strassen(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, 
 
 def pack_strassen(problem: Problem, target: Target, matrix: np.ndarray) -> np.ndarray:
     """The right side [K, N] as its seven factors, each in panels, flat."""
-    half, width = half_problem(problem), target.lanes(problem.dtype)
+    width = target.lanes(problem.dtype)
     (b11, b12), (b21, b22) = (np.hsplit(rows, 2) for rows in np.vsplit(matrix, 2))
     t1 = b12 - b11
     t2 = b22 - t1
     factors = np.stack([b11, b21, t2, b22 - b12, b21 - t2, t1, b22])
-    return pack_panels(factors, plan_contraction(half, target).vectors * width, width)
+    return pack_panels(factors, half_plan(problem, target).vectors * width, width)
