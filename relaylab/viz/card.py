@@ -11,7 +11,7 @@ from relaylab.viz.scene import Path, Rect, Shape, Text
 from relaylab.viz.theme import BODY, LINE, ROLE_ICONS, SMALL, TITLE
 from relaylab.viz.view import Attr, Node, Operand
 
-MAX_WIDTH = 230.0
+MAX_WIDTH = 260.0
 MIN_WIDTH = 26.0
 PAD_X, PAD_Y = 8.0, 4.0
 NAME_GAP = 6.0

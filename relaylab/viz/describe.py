@@ -7,7 +7,7 @@ from relaylab.viz.view import Edge, Group, Node, View
 
 def describe_node(node: Node) -> str:
     """All that is known of a node, a fact a line."""
-    lines = [f"{node.kind}: {node.title}"]
+    lines = [f"{node.kind}: {node.title}", *([node.text] if node.text else [])]
     lines += [f"let {name}" for name in node.names]
     lines += node.rows
     lines += [f"{o.name or o.position}: {' '.join(p for p in (o.text, o.type, o.detail) if p)}" for o in node.operands if o.text]
@@ -35,6 +35,7 @@ def describe_group(group: Group) -> str:
     """What the group is, a fact a line."""
     lines = [f"{group.kind}: {group.title}", *([group.detail] if group.detail else []), *group.rows]
     lines += [f"{a.name} = {a.value}" for a in group.attrs]
+    lines += [f"{name}: {value:,.0f}" for name, value in group.cost]
     lines += [f"{key}: {value}" for key, value in (("type", group.type), ("from", group.span)) if value]
     if group.role:
         lines.append(f"{group.role}{': ' + group.note if group.note else ''}")

@@ -239,7 +239,7 @@ def _box(place: engine.Rect) -> tuple[float, float, float, float]:
 
 def _group_title(group: Group) -> str:
     icon = f"{ROLE_ICONS[group.role]} " if group.role else ""
-    return icon + fit(group.title, 220.0, BODY, "bold")
+    return icon + fit(group.title, 300.0, BODY, "bold")
 
 
 def _direction(points: list[Point], sideways: bool) -> Point:

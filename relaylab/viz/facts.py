@@ -34,7 +34,7 @@ from relaylab.ir import (
 from relaylab.ir.adt import pattern_parts
 from relaylab.viz.view import Attr, Operand
 
-_FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "contraction"}
+_FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "fusable"}
 _KINDS: dict[type, tuple[str, str]] = {
     Var: ("var", "input"),
     Constant: ("constant", "value"),

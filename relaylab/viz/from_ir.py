@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.viz import annotate
 from relaylab.viz.identity import Identities
 from relaylab.viz.plan import Plan
 from relaylab.viz.sketch import Drafts, Sketch
@@ -22,13 +23,14 @@ class Options:
 
     `params`: variables and constants as operand rows of their users (`rows`: but the first parameter, and
     all of a function with up to four, as nodes), as `nodes`, or not at all (`hide`). `inputs` names the
-    parameters that are nodes instead. `texts` gives the Relay text of nodes, `costs` their figures.
+    parameters that are nodes instead. `texts` gives the Relay text of nodes (None: as the program prints),
+    `costs` the figures of a node.
     """
 
     params: str = "rows"
     inputs: Collection[str] | None = None
-    texts: Mapping[Expr, str] = field(default_factory=dict)
-    costs: Costs | None = None
+    texts: Mapping[Expr, str] | None = None
+    costs: Costs = annotate.cost
 
     def __post_init__(self) -> None:
         if self.params not in PARAMS:
@@ -42,10 +44,11 @@ def view(program: IRModule | Expr, options: Options | None = None, identities: I
     """
     options = options or Options()
     functions = _functions(program)
+    texts = annotate.texts(program) if options.texts is None else options.texts
     drafts = Drafts()
     for name, expr in functions.items():
         plan = Plan(expr, name, options.params, options.inputs)
-        Sketch(plan, drafts, functions, options.texts, options.costs).run()
+        Sketch(plan, drafts, functions, texts, options.costs).run()
     return _named(drafts, identities or Identities(), title)
 
 

@@ -32,7 +32,7 @@ class Sketch:
     """Draws what a `Plan` says, one method a node kind."""
 
     def __init__(self, plan: Plan, drafts: Drafts, functions: Mapping[str, Expr], texts: Mapping[Expr, str],
-                 costs: Callable[[Expr], Mapping[str, float]] | None):
+                 costs: Callable[[Expr], Mapping[str, float]]):
         self.plan, self.drafts, self.functions, self.texts, self.costs = plan, drafts, functions, texts, costs
         self.foreign = {k for k in drafts.stems if isinstance(k, Expr)}
         self.grouped: set[Key] = set()
@@ -106,7 +106,7 @@ class Sketch:
         title = named or (facts.kernel_title(func) if func.is_primitive else facts.function_title(func))
         shown = call or func
         return Group("", kind, title, detail="a call of this function" if call else "", type=facts.type_of(shown),
-                     attrs=facts.attrs_of(func), span=str(shown.span or ""), text=self.texts.get(shown, ""))
+                     attrs=facts.attrs_of(func), span=str(shown.span or ""), text=self.texts.get(shown, ""), cost=tuple(self.costs(shown).items()))
 
     # -- lets ------------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Sketch:
         node = Node(
             "", kind, title, expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else "", family,
             rows=self._rows(expr), operands=operands, type=facts.type_of(expr), attrs=facts.attrs_of(expr),
-            span=str(expr.span or ""), text=self.texts.get(expr, ""), cost=tuple(self.costs(expr).items()) if self.costs else (),
+            span=str(expr.span or ""), text=self.texts.get(expr, ""), cost=tuple(self.costs(expr).items()),
         )
         self.drafts.nodes.append((key, self.open(self.plan.group(expr)), node))
         self.drafts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) else kind)

@@ -41,7 +41,7 @@ FAMILIES = {
     "broadcast": ("#e3f0c8", "#404a22"),
     "injective": ("#e7e9ee", "#3a4150"),
     "reduce": ("#fbe3cd", "#5a3d24"),
-    "contraction": ("#d3e3f8", "#27405f"),
+    "fusable": ("#d3e3f8", "#27405f"),
     "opaque": ("#eadcf3", "#463056"),
     "call": ("#fdf3c4", "#4e4620"),
     "value": ("#f3f4f6", "#2f3644"),

@@ -108,6 +108,7 @@ class Group:
     type: str = ""
     attrs: tuple[Attr, ...] = ()
     span: str = ""
+    cost: tuple[tuple[str, float], ...] = ()
     text: str = ""
     role: str = ""
     note: str = ""

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from relaylab.viz.layout.graph import Options, Point
 from relaylab.viz.layout.order import Sorter
 from relaylab.viz.layout.place import Placer
-from relaylab.viz.layout.ranks import assign_ranks
+from relaylab.viz.layout.ranks import assign_ranks, longest, neighbours
 
 DUMMY_WIDTH = 6.0
 SPAN_BUDGET = 40_000  # ranks that all edges of a level may pass in sum, besides eight for each item
-STRAIGHT = 8.0 ** 0.5  # two dummies pull on each other with eight times the force of two boxes
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
 
@@ -77,10 +76,10 @@ class _Work:
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
         crossings = sorter.run(self.options.sweeps, keep=0.6 if self.level.anchor else 1.0)
         placer = Placer(layers, self.up, self.down, self.width, gap)
-        placer.weight[self.count :] = [STRAIGHT] * (len(self.width) - self.count)
-        placer.anchor = self.level.anchor
+        placer.real, placer.anchor, placer.spine = self.count, self.level.anchor, self._spine()
         placer.x[:] = [self.level.anchor.get(v, x) for v, x in enumerate(placer.x)]
-        x = placer.run(self.options.settle if len(self.width) < 5000 else self.options.settle // 2)
+        placer.run(self.options.settle if len(self.width) < 5000 else self.options.settle // 2)
+        x = placer.straighten()
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
         return Placed(x[: self.count], y, [self._route(i, x, y, bands) for i in range(len(self.chains))], bands, crossings)
@@ -158,6 +157,16 @@ class _Work:
         near = [known[u] + d for u, d in self.up[v] + self.down[v] if u in known]
         return sum(near) / len(near) if near else 0.0
 
+    def _spine(self) -> dict[int, int]:
+        """The longest paths: items below which (values of the result) and above which (keys) they go straight on."""
+        pairs = [(a, b) for a, b, _, _ in self.level.strands]
+        order = sorted(range(self.count), key=self.rank.__getitem__)
+        above, below = neighbours(self.count, pairs)
+        depth, height = longest(order, above), longest(order[::-1], below)
+        down = {v: w for v in order if (w := _single_best(below[v], height)) is not None}
+        up = {w: v for w in order if (v := _single_best(above[w], depth)) is not None}
+        return {w: v for w, v in up.items() if down.get(v) == w and self.rank[w] == self.rank[v] + 1}
+
     def _bands(self, layers: list[list[int]], x: list[float]) -> list[tuple[float, float]]:
         """Top and bottom of every layer; steep curves get more room to turn."""
         bands: list[tuple[float, float]] = []
@@ -179,3 +188,10 @@ class _Work:
             points += [(x[dummy], top), (x[dummy], bottom)]
         points += [(x[b] + into, bands[self.rank[b]][0]), (x[b] + into, y[b] - self.level.height[b] / 2)]
         return [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]
+
+
+def _single_best(items: list[int], length: list[int]) -> int | None:
+    """The item with the greatest length; None if two are as great."""
+    best = max((length[v] for v in items), default=0)
+    found = {v for v in items if length[v] == best}
+    return found.pop() if len(found) == 1 else None

@@ -94,3 +94,11 @@ def _tighten(order: list[int], above: list, below: list, rank: list[int], first:
         for v in reversed(order):
             if below[v] and v not in first and len(below[v]) >= len(above[v]):
                 rank[v] = max(rank[v], min(rank[w] for w in below[v]) - 1)
+
+
+def longest(order: Sequence[int], before: list[list[int]]) -> list[int]:
+    """For each item the length of the longest path that ends at it, along an `order` in which `before` come first."""
+    length = [0] * len(before)
+    for v in order:
+        length[v] = max((length[u] + 1 for u in before[v]), default=0)
+    return length

@@ -74,7 +74,7 @@ class RelayVisualizer:
 def _boxes(plan: Plan, ids: Mapping[Expr, str], name: str) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
     """The groups inside a function, as `VizGraph.nest` wants them; the function's own group is the graph itself."""
     drafts = Drafts()
-    sketch = Sketch(plan, drafts, {}, {}, None)
+    sketch = Sketch(plan, drafts, {}, {}, lambda expr: {})
     own = sketch.open((plan.root, 0))
     keys = {expr: sketch.open(plan.group(expr)) for expr in plan.order if not isinstance(expr, Op)}
     title = {key: f"{name}/{stem}#{i}" for i, (key, stem) in enumerate(drafts.stems.items())}
