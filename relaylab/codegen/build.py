@@ -8,6 +8,7 @@ from typing import Any
 
 from relaylab.codegen.cache import ObjectCache
 from relaylab.codegen.entry import entry_text
+from relaylab.codegen.first_order import first_order
 from relaylab.codegen.graph_json import graph_json
 from relaylab.codegen.jit import compile_objects
 from relaylab.codegen.kernel import Kernel, module_text
@@ -125,7 +126,7 @@ def _module(ir_mod: Any) -> IRModule:
 
 
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    return optimized(bind_params(mod, params) if params else mod)
+    return optimized(first_order(bind_params(mod, params) if params else mod))
 
 
 def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]]:

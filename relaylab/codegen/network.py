@@ -6,6 +6,7 @@ construct named.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -169,9 +170,15 @@ class _Reader:
         if isinstance(type, TupleType):
             return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
         tensor = _tensor(type, "input", param)
-        tensor.name = name
+        tensor.name = self._unique(name)
         self.network.inputs.append(self._add(tensor))
         return tensor
+
+    def _unique(self, name: str) -> str:
+        """The name, or as the text prints a second parameter of that name: `data1`, `data2` …"""
+        taken = {tensor.name for tensor in self.network.inputs}
+        numbered = (f"{name}{k}" for k in itertools.count(1))
+        return name if name not in taken else next(n for n in numbered if n not in taken)
 
     def _constant(self, expr: Constant) -> Tensor:
         tensor = Tensor(expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}",
