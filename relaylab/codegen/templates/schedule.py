@@ -17,6 +17,7 @@ from relaylab.codegen.templates.problem import Problem, Split
 SMALL_WEIGHTS = 512 << 10   # bytes that stay in a second-level cache together with the activations of a tile
 ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
 L1_PANEL = 20 << 10         # bytes of a weight panel that stays in the first-level cache beside the activations
+CACHE_WAYS = 8
 ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
 COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
@@ -72,9 +73,11 @@ def _tiles(problem: Problem, target: Target) -> list[tuple[int, tuple[int, int]]
     width = target.lanes(problem.dtype)
     most = -(-problem.columns // width)
     outer, inner = problem.rows[-2].extent, problem.rows[-1].extent
+    pitch = problem.rows[-1].x * item_bytes(problem.dtype)
+    crowd = CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64  # such rows fall into one set of the first-level cache
     found = []
     for vectors in range(1, min(most, 8) + 1):
-        rows = max_rows(target, vectors)
+        rows = min(max_rows(target, vectors), crowd)
         if rows < 1:
             continue
         found.append((vectors, (1, min(rows, inner))))

@@ -113,7 +113,8 @@ class _Strassen:
         row_bytes = self.planes * self.pitch * self.size
         tiles = self.half.rows[-2].extent * self.split.count
         most = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-tiles // 4)))
-        self.blocks = Split.at_most(tiles, most)
+        count = -(-tiles // most)
+        self.blocks = Split(tiles, min(tiles, -(-count // 4) * 4))
         self.block_rows = self.blocks.sizes[0] * self.split.sizes[0]
         self.scratch = -(-self.block_rows * row_bytes // 64) * 64
         self.sums = self.f.offset(self.f.pointers[-1], self.f.mul(self.f.thread, self.scratch))
