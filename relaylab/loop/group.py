@@ -9,7 +9,7 @@ from relaylab.loop.builder import OutSpec, b
 from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, children, post_order, rebuild
 from relaylab.loop.nest import build_nest
 from relaylab.loop.program import Nest, Program
-from relaylab.loop.region import Assign, Region, address, flatten, normalise, substitute
+from relaylab.loop.region import Assign, Region, address, flatten, normalise
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
@@ -112,34 +112,59 @@ class Group:
         return flatten(self.inlined(Load(value, axes)), places)
 
     def inlined(self, root: Expr) -> Expr:
-        """`root` with every read of a computed value replaced by its expression at that index, last value first."""
-        for tensor in reversed(self._values):
-            root = self._inline(root, tensor)
-        return root
-
-    def _inline(self, root: Expr, tensor: Tensor) -> Expr:
-        axes, value = self._values[tensor]
-        simplifier = Simplifier()
-        copies: dict[tuple[Expr, ...], Expr] = {}
-        done: dict[Expr, Expr] = {}
-        for node in post_order(root):
-            new = rebuild(node, tuple(done[c] for c in children(node)))
-            if isinstance(new, Load) and new.tensor is tensor:
-                at = tuple(simplifier(i) for i in new.indices)
-                if at not in copies:
-                    copies[at] = fresh_reductions(substitute(value, dict(zip(axes, new.indices))))
-                new = copies[at]
-            done[node] = new
-        return done[root]
+        """`root` with every read of a computed value replaced by its expression at that index."""
+        return _Inlining(self._values).expand(root)
 
 
-def fresh_reductions(root: Expr) -> Expr:
-    """`root` with new axes for its reductions, so that two copies of a value never share one."""
-    axes = [a for n in post_order(root) if isinstance(n, Reduce) for a in n.axes]
-    if not axes:
-        return root
-    new = {a: Axis(a.name, a.extent) for a in axes}
-    return substitute(root, dict(new), {a: (c,) for a, c in new.items()})
+Frame = dict[Expr, Expr]
 
 
-__all__ = ["Group", "Layout", "fresh_reductions"]
+class _Inlining:
+    """Replaces reads of computed values. A value has one frame, and one copy, per index at which it is read."""
+
+    def __init__(self, values: dict[Tensor, tuple[tuple[Axis, ...], Expr]]):
+        self.values = values
+        self.simplifier = Simplifier()
+        self.frames: dict[tuple, Frame] = {}
+
+    def expand(self, root: Expr) -> Expr:
+        """The expression without reads of computed values; works off a stack of (frame, node)."""
+        top: Frame = {}
+        stack = [(top, root)]
+        while stack:
+            frame, node = stack[-1]
+            missing = [] if node in frame else self._missing(frame, node)
+            if missing:
+                stack.extend(missing)
+            else:
+                stack.pop()
+        return top[root]
+
+    def _missing(self, frame: Frame, node: Expr) -> list[tuple[Frame, Expr]]:
+        """What must be expanded before `node`; nothing once the node itself is."""
+        below = [(frame, c) for c in children(node) if c not in frame]
+        if below:
+            return below
+        new = rebuild(node, tuple(frame[c] for c in children(node)))
+        if isinstance(new, Load) and new.tensor in self.values:
+            inner, body = self._frame(new)
+            if body not in inner:
+                return [(inner, body)]
+            new = inner[body]
+        elif isinstance(node, Reduce) and isinstance(new, Reduce):
+            new = Reduce(new.kind, tuple(frame.get(a, a) for a in node.axes), new.value)  # type: ignore[misc]
+        frame[node] = new
+        return []
+
+    def _frame(self, load: Load) -> tuple[Frame, Expr]:
+        """The frame in which a value is expanded for this index, and the value's expression."""
+        axes, body = self.values[load.tensor]
+        at = tuple(self.simplifier(i) for i in load.indices)
+        key = (load.tensor, *at)
+        if key not in self.frames:
+            own = {a: Axis(a.name, a.extent) for n in post_order(body) if isinstance(n, Reduce) for a in n.axes}
+            self.frames[key] = {**own, **dict(zip(axes, at))}
+        return self.frames[key], body
+
+
+__all__ = ["Group", "Layout"]

@@ -15,7 +15,7 @@ from itertools import count
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Load, Local, Reduce, Tensor, children, post_order
-from relaylab.loop.keep import kept, repeated_value, shared_row
+from relaylab.loop.keep import EXPENSIVE, kept, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, For, Let, Nest, Statement, Store, identity
 from relaylab.loop.region import Region, substitute
 from relaylab.loop.simplify import Simplifier
@@ -105,7 +105,8 @@ class _Builder:
         best = min(axes, key=lambda a: abs(strides[a]))
         inner = [n for n in post_order(*self.region.roots) if isinstance(n, Reduce) and best in self.depends(n)]
         if not inner:
-            return best
+            scattered = abs(strides[best]) != 1 and weight(self.region.stores[0].value) < EXPENSIVE
+            return None if scattered else best
         bodies = [n.value for n in inner]
         own = contiguity(self.simplifier, bodies, best)
         rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)

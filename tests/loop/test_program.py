@@ -1,0 +1,188 @@
+"""Loop programs: their text is stable, and running them gives what the evaluator gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylab.loop import OutSpec, compute
+from relaylab.loop.group import Group, Layout
+from relaylab.loop.program import For, statements
+from relaylab.loop.run import run
+from relaylab.support.errors import RelayIndexError, RelayTypeError
+
+RNG = np.random.default_rng(3)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def program_of(out, lower, inputs):
+    group = Group("demo")
+    readables = [group.read(f"in{k}", Layout.dense(x.shape, x.dtype.name)) for k, x in enumerate(inputs)]
+    group.write("out0", group.compute(out, lower, readables), Layout.dense(out.shape, out.dtype))
+    return group.program()
+
+
+def softmax(b, out, i, x):
+    top = b.rmax(x.shape[1], lambda k: x(i[0], k))
+    return b.exp(x(*i) - top) / b.sum(x.shape[1], lambda k: b.exp(x(i[0], k) - top))
+
+
+def dense(b, out, i, x, w):
+    return b.sum(x.shape[1], lambda k: x(i[0], k) * w(i[1], k))
+
+
+def matmul(b, out, i, x, w):
+    return b.sum(x.shape[1], lambda k: x(i[0], k) * w(k, i[1]))
+
+
+def bias_relu(b, out, i, x, y):
+    return b.max(x(*i) + y(i[2]), 0)
+
+
+def pad(b, out, i, x):
+    return b.guard(b.all_of(*(b.inside(j - 1, n) for j, n in zip(i, x.shape))), lambda: x(i[0] - 1, i[1] - 1), 0.0)
+
+
+def heads(b, out, i, x):
+    return x(i[1] // 16, i[0], i[1] % 16)
+
+
+def flatten_then_exp(b, out, i, x):
+    return b.exp(x(i[0] // 12, i[0] // 4 % 3, i[0] % 4))
+
+
+GOLDEN = {
+    "softmax": (softmax, (6, 100), [floats(6, 100)], """
+kernel demo(in0: in0 float32[600], out0: out0 float32[600]) items=6
+  scratch row0: float32[100]
+  parallel i0 in 6:
+    max0: float32 = -inff
+    for k in 100 vectorized x4:
+      max0 max= in0[i0 * 100 + k]
+    sum1: float32 = 0f
+    for k in 100 vectorized x2:
+      t2: float32 = exp(in0[i0 * 100 + k] - max0)
+      row0[k] = t2
+      sum1 += t2
+    for i1 in 100 vectorized x4:
+      out0[i0 * 100 + i1] = row0[i1] / sum1
+"""),
+    "dense": (dense, (7, 3), [floats(7, 40), floats(3, 40)], """
+kernel demo(in0: in0 float32[280], in1: in1 float32[120], out0: out0 float32[21]) items=7
+  parallel i0 in 7:
+    for i1 in 3:
+      sum0: float32 = 0f
+      for k in 40 vectorized x2:
+        sum0 += in0[i0 * 40 + k] * in1[i1 * 40 + k]
+      out0[i0 * 3 + i1] = sum0
+"""),
+    "matmul": (matmul, (7, 33), [floats(7, 12), floats(12, 33)], """
+kernel demo(in0: in0 float32[84], in1: in1 float32[396], out0: out0 float32[231]) items=7
+  parallel i0 in 7:
+    for i1 in 33 vectorized x2:
+      sum0: float32 = 0f
+      for k in 12:
+        sum0 += in0[i0 * 12 + k] * in1[k * 33 + i1]
+      out0[i0 * 33 + i1] = sum0
+"""),
+    "bias_relu": (bias_relu, (2, 30, 64), [floats(2, 30, 64), floats(64)], """
+kernel demo(in0: in0 float32[3840], in1: in1 float32[64], out0: out0 float32[3840]) items=60
+  parallel i0 in 60:
+    for i2 in 64 vectorized x4:
+      out0[i0 * 64 + i2] = max(in0[i0 * 64 + i2] + in1[i2], 0f)
+"""),
+    "pad": (pad, (6, 7), [floats(4, 5)], """
+kernel demo(in0: in0 float32[20], out0: out0 float32[42]) items=4
+  parallel i1 in 7 by 4096 vectorized:
+    out0[i1] = 0f
+  parallel i0 in 4:
+    out0[i0 * 7 + 7] = 0f
+  parallel i0 in 4:
+    for i1 in 5 vectorized:
+      out0[i0 * 7 + i1 + 8] = in0[i0 * 5 + i1]
+  parallel i0 in 4:
+    out0[i0 * 7 + 13] = 0f
+  parallel i1 in 7 by 4096 vectorized:
+    out0[i1 + 35] = 0f
+"""),
+    "heads": (heads, (8, 192), [floats(12, 8, 16)], """
+kernel demo(in0: in0 float32[1536], out0: out0 float32[1536]) items=8
+  parallel i0 in 8:
+    for i1 in 12:
+      for i1_ in 16 vectorized:
+        out0[i0 * 192 + i1 * 16 + i1_] = in0[i1 * 128 + i0 * 16 + i1_]
+"""),
+    "flatten_then_exp": (flatten_then_exp, (24,), [floats(2, 3, 4)], """
+kernel demo(in0: in0 float32[24], out0: out0 float32[24]) items=1
+  parallel i0 in 24 by 4096 vectorized:
+    out0[i0] = exp(in0[i0])
+"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_the_text_of_a_program(case):
+    lower, shape, inputs, text = GOLDEN[case]
+    assert str(program_of(OutSpec(shape, "float32"), lower, inputs)) == text.strip()
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+@pytest.mark.parametrize("cut", [0.0, 0.4, 1.0])
+def test_running_a_program_in_two_shares(case, cut):
+    lower, shape, inputs, _ = GOLDEN[case]
+    out = OutSpec(shape, "float32")
+    program = program_of(out, lower, inputs)
+    result = np.zeros(int(np.prod(shape)), "float32")
+    buffers = dict(zip((t for _, t in program.buffers), [*(x.ravel() for x in inputs), result]))
+    middle = round(program.items * cut)
+    run(program, buffers, (0, middle))
+    run(program, buffers, (middle, program.items))
+    np.testing.assert_allclose(result.reshape(shape), compute(out, lower, inputs), rtol=1e-5, atol=1e-6)
+
+
+def test_expensive_values_are_not_computed_again():
+    def exp_matmul(b, out, i, x, w):
+        return b.sum(x.shape[1], lambda k: b.exp(x(i[0], k)) * w(k, i[1]))
+
+    program = program_of(OutSpec((4, 50), "float32"), exp_matmul, [floats(4, 20), floats(20, 50)])
+    assert [t.shape for t in program.scratch] == [(20,)]
+    exps = [line for line in str(program).splitlines() if "exp(" in line]
+    assert len(exps) == 1 and "row0[k]" in exps[0]
+
+
+def test_every_value_of_a_long_chain_is_inlined():
+    group = Group("chain")
+    value = group.read("in0", Layout.dense((40,), "float32"))
+    for k in range(1500):
+        value = group.compute(OutSpec((40,), "float32"), lambda b, o, i, x, k=k: x(*i) + float(k % 3), [value])
+    group.write("out0", value, Layout.dense((40,), "float32"))
+    program = group.program()
+    result, x = np.zeros(40, "float32"), floats(40)
+    run(program, dict(zip((t for _, t in program.buffers), (x, result))))
+    np.testing.assert_allclose(result, x + 1500, rtol=1e-4)
+    assert len(program.nests) == 1 and all(isinstance(s, For) or s for s in statements((program.nests[0].loop,)))
+
+
+def test_a_diamond_of_shared_values_stays_small():
+    group = Group("diamond")
+    value = group.read("in0", Layout.dense((8,), "float32"))
+    for _ in range(30):
+        value = group.compute(OutSpec((8,), "float32"), lambda b, o, i, x, y: b.tanh(x(*i) * 0.4 + y(*i) * 0.3), [value, value])
+    group.write("out0", value, Layout.dense((8,), "float32"))
+    assert len(str(group.program())) < 10_000
+
+
+def test_mistakes_have_codes():
+    x = floats(4)
+    program = program_of(OutSpec((6,), "float32"), lambda b, o, i, x: x(i[0]), [x])
+    with pytest.raises(RelayIndexError, match="outside its 4 elements"):
+        run(program, dict(zip((t for _, t in program.buffers), (x, np.zeros(6, "float32")))))
+    with pytest.raises(RelayTypeError, match="operator's type is int32"):
+        program_of(OutSpec((4,), "int32"), lambda b, o, i, x: x(*i), [x])
+    group = Group("layout")
+    value = group.read("in0", Layout.dense((4,), "float32"))
+    with pytest.raises(RelayTypeError, match="out0"):
+        group.write("out0", value, Layout.dense((5,), "float32"))
