@@ -64,15 +64,27 @@ class Exploration:
         return [stage for stage in self.history if stage.changed]
 
     @cached_property
-    def pictures(self) -> list[viz.Picture]:
-        """The program at the start and after each pass that changed it, each drawn to resemble the one before."""
+    def views(self) -> list[viz.View]:
+        """The program at the start and after each pass that changed it; what stands for a node keeps its id."""
         identities = viz.Identities()
-        pictures = [viz.show(self.history.source, title=f"{self.program.name}: as built", identities=identities)]
+        views = [viz.view(self.history.source, identities=identities, title=f"{self.program.name}: as built")]
         for stage in self.changes:
-            identities = identities.after(stage)
-            picture = viz.show(stage.result, title=f"after {stage.name}", identities=identities, seed=pictures[-1].scene.seed)
-            pictures.append(picture)
-        return pictures
+            identities.follow(stage)
+            views.append(viz.view(stage.result, identities=identities, title=stage.name))
+        return views
+
+    @cached_property
+    def differences(self) -> list[viz.Difference]:
+        """What each pass that changed the program did to it."""
+        pairs = zip(self.changes, self.views, self.views[1:])
+        return [viz.Difference(before, after, "compared by provenance", (str(s.before), str(s.result))) for s, before, after in pairs]
+
+    @cached_property
+    def pictures(self) -> list[viz.Picture]:
+        """The program at the start, the difference that each pass made, and the program at the end."""
+        start = viz.Picture(self.views[0])
+        end = viz.show(self.views[-1], seed=start.scene.seed) if self.differences else None
+        return [start, *(d.picture for d in self.differences), *([end] if end is not None else [])]
 
     def save(self, path: str | Path) -> Path:
         """Write every stage as the pages of one PDF or one self-contained HTML page (by the suffix)."""
@@ -109,4 +121,4 @@ def rule_hits(history: History) -> dict[str, int]:
 
 def stage_diff(history: History) -> Any:
     """What the pipeline changed from its first program to its last, as a picture."""
-    return viz.diff(history, 0, len(history))
+    return viz.diff(history.source, history.mod, history)
