@@ -78,8 +78,9 @@ class _Work:
         placer = Placer(layers, self.up, self.down, self.width, gap)
         placer.real, placer.anchor, placer.spine = self.count, self.level.anchor, self._spine()
         placer.x[:] = [self.level.anchor.get(v, x) for v, x in enumerate(placer.x)]
-        placer.run(self.options.settle if len(self.width) < 5000 else self.options.settle // 2)
-        x = placer.straighten()
+        rounds = self.options.settle if len(self.width) < 5000 else self.options.settle // 2
+        placer.run(rounds)
+        x = placer.straighten(rounds)
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
         return Placed(x[: self.count], y, [self._route(i, x, y, bands) for i in range(len(self.chains))], bands, crossings)

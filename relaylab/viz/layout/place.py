@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 STILL = 0.25  # points: when nothing moves further than this, the picture has settled
 REST = 0.02  # the weight of staying where one is
-FIRM = 1e4  # the weight of a place given by an earlier picture, or by a straight path
+FIRM = 400.0  # the weight of a place given by an earlier picture
 SPINE = 24.0  # the pull between two boxes of one path that is to be straight
 CHAIN = 8.0  # the weight of standing in line with the only item above
-RELAX = 6  # passes in which the rest settles around the straight paths
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
 
 Ends = list[list[tuple[int, float]]]
@@ -35,6 +34,7 @@ class Placer:
         self.real = len(width)
         self.anchor: Mapping[int, float] = {}
         self.spine: dict[int, int] = {}
+        self.firm: dict[int, float] = {}
 
     def run(self, rounds: int) -> list[float]:
         """Settle in at most `rounds` passes over the layers, down and up in turn; the places."""
@@ -47,14 +47,15 @@ class Placer:
                 break
         return self.x
 
-    def straighten(self) -> list[float]:
-        """Put the paths of `spine` in straight columns, then let everything else settle around them."""
+    def straighten(self, rounds: int) -> list[float]:
+        """Put the longest paths of `spine` in straight columns, then let everything else settle around them."""
+        length = _lengths(self.spine)
+        least = max(length.values(), default=0) / 2
+        self.firm = {v: n * FIRM for v, n in length.items() if n > least}
         for r in range(len(self.layers)):
             self._settle(r, self._in_line)
-        self.anchor = {**{v: self.x[v] for pair in self.spine.items() for v in pair}, **self.anchor}
-        for turn in range(RELAX):
-            for r in range(len(self.layers)) if turn % 2 else range(len(self.layers) - 1, -1, -1):
-                self._settle(r, self._between)
+        self.anchor = {**{v: self.x[v] for v in self.firm}, **self.anchor}
+        self.run(rounds)
         for r in range(len(self.layers)):
             self._settle(r, self._in_line)
         return self.x
@@ -92,15 +93,16 @@ class Placer:
             total += (x[u] + shift) * w
             weight += w
         if v in self.anchor:
-            total, weight = total + self.anchor[v] * FIRM, weight + FIRM
+            firm = self.firm.get(v, FIRM)
+            total, weight = total + self.anchor[v] * firm, weight + firm
         return total / weight, weight
 
     def _in_line(self, v: int) -> tuple[float, float]:
         """Right below the item that the spine comes from; lines straight on; others where they are."""
         if v in self.anchor:
-            return self.anchor[v], FIRM
+            return self.anchor[v], self.firm.get(v, FIRM)
         if v in self.spine:
-            return self.x[self.spine[v]], FIRM
+            return self.x[self.spine[v]], self.firm.get(v, CHAIN)
         if len(self.up[v]) == 1 and len(self.down[self.up[v][0][0]]) == 1:
             u, shift = self.up[v][0]
             return self.x[u] + shift, CHAIN
@@ -124,3 +126,15 @@ def _packed(layer: list[int], width: Sequence[float], gap: float) -> list[float]
     for a, b in zip(layer, layer[1:]):
         offsets.append(offsets[-1] + (width[a] + width[b]) / 2 + gap)
     return offsets
+
+
+def _lengths(spine: Mapping[int, int]) -> dict[int, int]:
+    """For every item of a straight path how long the path is."""
+    below = {above: v for v, above in spine.items()}
+    length: dict[int, int] = {}
+    for head in below.keys() - spine.keys():
+        path = [head]
+        while path[-1] in below:
+            path.append(below[path[-1]])
+        length.update(dict.fromkeys(path, len(path)))
+    return length
