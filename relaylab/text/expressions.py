@@ -46,9 +46,8 @@ def sequence(p: State, closing: str = "") -> Task[Expr]:
         try:
             body = yield _statement(p, lets)
         except Stop:
-            if not closing:
+            if not closing or not p.recover(first, closing):
                 raise
-            p.recover(first, closing)
             body = None if p.accept(";") else PLACEHOLDER
         if body is not None:
             break

@@ -51,17 +51,17 @@ class Printer:
         self.stored, self.annotate, self.spans = meta, annotate, spans
         self.names = UniqueNames()
         self.count = 0
-        self.start({})
+        self.start(None)
 
-    def start(self, uses: dict[Expr, int]) -> None:
-        """Begin a function: nodes of others are not known in it."""
+    def start(self, root: Expr | None) -> None:
+        """Begin a function or an expression: nodes of others are not known in it."""
+        self.left, self.typed = _survey(root)
+        """How often each node is still going to be used; whether inference has seen the program."""
         self.raw: dict[Expr, Doc] = {}
         """What a node looks like where it stands inline."""
         self.placed: dict[Expr, Doc] = {}
         """What stands for a node from its first use on: its number, its name, or itself."""
         self.opened: set[Expr] = set()
-        self.left = uses
-        """How often each node is still going to be used."""
         self.lines: list[Doc] = []
         self.defined: list[Expr] = []
         self.told: set[Expr] = set()
@@ -112,7 +112,7 @@ class Printer:
         if self.annotate is not None:
             return [self.annotate(node) or ""]
         parts = []
-        if type(node) in (Call, Constant) and node._checked_type is not None:
+        if self.typed and type(node) in (Call, Constant) and node._checked_type is not None:
             parts.append(f"ty={self.types.text(node._checked_type)}")
         if self.spans and node.span is not None:
             parts.append(f"span={str(node.span).replace('*/', '* /')}")
@@ -209,6 +209,13 @@ def _tuple(p: Printer, e: Tuple) -> Doc:
     return ["(", fields[0], ",)"] if len(fields) == 1 else ["(", *joined(fields), ")"]
 
 
+def _projection(p: Printer, e: TupleGetItem) -> Doc:
+    value = p.place(e.tuple_value)
+    if type(e.tuple_value) is Constant:
+        value = ["(", value, ")"]  # or else the dot would be part of the number
+    return [value, f".{e.index}"]
+
+
 def _constant(p: Printer, e: Constant) -> Doc:
     text = scalar_text(e.data) if e.data.ndim == 0 else None
     return p.meta.reference(CONSTANT, e) if text is None else text
@@ -221,7 +228,7 @@ def _unknown(p: Printer, e: Expr) -> Doc:
 _ATOMS: dict[type, Callable[..., Doc]] = {
     Call: _call,
     Tuple: _tuple,
-    TupleGetItem: lambda p, e: [p.place(e.tuple_value), f".{e.index}"],
+    TupleGetItem: _projection,
     Constant: _constant,
     Var: Printer.variable,
     GlobalVar: lambda p, e: global_text(e.name_hint),
@@ -326,10 +333,13 @@ _NESTED: dict[type, Callable[..., Task[Doc]]] = {
 }
 
 
-def count_uses(root: Expr) -> dict[Expr, int]:
-    """How often each node below `root` is used."""
+def _survey(root: Expr | None) -> tuple[dict[Expr, int], bool]:
+    """How often each node below `root` is used, and whether a node that inference must type has a type."""
     uses: dict[Expr, int] = {}
-    for node in walk((root,)):
-        for child in children(node):
+    typed = False
+    for node in walk(() if root is None else (root,)):
+        below = children(node)
+        for child in below:
             uses[child] = uses.get(child, 0) + 1
-    return uses
+        typed = typed or (node._checked_type is not None and not isinstance(node, _INLINE))
+    return uses, typed

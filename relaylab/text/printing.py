@@ -13,7 +13,7 @@ from relaylab.text.attribute_text import dict_attributes
 from relaylab.text.definitions import VERSION
 from relaylab.text.doc import NL, Doc, Layout, Range, braces, joined
 from relaylab.text.naming import global_text
-from relaylab.text.printer import Annotate, Printer, clause, count_uses, pattern
+from relaylab.text.printer import Annotate, Printer, clause, pattern
 from relaylab.text.trampoline import Task, run
 
 _OMITTED = "/* The metadata is not shown: `astext()` prints it, and only with it the text can be read back. */\n"
@@ -60,7 +60,7 @@ def document(p: Printer, node: Any) -> Doc:
         case Type():
             return p.types.text(node)
         case Clause():
-            p.start(count_uses(node.rhs))
+            p.start(node.rhs)
             return run(clause(p, node))
         case Pattern():
             return pattern(p, node)
@@ -85,7 +85,7 @@ def _module_attrs(p: Printer, node: object) -> str:
 
 
 def _expression(p: Printer, expr: Expr) -> Task[Doc]:
-    p.start(count_uses(expr))
+    p.start(expr)
     return (yield p.scope(expr))
 
 
@@ -95,7 +95,7 @@ def _module(p: Printer, mod: IRModule) -> Doc:
     parts = [_type_data(p, mod.type_definitions[h]) for h in sorted(mod.type_definitions, key=lambda h: h.name_hint)]
     for var in sorted(mod.functions, key=lambda v: v.name_hint):
         func = mod.functions[var]
-        p.start(count_uses(func))
+        p.start(func)
         head = ["def ", (var, global_text(var.name_hint))]
         parts.append((func, run(p.function(func, head))))
     return [*joined(parts, [NL, NL]), NL] if parts else []

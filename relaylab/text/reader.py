@@ -11,7 +11,6 @@ from relaylab.text.lexer import tokenize
 MOST_ERRORS = 50
 DEFINES = frozenset(("def", "type", "extern", "end"))
 """The tokens at which a definition ends, whatever brackets are open."""
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 class Stop(Exception):
@@ -123,14 +122,19 @@ class Reader:
             raise self.unexpected(f"`,` or `{closing}`", opened)
         return not self.accept(closing)
 
-    def recover(self, first: int, closing: str) -> None:
-        """After an error in the statement that starts at token `first`: step to its `;` or to `closing` of its block."""
-        depth, kinds = 0, self.kinds
-        for kind in kinds[first : self.i]:
-            depth += (kind in _OPENING) - (kind in _CLOSING)
+    def recover(self, first: int, closing: str) -> bool:
+        """After an error in the statement that starts at token `first`: step to its `;` or to `closing` of its block.
+
+        Parentheses are not counted, since one of them is often what is missing. False if the definition ends before.
+        """
+        kinds = self.kinds
+        if kinds[self.i] in DEFINES:
+            return False
+        depth = sum((kind == "{") - (kind == "}") for kind in kinds[first : self.i])
         while kinds[self.i] not in DEFINES:
             kind = kinds[self.i]
             if depth <= 0 and kind in (";", closing):
-                return
-            depth = max(0, depth + (kind in _OPENING) - (kind in _CLOSING))
+                return True
+            depth = max(0, depth + (kind == "{") - (kind == "}"))
             self.i += 1
+        return False
