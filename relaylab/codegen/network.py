@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from relaylab.codegen.first_order import first_order
 from relaylab.codegen.names import KernelNames
 from relaylab.ir import (
     Call,
@@ -21,6 +22,7 @@ from relaylab.ir import (
     Function,
     GlobalVar,
     If,
+    IRModule,
     Let,
     Match,
     Op,
@@ -33,6 +35,8 @@ from relaylab.ir import (
     TupleType,
     Type,
     Var,
+    children,
+    is_dynamic,
     walk,
 )
 from relaylab.support.errors import RelayError
@@ -111,6 +115,28 @@ def network_of(main: Function, prefix: str = "tvmgen_default") -> Network:
     Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
     """
     return _Reader(main, prefix).read()
+
+
+def is_static_graph(mod: IRModule) -> bool:
+    """Can the graph executor run the `main` of a typed module?"""
+    main = first_order(mod)["main"]
+    typed = (node for node in walk((mod["main"],)) if node._checked_type is not None)
+    return all(_plain(node) for node in walk((main.body,), _parts)) and not any(is_dynamic(n.checked_type) for n in typed)
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """What a graph computes an expression from; Primitive functions are not looked into."""
+    return expr.args if isinstance(expr, Call) else children(expr)
+
+
+def _is_call(expr: Call) -> bool:
+    return not isinstance(expr.op, Op) and not (isinstance(expr.op, Function) and expr.op.is_primitive)
+
+
+def _plain(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return not _is_call(expr)
+    return isinstance(expr, (Constant, Op, Tuple, TupleGetItem, Var))
 
 
 class _Reader:
