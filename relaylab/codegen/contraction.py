@@ -7,7 +7,6 @@ permuted to [batch, *space, channels].
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -21,6 +20,7 @@ from relaylab.codegen.templates import (
     ConvTransposeSpec,
     Epilogue,
     GemmSpec,
+    choose_winograd,
     conv,
     conv_transpose,
     depthwise,
@@ -37,11 +37,10 @@ from relaylab.codegen.templates import (
     supports_conv_transpose,
     supports_depthwise,
     supports_gemm,
-    supports_winograd,
     winograd,
     winograd_workspace,
 )
-from relaylab.codegen.views import Halo, laid_out, merged_front, permuted, wider, with_front
+from relaylab.codegen.views import Halo, laid_out, merged_front, permuted, with_front
 from relaylab.ir import Call, Op
 from relaylab.op.window import spread, spread_padding
 from relaylab.support.errors import RelayError
@@ -95,7 +94,7 @@ class Contraction(Protocol):
 def contraction_of(call: Call, target: Target, minimal: bool = True) -> Contraction | None:
     """The contraction that a call of an operator is; None when no template does it.
 
-    `minimal` allows minimal filtering (Winograd), which rounds differently from the definition.
+    `minimal` allows algorithms with fewer products (Winograd's, Strassen's), which round differently.
     """
     make = _KINDS.get(call.op.name) if isinstance(call.op, Op) else None
     return make(call, target, minimal) if make else None
@@ -197,37 +196,19 @@ def _conv(call: Call, target: Target, minimal: bool) -> Contraction | None:
     data, weight = (arg.checked_type for arg in call.args[:2])
     kernel = tuple(weight.concrete_shape[kernel_layout.index(c)] for c in axes.space)
     spec = ConvSpec(_ideal(data, axes.template), _ideal(call.checked_type, out_axes.template), kernel,
-                    **_geometry(attrs, len(kernel)), groups=attrs.groups)
+                    **_geometry(attrs, len(kernel)), groups=attrs.groups, minimal=minimal)
     spec = replace(spec, data=replace(spec.data, halo=needed_halo(spec)))
     if data.dtype != weight.dtype or call.checked_type.dtype != data.dtype or supports_conv(spec):
         return None
-    return Conv(call, spec, axes, out_axes, kernel_layout, _method(spec, minimal))
+    return Conv(call, spec, axes, out_axes, kernel_layout, _method(spec, target))
 
 
-def _method(spec: ConvSpec, minimal: bool) -> str:
+def _method(spec: ConvSpec, target: Target) -> str:
     """"depthwise", "direct", or "winograd" and its tile."""
     if not supports_depthwise(spec):
         return "depthwise"
-    m = winograd_tile(spec) if minimal else 0
+    m = choose_winograd(spec, target) if spec.minimal else 0
     return f"winograd{m}" if m else "direct"
-
-
-def winograd_tile(spec: ConvSpec) -> int:
-    """The output tile of minimal filtering that pays for a convolution; 0 for none.
-
-    It needs channels enough to pay for the transforms. F(4, 3) reads four times the weight bytes, so it is for
-    large images, where they are used often; F(2, 3) for medium ones.
-    """
-    if spec.kernel != (3, 3) or min(spec.in_channels, spec.out_channels) < 16:
-        return 0
-    pixels = math.prod(spec.out.shape[:-1])
-    m = 4 if pixels >= 28 * 28 else 2 if pixels >= 14 * 14 else 0
-    allowed = m and not supports_winograd(replace(spec, data=_with_halo(spec.data, needed_winograd_halo(spec, m))), m)
-    return m if allowed else 0
-
-
-def _with_halo(view: View, halo: Halo) -> View:
-    return replace(view, halo=wider(view.halo, halo))
 
 
 def _ideal(type: Any, template: Sequence[int]) -> View:
@@ -321,6 +302,7 @@ class Product:
     call: Call
     transpose_a: bool
     transpose_b: bool
+    minimal: bool = True
     packs: bool = False
 
     @property
@@ -345,7 +327,7 @@ class Product:
         if weight is None:
             shape = self.call.args[1].checked_type.concrete_shape
             weight = laid_out(shape, data.dtype, range(len(shape)))
-            return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=True)
+            return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=True, minimal=self.minimal)
         return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=False)
 
     def build(self, data: View, weight: View | None, out: View, target: Target, epilogue: Epilogue) -> Made:
@@ -382,7 +364,7 @@ def _product(call: Call, target: Target, minimal: bool) -> Contraction | None:
     transpose_a, transpose_b = call.attrs.transpose_a, call.attrs.transpose_b
     if left.dtype != right.dtype or call.checked_type.dtype != left.dtype or len(left.shape) < 2:
         return None
-    product = Product(call, bool(transpose_a), bool(transpose_b))
+    product = Product(call, bool(transpose_a), bool(transpose_b), minimal)
     dense = [View.dense(t.concrete_shape, t.dtype) for t in (left, right, call.checked_type)]
     return None if supports_gemm(product._spec(*dense)) else product
 
