@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from relaylab.analysis.cost import call_macs
 from relaylab.ir.expr import Call, Constant, Expr, Function, Var
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import op_name
+from relaylab.ir.op import facets, op_name
 from relaylab.ir.types import TensorType, Type, type_leaves
 from relaylab.ir.visit import children, fold, walk
 
@@ -64,5 +65,19 @@ COUNTED = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
 
 
 def get_total_mac_number(expr: Expr) -> int:
-    """The multiply-accumulates of all two-dimensional convolutions and matrix products of a typed program (census §1.8)."""
-    return sum(call_macs(n) for n in walk((expr,)) if op_name(n) in COUNTED)  # type: ignore[arg-type]
+    """The multiply-accumulates of all two-dimensional convolutions and matrix products of a typed program (census §1.8).
+
+    As in Relay, a transposed convolution counts as if each element of its result saw the whole
+    kernel; `node_cost` gives what it really takes.
+    """
+    return sum(_relay_macs(n) for n in walk((expr,)) if op_name(n) in COUNTED)  # type: ignore[arg-type]
+
+
+def _relay_macs(call: Call) -> int:
+    if op_name(call) != "nn.conv2d_transpose":
+        return call_macs(call)
+    data, weight = (a.checked_type.concrete_shape for a in call.args)
+    attrs = facets(call)
+    channels = data[attrs.data_layout.index("C")]
+    kernel = math.prod(weight[attrs.kernel_layout.index(a)] for a in "HW")
+    return math.prod(call.checked_type.concrete_shape) * channels * kernel  # type: ignore[attr-defined]

@@ -44,7 +44,7 @@ class Relation:
         """Try to find the result; False if too little is known."""
         solver = self.typer.solver
         types = [solver.resolve(a) for a in self.args]
-        if self.typer.report and any(isinstance(p, FailedType) for t in types for p in type_leaves(t)):
+        if self.typer.tainted and any(isinstance(p, FailedType) for t in types for p in type_leaves(t)):
             solver.unify(self.result, FAILED)
             return True
         try:
@@ -79,7 +79,7 @@ def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, 
     try:
         record = op.facets(attrs)
     except RelayError as error:
-        return t.fail("attributes", error.message, site, error.help)
+        return t.fail("attributes", f"{op.name}: {error.message}", site, error.help)
     relation = Relation(t, site, op, record, args)
     t.solver.post(Constraint(relation.attempt, (*args, relation.result)))
     return t.solver.shallow(relation.result)

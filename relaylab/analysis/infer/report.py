@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.analysis.infer.solver import FAILED
 from relaylab.ir.excerpt import place_of
-from relaylab.ir.expr import Expr, GlobalVar
+from relaylab.ir.expr import Expr
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import Type
 from relaylab.ir.visit import walk
 from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.support.source import AnySpan
-from relaylab.support.table import did_you_mean
 
 
 class TypeFault(RelayError):
@@ -41,12 +38,6 @@ class Report:
     def error(self, code: str, message: str, site: Expr, help: str = "") -> None:
         """Note an error at `site`."""
         self.found.setdefault((site, message), (code, message, site, help))
-
-    def unknown_global(self, gv: GlobalVar, mod: IRModule | None) -> Type:
-        """Note a call of a function that the module does not have."""
-        names = [g.name_hint for g in mod.functions] if mod is not None else []
-        self.error("unknown-global", f"there is no function @{gv.name_hint} in the module", gv, did_you_mean(gv.name_hint, names))
-        return FAILED
 
     def faults(self, functions: dict[str, Expr]) -> list[TypeFault]:
         """The errors with their places, in the order of the program."""

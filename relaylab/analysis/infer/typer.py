@@ -33,12 +33,15 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, RefType, TensorType, TupleType, Type
 from relaylab.ir.visit import children
+from relaylab.support.table import did_you_mean
 
 BOOL = TensorType((), "bool")
 
 
 class Typer:
     """Types for the nodes of one or several functions of a module.
+
+    `tainted` says that some type is `FAILED`, so that operators must look for it.
 
     `types` holds the type of each node met, `type_args` those of calls; `settled` names the typed
     nodes whose types may have to be found again because of what they call.
@@ -51,6 +54,7 @@ class Typer:
         self.type_args: dict[Call, tuple[Type, ...]] = {}
         self.signatures: dict[Function, FuncType] = {}
         self.stack: list[tuple[Callable[[Any], None], Any]] = []
+        self.tainted = False
 
     def run(self, root: Expr) -> Type:
         """The type of `root`, after giving one to every node below it."""
@@ -105,6 +109,7 @@ class Typer:
     def fail(self, code: str, message: str, site: Expr, help: str = "") -> Type:
         """Report an error; the type that results fits everything."""
         self.report.error(code, message, site, help=help)
+        self.tainted = True
         return FAILED
 
     # ---- declarations
@@ -133,7 +138,11 @@ class Typer:
     def global_type(self, gv: GlobalVar) -> Type:
         """The type of a function of the module."""
         found = self.globals.get(gv.name_hint)
-        return found if found is not None else self.report.unknown_global(gv, self.mod)
+        if found is None:
+            names = [g.name_hint for g in self.mod.functions] if self.mod is not None else []
+            found = self.fail("unknown-global", f"there is no function @{gv.name_hint} in the module", gv, did_you_mean(gv.name_hint, names))
+        self.tainted = self.tainted or isinstance(found, FailedType)
+        return found
 
 
 def place(part: Expr, whole: Expr) -> Expr:
