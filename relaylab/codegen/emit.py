@@ -93,6 +93,8 @@ class Emitter:
                 stack.append((node, mask, phase + 1))
                 stack.extend((c, m, 0) for c, m in wanted)
             else:
+                if getattr(node, "part", 0):
+                    self.f.at(node.part)  # type: ignore[attr-defined]
                 done[node, mask] = self._node(node, mask, done, at)
         return done[root, at.mask]
 

@@ -102,6 +102,7 @@ class _Lowering:
     def _body(self, body: Sequence[Statement], group: list[Lanes]) -> None:
         """Statements for every context of a group; the registers of the contexts are updated in place."""
         for statement in body:
+            self.f.at(0)
             match statement:
                 case Let(local, value):
                     for at in group:

@@ -3,6 +3,7 @@
 A closed union of eight frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
 `Apply`, `Cast`, `Guard`, `Reduce`, and `Local`, which only loop programs have. Expressions are DAGs: a shared node is computed once.
 Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1` is `i`.
+`part` says which member of a fused group a node comes from (1, 2 ...; 0: none in particular).
 """
 
 from __future__ import annotations
@@ -139,6 +140,7 @@ class Load(Expr):
 
     tensor: Tensor
     indices: tuple[Expr, ...]
+    part: int = 0
 
     @property
     def dtype(self) -> str:  # type: ignore[override]
@@ -153,6 +155,7 @@ class Apply(Expr):
     op: str
     args: tuple[Expr, ...]
     dtype: str
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -161,6 +164,7 @@ class Cast(Expr):
 
     value: Expr
     dtype: str
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -195,6 +199,7 @@ class Reduce(Expr):
     kind: str
     axes: tuple[Axis, ...]
     value: Expr
+    part: int = 0
 
     @property
     def dtype(self) -> str:  # type: ignore[override]
@@ -368,15 +373,31 @@ def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
         return node
     match node:
         case Load():
-            return Load(node.tensor, new)
+            return Load(node.tensor, new, node.part)
         case Apply():
-            return apply(node.op, *new)
+            return of_part(apply(node.op, *new), node.part)
         case Cast():
-            return cast(new[0], node.dtype)
+            return of_part(cast(new[0], node.dtype), node.part)
         case Reduce():
-            return Reduce(node.kind, node.axes, new[0])
+            return Reduce(node.kind, node.axes, new[0], node.part)
         case Guard():
             return guard(*new)
+    return node
+
+
+def of_part(node: Expr, part: int) -> Expr:
+    """`node` as one that comes from `part`, if it is not from another one already."""
+    if not part or getattr(node, "part", part):
+        return node
+    match node:
+        case Load(tensor, indices):
+            return Load(tensor, indices, part)
+        case Apply(op, args, dtype):
+            return Apply(op, args, dtype, part)
+        case Cast(value, dtype):
+            return Cast(value, dtype, part)
+        case Reduce(kind, axes, value):
+            return Reduce(kind, axes, value, part)
     return node
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.loop.builder import OutSpec, b
-from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, children, post_order, rebuild
+from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, children, of_part, post_order, rebuild
 from relaylab.loop.nest import build_nest
 from relaylab.loop.program import Nest, Program
 from relaylab.loop.region import Assign, Region, address, flatten, normalise
@@ -42,7 +42,10 @@ class Layout:
 
 @dataclass(slots=True)
 class Group:
-    """A fused group under construction: `read` external operands, `compute` values from them, `write` results."""
+    """A fused group under construction: `read` external operands, `compute` values from them, `write` results.
+
+    The k-th value that is computed is part k of the program (counted from 1): its expressions carry that number.
+    """
 
     name: str
     buffers: list[tuple[str, Tensor, Layout]] = field(default_factory=list)
@@ -124,12 +127,15 @@ class _Inlining:
 
     def __init__(self, values: dict[Tensor, tuple[tuple[Axis, ...], Expr]]):
         self.values = values
+        self.order = {tensor: k + 1 for k, tensor in enumerate(values)}
         self.simplifier = Simplifier()
         self.frames: dict[tuple, Frame] = {}
+        self.parts: dict[int, int] = {}
 
     def expand(self, root: Expr) -> Expr:
         """The expression without reads of computed values; works off a stack of (frame, node)."""
         top: Frame = {}
+        self.parts = {id(top): 0}
         stack = [(top, root)]
         while stack:
             frame, node = stack[-1]
@@ -152,8 +158,8 @@ class _Inlining:
                 return [(inner, body)]
             new = inner[body]
         elif isinstance(node, Reduce) and isinstance(new, Reduce):
-            new = Reduce(new.kind, tuple(frame.get(a, a) for a in node.axes), new.value)  # type: ignore[misc]
-        frame[node] = new
+            new = Reduce(new.kind, tuple(frame.get(a, a) for a in node.axes), new.value, node.part)  # type: ignore[misc]
+        frame[node] = of_part(new, self.parts[id(frame)])
         return []
 
     def _frame(self, load: Load) -> tuple[Frame, Expr]:
@@ -164,6 +170,7 @@ class _Inlining:
         if key not in self.frames:
             own = {a: Axis(a.name, a.extent) for n in post_order(body) if isinstance(n, Reduce) for a in n.axes}
             self.frames[key] = {**own, **dict(zip(axes, at))}
+            self.parts[id(self.frames[key])] = self.order[load.tensor]
         return self.frames[key], body
 
 

@@ -111,7 +111,7 @@ def _plain_reduction(node: Reduce) -> Expr:
         return identity(node.kind, node.dtype)
     if not node.kind.startswith("arg"):
         return node
-    best = Reduce(node.kind[3:], node.axes, node.value)
+    best = Reduce(node.kind[3:], node.axes, node.value, node.part)
     axes = {a: Axis(a.name, a.extent) for a in node.axes}
     value = substitute(node.value, dict(axes))
     hit = apply("lor", apply("eq", value, best), apply("isnan", value))
@@ -119,7 +119,7 @@ def _plain_reduction(node: Reduce) -> Expr:
     for axis in axes.values():
         flat = flat * axis.extent + axis
     size = math.prod(a.extent for a in node.axes)
-    return Reduce("min", tuple(axes.values()), apply("select", hit, flat, size - 1))
+    return Reduce("min", tuple(axes.values()), apply("select", hit, flat, size - 1), node.part)
 
 
 def _guard_inside(node: Guard) -> Guard:
@@ -131,7 +131,8 @@ def _guard_inside(node: Guard) -> Guard:
     for n in post_order(node.value):
         new = rebuild(n, tuple(fixed[c] for c in children(n)))
         if isinstance(n, Reduce) and n in outer and isinstance(new, Reduce):
-            new = Reduce(new.kind, new.axes, guard(node.condition, new.value, Const(0, new.value.dtype)))
+            body = guard(node.condition, new.value, Const(0, new.value.dtype))
+            new = Reduce(new.kind, new.axes, body, new.part)
         fixed[n] = new
     return Guard(node.condition, fixed[node.value], node.otherwise)
 
@@ -149,7 +150,7 @@ def substitute(root: Expr, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis
             continue
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Reduce) and any(a in axes for a in new.axes):
-            new = Reduce(new.kind, tuple(b for a in new.axes for b in axes.get(a, (a,))), new.value)
+            new = Reduce(new.kind, tuple(b for a in new.axes for b in axes.get(a, (a,))), new.value, new.part)
         done[node] = new
     return done[root]
 
@@ -256,7 +257,7 @@ def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]])
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Load) and new.tensor in flat:
             buffer, strides, offset = flat[new.tensor]
-            new = Load(buffer, (address(new.indices, strides, offset),))
+            new = Load(buffer, (address(new.indices, strides, offset),), new.part)
         done[node] = new
     return done[root]
 

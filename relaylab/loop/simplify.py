@@ -37,6 +37,7 @@ from relaylab.loop.expr import (
     apply,
     cast,
     children,
+    of_part,
     post_order,
     rebuild,
 )
@@ -111,13 +112,13 @@ class Simplifier:
 
     def _node(self, node: Expr, new: tuple[Expr, ...]) -> Expr:
         if isinstance(node, Reduce) and any(a.extent == 0 for a in node.axes):
-            return self.intern(Reduce(node.kind, node.axes, new[0]))
+            return self.intern(Reduce(node.kind, node.axes, new[0], node.part))
         if isinstance(node, Apply) and node.dtype == INDEX and node.op in self._INDEX_RULES:
             return self._INDEX_RULES[node.op](self, node, *new)
         if isinstance(node, Apply) and node.op in _COMPARISONS and new[0].dtype == INDEX:
-            return self._comparison(node.op, *new)
+            return self._comparison(node, *new)
         if isinstance(node, Apply) and node.op in ("land", "lor", "lnot", "select"):
-            return self.intern(_logic(node.op, new))
+            return self.intern(of_part(_logic(node.op, new), node.part))
         if isinstance(node, Cast):
             return self._cast(node.dtype, new[0])
         if isinstance(node, Axis) and self.bounds(node)[0] == self.bounds(node)[1]:
@@ -214,13 +215,13 @@ class Simplifier:
             return b if node.op == "min" else a
         return self.intern(rebuild(node, (a, b)))
 
-    def _comparison(self, op: str, a: Expr, b: Expr) -> Expr:
+    def _comparison(self, node: Apply, a: Expr, b: Expr) -> Expr:
         difference = self.linear(a) - self.linear(b)
         low, high = self.linear_bounds(difference)
-        for decided, answer in _verdicts(op, low, high):
+        for decided, answer in _verdicts(node.op, low, high):
             if decided:
                 return self.intern(Const(answer, "bool"))
-        return self.intern(apply(op, a, b))
+        return self.intern(rebuild(node, (a, b)))
 
     _INDEX_RULES: dict[str, Callable[..., Expr]] = {
         "add": _sum, "sub": _difference, "mul": _product, "neg": _negation,

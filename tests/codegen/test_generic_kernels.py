@@ -282,3 +282,20 @@ def test_two_outputs_in_one_kernel(isa):
     np.testing.assert_allclose(arrays[1].reshape(6, 33), x * 2)
     np.testing.assert_allclose(arrays[2], (x * 2).sum(1), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(arrays[3].reshape(6, 33), np.maximum(x * 2, 0))
+
+
+def test_instructions_know_the_member_of_the_group_that_they_come_from():
+    group = Group("test")
+    x = read(group, Operand("in0", View.dense((4, 64))))
+    out = OutSpec((4, 64), "float32")
+    total = group.compute(out, lambda b, o, i, x: b.sqrt(x(*i)), [x])
+    value = group.compute(out, lambda b, o, i, x: b.floor(x(*i)), [total])
+    write(group, Operand("out0", View.dense((4, 64))), value)
+    text = lower_group(group, Target.parse(TARGETS["avx2"])).text
+    part, found = 0, {}
+    for line in text.splitlines():
+        part = int(line[5:]) if line.startswith("  ; @") else part
+        for name in ("sqrt", "floor"):
+            if f"@llvm.{name}" in line:
+                found.setdefault(name, set()).add(part)
+    assert found == {"sqrt": {1}, "floor": {2}}
