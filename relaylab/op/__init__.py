@@ -1,7 +1,7 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, image, nn
+from relaylab.op import annotation, image, nn, random
 from relaylab.op.annotation import device_copy, on_device
 from relaylab.op.binary import (
     add,
@@ -190,6 +190,7 @@ __all__ = [
     "ones_like",
     "power",
     "prod",
+    "random",
     "reinterpret",
     "repeat",
     "reshape",
