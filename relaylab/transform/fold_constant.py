@@ -7,7 +7,23 @@ from typing import Any
 import numpy as np
 
 from relaylab.analysis.infer import infer_type_local
-from relaylab.ir import Call, Constant, Expr, Function, If, IRModule, Let, Op, TensorType, Tuple, TupleGetItem, TupleType, Type, facets, op_name
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    IRModule,
+    Let,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    facets,
+    op_name,
+)
 from relaylab.transform.infer_type import type_of
 from relaylab.transform.lets import rewrite_lets
 from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass

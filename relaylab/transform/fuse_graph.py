@@ -8,7 +8,20 @@ flow (Lengauer and Tarjan, 1979; found here as lowest common ancestors in the tr
 
 from __future__ import annotations
 
-from relaylab.ir import Call, Constant, Expr, Function, Op, TensorType, Tuple, TupleGetItem, TupleType, children, is_dynamic, walk
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    children,
+    is_dynamic,
+    walk,
+)
 from relaylab.op.base import OpPattern
 from relaylab.transform.infer_type import type_of
 

@@ -11,7 +11,17 @@ from collections.abc import Callable
 from relaylab.ir import Expr, Function
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayError
-from relaylab.transform.fuse_graph import BROADCAST, COMM_REDUCE, ELEMWISE, INJECTIVE, OPAQUE, OUT_FUSABLE, TUPLE, Node, build
+from relaylab.transform.fuse_graph import (
+    BROADCAST,
+    COMM_REDUCE,
+    ELEMWISE,
+    INJECTIVE,
+    OPAQUE,
+    OUT_FUSABLE,
+    TUPLE,
+    Node,
+    build,
+)
 
 Condition = Callable[[OpPattern, bool], bool]
 

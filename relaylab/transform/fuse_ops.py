@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylab.ir import Call, Constant, Expr, Function, Op, TensorType, Tuple, TupleGetItem, Type, Var, is_call_to, rebuild, walk
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    is_call_to,
+    rebuild,
+    walk,
+)
 from relaylab.ir import children as parts_of
 from relaylab.ir.trail import derived, made_from
 from relaylab.transform.context import PassContext
+from relaylab.transform.copying import copied
 from relaylab.transform.fuse_groups import Group, partition
 from relaylab.transform.infer_type import type_of
 from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
@@ -25,10 +39,10 @@ class _Inputs:
     def __init__(self) -> None:
         self.params: dict[Expr, Var] = {}
 
-    def param(self, argument: Expr, typ: Type | None) -> Var:
+    def param(self, argument: Expr, old: Expr) -> Var:
         if argument not in self.params:
-            var = self.params[argument] = Var(f"p{len(self.params)}", typ)
-            derived(var)
+            self.params[argument] = Var(f"p{len(self.params)}", type_of(old))
+            copied(self.params[argument], old)
         return self.params[argument]
 
 
@@ -79,7 +93,7 @@ class Fuser:
         new = self.memo[arg]
         if self.groups.get(arg) is group or (self.link_params and isinstance(new, Constant)):
             return new
-        return self.inputs.setdefault(group, _Inputs()).param(new, type_of(arg))
+        return self.inputs.setdefault(group, _Inputs()).param(new, arg)
 
     def _kernel(self, group: Group, node: Expr, body: Expr) -> Expr:
         inputs = self.inputs.get(group, _Inputs()).params

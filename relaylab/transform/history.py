@@ -54,16 +54,17 @@ class Tracker:
     @cached_property
     def parents(self) -> dict[Expr, tuple[Expr, ...]]:
         """What each node was made from: recorded, or inherited from the node that uses it."""
-        known = dict(self.trail.parents)
+        known = {node: olds for node, olds in self.trail.parents.items() if olds}
         for gv, func in self.after.functions.items():
             if func not in known and func not in self.old:
                 known[func] = (self.before.functions.get(gv) or next(iter(self.before.functions.values()), func),)
-        for node in reversed(nodes_of(self.after)):
-            if node not in known:
-                continue
+        stack = list(reversed(known))
+        while stack:
+            node = stack.pop()
             for child in children(node):
-                if child not in self.old and child not in known and not isinstance(child, (Op, GlobalVar)):
+                if child not in self.old and child not in known and not _is_name(child):
                     known[child] = known[node]
+                    stack.append(child)
         return known
 
     def forward(self, node: Expr) -> Expr | None:

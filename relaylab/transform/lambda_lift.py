@@ -6,7 +6,21 @@ global function of these variables, marked `Closure=1`, that returns the functio
 
 from __future__ import annotations
 
-from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, Let, Match, Var, children, free_type_vars, rebuild, structural_hash, walk
+from relaylab.ir import (
+    Call,
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    Let,
+    Match,
+    Var,
+    children,
+    free_type_vars,
+    rebuild,
+    structural_hash,
+    walk,
+)
 from relaylab.ir.free import bound_by
 from relaylab.ir.names import GlobalVarSupply
 from relaylab.ir.trail import derived, made_from

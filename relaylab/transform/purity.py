@@ -8,7 +8,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from relaylab.ir import Call, Constant, Constructor, Expr, Function, FuncType, GlobalVar, IRModule, Let, Op, RefRead, RefWrite, Var, children, walk
+from relaylab.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    IRModule,
+    Let,
+    Op,
+    RefRead,
+    RefWrite,
+    Var,
+    children,
+    walk,
+)
 from relaylab.transform.infer_type import type_of
 
 

@@ -10,9 +10,9 @@ from relaylab.ir import rewrite as rebuild_all
 from relaylab.ir.node import expect
 from relaylab.ir.trail import Step, current_trail
 from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.transform.infer_type import typed
 from relaylab.transform.pattern.group import Group, groups
 from relaylab.transform.pattern.nodes import DFPattern
-from relaylab.transform.infer_type import typed
 
 LIMIT = 100
 

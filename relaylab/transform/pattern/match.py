@@ -23,7 +23,6 @@ from relaylab.ir import (
     Type,
     Var,
     children,
-    post_order,
     structural_equal,
     users,
 )

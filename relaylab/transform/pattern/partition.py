@@ -8,6 +8,7 @@ from typing import Any
 from relaylab.ir import Call, Expr, Function, If, Let, Match, Op, Tuple, TupleGetItem, Var, rebuild, rewrite
 from relaylab.ir import children as parts_of
 from relaylab.ir.trail import derived
+from relaylab.transform.copying import copied
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern.group import Group, groups
 from relaylab.transform.pattern.nodes import DFPattern
@@ -43,9 +44,7 @@ def _function(group: Group, number: int, attrs: Mapping[str, Any]) -> Function:
 
 
 def _param(node: Expr, name: str) -> Var:
-    var = Var(name, node._checked_type, span=node.span)
-    derived(var)
-    return var
+    return copied(Var(name, node._checked_type, span=node.span), node)  # type: ignore[return-value]
 
 
 def _label(node: Expr) -> str:

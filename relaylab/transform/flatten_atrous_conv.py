@@ -1,0 +1,81 @@
+"""FlattenAtrousConv: a convolution between space-to-batch and batch-to-space is a dilated convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from relaylab.ir import Call, Expr, Function, TensorType, facets, is_call_to, rebuild, rewrite
+from relaylab.transform.infer_type import type_of
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+
+_TO_BATCH, _TO_SPACE, _CONVS = "nn.space_to_batch_nd", "nn.batch_to_space_nd", ("nn.conv2d", "qnn.conv2d")
+
+
+def _chain(expr: Expr) -> tuple[Call, Call, Call] | None:
+    """space-to-batch, convolution, batch-to-space, or None."""
+    if not is_call_to(expr, _TO_SPACE):
+        return None
+    conv = expr.args[0]  # type: ignore[attr-defined]
+    if not is_call_to(conv, *_CONVS) or not is_call_to(conv.args[0], _TO_BATCH):  # type: ignore[attr-defined]
+        return None
+    return conv.args[0], conv, expr  # type: ignore[attr-defined, return-value]
+
+
+def _padding(old: Call, to_batch: Any, conv: Call, to_space: Any) -> list[int] | None:
+    """The padding [top, left, bottom, right] of the dilated convolution; None if there is none that means the same."""
+    source, result = type_of(_source(old)), type_of(old)
+    if not isinstance(source, TensorType) or not isinstance(result, TensorType) or source.is_dynamic or result.is_dynamic:
+        return None
+    kernel = _kernel_size(conv)
+    before, after = [], []
+    for axis in range(2):
+        pad = int(to_batch.paddings[axis][0]) - int(to_space.crops[axis][0])
+        reach = (kernel[axis] - 1) * int(to_batch.block_shape[axis]) + 1
+        rest = int(result.shape[axis + 1]) + reach - 1 - int(source.shape[axis + 1]) - pad
+        before.append(pad)
+        after.append(rest)
+    return [*before, *after] if min(*before, *after) >= 0 else None
+
+
+def _source(old: Call) -> Expr:
+    return old.args[0].args[0].args[0]  # type: ignore[attr-defined]
+
+
+def _kernel_size(conv: Call) -> Sequence[int]:
+    attrs = facets(conv)
+    if attrs.kernel_size is not None:
+        return attrs.kernel_size
+    shape = type_of(conv.args[1]).shape  # type: ignore[union-attr]
+    return [int(shape[attrs.kernel_layout.index(letter)]) for letter in "HW"]
+
+
+def _plain(attrs: Any) -> bool:
+    """A convolution that does nothing but convolve."""
+    ones = all(int(v) == 1 for v in (*attrs.strides, *attrs.dilation))
+    return attrs.data_layout == "NHWC" and attrs.out_layout in ("", "NHWC") and ones and not any(attrs.padding)
+
+
+def _flatten(new: Expr, old: Expr) -> Expr:
+    found, was = _chain(new), _chain(old)
+    if found is None or was is None:
+        return new
+    source, conv, _ = found
+    to_batch, attrs, to_space = (facets(c) for c in was)
+    if not _plain(attrs) or list(to_batch.block_shape) != list(to_space.block_shape) or getattr(to_batch, "pad_value", 0):
+        return new
+    padding = _padding(was[2], to_batch, was[1], to_space)
+    if padding is None:
+        return new
+    dilated = attrs.replace(padding=padding, dilation=to_batch.block_shape, kernel_size=_kernel_size(was[1]))
+    return rebuild(Call(conv.op, conv.args, dilated, conv.type_args), (conv.op, source.args[0], *conv.args[1:]))
+
+
+@register_pass(idempotent=True)
+def FlattenAtrousConv() -> Pass:
+    """Writes space-to-batch, convolution, batch-to-space (NHWC) as one convolution with dilation."""
+
+    def run(func: Function, mod: object, ctx: object) -> Function:
+        return rewrite(func, _flatten)  # type: ignore[return-value]
+
+    return FunctionPass(PassInfo(0, "FlattenAtrousConv", ("InferType",)), run)
