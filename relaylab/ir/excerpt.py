@@ -22,7 +22,7 @@ from relaylab.ir.expr import (
 from relaylab.ir.op import Op
 from relaylab.support.source import MergedSpan, caret
 
-MARK = "<- here"
+MARK = "  <- here"
 
 
 def place_of(node: Expr, sources: Mapping[str, object], name: str = "", root: Expr | None = None) -> str:
