@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernel_runner import Runner, aligned, runnable_targets
 
+from relaylab.codegen import templates as T
 from relaylab.codegen.debuglines import assembly_parts, with_debug_lines
 from relaylab.codegen.irtext import IRFunction, constant, literal_vector, tail_mask, vector
 from relaylab.codegen.jit import emit_assembly, verify
@@ -130,6 +131,12 @@ def test_views():
     assert padded.strides == (7 * 7 * 3, 21, 3, 1) and padded.offset == 24 and padded.halo_of(1) == (1, 2)
     assert not padded.is_dense and View.dense((2, 3)).is_dense and View("float32", (1, 3), (99, 1)).is_dense
     assert padded.bytes == 60 * 4
+
+
+def test_loops_show_the_epilogue_on_the_accumulator():
+    spec = T.GemmSpec(View.dense((1, 40, 24)), View.dense((1, 24, 70)), View.dense((1, 40, 70)))
+    loops = T.gemm(spec, HOST, T.Epilogue(label="max(x, 0)")).loops
+    assert "out[row r, c] = max(acc[r, c], 0)" in loops and "for k in 24" in loops
 
 
 def test_equal_kernels_have_equal_names():

@@ -164,7 +164,7 @@ class _Depthwise:
             f"      w[0..{math.prod(self.spec.kernel) - 1}] {'in registers' if self.resident else 'from memory'}",
             f"      for tile in {self.split.count} tiles of <= {self.split.sizes[0]} pixels:",
             f"        for t in {taps}: acc[p, c] += data[pixel p at tap t, c] * w[t, c]",
-            f"        out[row, p, c] = {self.epilogue.label.replace('x', 'acc[p, c]', 1)}", ""])
+            f"        out[row, p, c] = {self.epilogue.shown('acc[p, c]')}", ""])
 
 
 def padded_channels(channels: int, width: int) -> int:

@@ -219,7 +219,7 @@ def choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | 
         f.branch(f.compare("slt", index, limit), below, other)
 
 
-def loops_text(title: str, problem: Problem, plan: Plan, nest: Nest, label: str, steps: Sequence[str] = ()) -> str:
+def loops_text(title: str, problem: Problem, plan: Plan, nest: Nest, epilogue: Epilogue) -> str:
     """The same loops as text for people."""
     rows, cols = math.prod(plan.tile), nest.panel
     tiles = f"for tile in {nest.tiles} row tiles of <= {rows}"
@@ -234,5 +234,5 @@ def loops_text(title: str, problem: Problem, plan: Plan, nest: Nest, label: str,
         lines.append("  " * depth + line + (":" if line.startswith("for") else ""))
         depth += line.startswith("for")
     lines.append("  " * depth + f"for k in {taps}: acc[r, c] += x[row r, k] * w[k, c]")
-    lines.append("  " * depth + f"out[row r, c] = {label.replace('x', 'acc[r, c]', 1)}")
-    return "\n".join([*lines, *steps]) + "\n"
+    lines.append("  " * depth + f"out[row r, c] = {epilogue.shown('acc[r, c]')}")
+    return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ zero); `Site.index` gives the output coordinates when an expression needs them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -74,6 +75,10 @@ class Epilogue:
     label: str = "x"
     heavy: bool = False
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    def shown(self, accumulator: str) -> str:
+        """The label with the accumulator's name in the place of "x"."""
+        return re.sub(r"\bx\b", accumulator, self.label)
 
     def apply(self, f: IRFunction, accumulator: Value, site: Site) -> Value:
         """The vector to store."""

@@ -274,7 +274,7 @@ class _Strassen:
             f"    for panel in {-(-self.half.columns // columns)} panels of 2 x {columns} columns:",
             f"      for tile in block: tiles of <= {rows} row pairs  # registers: {rows} rows x {self.plan.vectors} vectors",
             f"        for product in 7: for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
-            f"        out = {self.epilogue.label.replace('x', 'acc[r, c]', 1)}  # four quarters", ""])
+            f"        out = {self.epilogue.shown('acc[r, c]')}  # four quarters", ""])
 
 
 def strassen(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],
