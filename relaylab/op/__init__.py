@@ -1,7 +1,7 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, image, nn, random
+from relaylab.op import annotation, dyn, image, nn, random
 from relaylab.op.annotation import device_copy, on_device
 from relaylab.op.binary import (
     add,
@@ -134,6 +134,7 @@ __all__ = [
     "cumsum",
     "device_copy",
     "divide",
+    "dyn",
     "equal",
     "erf",
     "exp",

@@ -21,8 +21,8 @@ def make_builder(cls: Any) -> Callable:
         bound = signature.bind(*args, **kwargs)
         if own:
             return own(*bound.args, **bound.kwargs)
-        inputs = [v for n, v in bound.arguments.items() if n not in cls.fields]
-        attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields}
+        inputs = [v for n, v in bound.arguments.items() if n in cls.inputs or n not in cls.fields]
+        attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields and n not in cls.inputs}
         return cls.returns(_call(cls, inputs, {**cls.defaults, **attrs}))
 
     build.__name__ = build.__qualname__ = cls.__name__
@@ -52,7 +52,9 @@ def _bare(signature: inspect.Signature) -> inspect.Signature:
 def _signature(cls: Any) -> inspect.Signature:
     """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
     default = {n: EMPTY if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
-    names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default[n] is not EMPTY)]
+    default = {n: v for n, v in default.items() if n not in cls.inputs}
+    names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default.get(n) is not EMPTY)]
+    names = list(dict.fromkeys(names))
     required = [n for n in names if default.get(n, EMPTY) is EMPTY]
     for n in names[: names.index(required[-1]) if required else 0]:
         default[n] = EMPTY

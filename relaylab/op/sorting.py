@@ -109,7 +109,8 @@ class topk(Opaque):
     def first(self, data: np.ndarray, k: int) -> Any:
         """The k first elements."""
         at = order(data, self.axis, self.is_ascend)
-        at = np.take(at, range(k if k > 0 else data.shape[self.axis]), axis=self.axis)
+        count = data.shape[self.axis]
+        at = np.take(at, range(min(k, count) if k > 0 else count), axis=self.axis)
         values, indices = np.take_along_axis(data, at, self.axis), at.astype(self.dtype or "int32")
         return {"values": values, "indices": indices, "both": (values, indices)}[self.ret_type]
 
