@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from relaylab.codegen.kernel import Kernel, View
+from relaylab.codegen.kernel import Kernel, View, channel_pitch
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates import (
     ConvSpec,
@@ -151,6 +151,9 @@ class Conv:
 
     def halo(self) -> Halo:
         found = needed_winograd_halo(self.spec, self.m) if self.method[:-1] == "winograd" else needed_halo(self.spec)
+        if self.method == "depthwise":  # keep pixels out of each other's cache sets
+            channels = self.spec.data.shape[-1]
+            found = (*found[:-1], (0, channel_pitch(channels, self.spec.data.dtype) - channels))
         return tuple(found[self.data_order.index(axis)] for axis in range(len(found)))
 
     def accepts(self, data: View) -> bool:
