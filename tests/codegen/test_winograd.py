@@ -80,3 +80,18 @@ def test_split_of_items_does_not_change_a_bit(case, m):
     whole, _ = run(case, m, runnable_targets()[-1])
     for splits in (2, 3):
         assert (run(case, m, runnable_targets()[-1], splits=splits)[0] == whole).all()
+
+
+@pytest.mark.parametrize("size,ic,oc,allowed,m", [
+    (56, 64, 64, (2, 4), 4), (14, 256, 256, (2, 4), 4), (56, 64, 64, (2,), 2), (56, 64, 64, (), 0),
+    (224, 3, 64, (2, 4), 0), (1, 64, 64, (2, 4), 0), (7, 512, 512, (2, 4), 2),  # F(4, 3) would read 38 MB of weights
+])
+def test_choice_between_algorithms(size, ic, oc, allowed, m):
+    spec = spec_of((1, size, size, ic, oc, 1), 4)
+    assert T.choose_winograd(spec, TARGETS["avx512"], allowed=allowed) == m
+
+
+def test_strided_convolutions_are_never_filtered():
+    out = View.dense((1, 28, 28, 64))
+    spec = T.ConvSpec(View.dense((1, 56, 56, 64)), out, (3, 3), (2, 2), (1, 1), (1, 1))
+    assert T.choose_winograd(spec, TARGETS["avx512"]) == 0

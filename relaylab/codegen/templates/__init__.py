@@ -8,7 +8,8 @@ buffer). Convolutions read zeros around their data: `needed_halo` and `needed_tr
     kernel.operands            # ("in0", "weight0", "out0", "bias0", "res0"), then "scratch" when kernel.scratch
     weights = pack_conv_weight(spec, target, weight_array)
 
-Scratch is `kernel.scratch` bytes per thread: the operand points to the area of thread 0.
+Scratch is `kernel.scratch` bytes per thread: the operand points to the area of thread 0. `choose_winograd` says which
+algorithm a 3x3 convolution should take; with `minimal` in a spec, `gemm` and `conv` take Strassen's for large products.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from relaylab.codegen.templates.winograd import (
 )
 
 __all__ = [
-    "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
-    "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
-    "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
-    "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
+    "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "choose_winograd", "conv", "conv_transpose",
+    "depthwise", "gemm", "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose",
+    "pack_conv_weight", "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose",
+    "supports_depthwise", "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
 ]
