@@ -24,7 +24,7 @@ from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
 from relaylab.support.errors import RelayTypeError, RelayValueError
-from relaylab.transform import PassContext, bind_params, optimized
+from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.context import register_config
 
 WINOGRAD = "relay.codegen.winograd"
@@ -126,7 +126,8 @@ def _module(ir_mod: Any) -> IRModule:
 
 
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    return optimized(first_order(bind_params(mod, params) if params else mod))
+    bound = BindParams(params)(mod) if params else mod
+    return Sequential(default_passes())(first_order(bound))
 
 
 def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]]:

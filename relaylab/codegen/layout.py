@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relaylab.codegen.jobs import Copy, Heavy, Job
+from relaylab.codegen.join import joins_of
 from relaylab.codegen.kernel import View
 from relaylab.codegen.network import Network, Tensor
 from relaylab.codegen.views import Halo, laid_out, wider
@@ -19,10 +20,11 @@ Order = tuple[int, ...]
 
 @dataclass(slots=True)
 class Layouts:
-    """The jobs, copies included, and the view of every tensor."""
+    """The jobs, copies included, the view of every tensor, and for parts of a larger tensor that tensor."""
 
     jobs: list[Job]
     views: dict[Tensor, View] = field(default_factory=dict)
+    wholes: dict[Tensor, Tensor] = field(default_factory=dict)
 
     def __call__(self, tensor: Tensor) -> View:
         """The view of a tensor; one that is not known yet is row-major."""
@@ -30,6 +32,13 @@ class Layouts:
         if found is None:
             found = self.views[tensor] = laid_out(tensor.shape, tensor.dtype, range(len(tensor.shape)))
         return found
+
+    def home(self, tensor: Tensor) -> Tensor:
+        """The tensor whose buffer holds it."""
+        tensor = tensor.root
+        while tensor in self.wholes:
+            tensor = self.wholes[tensor]
+        return tensor
 
 
 def lay_out(network: Network, jobs: list[Job]) -> Layouts:
@@ -43,9 +52,16 @@ def lay_out(network: Network, jobs: list[Job]) -> Layouts:
                 orders[tensor] = _order(job, tensor, orders, wishes)
     layouts = Layouts([])
     halos = _halos(jobs, fixed)
+    joins = joins_of(jobs, orders, halos)
+    for join in joins:
+        halos[join.whole] = join.halo(halos)
     for tensor, order in orders.items():
         layouts.views[tensor] = laid_out(tensor.shape, tensor.dtype, order, halos.get(tensor, ()))
-    _insert_copies(jobs, layouts)
+    for join in reversed(joins):
+        layouts.views |= join.place(layouts(join.whole))
+        layouts.wholes |= dict.fromkeys(join.parts, join.whole)
+    joined = {join.job for join in joins}
+    _insert_copies([job for job in jobs if job not in joined], layouts)
     return layouts
 
 

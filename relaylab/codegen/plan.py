@@ -87,6 +87,7 @@ class _Planner:
         self.launches: list[tuple[Job, Launch]] = []
         self.outputs: dict[Tensor, int] = {}
         self.copies: list[tuple[int, Tensor]] = []
+        self.written: dict[Tensor, int] = {}
 
     def planned(self) -> Planned:
         """The plan and all that belongs to it."""
@@ -129,31 +130,42 @@ class _Planner:
         self._place()
 
     def _last_uses(self) -> dict[Tensor, int]:
-        """The last step that uses each root; tensors that are copied out live to the end."""
+        """The last step that uses each buffer; tensors that are copied out live to the end."""
         last: dict[Tensor, int] = {}
         for k, (job, _) in enumerate(self.launches):
             for tensor in (*job.reads, *job.writes):
-                last[tensor.root] = k
-        return last | {tensor.root: len(self.launches) for _, tensor in self.copies}
+                last[self.layouts.home(tensor)] = k
+        return last | {self.layouts.home(tensor): len(self.launches) for _, tensor in self.copies}
 
     def _buffer(self, job: Job, tensor: Tensor, first: int, step: int, last: dict[Tensor, int]) -> None:
-        if tensor in self.outputs:
-            base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[tensor]
-            self.buffers[tensor] = _Buffer(0, first, step, base=base)
+        home = self.layouts.home(tensor)
+        if home in self.buffers:
             return
+        if home in self.outputs:
+            base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[home]
+            self.buffers[home] = _Buffer(0, first, step, base=base)
+            return
+        view = self.layouts(home)
+        reused = self._reused(job, home, step, last) if home is tensor else None
+        if reused is not None:
+            self.buffers[home] = reused
+            reused.last = max(reused.last, last[home])
+            return
+        halo = (view.shape, view.strides, view.halo, view.dtype) if view.halo else None
+        self.buffers[home] = _Buffer(span_bytes(view), first, max(step, last[home]), halo)
+
+    def _reused(self, job: Job, tensor: Tensor, step: int, last: dict[Tensor, int]) -> _Buffer | None:
+        """The buffer of an operand that dies with this job and lies as its result will."""
         view = self.layouts(tensor)
         for operand in job.in_place():
-            buffer = self.buffers.get(operand.root)
-            if self._dies(operand, buffer, step, last) and same_place(self.layouts(operand), view):
-                if self.layouts(operand).halo == view.halo and operand.dtype == tensor.dtype:
-                    self.buffers[tensor] = buffer
-                    buffer.last = max(buffer.last, last[tensor])
-                    return
-        halo = (view.shape, view.strides, view.halo, view.dtype) if view.halo else None
-        self.buffers[tensor] = _Buffer(span_bytes(view), first, max(step, last[tensor]), halo)
-
-    def _dies(self, operand: Tensor, buffer: _Buffer | None, step: int, last: dict[Tensor, int]) -> bool:
-        return buffer is not None and buffer.base == abi.BASE_ARENA and buffer.last == step and last[operand.root] == step
+            own, home = self.layouts(operand), self.layouts.home(operand)
+            buffer = self.buffers.get(home)
+            if buffer is None or home is not operand.root or buffer.base != abi.BASE_ARENA:
+                continue
+            dies = buffer.last == step == last[home]
+            if dies and same_place(own, view) and (own.halo, own.dtype) == (view.halo, view.dtype):
+                return buffer
+        return None
 
     def _workspace(self, job: Job, work: Workspace, step: int) -> None:
         """Memory for the kernels of one job, from the first of them that uses it to the last."""
@@ -183,7 +195,8 @@ class _Planner:
             return abi.FIRST_IO_BASE + self.network.inputs.index(root), 0
         if root.origin == "constant":
             return abi.BASE_CONSTANTS, self.constants.add(Packed((id(root.data), None), lambda: root.data))
-        return self.buffers[root].base, self.buffers[root].offset
+        buffer = self.buffers[self.layouts.home(root)]
+        return buffer.base, buffer.offset
 
     # ---- steps and values
 
@@ -198,8 +211,18 @@ class _Planner:
         """Where a tensor can be read after the steps that make it."""
         view: View = self.layouts(tensor)
         base, offset = self._place_of(tensor)
-        ready = max((k + 1 for k, (job, _) in enumerate(self.launches) if tensor.root in job.writes), default=0)
-        return Value((base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, ready)
+        return Value((base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, self._ready(tensor.root))
+
+    def _ready(self, root: Tensor) -> int:
+        """The number of steps after which a tensor is complete: its own, or those of its parts."""
+        if not self.written:
+            self.written = {t: k + 1 for k, (job, _) in enumerate(self.launches) for t in job.writes}
+            for part in self.written.copy():
+                done = self.written[part]
+                while part in self.layouts.wholes:
+                    part = self.layouts.wholes[part]
+                    self.written[part] = max(self.written.get(part, 0), done)
+        return self.written.get(root, 0)
 
     def _values(self) -> tuple[tuple[int, int, Value], ...]:
         tensors = [t for operation in self.network.operations for t in operation.outputs]
@@ -212,7 +235,7 @@ class _Planner:
                    *(t for operation in self.network.operations for t in operation.outputs)]
         found = {}
         for tensor in tensors:
-            buffer = self.buffers.get(tensor.root)
+            buffer = self.buffers.get(self.layouts.home(tensor))
             key = tensor.root if buffer is None else (buffer.base, buffer.offset)
             found[tensor] = numbers.setdefault(key, len(numbers))
         return found
