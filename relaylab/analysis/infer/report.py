@@ -11,6 +11,9 @@ from relaylab.ir.visit import walk
 from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.support.source import AnySpan
 
+QUOTED = 10
+"""So many errors quote the lines about them; the others name the expression only."""
+
 
 class TypeFault(RelayError):
     """One error of type inference; `node` is the expression it is about, `function` the name of the function it is in."""
@@ -44,9 +47,10 @@ class Report:
         home = _homes(functions, [site for _, _, site, _ in self.found.values()])
         order = {name: k for k, name in enumerate(functions)}
         out = []
-        for code, message, site, help in self.found.values():
+        for k, (code, message, site, help) in enumerate(self.found.values()):
             name, position = home.get(site, ("", 0))
-            place = place_of(site, self.mod.source_map if self.mod is not None else {}, name, functions.get(name))
+            shown = functions.get(name) if k < QUOTED else None
+            place = place_of(site, self.mod.source_map if self.mod is not None else {}, name, shown)
             fault = TypeFault(message, code=f"type.{code}", place=place, help=help, node=site, function=name)
             out.append((order.get(name, 0), position, fault))
         return [fault for _, _, fault in sorted(out, key=lambda entry: entry[:2])]
