@@ -1,5 +1,6 @@
 """`relay.image`: operators on images."""
 
 from relaylab.op.image_resize import resize1d, resize2d, resize3d
+from relaylab.op.image_sample import affine_grid, crop_and_resize, dilation2d, grid_sample
 
-__all__ = ["resize1d", "resize2d", "resize3d"]
+__all__ = ["affine_grid", "crop_and_resize", "dilation2d", "grid_sample", "resize1d", "resize2d", "resize3d"]
