@@ -12,6 +12,7 @@ from relaylab.codegen.templates import GemmSpec, gemm, pack_gemm
 SHAPES = [  # batch of a, batch of b, M, N, K
     (1, 1, 1, 1, 1), (1, 1, 1, 10, 128), (1, 1, 5, 33, 7), (1, 1, 49, 100, 65), (1, 1, 29, 130, 3), (3, 1, 7, 20, 18),
     (2, 2, 15, 40, 17), (1, 3, 4, 24, 9), (2, 2, 31, 16, 16), (1, 1, 300, 200, 40), (1, 1, 2, 1000, 12),
+    (1, 1, 70, 1, 100), (3, 3, 9, 4, 35),
 ]
 
 
@@ -69,7 +70,7 @@ def test_transposed_and_unpacked(case, b_order, target):
 
 @pytest.mark.parametrize("epilogue", ["residual", "index"])
 @pytest.mark.parametrize("target", runnable_targets())
-@pytest.mark.parametrize("case", SHAPES[2:8], ids=str)
+@pytest.mark.parametrize("case", [*SHAPES[2:8], *SHAPES[11:]], ids=str)
 def test_epilogue_and_pitch(case, target, epilogue):
     check(case, target, pitch=10, epilogue=epilogue)
 

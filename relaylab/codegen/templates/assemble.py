@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from relaylab.codegen.irtext import IRFunction
 from relaylab.codegen.kernel import Kernel
 from relaylab.codegen.target import Target
+from relaylab.codegen.templates.dots import DotNest, dots_plan, few_columns
 from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.schedule import plan_contraction
@@ -29,7 +30,7 @@ def contractions(prefix: str, problems: Sequence[Problem], target: Target, epilo
     f = IRFunction.kernel(prefix, operands)
     side = dict(zip(epilogue.operands, f.pointers[3:]))
     pointers = Pointers(*f.pointers[:3], side)
-    nests = [Nest(f, problem, plan_contraction(problem, target), target, pointers, epilogue) for problem in problems]
+    nests = [_nest(f, problem, target, pointers, epilogue) for problem in problems]
     scratch = max(nest.scratch for nest in nests)
     if gathered:
         own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
@@ -40,6 +41,12 @@ def contractions(prefix: str, problems: Sequence[Problem], target: Target, epilo
     loops = "".join(loops_text(prefix, nest.problem, nest.plan, nest, epilogue) for nest in nests)
     flops = sum(problem.flops for problem in problems)
     return Kernel(prefix, text, declares, operands, items, scratch, flops, traffic, loops).by_content(prefix)
+
+
+def _nest(f: IRFunction, problem: Problem, target: Target, pointers: Pointers, epilogue: Epilogue) -> Nest:
+    if few_columns(problem, target):
+        return DotNest(f, problem, dots_plan(problem), target, pointers, epilogue)
+    return Nest(f, problem, plan_contraction(problem, target), target, pointers, epilogue)
 
 
 def run_in_order(f: IRFunction, nests: Sequence[Nest]) -> int:

@@ -15,9 +15,9 @@ import numpy as np
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.assemble import DTYPES, contraction
-from relaylab.codegen.templates.pack import pack_conv
+from relaylab.codegen.templates.dots import pack_weights
+from relaylab.codegen.templates.pack import conv_matrix
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, merge_axes, merge_taps
-from relaylab.codegen.templates.schedule import plan_contraction
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
 from relaylab.support.errors import RelayValueError
@@ -118,6 +118,4 @@ def pack_conv_weight(spec: ConvSpec, target: Target, weight: np.ndarray) -> np.n
     problem = conv_problem(spec)
     if spec.minimal and strassen_pays(problem, target):
         return pack_strassen(problem, target, weight.reshape(weight.shape[0], -1).T)
-    plan = plan_contraction(problem, target)
-    width = target.lanes(spec.data.dtype)
-    return pack_conv(weight, spec.groups, plan.vectors * width, width)
+    return pack_weights(problem, target, conv_matrix(weight, spec.groups))

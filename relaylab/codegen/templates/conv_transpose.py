@@ -17,9 +17,8 @@ import numpy as np
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.assemble import DTYPES, contractions
-from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.dots import pack_weights, weights_size
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, Weights, merge_axes, merge_taps
-from relaylab.codegen.templates.schedule import packed_size, plan_contraction
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.support.errors import RelayValueError
 
@@ -114,7 +113,7 @@ def _problems(spec: ConvTransposeSpec, target: Target) -> tuple[tuple[tuple[Phas
     for combination in itertools.product(*axis_phases(spec)):
         problem = _problem(spec, combination, start)
         found.append((combination, problem))
-        start += packed_size(problem, target)
+        start += weights_size(problem, target)
     return tuple(found)
 
 
@@ -154,9 +153,7 @@ def pack_conv_transpose(spec: ConvTransposeSpec, target: Target, weight: np.ndar
 def _packed_phases(spec: ConvTransposeSpec, target: Target, weight: np.ndarray) -> Iterator[np.ndarray]:
     in_channels = weight.shape[0] // spec.groups
     grouped = weight.reshape(spec.groups, in_channels, *weight.shape[1:])
-    width = target.lanes(spec.data.dtype)
     for combination, problem in _problems(spec, target):
         cut = tuple(slice(p.tap, p.tap + p.every * p.taps, p.every) if p.taps else slice(0) for p in combination)
         taps = np.moveaxis(grouped[(slice(None),) * 3 + cut], (1, 2), (-2, -1))
-        panel = plan_contraction(problem, target).vectors * width
-        yield pack_panels(taps.reshape(spec.groups, problem.depth, problem.columns), panel, width)
+        yield pack_weights(problem, target, taps.reshape(spec.groups, problem.depth, problem.columns))

@@ -15,9 +15,8 @@ import numpy as np
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.assemble import DTYPES, contraction
-from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.problem import Axis, Problem, Tap, Weights, merge_axes
-from relaylab.codegen.templates.schedule import plan_contraction
 from relaylab.codegen.templates.site import Epilogue
 from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
 from relaylab.support.errors import RelayValueError
@@ -89,6 +88,4 @@ def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
     problem = gemm_problem(spec)
     if spec.minimal and strassen_pays(problem, target):
         return pack_strassen(problem, target, matrix[0])
-    plan = plan_contraction(problem, target)
-    width = target.lanes(spec.a.dtype)
-    return pack_panels(matrix, plan.vectors * width, width)
+    return pack_weights(problem, target, matrix)

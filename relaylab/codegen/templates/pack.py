@@ -26,10 +26,9 @@ def pack_panels(matrix: np.ndarray, panel: int, width: int) -> np.ndarray:
     return packed.reshape(-1)
 
 
-def pack_conv(weight: np.ndarray, groups: int, panel: int, width: int) -> np.ndarray:
-    """[OC, IC / groups, *kernel] as [group][panel of OC / groups][*kernel][IC / groups][panel], flat."""
+def conv_matrix(weight: np.ndarray, groups: int) -> np.ndarray:
+    """[OC, IC / groups, *kernel] as [group, *kernel x IC / groups, OC / groups]."""
     out_channels = weight.shape[0] // groups
     grouped = weight.reshape(groups, out_channels, *weight.shape[1:])
     taps = np.moveaxis(grouped, (1, 2), (-1, -2))  # group, *kernel, IC, OC
-    depth = int(np.prod(taps.shape[1:-1]))
-    return pack_panels(taps.reshape(groups, depth, out_channels), panel, width)
+    return taps.reshape(groups, -1, out_channels)
