@@ -23,7 +23,7 @@ from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import array
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.transform import InferType, bind_params, optimized
+from relaylab.transform import InferType, optimize
 
 
 class NativeFunction:
@@ -99,7 +99,7 @@ def compile(mod: IRModule | Function, target: Any = None, target_host: Any = Non
     """The executable of a program for the virtual machine; `params` (by name) are built in."""
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
-    final = optimized(bind_params(mod, params) if params else mod, vm=True)
+    final = optimize(mod, params, vm=True).mod
     return Executable(final, natives_of(final, parse_target(target)), {})
 
 

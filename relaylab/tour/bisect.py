@@ -114,7 +114,7 @@ def _inside(stage: Stage, seed: int, tolerance: float) -> tuple[Expr | None, Exp
     for step in stage.steps:
         if _differs(step.before, step.after, stage.before, seed, tolerance):
             return step.before, step.after, step
-    for gv, func in stage.before.functions.items():
+    for func in stage.before.functions.values():
         for node in post_order(func.body):
             new = stage.became(node)
             if new is not None and new is not node and _differs(node, new, stage.before, seed, tolerance):

@@ -14,7 +14,7 @@ from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.tour.checking import Check, check
 from relaylab.tour.program import Program, load
-from relaylab.transform import History, PassContext, Stage, bind_params, default_passes, run_pipeline
+from relaylab.transform import BindParams, History, PassContext, Stage, default_passes, run_pipeline
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Exploration:
 def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None) -> Exploration:
     """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step."""
     program = load(what)
-    mod = bind_params(program.mod, program.params) if program.params else program.mod
+    mod = BindParams(program.params)(program.mod) if program.params else program.mod
     chosen = default_passes(opt_level) if passes is None else passes
     return Exploration(program, run_pipeline(mod, chosen, PassContext(opt_level=opt_level)), opt_level)
 

@@ -1,3 +1,0 @@
-"""relay.op.vision."""
-
-from relaylab.op.vision import *  # noqa: F403
