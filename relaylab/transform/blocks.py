@@ -37,7 +37,7 @@ class LetBlocks:
         """The function in its new form; the same object if nothing had to be bound."""
         order = list(walk((self.root,), _below))
         for node in order:
-            if isinstance(node, Let) and not isinstance(node.value, ATOMS):
+            if isinstance(node, Let) and not isinstance(node.value, (Let, *ATOMS)):
                 self.named.setdefault(node.value, node)
         for node in order:
             if isinstance(node, _Bound):

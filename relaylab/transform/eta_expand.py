@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from relaylab.ir import Call, Constructor, Expr, Function, FuncType, GlobalVar, IRModule, TypeVar, Var, rewrite
+from relaylab.ir import Call, Constructor, Expr, Function, FuncType, GlobalVar, IRModule, TypeVar, Var, children, rebuild, rewrite
 from relaylab.ir.types import TypeCall, substitute_type
 from relaylab.support.errors import RelayValueError
+from relaylab.transform.copying import copied
 from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
 
 PARAM = "eta_expand_param"
@@ -42,13 +43,20 @@ class _Expander:
         return rewrite(func, self._at)  # type: ignore[return-value]
 
     def _at(self, new: Expr, old: Expr) -> Expr:
-        if isinstance(old, GlobalVar) and self.globals and old in self.mod.functions:
-            return self.known.setdefault(old, _function(old, self.mod))
-        if isinstance(old, Constructor) and self.constructors:
-            return self.known.setdefault(old, _constructor(old, self.mod))
-        if isinstance(new, Call) and isinstance(old, Call) and isinstance(old.op, Constructor):
-            return Call(old.op, new.args, new.attrs, new.type_args) if new.op is not old.op else new
-        return new
+        if isinstance(new, GlobalVar) and self.globals and new in self.mod.functions:
+            return self._lambda(new)
+        called = 0 if isinstance(new, Call) else -1
+        parts = children(new)
+        return rebuild(new, [self._lambda(c) if self._is_value(c, i == called) else c for i, c in enumerate(parts)])
+
+    def _is_value(self, part: Expr, called: bool) -> bool:
+        return isinstance(part, Constructor) and self.constructors and not called
+
+    def _lambda(self, used: Expr) -> Function:
+        if used not in self.known:
+            make = _constructor if isinstance(used, Constructor) else _function
+            self.known[used] = copied(make(used, self.mod), used)  # type: ignore[arg-type, assignment]
+        return self.known[used]
 
 
 @register_pass(expand_constructor=True)

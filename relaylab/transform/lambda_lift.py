@@ -84,14 +84,14 @@ class _FunctionLifter:
             return self._recursive(old, new, own, captured)
         if not captured:
             return self.lifter.place(new)
-        return Call(self.lifter.place(_closure(new, captured)), captured)
+        return Call(self.lifter.place(copied(_closure(new, captured), old)), captured)  # type: ignore[arg-type]
 
     def _recursive(self, old: Function, new: Function, own: Var, captured: list[Var]) -> Expr:
         """A function that calls itself by its `let` variable calls the global one instead."""
         gv = self.lifter.supply.fresh_global(f"lifted_name{structural_hash(old) & (1 << 63) - 1}")
         inner = Call(gv, captured) if captured else gv
         body = renewed(new, {own: inner}) if own in self.free[old] else new
-        self.lifter.lifted[gv] = _closure(body, captured) if captured else body  # type: ignore[arg-type, assignment]
+        self.lifter.lifted[gv] = copied(_closure(body, captured) if captured else body, old)  # type: ignore[arg-type, assignment]
         return Call(gv, captured) if captured else gv
 
 
