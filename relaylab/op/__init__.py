@@ -1,7 +1,7 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, dyn, image, nn, random
+from relaylab.op import annotation, dyn, image, nn, random, vision
 from relaylab.op.annotation import device_copy, on_device
 from relaylab.op.binary import (
     add,
@@ -236,6 +236,7 @@ __all__ = [
     "trunc_mod",
     "unravel_index",
     "variance",
+    "vision",
     "where",
     "zeros",
     "zeros_like",

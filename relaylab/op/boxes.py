@@ -1,0 +1,394 @@
+"""Object detection: anchors, non-maximum suppression, valid counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import as_expr, const
+from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Floats, Opaque, Sample, op, sample, wrap
+from relaylab.op.shapes import derive, product
+
+SELECTING = {"lower": "which boxes are kept depends on the boxes kept before"}
+
+
+def scalar_or(value: Any, dtype: str) -> Any:
+    """A constant for a Python number, an expression as it is."""
+    return const(value, dtype) if isinstance(value, (int, float)) else as_expr(value)
+
+
+def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Intersection over union of one box with others, all (x1, y1, x2, y2) with corners in any order."""
+    low, high = np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])
+    lows, highs = np.minimum(others[:, :2], others[:, 2:]), np.maximum(others[:, :2], others[:, 2:])
+    inter = np.prod(np.clip(np.minimum(high, highs) - np.maximum(low, lows), 0, None), axis=1)
+    union = np.prod(high - low) + np.prod(highs - lows, axis=1) - inter
+    return np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+
+
+def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | None = None) -> list[int]:
+    """The boxes, best first, that stay when each removes later ones overlapping it by `threshold` or more.
+
+    `same[i, j]` says whether box i may remove box j (None: always); `most` < 0 keeps any number.
+    """
+    kept: list[int] = []
+    alive = np.ones(len(boxes), bool)
+    for k in range(len(boxes)):
+        if not alive[k] or 0 <= most <= len(kept):
+            continue
+        kept.append(k)
+        if threshold > 0:
+            hit = overlap(boxes[k], boxes) >= threshold
+            alive &= ~(hit if same is None else hit & same[k])
+    return kept
+
+
+@op("vision.multibox_prior", inputs=("data",), level=5, attrs_key="MultiBoxPrior")
+class multibox_prior(Opaque):
+    """Anchor boxes (1, H * W * boxes, 4) for a feature map (N, C, H, W): for each cell one per size, and one per further
+    ratio with the first size. Corners are fractions of the image. Liu et al., 2016.
+    """
+
+    sizes: Floats = (1.0,)
+    ratios: Floats = (1.0,)
+    steps: Floats = (-1.0, -1.0)
+    offsets: Floats = (0.5, 0.5)
+    clip: bool = False
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        rules.rank(s, found, 4)
+        count = len(self.sizes) + len(self.ratios) - 1
+        return TensorType((1, derive(lambda h, w: h * w * count, *found.shape[2:]), 4), found.dtype)
+
+    def halves(self, height: int, width: int) -> list[tuple[float, float]]:
+        """(half width, half height) of each box of a cell."""
+        squares = [(size * height / width / 2, size / 2) for size in self.sizes]
+        root = [math.sqrt(r) for r in self.ratios[1:]]
+        return squares + [(self.sizes[0] * height / width * r / 2, self.sizes[0] / r / 2) for r in root]
+
+    def _steps(self, height: int, width: int) -> tuple[float, float]:
+        return tuple(st if st > 0 else 1.0 / n for st, n in zip(self.steps, (height, width)))  # type: ignore[return-value]
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        height, width = data.shape[2:]
+        step_y, step_x = self._steps(height, width)
+        out = []
+        for y, x in np.ndindex(height, width):
+            cy, cx = (y + self.offsets[0]) * step_y, (x + self.offsets[1]) * step_x
+            out += [(cx - w, cy - h, cx + w, cy + h) for w, h in self.halves(height, width)]
+        boxes = np.array(out)[None]
+        return (np.clip(boxes, 0.0, 1.0) if self.clip else boxes).astype(data.dtype)
+
+    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+        height, width = (int(n) for n in data.shape[2:])
+        halves = self.halves(height, width)
+        cell, kind = i[1] // len(halves), i[1] % len(halves)
+        steps = self._steps(height, width)
+        centers = [
+            (b.cast(k, "float64") + o) * st for k, o, st in zip((cell // width, cell % width), self.offsets, steps)
+        ]
+        w, h = (b.const(x, "float64") for x in halves[-1])
+        for k in reversed(range(len(halves) - 1)):
+            w, h = (b.select(b.eq(kind, k), b.const(v, "float64"), old) for v, old in zip(halves[k], (w, h)))
+        horizontal = b.eq(i[2] % 2, 0)
+        center, half = b.select(horizontal, centers[1], centers[0]), b.select(horizontal, w, h)
+        value = center + half * b.select(i[2] < 2, b.const(-1.0, "float64"), b.const(1.0, "float64"))
+        return b.cast(b.min(b.max(value, 0.0), 1.0) if self.clip else value, out.dtype)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        many = {"sizes": (0.5, 0.25), "ratios": (1.0, 2.0, 0.5)}
+        return [
+            sample((1, 3, 2, 3)),
+            sample((1, 3, 3, 2), clip=True, **many),
+            sample((1, 1, 2, 2), steps=(0.4, 0.3), offsets=(0.1, 0.2)),
+        ]
+
+
+@op(
+    "vision.multibox_transform_loc",
+    inputs=("cls_prob", "loc_pred", "anchor"),
+    level=5,
+    attrs_key="MultiBoxTransformLoc",
+)
+class multibox_transform_loc(Opaque):
+    """Boxes from class probabilities (B, classes, A), offsets (B, 4 A) and anchors (1, A, 4): a tuple of (B, A, 6) rows
+    (class, score, corners), valid ones first and the rest -1, and the count of valid ones.
+    """
+
+    clip: bool = True
+    threshold: float = 0.01
+    variances: Floats = (0.1, 0.1, 0.2, 0.2)
+    defaults = {"threshold": 0.01}
+    waivers = {"lower": "the place of a box depends on how many before it are valid"}
+
+    def relation(self, s: Any, cls_prob: Type, loc_pred: Type, anchor: Type) -> Type | None:
+        p, offsets, a = (rules.tensor(s, t, n) for t, n in zip((cls_prob, loc_pred, anchor), self.inputs))
+        if p is None or offsets is None or a is None:
+            return None
+        rules.rank(s, p, 3, "cls_prob"), rules.rank(s, offsets, 2, "loc_pred"), rules.rank(s, a, 3, "anchor")
+        rules.equal_dims(s, p.shape[2], a.shape[1], "the anchors of cls_prob and anchor")
+        rules.equal_dims(s, product(a.shape), offsets.shape[1], "the offsets of loc_pred and 4 per anchor")
+        return TupleType([TensorType((p.shape[0], a.shape[1], 6), p.dtype), TensorType((p.shape[0],), "int32")])
+
+    def reference(self, cls_prob: np.ndarray, loc_pred: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, ...]:
+        batch, _, count = cls_prob.shape
+        out = np.full((batch, count, 6), -1.0)
+        valid = np.zeros(batch, "int32")
+        for n, k in np.ndindex(batch, count):
+            scores = cls_prob[n, 1:, k]
+            best = int(scores.argmax())
+            if scores[best] >= self.threshold:
+                corners = self._box(anchor[0, k].astype("float64"), loc_pred[n, 4 * k : 4 * k + 4])
+                out[n, valid[n]] = (best, scores[best], *corners)
+                valid[n] += 1
+        return out.astype(cls_prob.dtype), valid
+
+    def _box(self, anchor: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        """The corners of an anchor moved and scaled by an offset."""
+        size, center = anchor[2:] - anchor[:2], (anchor[2:] + anchor[:2]) / 2
+        center = center + offset[:2] * np.array(self.variances[:2]) * size
+        half = size * np.exp(offset[2:] * np.array(self.variances[2:])) / 2
+        box = np.concatenate([center - half, center + half])
+        return np.clip(box, 0.0, 1.0) if self.clip else box
+
+    @classmethod
+    def returns(cls, call: Any) -> Any:
+        return wrap(call, 2)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3, 4), (2, 16), (1, 4, 4), low=0.0, high=1.0, threshold=0.6)]
+
+
+@op("vision.get_valid_counts", inputs=("data", "score_threshold"), level=5, attrs_key="GetValidCounts", meta_attrs=True)
+class get_valid_counts(Opaque):
+    """Of (B, N, K) rows those with a score above the threshold (and, if `id_index` >= 0, a class >= 0), moved to the front:
+    a tuple of their count, the rows (the rest -1), and their former indices (the rest -1).
+    """
+
+    score_threshold: Any = None
+    id_index: int = 0
+    score_index: int = 1
+    waivers = {"lower": "the place of a row depends on how many before it are valid"}
+
+    def relation(self, s: Any, data: Type, score_threshold: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        batch, count, _ = rules.rank(s, found, 3).shape
+        return TupleType([TensorType((batch,), "int32"), found, TensorType((batch, count), "int32")])
+
+    def reference(self, data: np.ndarray, score_threshold: np.ndarray) -> tuple[np.ndarray, ...]:
+        valid = data[..., self.score_index] > score_threshold.reshape(())
+        if self.id_index >= 0:
+            valid &= data[..., self.id_index] >= 0
+        rows, at = np.full_like(data, -1), np.full(data.shape[:2], -1, "int32")
+        for n, kept in enumerate(valid):
+            chosen = np.flatnonzero(kept)
+            rows[n, : len(chosen)], at[n, : len(chosen)] = data[n, chosen], chosen
+        return valid.sum(axis=1).astype("int32"), rows, at
+
+    @classmethod
+    def build(cls, data: Any, score_threshold: Any, id_index: int = 0, score_index: int = 1) -> Any:
+        call = cls.call(data, scalar_or(score_threshold, "float32"), id_index=id_index, score_index=score_index)
+        return wrap(call, 3)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 5, 6), np.float32(0.3), low=-1, high=1),
+            sample((1, 4, 5), np.float32(0.0), id_index=-1, score_index=0),
+        ]
+
+
+@op(
+    "vision.non_max_suppression",
+    inputs=("data", "valid_count", "indices", "max_output_size", "iou_threshold"),
+    level=5,
+    attrs_key="NonMaximumSuppression",
+    meta_attrs=True,
+)
+class non_max_suppression(Opaque):
+    """Of (B, N, K) rows the best that do not overlap a better one (of the same class, unless `force_suppress`). Gives the
+    former indices and their count, or (without `return_indices`) the rows, of which removed ones are -1.
+    """
+
+    force_suppress: bool = False
+    top_k: int = -1
+    coord_start: int = 2
+    score_index: int = 1
+    id_index: int = 0
+    return_indices: bool = True
+    invalid_to_bottom: bool = False
+    waivers = SELECTING
+
+    def relation(self, s: Any, data: Type, *others: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        batch, count, _ = rules.rank(s, found, 3).shape
+        if not self.return_indices:
+            return found
+        return TupleType([TensorType((batch, count), "int32"), TensorType((batch, 1), "int32")])
+
+    def reference(
+        self, data: np.ndarray, valid_count: np.ndarray, indices: np.ndarray, most: np.ndarray, threshold: np.ndarray
+    ) -> Any:
+        rows, at = np.full_like(data, -1), np.full(data.shape[:2], -1, "int32")
+        counts = np.zeros((len(data), 1), "int32")
+        for n in range(len(data)):
+            order, kept = self._select(
+                data[n, : valid_count[n]], int(most.reshape(-1)[0]), float(threshold.reshape(-1)[0])
+            )
+            counts[n] = len(kept)
+            at[n, : len(kept)] = indices[n, order[kept]]
+            places = range(len(kept)) if self.invalid_to_bottom else kept
+            rows[n, list(places)] = data[n, order[kept]]
+        return (at, counts) if self.return_indices else rows
+
+    def _select(self, rows: np.ndarray, most: int, threshold: float) -> tuple[np.ndarray, list[int]]:
+        """The rows by falling score, and which places of that order stay."""
+        order = np.argsort(-rows[:, self.score_index], kind="stable")
+        order = order[: self.top_k] if self.top_k > 0 else order
+        boxes = rows[order][:, self.coord_start : self.coord_start + 4]
+        same = None
+        if not self.force_suppress and self.id_index >= 0:
+            classes = rows[order][:, self.id_index]
+            same = classes[:, None] == classes[None]
+        return order, suppress(boxes, threshold, most if most > 0 else -1, same)
+
+    @classmethod
+    def build(
+        cls,
+        data: Any,
+        valid_count: Any,
+        indices: Any,
+        max_output_size: Any = -1,
+        iou_threshold: Any = 0.5,
+        force_suppress: bool = False,
+        top_k: int = -1,
+        coord_start: int = 2,
+        score_index: int = 1,
+        id_index: int = 0,
+        return_indices: bool = True,
+        invalid_to_bottom: bool = False,
+    ) -> Any:
+        attrs = {k: v for k, v in locals().items() if k in cls.fields}
+        call = cls.call(
+            data,
+            valid_count,
+            indices,
+            scalar_or(max_output_size, "int32"),
+            scalar_or(iou_threshold, "float32"),
+            **attrs,
+        )
+        return wrap(call, 2) if return_indices else call
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        box = [
+            [0, 0.8, 1, 20, 25, 45],
+            [1, 0.7, 30, 60, 50, 80],
+            [0, 0.4, 4, 21, 19, 40],
+            [2, 0.9, 35, 61, 52, 79],
+            [1, 0.5, 100, 60, 70, 110],
+        ]
+        data = np.array([box, box[::-1]], "float32")
+        rest = (np.array([5, 4], "int32"), np.tile(np.arange(5, dtype="int32"), (2, 1)), np.int32(-1), np.float32(0.45))
+        return [
+            sample(data, *rest),
+            sample(data, *rest, force_suppress=True, top_k=3),
+            sample(data, *rest, return_indices=False, invalid_to_bottom=True, force_suppress=True),
+        ]
+
+
+@op(
+    "vision.all_class_non_max_suppression",
+    inputs=("boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"),
+    level=5,
+    attrs_key="AllClassNonMaximumSuppression",
+    meta_attrs=True,
+)
+class all_class_non_max_suppression(Opaque):
+    """Non-maximum suppression per class, for boxes (B, N, 4) and scores (B, C, N). "onnx": a tuple of (batch, class, box)
+    rows, the rest 0, and their number. "tensorflow": per batch (class, box) rows and scores by falling score, and numbers.
+    """
+
+    output_format: str = "onnx"
+    waivers = SELECTING
+
+    def relation(self, s: Any, boxes: Type, scores: Type, *others: Type) -> Type | None:
+        b, found = rules.tensor(s, boxes, "boxes"), rules.tensor(s, scores, "scores")
+        if b is None or found is None:
+            return None
+        rules.rank(s, b, 3, "boxes"), rules.rank(s, found, 3, "scores")
+        if self.output_format not in ("onnx", "tensorflow"):
+            s.fail(f'output_format must be "onnx" or "tensorflow", not "{self.output_format}"')
+        rules.equal_dims(s, b.shape[1], found.shape[2], f"the boxes of {type_text(b)} and {type_text(found)}")
+        if self.output_format == "onnx":
+            return TupleType([TensorType((product(found.shape), 3), "int64"), TensorType((1,), "int64")])
+        batch, each = found.shape[0], product(found.shape[1:])
+        kinds = ((batch, each, 2), "int64"), ((batch, each), "float32"), ((batch,), "int64")
+        return TupleType([TensorType(*k) for k in kinds])
+
+    def reference(
+        self, boxes: np.ndarray, scores: np.ndarray, most: np.ndarray, iou: np.ndarray, score: np.ndarray
+    ) -> Any:
+        limits = (int(most.reshape(-1)[0]), float(iou.reshape(-1)[0]), float(score.reshape(-1)[0]))
+        chosen = [
+            (n, c, k) for n, c in np.ndindex(*scores.shape[:2]) for k in self._select(boxes[n], scores[n, c], *limits)
+        ]
+        if self.output_format == "onnx":
+            rows = np.zeros((scores.size, 3), "int64")
+            rows[: len(chosen)] = np.array(chosen).reshape(-1, 3)
+            return rows, np.array([len(chosen)], "int64")
+        return self._by_batch(scores, chosen)
+
+    @staticmethod
+    def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:
+        order = np.argsort(-scores, kind="stable")
+        order = order[scores[order] > least]
+        return [int(order[k]) for k in suppress(boxes[order], iou, most if most > 0 else -1)]
+
+    @staticmethod
+    def _by_batch(scores: np.ndarray, chosen: list[tuple[int, int, int]]) -> tuple[np.ndarray, ...]:
+        batch, each = scores.shape[0], scores.shape[1] * scores.shape[2]
+        rows, found = np.zeros((batch, each, 2), "int64"), np.zeros((batch, each), "float32")
+        numbers = np.zeros(batch, "int64")
+        for n in range(batch):
+            mine = sorted((x for x in chosen if x[0] == n), key=lambda x: -scores[x])
+            numbers[n] = len(mine)
+            rows[n, : len(mine)] = np.array([x[1:] for x in mine]).reshape(-1, 2)
+            found[n, : len(mine)] = [scores[x] for x in mine]
+        return rows, found, numbers
+
+    @classmethod
+    def build(
+        cls,
+        boxes: Any,
+        scores: Any,
+        max_output_boxes_per_class: Any = -1,
+        iou_threshold: Any = -1.0,
+        score_threshold: Any = -1.0,
+        output_format: str = "onnx",
+    ) -> Any:
+        limits = (scalar_or(iou_threshold, "float32"), scalar_or(score_threshold, "float32"))
+        call = cls.call(
+            boxes, scores, scalar_or(max_output_boxes_per_class, "int32"), *limits, output_format=output_format
+        )
+        return wrap(call, 2 if output_format == "onnx" else 3)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        boxes = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11], [0, 10.1, 1, 11.1]]], "float32")
+        scores = np.array([[[0.9, 0.75, 0.6, 0.95], [0.2, 0.3, 0.8, 0.1]]], "float32")
+        limits = (np.int32(2), np.float32(0.5), np.float32(0.15))
+        return [sample(boxes, scores, *limits, output_format=f) for f in ("onnx", "tensorflow")]
