@@ -182,8 +182,8 @@ class Emitter:
             return Lin(self.f.mul(a.base, c.base), a.step * c.base)
         if op == "mul" and a.step == 0 and c.step == 0:
             return Lin(self.f.mul(a.base, c.base))
-        positive = op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0][0])[0] >= 0
-        if positive and a.step == 0 and c.step == 0 and isinstance(c.base, int) and c.base > 0:
+        divides = op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0][0])[0] >= 0
+        if divides and a.step == 0 and c.step == 0 and isinstance(c.base, int) and c.base > 0:
             return Lin(self.f.rem(a.base, c.base) if op.endswith("mod") else self.f.div(a.base, c.base))
         return None
 

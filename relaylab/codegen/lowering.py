@@ -162,7 +162,8 @@ class _Lowering:
             main = extent // step * step
 
             def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
-                contexts = [self._context(loop, at, self.f.add(i, u * width), width, Mask()) for u in range(loop.unroll)]
+                firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
+                contexts = [self._context(loop, at, first, width, Mask()) for first in firsts]
                 return self._turn(loop, contexts, sums, flat)
 
             flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)

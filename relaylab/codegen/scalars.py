@@ -62,7 +62,7 @@ def _logic(f: IRFunction, op: str, args: list[Value]) -> Value:
     if op == "abs":
         return args[0]
     if op in ("shl", "shr"):
-        raise RelayTypeError("bool values cannot be shifted", code="codegen.bool-shift", help="cast to an integer first")
+        raise RelayTypeError("bools cannot be shifted", code="codegen.bool-shift", help="cast to an integer first")
     return f.binary(_LOGIC[op], args[0], args[1])
 
 

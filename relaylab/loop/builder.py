@@ -127,6 +127,8 @@ class Builder:
             raise RelayTypeError(f"`{kind}` needs a bool body, not {value.dtype}", code="loop.dtype-kind")
         if kind.startswith("arg") and 0 in extents:
             raise RelayValueError(f"`{kind}` over an empty box has no result", code="loop.empty-reduction")
+        if not axes:
+            return const(0, INDEX) if kind.startswith("arg") else value
         return Reduce(kind, axes, value)
 
     def sum(self, extents: Sequence[int] | int, body: Callable[..., Value]) -> Expr:

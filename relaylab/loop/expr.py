@@ -1,7 +1,8 @@
 """Scalar expressions of the loop level: the value of one element, given its index.
 
 A closed union of eight frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
-`Apply`, `Cast`, `Guard`, `Reduce`, and `Local`, which only loop programs have. Expressions are DAGs: a shared node is computed once.
+`Apply`, `Cast`, `Guard`, `Reduce`, and `Local`, which only loop programs have. Expressions are DAGs: a shared
+node is computed once.
 Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1` is `i`.
 `part` says which member of a fused group a node comes from (1, 2 ...; 0: none in particular).
 """

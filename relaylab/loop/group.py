@@ -37,7 +37,9 @@ class Layout:
     @property
     def span(self) -> int:
         """The number of elements from the base to the last element."""
-        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides)) if 0 not in self.shape else 0
+        if 0 in self.shape:
+            return 0
+        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
 
 
 @dataclass(slots=True)
@@ -158,7 +160,8 @@ class _Inlining:
                 return [(inner, body)]
             new = inner[body]
         elif isinstance(node, Reduce) and isinstance(new, Reduce):
-            new = Reduce(new.kind, tuple(frame.get(a, a) for a in node.axes), new.value, node.part)  # type: ignore[misc]
+            axes = tuple(frame.get(a, a) for a in node.axes)
+            new = Reduce(new.kind, axes, new.value, node.part)  # type: ignore[arg-type]
         frame[node] = of_part(new, self.parts[id(frame)])
         return []
 

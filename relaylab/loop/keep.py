@@ -45,7 +45,9 @@ def kept(value: Expr, axes: Sequence[Axis], simplifier: Simplifier, scratch: lis
     return body, simplifier.intern(Load(row, (element,)))
 
 
-def shared_row(value: Expr, axis: Axis, other: Axis, used: set[Expr], simplifier: Simplifier) -> tuple[Expr, Expr] | None:
+def shared_row(
+    value: Expr, axis: Axis, other: Axis, used: set[Expr], simplifier: Simplifier
+) -> tuple[Expr, Expr] | None:
     """The largest expensive part of `value` over `axis` that is also in `used` over `other`: (this one, that one)."""
     if axis.extent != other.extent or axis.extent > ROW:
         return None

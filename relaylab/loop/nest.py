@@ -133,7 +133,8 @@ class _Builder:
         """Statements for all that needs only the available axes, and the roots with registers in its place."""
         body: list[Statement] = []
         while True:
-            ready = next((n for n in post_order(*roots) if isinstance(n, Reduce) and self.depends(n) <= available), None)
+            reduces = (n for n in post_order(*roots) if isinstance(n, Reduce))
+            ready = next((n for n in reduces if self.depends(n) <= available), None)
             if ready is None:
                 break
             value, kept = self._keep_row(ready, roots, later, lanes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Expr, Local, post_order
 
 _WEIGHTS = {
-    "div": 4, "sqrt": 5, "rsqrt": 6, "exp": 14, "log": 18, "log2": 18, "log10": 18, "tanh": 20, "sigmoid": 18, "erf": 22,
+    "div": 4, "sqrt": 5, "rsqrt": 6, "exp": 14, "log": 18, "log2": 18, "log10": 18, "tanh": 20, "sigmoid": 18,
+    "erf": 22,
     "sin": 24, "cos": 24, "tan": 40, "pow": 60, "asin": 30, "acos": 30, "atan": 30, "sinh": 30, "cosh": 30,
     "asinh": 40, "acosh": 40, "atanh": 40, "floordiv": 8, "floormod": 8, "truncdiv": 8, "truncmod": 8,
 }  # fmt: skip

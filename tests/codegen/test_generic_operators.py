@@ -1,0 +1,60 @@
+"""Every sample of every operator that has a loop-level form: native code agrees with the evaluator."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from native_group import TARGETS, run_native
+
+from relaylab.codegen.generic import Operand, read, write
+from relaylab.codegen.kernel import View
+from relaylab.codegen.target import Target
+from relaylab.ir import OPERATORS, TupleType
+from relaylab.loop import OutSpec, compute
+from relaylab.loop.group import Group
+from relaylab.support.errors import RelayError
+
+sys.path.append(str(Path(__file__).parents[1] / "op"))
+import op_cases  # noqa: E402  (shared with the operators' own tests)
+
+
+def readable(group, x, flat):
+    """A readable for an argument; tuples become tuples of readables."""
+    if isinstance(x, tuple):
+        return tuple(readable(group, part, flat) for part in x)
+    flat.append(x)
+    return read(group, Operand(f"in{len(flat) - 1}", View.dense(x.shape, x.dtype.name)))
+
+
+def check(record, args, spec, isa):
+    group, flat = Group("op"), []
+    inputs = [readable(group, x, flat) for x in args]
+    value = group.compute(spec, record.lower, inputs)
+    write(group, Operand("out0", View.dense(spec.shape, spec.dtype)), value)
+    got, expected = run_native(group, flat, spec, Target.parse(TARGETS[isa])), compute(spec, record.lower, args)
+    rtol = 2e-3 if spec.dtype == "float16" else 2e-5
+    np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_native_code_agrees_with_the_evaluator(name):
+    definition = OPERATORS[name].definition
+    for number, case in enumerate(definition.samples()):
+        args, record = op_cases.arrays_of(case), definition(**case.attrs)
+        out = op_cases.infer(record, *map(op_cases.type_of, args))
+        fields = out.fields if isinstance(out, TupleType) else [out]
+        isa = list(TARGETS)[(zlib.crc32(name.encode()) + number) % len(TARGETS)]
+        if any(t.is_dynamic for t in fields):
+            pytest.skip(f"{name} has a shape that is not known before run time")
+        for k, type_ in enumerate(fields):
+            try:
+                check(record, args, OutSpec(type_.concrete_shape, type_.dtype, k), isa)
+            except RelayError as error:
+                if error.code != "op.no-facet":
+                    raise
+                pytest.skip(f"{name} has no loop-level form")
