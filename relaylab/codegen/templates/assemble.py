@@ -45,7 +45,7 @@ def contractions(prefix: str, problems: Sequence[Problem], target: Target, epilo
 
 def _nest(f: IRFunction, problem: Problem, target: Target, pointers: Pointers, epilogue: Epilogue) -> Nest:
     if few_columns(problem, target):
-        return DotNest(f, problem, dots_plan(problem), target, pointers, epilogue)
+        return DotNest(f, problem, dots_plan(problem, target), target, pointers, epilogue)
     return Nest(f, problem, plan_contraction(problem, target), target, pointers, epilogue)
 
 

@@ -20,7 +20,6 @@ from relaylab.codegen.templates.schedule import Plan, packed_size, plan_contract
 from relaylab.codegen.templates.site import load_lanes
 
 FEW_COLUMNS = 4
-TILE_VECTORS = 12  # accumulators: enough to hide the latency of a product
 TILES_PER_ITEM = 4
 
 
@@ -31,9 +30,10 @@ def few_columns(problem: Problem, target: Target) -> bool:
             and problem.columns <= FEW_COLUMNS and inner.count >= target.lanes(problem.dtype))
 
 
-def dots_plan(problem: Problem) -> Plan:
-    """Tiles of a few rows times all columns; rows lie along the last row axis."""
-    tile = (1, min(problem.rows[-1].extent, max(1, TILE_VECTORS // problem.columns)))
+def dots_plan(problem: Problem, target: Target) -> Plan:
+    """Tiles of as many rows times all columns as registers hold; rows lie along the last row axis."""
+    accumulators = min(24, target.registers - problem.columns - 3)
+    tile = (1, min(problem.rows[-1].extent, max(1, accumulators // problem.columns)))
     return Plan(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
 
 
