@@ -14,6 +14,7 @@ from relaylab.ir.types import (
     TypeKind,
     TypeVar,
     map_type,
+    type_leaves,
     type_parts,
 )
 from relaylab.support.errors import RelayTypeError
@@ -39,18 +40,18 @@ def _own_kind(t: Type) -> TypeKind:
 
 def kind_fault(t: Type, mod: IRModule | None = None) -> str:
     """What is wrong with the kinds in `t`, or an empty string."""
-    stack = [t]
-    while stack:
-        part = stack.pop()
+    for part in type_leaves(t, _below):
         fault = _call_fault(part, mod) if isinstance(part, TypeCall) else ""
-        below = part.args if isinstance(part, TypeCall) else type_parts(part)
-        for inner in below:
-            if _own_kind(inner) not in (TypeKind.Type, TypeKind.BaseType, TypeKind.AdtHandle):
-                fault = fault or f"{inner} is a {_own_kind(inner).name}, not a type, in {part}"
+        wrong = next((i for i in _below(part) if _own_kind(i) not in (TypeKind.Type, TypeKind.BaseType, TypeKind.AdtHandle)), None)
+        if wrong is not None:
+            fault = fault or f"{wrong} is a {_own_kind(wrong).name}, not a type, in {part}"
         if fault:
             return fault
-        stack.extend(below)
     return ""
+
+
+def _below(t: Type) -> tuple[Type, ...]:
+    return t.args if isinstance(t, TypeCall) else type_parts(t)
 
 
 def _call_fault(t: TypeCall, mod: IRModule | None) -> str:

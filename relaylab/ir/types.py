@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 
 import numpy as np
@@ -305,22 +305,20 @@ def type_parts(t: Type) -> tuple[Type, ...]:
 
 def is_complete(t: Type) -> bool:
     """Whether a type has no unknown part, and each data type in it is applied to its arguments."""
+    applied = lambda part: part.args if isinstance(part, TypeCall) else type_parts(part)
+    return not any(isinstance(part, (IncompleteType, GlobalTypeVar)) for part in type_leaves(t, applied))
+
+
+def type_leaves(t: Type, below: Callable[[Type], Iterable[Type]] = type_parts) -> list[Type]:
+    """The types of which `t` is built, itself included, outermost first; an object that occurs several times is there once."""
+    out: dict[int, Type] = {}
     stack = [t]
     while stack:
         part = stack.pop()
-        if isinstance(part, (IncompleteType, GlobalTypeVar)):
-            return False
-        stack.extend(part.args if isinstance(part, TypeCall) else type_parts(part))
-    return True
-
-
-def type_leaves(t: Type) -> list[Type]:
-    """The types of which `t` is built, itself included, outermost first."""
-    out, stack = [], [t]
-    while stack:
-        out.append(t := stack.pop())
-        stack.extend(reversed(type_parts(t)))
-    return out
+        if id(part) not in out:
+            out[id(part)] = part
+            stack.extend(reversed(tuple(below(part))))
+    return list(out.values())
 
 
 def type_text(t: Type) -> str:

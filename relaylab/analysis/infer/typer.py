@@ -31,7 +31,7 @@ from relaylab.ir.expr import (
 )
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
-from relaylab.ir.types import FuncType, IncompleteType, RefType, TensorType, TupleType, Type
+from relaylab.ir.types import FuncType, IncompleteType, RefType, TensorType, TupleType, Type, is_complete
 from relaylab.ir.visit import children
 from relaylab.support.table import did_you_mean
 
@@ -116,7 +116,7 @@ class Typer:
 
     def annotation(self, t: Type, site: Expr) -> Type:
         """A type that the program states, in its normal form."""
-        t = apply_headers(t)
+        t = t if is_complete(t) else apply_headers(t)
         fault = kind_fault(t, self.mod)
         return self.fail("kind", fault, site) if fault else t
 
