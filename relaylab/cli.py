@@ -67,7 +67,7 @@ def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, q
         progress("compiling …")
         lib, seconds = tour.timed(exploration.build)
         progress("")
-        say(f"\ncompiled in {seconds:.2f} s: {lib.describe()}", quiet=quiet)
+        say(f"\ncompiled in {seconds:.2f} s: {tour.describe(lib)}", quiet=quiet)
         module = tour.runner(lib, program.mod, program.params)
         module.run()
         result = module.benchmark(number=1, repeat=max(3, args.repeat))

@@ -82,7 +82,7 @@ class Executable:
     @property
     def primitive_ops(self) -> list[str]:
         """The names of the compiled kernels, each once."""
-        return list(dict.fromkeys(name for n in self.natives.values() for name in n.library.kernel_names()))
+        return list(dict.fromkeys(name for n in self.natives.values() for name in n.library.kernels()))
 
     def get_function_params(self, func_name: str) -> list[str]:
         """The parameters of a function."""

@@ -30,6 +30,7 @@ from relaylab.relay import (
     transform,
     ty,
     type_functor,
+    vision,
     vm,
 )
 from relaylab.relay.build_module import bind, build_config

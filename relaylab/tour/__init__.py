@@ -7,7 +7,7 @@ from relaylab.tour.bisect import Finding, bisect, bisect_history
 from relaylab.tour.checking import Check, check, leaves, needs_vm, relative_error
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.tour.program import Program, load, read
-from relaylab.tour.running import listing, profile, run, run_library, runner, seeded, timed
+from relaylab.tour.running import describe, listing, profile, run, run_library, runner, seeded, timed
 
 __all__ = [
     "Check",
@@ -18,6 +18,7 @@ __all__ = [
     "bisect",
     "bisect_history",
     "check",
+    "describe",
     "explore",
     "leaves",
     "listing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.tour.checking import Check, check
 from relaylab.tour.program import Program, load
-from relaylab.transform import BindParams, History, PassContext, Stage, default_passes, run_pipeline
+from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes, run_pipeline
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Exploration:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One row per pass run."""
-        return [self._row(stage) for stage in self.history if not stage.skipped]
+        """One row per pass run; type inference only where it found something."""
+        return [self._row(stage) for stage in self.history if not stage.skipped and (stage.changed or stage.name != "InferType")]
 
     @staticmethod
     def _row(stage: Stage) -> Row:
@@ -60,8 +60,8 @@ class Exploration:
 
     @property
     def changes(self) -> list[Stage]:
-        """The stages that changed the program."""
-        return [stage for stage in self.history if stage.changed]
+        """The stages that changed the program (not only its types)."""
+        return [stage for stage in self.history if stage.changed and stage.name != "InferType"]
 
     @cached_property
     def views(self) -> list[viz.View]:
@@ -109,9 +109,11 @@ class Exploration:
 def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None) -> Exploration:
     """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step."""
     program = load(what)
+    if program.mod["main"]._checked_type is None:
+        program = replace(program, mod=InferType()(program.mod))
     mod = BindParams(program.params)(program.mod) if program.params else program.mod
     chosen = default_passes(opt_level) if passes is None else passes
-    return Exploration(program, run_pipeline(mod, chosen, PassContext(opt_level=opt_level)), opt_level)
+    return Exploration(program, run_pipeline(InferType()(mod), chosen, PassContext(opt_level=opt_level)), opt_level)
 
 
 def rule_hits(history: History) -> dict[str, int]:

@@ -82,7 +82,7 @@ def profile(what: Any, opt_level: int = 3, number: int = 20) -> Any:
 
 def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:
     """A kernel of a library as text at one stage (relay, loop, llvm, asm) or at all; without a name the kernels."""
-    names = lib.kernel_names()
+    names = list(lib.kernels())
     if kernel is None:
         return "\n".join(names)
     found = [n for n in names if n == kernel] or [n for n in names if kernel in n]
@@ -90,3 +90,11 @@ def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:
         raise RelayValueError(f"no kernel is called `{kernel}`", code="tour.no-kernel", help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
     stages = ("relay", "loop", "llvm", "asm") if stage == "all" else (stage,)
     return "\n\n".join(f"// {name}: {s}\n{lib.inspect(s, name)}" for name in found for s in stages)
+
+
+def describe(lib: Any) -> str:
+    """What was compiled, in words: kernels, how often they run, memory."""
+    plan = lib.executable.plan
+    kernels = len({step.kernel for step in plan.steps})
+    constants = sum(p.nbytes for p in lib.executable.params.values())
+    return f"{len(plan.steps)} steps of {kernels} kernels, {plan.arena_bytes / 2**20:.1f} MiB for tensors, {constants / 2**20:.1f} MiB of constants"

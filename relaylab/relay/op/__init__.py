@@ -4,6 +4,6 @@ from relaylab.ir.op import Op
 from relaylab.op import *  # noqa: F403
 from relaylab.op import get
 from relaylab.op.base import OpPattern
-from relaylab.relay import image, nn, random
+from relaylab.relay import image, nn, random, vision
 
 __all__ = [n for n in dir() if not n.startswith("_")]

@@ -1,0 +1,3 @@
+"""relay.op.vision."""
+
+from relaylab.op.vision import *  # noqa: F403

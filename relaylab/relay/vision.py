@@ -1,0 +1,3 @@
+"""relay.vision: operators of detectors."""
+
+from relaylab.op.vision import *  # noqa: F403
