@@ -164,6 +164,8 @@ ERRORS = {
     "unknown variable, many uses": (Function([W], add(negative(W), negative(negative(W)))), "unresolved", ["%w"]),
     "unknown element": (Call(NIL, []), "unresolved", ["List[_]"]),
     "unknown result": (Let(F, Function([N], Call(F, [N])), Call(F, [N])), "unresolved", []),
+    "projection of another type": (Function([W], Tuple([add(TupleGetItem(W, 0), Y), TupleGetItem(W, 1)]))(Tuple([X, X])), "operator", ["Tensor[(3), float32]", "Tensor[(4), float32]"]),
+    "field of another type": (Function([W], TupleGetItem(W, 0), F4)(Tuple([X])), "mismatch", ["Tensor[(4), float32]", "Tensor[(3), float32]"]),
     "infinite": (Function([W], Call(W, [W])), "mismatch", ["function"]),
     "missing function": (Call(GlobalVar("nope"), [X]), "unknown-global", ["@nope"]),
     "missing case": (listed(PatternConstructor(NIL, [])), "match-incomplete", ["Cons(_, _)"]),
