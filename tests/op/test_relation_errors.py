@@ -1,0 +1,95 @@
+"""Arguments that do not fit an operator: the message names what was given and what was expected."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from op_cases import infer
+
+from relaylab.ir import OPERATORS, Any, TensorType, TupleType
+from relaylab.support.errors import RelayError
+
+
+def T(*shape, dtype="float32"):
+    return TensorType(shape, dtype)
+
+
+CASES = [
+    ("add", [T(2, 3), T(2, 3, dtype="int32")], {}, "float32 and int32 do not match"),
+    ("add", [T(2, 3), T(4)], {}, r"\(2, 3\).*\(4\).*cannot be broadcast"),
+    ("add", [T(2), TupleType([T(2)])], {}, "`rhs` must be a tensor"),
+    ("nn.relu", [TupleType([T(2)])], {}, "must be a tensor"),
+    ("bitwise_and", [T(2), T(2)], {}, "`lhs` must hold integers, not float32"),
+    ("bitwise_not", [T(2)], {}, "must hold integers"),
+    ("sum", [T(2, 3)], {"axis": 2}, r"axis \(2,\) is out of range"),
+    ("all", [T(2)], {}, "needs bools, not float32"),
+    ("argmax", [T()], {}, "at least one dimension"),
+    ("concatenate", [T(2)], {}, "must be a tuple of tensors"),
+    ("concatenate", [TupleType([])], {}, "at least one tensor"),
+    ("concatenate", [TupleType([T(2, 3), T(2, 4)])], {}, r"\(2, 3\).*\(2, 4\).*cannot be joined"),
+    ("concatenate", [TupleType([T(2, 3), T(2, 3)])], {"axis": 2}, "axis of concatenate 2 is out of range for 2"),
+    ("stack", [TupleType([T(2), T(3)])], {}, "cannot be joined"),
+    ("split", [T(5)], {"indices_or_sections": 2}, "5 elements .* do not split into 2"),
+    ("split", [T(5)], {"indices_or_sections": (3, 2)}, "must rise from 0 to 5"),
+    ("reshape", [T(2, 3)], {"newshape": (4, 2)}, r"\(2, 3\) cannot be reshaped to \(4, 2\): 6 elements"),
+    ("reshape", [T(2, 3)], {"newshape": (-1, -1)}, "-1 may occur once"),
+    ("reshape", [T(2, 3)], {"newshape": (6, 0, 0)}, "not that many dimensions"),
+    ("reshape", [T(2, 3)], {"newshape": (-5,)}, "no code -5"),
+    ("squeeze", [T(2, 1)], {"axis": 0}, "axis 0 of .* cannot be squeezed"),
+    ("squeeze", [T(Any(), 1)], {}, "squeeze needs `axis`"),
+    ("expand_dims", [T(2)], {"axis": 3}, "axis 3 of expand_dims is out of range"),
+    ("transpose", [T(2, 3)], {"axes": (0, 0)}, "must name each axis .* once"),
+    ("transpose", [T(2, 3)], {"axes": (0,)}, "must name each axis"),
+    ("broadcast_to", [T(2, 3)], {"shape": (2, 2)}, "cannot be broadcast to"),
+    ("broadcast_to", [T(2, 3)], {"shape": (3,)}, "cannot be broadcast to"),
+    ("strided_slice", [T(4)], {"begin": (0,), "end": (4,), "strides": (0,)}, "cannot be 0"),
+    ("strided_slice", [T(4)], {"begin": (0, 0), "end": (4, 4), "strides": (1,)}, "2 begins"),
+    ("take", [T(4), T(2)], {"axis": 0}, "`indices` must hold integers"),
+    ("take", [T(4), T(2, dtype="int32")], {"axis": 1}, "axis of take 1"),
+    ("gather_nd", [T(4), T(2, 3, dtype="int32")], {}, "2 coordinates are too many"),
+    ("layout_transform", [T(1, 6, 2, 2)], {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, "4 does not divide"),
+    ("layout_transform", [T(1, 6, 2)], {"src_layout": "NCHW", "dst_layout": "NHWC"}, "has 3 dimensions"),
+    ("nn.dense", [T(2, 3), T(4, 5)], {"units": 4}, "inner dimensions"),
+    ("nn.dense", [T(2, 3), T(4, 3)], {"units": 5}, "units=5, but its weight"),
+    ("nn.dense", [T(2, 3), T(3)], {"units": None}, "must have 2 dimensions"),
+    ("nn.batch_matmul", [T(2, 3, 4), T(3, 3, 4)], {}, "cannot be multiplied"),
+    ("nn.batch_matmul", [T(2, 3, 4), T(2, 3)], {}, "`tensor_b` must have 3 dimensions"),
+    ("nn.bias_add", [T(2, 3), T(3)], {"axis": 2}, "The axis in bias_add must be in range for the shape"),
+    ("nn.bias_add", [T(2, 3), T(4)], {}, "do not match"),
+    ("nn.softmax", [T(2)], {"axis": 1}, "axis of nn.softmax 1 is out of range"),
+    ("nn.batch_norm", [T(2, 3)] + [T(3)] * 4, {"axis": -2}, "axis -2 of nn.batch_norm"),
+    ("nn.conv2d", [T(1, 3, 8, 8), T(4, 2, 3, 3)], {}, "reads 2 channels, but .* has 3"),
+    ("nn.conv2d", [T(1, 3, 8, 8), T(4, 3, 3, 3)], {"channels": 5}, "channels=5, but the weight"),
+    ("nn.conv2d", [T(1, 3, 8, 8), T(4, 3, 3, 3)], {"kernel_size": (5, 5)}, r"kernel_size=\[5, 5\]"),
+    ("nn.conv2d", [T(1, 3, 8), T(4, 3, 3, 3)], {}, "layout NCHW, but .* has 3 dimensions"),
+    ("nn.conv2d", [T(1, 3, 2, 2), T(4, 3, 3, 3)], {}, "does not fit into 2 elements"),
+    ("nn.conv2d", [T(1, 3, 8, 8), T(4, 3, 3, 3)], {"data_layout": "NCW"}, "must have the axes N C H W"),
+    ("nn.conv2d", [T(1, 3, 8, 8), T(4, 3, 3, 3)], {"strides": (0, 1)}, "`strides` must be 2 positive values"),
+    ("nn.conv2d_transpose", [T(1, 3, 8, 8), T(4, 2, 3, 3)], {"kernel_layout": "IOHW"}, "reads 4 channels"),
+    ("nn.max_pool2d", [T(1, 3, 8, 8)], {"pool_size": (9, 9)}, "window of 9"),
+    ("nn.pad", [T(2, 3), T()], {"pad_width": ((1, 1),)}, "for each dimension"),
+    ("nn.pad", [T(2), T()], {"pad_width": ((1, 1),), "pad_mode": "wrap"}, "pad_mode must be one of"),
+    ("where", [T(2, dtype="bool"), T(2), T(2, dtype="int8")], {}, "float32 and int8 do not match"),
+    ("one_hot", [T(2), T(), T()], {"depth": 3}, "`indices` must hold integers"),
+    ("topk", [T(3)], {"k": 5}, "k = 5 elements are more than"),
+    ("full", [T(2)], {"shape": (2,)}, "must be a scalar"),
+    ("image.resize2d", [T(1, 2, 3, 3)], {"size": (0, 4)}, "2 positive values"),
+    ("image.resize2d", [T(1, 2, 3, 3)], {"size": (4, 4), "method": "magic"}, 'method "magic" .* is not known'),
+    ("scatter_nd", [T(2, 2), T(1, 3, dtype="int32"), T(3, 3)], {"mode": "update"}, r"must have the shape \(3, 2\)"),
+]
+
+
+@pytest.mark.parametrize("name, types, attrs, message", CASES, ids=[f"{c[0]}-{k}" for k, c in enumerate(CASES)])
+def test_misfits_are_explained(name, types, attrs, message):
+    with pytest.raises(RelayError) as caught:
+        infer(OPERATORS[name].definition(**attrs), *types)
+    assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_untyped_weight_of_a_grouped_convolution_is_refused():
+    from relaylab.ir import IncompleteType
+
+    record = OPERATORS["nn.conv2d"].definition(groups=2, channels=4, kernel_size=(3, 3))
+    with pytest.raises(RelayError, match="Weight shape must be specified when groups is greater than 1."):
+        infer(record, T(1, 4, 8, 8), IncompleteType())
