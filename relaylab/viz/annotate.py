@@ -14,7 +14,7 @@ LONGEST = 240
 
 def texts(program: IRModule | Expr) -> dict[Expr, str]:
     """For every node the line of the printed program that defines it (of functions, the first line)."""
-    text, ranges = print_with_map(program)
+    text, ranges = print_with_map(program, annotate=lambda expr: "")
     found: dict[Expr, str] = {}
     for start, end, node in ranges:
         if isinstance(node, Expr) and node not in found:

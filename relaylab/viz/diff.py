@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -70,11 +71,14 @@ class Difference:
         return textdiff.unified(*self.texts)
 
     @cached_property
+    def _seed(self) -> Mapping[str, float]:
+        return draw(self.before, self.look).seed
+
+    @cached_property
     def scene(self) -> Scene:
         """The picture, `merged` or `both` sides beside each other."""
-        base = draw(self.before, self.look)
         if self.style == "merged":
-            return draw(self.merged, self.look, base.seed)
+            return self.picture.scene
         left, right = self.sides
         drawn = draw(replace(left, title=left.title or "before"), self.look)
         return beside(drawn, draw(replace(right, title=right.title or "after"), self.look, drawn.seed))
@@ -90,8 +94,8 @@ class Difference:
 
     @property
     def picture(self) -> Picture:
-        """The merged picture."""
-        return Picture(self.merged, self.look)
+        """The merged picture, laid out so that what is kept stays where it was before."""
+        return Picture(self.merged, self.look, seed=self._seed)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write the picture in the format that the suffix of `path` names."""

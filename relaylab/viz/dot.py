@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from relaylab.support.errors import RelayError
 from relaylab.viz.card import card
+from relaylab.viz.metrics import plain
 from relaylab.viz.theme import ROLE_ICONS, resolve
 from relaylab.viz.view import Edge, Group, Node, View
 
@@ -58,12 +59,12 @@ def _group_attrs(group: Group) -> str:
 
 
 def _quote(text: str) -> str:
-    return _escape(text).replace('"', '\\"').replace("\n", "\\n")
+    return _escape(text).replace('"', '\\"')
 
 
 def _escape(text: str) -> str:
     """Backslashes doubled: Dot would read them as escapes."""
-    return text.replace("\\", "\\\\").replace("\0", " ")
+    return plain(text).replace("\\", "\\\\")
 
 
 def _node(root, node: Node, types: str, attrs: str) -> None:
@@ -73,12 +74,12 @@ def _node(root, node: Node, types: str, attrs: str) -> None:
     style = {"color": paint.stroke or "black", "fillcolor": paint.fill or "white"}
     if node.role:
         style |= {"penwidth": f"{paint.width:g}", "style": "filled,rounded,dashed" if paint.dash else "filled,rounded"}
-    root.node(_name(node.id), label="\\n".join(_escape(line).replace("\n", " ") for line in lines), **style)
+    root.node(_name(node.id), label="\\n".join(map(_escape, lines)), **style)
 
 
 def _name(identity: str) -> str:
     """An id that Dot cannot take for `node:port`."""
-    return identity.replace("\\", "/").replace(":", "∶")
+    return plain(identity).replace("\\", "/").replace(":", "∶")
 
 
 def _edge(root, edge: Edge, view: View) -> None:

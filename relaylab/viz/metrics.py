@@ -32,6 +32,14 @@ _TABLES = {"regular": _REGULAR, "bold": _BOLD}
 FACES = ("regular", "bold", "mono")
 
 
+_UNPRINTABLE = dict.fromkeys(range(32), " ") | dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
+
+
+def plain(text: str) -> str:
+    """`text` as one line that every writer and terminal can hold: control characters and lone surrogates replaced."""
+    return text.translate(_UNPRINTABLE)
+
+
 @lru_cache(maxsize=16384)
 def text_width(text: str, size: float, face: str = "regular") -> float:
     """The width of one line of `text` in points at font size `size`; `face` is one of `FACES`."""

@@ -179,7 +179,7 @@ class Sketch:
             span=str(expr.span or ""), text=self.texts.get(expr, ""), cost=tuple(self.costs(expr).items()),
         )
         self.drafts.nodes.append((key, self.open(self.plan.group(expr)), node))
-        self.drafts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) else kind)
+        self.drafts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) or title.startswith("@") else kind)
         if isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.name_hint in self.functions:
             self._link(expr.op.name_hint, key)
 

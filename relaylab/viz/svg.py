@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.viz.metrics import text_width
+from relaylab.viz.metrics import plain, text_width
 from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text, rounded
 from relaylab.viz.theme import FONT, MONO, css
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
-_CONTROL = dict.fromkeys(range(32), " ") | dict.fromkeys((0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
 _OWN = {"fill": "fill", "stroke": "stroke", "width": "stroke-width", "dash": "stroke-dasharray"}
 FACES = {"regular": "", "bold": " b", "mono": " m"}
 
 
 def escape(text: str) -> str:
     """`text` safe inside SVG elements and attributes; what XML cannot hold becomes a blank or a question mark."""
-    return text.translate(_CONTROL).translate(_ESCAPES)
+    return plain(text).translate(_ESCAPES)
 
 
 def svg(scene: Scene, *, scale: float = 1.0) -> str:

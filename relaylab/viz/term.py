@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relaylab.viz.card import short_type
+from relaylab.viz.metrics import plain
 from relaylab.viz.theme import ROLE_ICONS
 from relaylab.viz.view import Edge, Node, View
 
@@ -20,7 +21,8 @@ def tree(view: View, *, width: int = 120) -> str:
 
     A node with several users is written out at its first use, marked `[n]`, and referred to as `^n` after.
     """
-    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in _Tree(view).lines()) + "\n"
+    lines = map(plain, _Tree(view).lines())
+    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
 
 
 class _Tree:

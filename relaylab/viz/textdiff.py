@@ -30,15 +30,31 @@ class Line:
 def diff_lines(before: str, after: str) -> list[Line]:
     """All lines of both texts, aligned."""
     left, right = before.splitlines(), after.splitlines()
-    blocks = SequenceMatcher(None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False).get_opcodes()
+    blocks = list(_blocks(left, right))
     renamed = _rename(left, right, blocks)
     out: list[Line] = []
-    for tag, a0, a1, b0, b1 in blocks:
-        if tag == "equal":
-            out += _pairwise(left[a0:a1], renamed[b0:b1])
-        else:
-            out += [Line("-", t) for t in left[a0:a1]] + [Line("+", t) for t in renamed[b0:b1]]
+    for a0, a1, b0, b1 in blocks:
+        out += _pairwise(left[a0:a1], renamed[b0:b1]) if a1 - a0 == b1 - b0 else _replaced(left[a0:a1], renamed[b0:b1])
     return out
+
+
+def _blocks(left: Sequence[str], right: Sequence[str]) -> Iterable[tuple[int, int, int, int]]:
+    """Ranges of lines that correspond: as long as each other, or one of them empty; alike, or at least of one operator."""
+    for tag, a0, a1, b0, b1 in SequenceMatcher(None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False).get_opcodes():
+        if tag == "equal":
+            yield a0, a1, b0, b1
+            continue
+        inner = SequenceMatcher(None, [_operator(t) for t in left[a0:a1]], [_operator(t) for t in right[b0:b1]], autojunk=False)
+        for same, i0, i1, j0, j1 in inner.get_opcodes():
+            if same == "equal":
+                yield a0 + i0, a0 + i1, b0 + j0, b0 + j1
+            else:
+                yield a0 + i0, a0 + i1, b0 + j0, b0 + j0
+                yield a0 + i1, a0 + i1, b0 + j0, b0 + j1
+
+
+def _replaced(left: Sequence[str], right: Sequence[str]) -> list[Line]:
+    return [Line("-", t) for t in left] + [Line("+", t) for t in right]
 
 
 def unified(before: str, after: str, context: int = 3) -> str:
@@ -65,10 +81,9 @@ def _blank(line: str) -> str:
 def _rename(left: Sequence[str], right: Sequence[str], blocks: Iterable[tuple]) -> list[str]:
     """The right side with the numbers of the lines it is aligned with; new lines get numbers that are free."""
     names: dict[str, str] = {}
-    for tag, a0, a1, b0, b1 in blocks:
-        if tag == "equal" or (tag == "replace" and a1 - a0 == b1 - b0):
-            for old, new in zip(left[a0:a1], right[b0:b1]):
-                _pair(names, old, new)
+    for a0, a1, b0, b1 in blocks:
+        for old, new in zip(left[a0:a1], right[b0:b1]):
+            _pair(names, old, new)
     used = {m for t in left for m in _NUMBER.findall(t)}
     return [_NUMBER.sub(lambda m: "%" + _name(m[1], names, used), t) for t in right]
 
@@ -80,7 +95,8 @@ def _pair(names: dict[str, str], old: str, new: str) -> None:
 
 
 def _operator(line: str) -> str:
-    return line.split(" = ", 1)[1].split("(", 1)[0]
+    """What a line does: the operator of a definition, or the whole line."""
+    return line.split(" = ", 1)[1].split("(", 1)[0] if _DEFINITION.match(line) else line
 
 
 def _name(number: str, names: dict[str, str], used: set[str]) -> str:

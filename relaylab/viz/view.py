@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from types import GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -162,7 +162,7 @@ class View:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Versioned JSON: fields with their default value are left out."""
-        return json.dumps({"format": FORMAT, "version": VERSION, **_pack(self)}, indent=indent, ensure_ascii=False)
+        return json.dumps({"format": FORMAT, "version": VERSION, **_pack(self)}, indent=indent)
 
     @staticmethod
     def from_json(text: str) -> View:
@@ -195,7 +195,7 @@ def _pack(value: Any) -> Any:
     return [_pack(v) for v in value] if isinstance(value, tuple) else value
 
 
-@lru_cache(maxsize=None)
+@cache
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 

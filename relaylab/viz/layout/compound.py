@@ -43,7 +43,7 @@ class _Room:
         """The entry or exit port that all edges of one source share; an entry is as high as the group's title."""
         key = (side, source, out)
         if key not in self.ports:
-            item = self.level.add(1.0, height)
+            item = self.level.add(f"{self.id}\n{side}\n{source}\n{out:.2f}", 1.0, height)
             self.ports[key] = item
             (self.level.first if side == "in" else self.level.last).add(item)
         return self.ports[key]
@@ -164,11 +164,10 @@ class Compound:
 
     def _add_items(self, group: str) -> None:
         room = self.rooms[group]
+        room.level.seed = self.seed
         for child in room.children:
             shape = self.rooms[child].frame if child in self.rooms else self.boxes[child]
-            room.item[child] = room.level.add(shape.width, shape.height)
-            if child in self.seed:
-                room.level.anchor[room.item[child]] = self.seed[child]
+            room.item[child] = room.level.add(child, shape.width, shape.height)
 
     def _add_segment(self, group: str, course: _Course) -> None:
         room = self.rooms[group]
@@ -228,7 +227,7 @@ class Compound:
         root = self.rooms[ROOT]
         root.placed, sizes, crossings = components(root.level, self.options)
         self.layout.crossings += crossings
-        self.layout.width, self.layout.height = shelves(root.placed, sizes, root.level, self.options, bool(self.seed))
+        self.layout.width, self.layout.height = shelves(root.placed, sizes, self.options)
 
     # -- absolute places -------------------------------------------------------------------------
 
@@ -236,14 +235,14 @@ class Compound:
         """Walk outside in and give each child its absolute rectangle."""
         self.origin: dict[str, Point] = {ROOT: (0.0, 0.0)}
         seed: dict[str, float] = {}
+        self.layout.seed = seed
         for group in reversed(inside_out):
             room = self.rooms[group]
             assert room.placed is not None
+            seed.update(room.placed.seed)
             ox, oy = self.origin[group]
             for child, item in room.item.items():
-                seed[child] = room.placed.x[item]
                 self._set(child, ox + room.placed.x[item], oy + room.placed.y[item])
-        self.layout.seed = seed
 
     def _set(self, child: str, x: float, y: float) -> None:
         if child in self.rooms:

@@ -15,7 +15,7 @@ from relaylab.viz.layout.place import Placer
 from relaylab.viz.layout.ranks import assign_ranks, longest, neighbours
 
 DUMMY_WIDTH = 6.0
-SPAN_BUDGET = 40_000  # ranks that all edges of a level may pass in sum, besides eight for each item
+SPAN_BUDGET = 12_000  # ranks that all edges of a level may pass in sum, besides eight for each item
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
 
@@ -29,10 +29,13 @@ class Level:
     strands: list[Strand] = field(default_factory=list)
     first: set[int] = field(default_factory=set)
     last: set[int] = field(default_factory=set)
-    anchor: dict[int, float] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    seed: Mapping[str, float] = field(default_factory=dict)
+    """Places of named items (and of the bends of their lines) in an earlier picture."""
 
-    def add(self, width: float, height: float) -> int:
+    def add(self, name: str, width: float, height: float) -> int:
         """Add an item; its number."""
+        self.names.append(name)
         self.width.append(width)
         self.height.append(height)
         return len(self.width) - 1
@@ -40,13 +43,17 @@ class Level:
 
 @dataclass(slots=True)
 class Placed:
-    """The result of a level: centres of its items, the route of each strand (None: a stub), its bands."""
+    """The result of a level: centres of its items, the route of each strand (None: a stub), its bands.
+
+    `seed` has the place of everything by name, for the next picture.
+    """
 
     x: list[float]
     y: list[float]
     routes: list[list[Point] | None]
     bands: list[tuple[float, float]]
     crossings: int
+    seed: dict[str, float] = field(default_factory=dict)
 
 
 def place(level: Level, options: Options) -> Placed:
@@ -62,28 +69,30 @@ class _Work:
         self.count = len(level.width)
         pairs = [(a, b) for a, b, _, _ in level.strands]
         self.rank = assign_ranks(self.count, pairs, level.first, level.last)
-        self.width = list(level.width)
+        self.width, self.names = list(level.width), list(level.names)
         self.stubs = self._too_long()
         self.chains: list[list[int]] = []
         self.up: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self._add_dummies()
+        self.anchor = {v: level.seed[name] for v, name in enumerate(self.names) if name in level.seed}
 
     def run(self) -> Placed:
         """All the steps in order."""
         layers = self._first_order()
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
-        crossings = sorter.run(self.options.sweeps, keep=0.6 if self.level.anchor else 1.0)
+        crossings = sorter.run(self.options.sweeps, keep=0.6 if self.anchor else 1.0)
         placer = Placer(layers, self.up, self.down, self.width, gap)
-        placer.real, placer.anchor, placer.spine = self.count, self.level.anchor, self._spine()
-        placer.x[:] = [self.level.anchor.get(v, x) for v, x in enumerate(placer.x)]
+        placer.real, placer.anchor, placer.spine = self.count, self.anchor, self._spine()
+        placer.x[:] = [self.anchor.get(v, x) for v, x in enumerate(placer.x)]
         rounds = self.options.settle if len(self.width) < 5000 else self.options.settle // 2
         placer.run(rounds)
         x = placer.straighten(rounds)
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
-        return Placed(x[: self.count], y, [self._route(i, x, y, bands) for i in range(len(self.chains))], bands, crossings)
+        routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
+        return Placed(x[: self.count], y, routes, bands, crossings, dict(zip(self.names, x)))
 
     def _too_long(self) -> set[int]:
         """The longest strands, as many as are beyond the budget."""
@@ -117,6 +126,7 @@ class _Work:
     def _extend(self, trunk: list[int], source: int, out: float) -> None:
         dummy = len(self.rank)
         above, leave = (trunk[-1], 0.0) if trunk else (source, out)
+        self.names.append(f"{self.names[source]}\n{out:.0f}\n{len(trunk)}")
         self.rank.append(self.rank[above] + 1)
         self.width.append(DUMMY_WIDTH)
         self.up.append([])
@@ -140,13 +150,13 @@ class _Work:
                     seen[v] = 1
                     layers[self.rank[v]].append(v)
                     stack.extend(u for u, _ in reversed(self.up[v]))
-        if self.level.anchor:
+        if self.anchor:
             self._seeded(layers)
         return layers
 
     def _seeded(self, layers: list[list[int]]) -> None:
         """Sort every layer by the places of the last picture; what is new goes beside its neighbours."""
-        known = dict(self.level.anchor)
+        known = dict(self.anchor)
         for layer in layers:
             for v in layer:
                 if v not in known:

@@ -43,15 +43,17 @@ def _merge(leader: list[int], a: int, b: int) -> None:
 def _part(level: Level, items: list[int], strands: list[int], whole: Placed, options: Options) -> Size:
     """Place one part; its results go to `whole` under the numbers of the level."""
     number = {item: i for i, item in enumerate(items)}
-    part = Level([level.width[i] for i in items], [level.height[i] for i in items])
+    part = Level(seed=level.seed)
+    for i in items:
+        part.add(level.names[i], level.width[i], level.height[i])
     part.strands = [(number[a], number[b], out, into) for a, b, out, into in (level.strands[s] for s in strands)]
-    part.anchor = {number[i]: x for i, x in level.anchor.items() if i in number}
     placed = place(part, options)
     for item, x, y in zip(items, placed.x, placed.y):
         whole.x[item], whole.y[item] = x, y
     for strand, route in zip(strands, placed.routes):
         whole.routes[strand] = route
     whole.crossings += placed.crossings
+    whole.seed.update(placed.seed)
     if len(placed.bands) > len(whole.bands):
         whole.bands = placed.bands
     bends = [x for route in placed.routes if route for x, _ in route]
@@ -60,7 +62,7 @@ def _part(level: Level, items: list[int], strands: list[int], whole: Placed, opt
     return items, strands, left, right, placed.bands[0][0], placed.bands[-1][1]
 
 
-def shelves(placed: Placed, sizes: list[Size], level: Level, options: Options, seeded: bool) -> tuple[float, float]:
+def shelves(placed: Placed, sizes: list[Size], options: Options) -> tuple[float, float]:
     """Move the parts of `placed` so that they stand in rows beside each other; width and height of it all."""
     gap = 2 * options.node_gap
     area = sum((size[3] - size[2] + gap) * (size[5] - size[4] + gap) for size in sizes)

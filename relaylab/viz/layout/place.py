@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 STILL = 0.25  # points: when nothing moves further than this, the picture has settled
 REST = 0.02  # the weight of staying where one is
-FIRM = 400.0  # the weight of a place given by an earlier picture
+FIRM = 1e4  # the weight of a place given by an earlier picture
 SPINE = 24.0  # the pull between two boxes of one path that is to be straight
 CHAIN = 8.0  # the weight of standing in line with the only item above
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
@@ -39,11 +39,13 @@ class Placer:
     def run(self, rounds: int) -> list[float]:
         """Settle in at most `rounds` passes over the layers, down and up in turn; the places."""
         rows = range(len(self.layers))
+        still = 0
         for turn in range(rounds):
             both, down = turn >= rounds // 3, turn % 2 == 0
             wishes = self._between if both else self._downward if down else self._upward
             moved = max((self._settle(r, wishes) for r in (rows if down else reversed(rows))), default=0.0)
-            if moved < STILL and both:
+            still = still + 1 if moved < STILL else 0
+            if still == 2:
                 break
         return self.x
 

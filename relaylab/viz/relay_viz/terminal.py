@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from relaylab.ir import Call, Expr, Function, GlobalVar, If, Let, Op
 from relaylab.viz import files
+from relaylab.viz.metrics import plain
 from relaylab.viz.relay_viz.interface import DefaultVizParser, Parsed, Plotter, VizEdge, VizGraph, VizNode, VizParser
 
 DEEP = 200
@@ -50,7 +51,7 @@ class TermNode:
 
     def __init__(self, viz_node: VizNode):
         self.type = viz_node.type_name
-        self.other_info = viz_node.detail.replace("\n", ", ")
+        self.other_info = plain(viz_node.detail.replace("\n", ", "))
 
     def __str__(self) -> str:
         return f"{self.type} {self.other_info}"

@@ -1,0 +1,163 @@
+"""The difference of two stages: five roles from provenance or structure, and text that renumbering does not fool."""
+
+from __future__ import annotations
+
+import pytest
+from programs import SOURCES, add, program, relu
+
+from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Var, const, is_call_to
+from relaylab.ir.trail import Trail, recording
+from relaylab.ir.visit import rewrite
+from relaylab.transform.infer_type import InferType
+from relaylab.viz import View, diff, view
+from relaylab.viz.diff import BY_STRUCTURE, BY_TRAIL
+from relaylab.viz.textdiff import diff_lines, unified
+
+T = TensorType((1, 4))
+
+
+def network(front: bool, length: int = 5) -> IRModule:
+    x = Var("x", T)
+    y: Expr = add(x, const(1.0)) if front else x
+    for i in range(length):
+        y = relu(y) if i % 2 else Call(Op.get("tanh"), [y])
+    return InferType()(IRModule.from_expr(Function([x], y)))
+
+
+def run(mod: IRModule, rule) -> tuple[IRModule, Trail]:
+    """A hand-made pass, recorded."""
+    trail = Trail()
+    with recording(trail):
+        after = mod.with_functions({gv: rewrite(f, rule) for gv, f in mod.functions.items()})
+    return after, trail
+
+
+def roles(d) -> dict[str, str]:
+    return {n.title: n.role for n in d.merged.nodes if n.role}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_difference_between_a_program_and_itself(name):
+    for d in (diff(program(name), program(name)), diff(mod := program(name), mod, Trail())):
+        assert d.counts == {} and d.changed_edges == 0 and d.text == ""
+
+
+def test_one_operator_in_front_is_one_added_node_and_one_added_line():
+    d = diff(network(False), network(True))
+    assert d.counts == {"added": 1} and d.how == BY_STRUCTURE
+    lines = diff_lines(*d.texts)
+    assert sum(line.mark == "+" for line in lines) - sum(line.mark == "-" for line in lines) == 1
+    assert sum(line.mark == "+" for line in lines) == 2  # the new line, and its user, which reads another value
+
+
+def test_changed_by_a_trail():
+    after, trail = run(network(False), lambda new, old: Call(Op.get("sigmoid"), new.args) if is_call_to(new, "tanh") else new)
+    d = diff(network(False), after, trail)
+    mod = network(False)
+    after, trail = run(mod, lambda new, old: Call(Op.get("sigmoid"), new.args) if is_call_to(new, "tanh") else new)
+    d = diff(mod, after, trail)
+    assert d.how == BY_TRAIL and d.counts == {"changed": 3} and d.changed_edges == 0
+    assert {n.note for n in d.merged.nodes if n.role} == {"was tanh"}
+
+
+def test_merged_by_a_trail():
+    mod = network(False, 2)
+
+    def rule(new: Expr, old: Expr) -> Expr:
+        return Call(Op.get("sigmoid"), new.args[0].args) if is_call_to(new, "nn.relu") else new
+
+    trail = Trail()
+    with recording(trail):
+        def fused(new: Expr, old: Expr) -> Expr:
+            made = rule(new, old)
+            if made is not new:
+                trail.derive(made, [old, old.args[0]])
+            return made
+
+        after = mod.with_functions({gv: rewrite(f, fused) for gv, f in mod.functions.items()})
+    d = diff(mod, after, trail)
+    assert roles(d) == {"sigmoid": "merged"}
+    assert next(n for n in d.merged.nodes if n.role).note == "from nn.relu, tanh"
+    assert {n.title: n.role for n in d.sides[0].nodes if n.role} == {"tanh": "merged", "nn.relu": "merged"}
+
+
+def test_removed_is_a_ghost_in_its_place():
+    mod = network(False, 3)
+    after, trail = run(mod, lambda new, old: new.args[0] if is_call_to(new, "nn.relu") else new)
+    d = diff(mod, after, trail)
+    assert roles(d) == {"nn.relu": "removed"}
+    ghost = next(n for n in d.merged.nodes if n.role == "removed")
+    assert ghost.group == next(n for n in d.merged.nodes if n.title == "tanh").group
+    assert sorted(e.role for e in d.merged.edges if e.role) == ["added", "removed", "removed"]
+
+
+def test_moved_into_another_box():
+    def branchy(inside: bool) -> View:
+        from dataclasses import replace
+
+        made = view(program("closure"))
+        target = next(g for g in made.groups if g.title == ("then" if inside else "else"))
+        nodes = tuple(replace(n, group=target.id) if n.operator == "subtract" else n for n in made.nodes)
+        return View(made.title, nodes, made.edges, made.groups)
+
+    d = diff(branchy(False), branchy(True))
+    assert roles(d) == {"subtract": "moved"}
+    assert next(n for n in d.merged.nodes if n.role).note == "from else"
+
+
+def test_a_kernel_is_a_merged_group():
+    x = Var("x", T)
+    before = InferType()(IRModule.from_expr(Function([x], relu(relu(x)))))
+    p, y = Var("p", T), Var("x", T)
+    after = InferType()(IRModule.from_expr(Function([y], Call(Function([p], relu(relu(p)), attrs={"Primitive": 1}), [y]))))
+    d = diff(before, after)
+    assert roles(d) == {}
+    assert {g.title: (g.role, g.note) for g in d.merged.groups if g.role} == {"nn.relu + nn.relu": ("merged", "2 nodes of before in one kernel")}
+
+
+def test_the_kept_stays_where_it_was():
+    before, after = network(False), network(True)
+    d = diff(before, after)
+    from relaylab.viz.draw import draw
+
+    old = {f.id: f.box[0] + f.box[2] / 2 for f in draw(d.before).figures if f.kind == "node"}
+    new = {f.id: f.box[0] + f.box[2] / 2 for f in d.scene.figures if f.kind == "node"}
+    moves = [new[n] - old[n] for n in old]
+    assert max(moves) - min(moves) < 1
+
+
+def test_both_ways_of_showing(tmp_path):
+    d = diff(network(False), network(True), title="a pass")
+    for form in ("svg", "pdf", "html", "txt", "json", "dot"):
+        assert d.save(tmp_path / f"x.{form}").stat().st_size
+        assert d.side_by_side().save(tmp_path / f"y.{form}").stat().st_size
+    assert "1 added" in d._repr_mimebundle_()["text/plain"]
+    assert d.side_by_side().scene.width > d.scene.width
+
+
+BEFORE = """def @main(%data) {
+  %0 = nn.conv2d(%data, %w0);
+  %1 = nn.relu(%0);
+  %2 = nn.conv2d(%1, %w1);
+  nn.relu(%2)
+}"""
+
+
+def test_text_is_not_fooled_by_renumbering():
+    after = BEFORE.replace("%2", "%3").replace("%1", "%2").replace("%0", "%1").replace("%w2", "%w1")
+    after = after.replace("  %1 = nn.conv2d(%data", "  %0 = add(%data, 1f);\n  %1 = nn.conv2d(%0")
+    lines = unified(BEFORE, after, 0).splitlines()
+    assert [line for line in lines if line[0] in "+-"] == [
+        "+   %3 = add(%data, 1f);", "-   %0 = nn.conv2d(%data, %w0);", "+   %0 = nn.conv2d(%3, %w0);",
+    ]
+
+
+def test_a_removed_line_is_one_removed_line():
+    after = "\n".join(BEFORE.splitlines()[:3] + ["  %2 = nn.conv2d(%0, %w1);", *BEFORE.splitlines()[4:]]).replace("  %1 = nn.relu(%0);\n", "")
+    marks = [line.mark for line in diff_lines(BEFORE, after) if line.mark != " "]
+    assert marks.count("-") - marks.count("+") == 1
+
+
+def test_equal_texts_have_no_difference_and_all_lines_are_there():
+    assert unified(BEFORE, BEFORE) == ""
+    assert [line.text for line in diff_lines(BEFORE, BEFORE)] == BEFORE.splitlines()

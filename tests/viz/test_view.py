@@ -1,0 +1,167 @@
+"""The neutral view: JSON in and out, checks, stable ids, every kind of node."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from programs import SOURCES, program, random_view
+
+from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Tuple, Var, const
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.viz import Edge, Group, Identities, Node, View, show, view
+from relaylab.viz.from_ir import Options
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_json_round_trip(seed):
+    made = random_view(seed)
+    assert View.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_json_round_trip_of_programs(name):
+    made = view(program(name))
+    assert View.from_json(made.to_json(indent=1)) == made
+
+
+@pytest.mark.parametrize("text, code", [
+    ("not json", "viz.view-json"),
+    ("[]", "viz.view-version"),
+    ('{"format": "relaylab.view", "version": 99}', "viz.view-version"),
+    ('{"format": "relaylab.view", "version": 1, "nodes": [{"id": "a"}]}', "viz.view-json"),
+    ('{"format": "relaylab.view", "version": 1, "nodes": [3]}', "viz.view-json"),
+    ('{"format": "relaylab.view", "version": 1, "nodes": 3}', "viz.view-json"),
+    ('{"format": "relaylab.view", "version": 1, "extra": 1}', "viz.view-json"),
+    ('{"format": "relaylab.view", "version": 1, "edges": [{"source": "a", "target": "b"}]}', "viz.unknown-id"),
+])
+def test_bad_json_is_refused(text, code):
+    with pytest.raises(RelayValueError) as err:
+        View.from_json(text)
+    assert err.value.code == code
+
+
+def test_repeated_ids_are_refused():
+    with pytest.raises(RelayValueError, match="one id"):
+        View(nodes=(Node("a", "call", "x"),), groups=(Group("a", "function", "y"),)).check()
+
+
+def test_defaults_are_left_out_of_the_json():
+    data = json.loads(View(nodes=(Node("a", "call", "x"),)).to_json())
+    assert data["nodes"] == [{"id": "a", "kind": "call", "title": "x"}]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_two_renderings_agree(name):
+    assert view(program(name)) == view(program(name))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("params", ["rows", "nodes", "hide"])
+def test_nothing_is_unknown_and_ids_are_whole(name, params):
+    made = view(program(name), Options(params=params)).check()
+    assert all(n.title and n.kind not in ("expression", "unknown") for n in made.nodes)
+
+
+def test_a_kernel_is_a_box_around_its_body_in_the_flow_of_values():
+    made = view(program("fused"))
+    kernel = next(g for g in made.groups if g.kind == "primitive")
+    assert kernel.title == "nn.conv2d + add + nn.relu"
+    inside = {n.title for n in made.nodes if n.group == kernel.id}
+    assert inside == {"nn.conv2d", "add", "nn.relu"}
+    data = next(n for n in made.nodes if n.title == "%x")
+    assert {made.node_by_id[e.target].title for e in made.outgoing[data.id]} >= {"nn.conv2d", "add"}
+
+
+def test_a_function_used_twice_has_an_edge_to_each_call():
+    made = view(program("closure"))
+    func = next(n for n in made.nodes if n.names == ("%f",))
+    calls = [e for e in made.outgoing[func.id] if e.kind == "callee"]
+    assert len(calls) == 2 and all(made.node_by_id[e.target].title == "call %f" for e in calls)
+    assert any(n.group == func.group and n.title == "nn.relu" for n in made.nodes)
+
+
+def test_a_call_of_a_global_function_is_linked_to_its_box():
+    made = view(program("adt"))
+    kinds = {(made.node_by_id[e.target].title, e.kind) for e in made.edges if e.kind in ("callee", "recursion")}
+    assert kinds == {("@length", "callee"), ("@length", "recursion")}
+
+
+def test_branches_and_clauses_are_groups():
+    assert {g.title for g in view(program("closure")).groups if g.kind == "branch"} == {"then", "else"}
+    assert {g.title for g in view(program("adt")).groups if g.kind == "clause"} == {"Cons(%h, %t) =>", "Nil =>"}
+
+
+def test_effects_are_kept_in_order():
+    made = view(program("closure"))
+    write = next(n for n in made.nodes if n.title == "ref_write")
+    assert [e.kind for e in made.outgoing[write.id]] == ["order"]
+
+
+def test_dynamic_shapes_are_shown():
+    relu = next(n for n in view(program("dynamic")).nodes if n.operator == "nn.relu")
+    assert relu.type == "Tensor[(?, 16), float32]"
+
+
+def test_operands_keep_their_positions_and_names():
+    dense = next(n for n in view(program("closure")).nodes if n.operator == "nn.dense")
+    assert [(o.position, o.name) for o in dense.operands] == [(0, "data"), (1, "weight")]
+    minus = next(n for n in view(program("closure")).nodes if n.operator == "subtract")
+    assert [(o.text, o.kind) for o in minus.operands] == [("", "edge"), ("1", "scalar")]
+
+
+def test_text_and_cost_of_nodes():
+    dense = next(n for n in view(program("closure")).nodes if n.operator == "nn.dense")
+    assert dense.text.endswith("nn.dense(%x, %w, units=8)")
+    assert dict(dense.cost)["MACs"] == 128
+
+
+def test_parameters_as_nodes_rows_or_not_at_all():
+    x = [Var(f"x{i}") for i in range(6)]
+    func = Function(x, Tuple(x))
+    count = {p: sum(n.kind == "var" for n in view(func, Options(params=p)).nodes) for p in ("rows", "nodes", "hide")}
+    assert count == {"rows": 1, "nodes": 6, "hide": 0}
+    assert sum(n.kind == "var" for n in view(func, Options(inputs={"x2", "x3"})).nodes) == 2
+
+
+def test_every_class_of_expression_can_be_the_whole_picture():
+    x, y = Var("x"), Var("y")
+    wholes = [x, const(1.0), GlobalVar("f"), Tuple([]), Tuple([x, y]), If(x, y, y), Match(x, []), Function([x], x), Call(x, [y])]
+    for expr in wholes:
+        made = view(expr).check()
+        assert show(made).scene.width > 0
+        assert bool(made.nodes) == (not isinstance(expr, (Constant, GlobalVar))), expr
+
+
+def test_ids_survive_a_pass_that_rebuilds():
+    from relaylab.ir.trail import Trail, recording
+    from relaylab.ir.visit import rewrite
+
+    mod, identities = program("fused"), Identities()
+    before = view(mod, identities=identities)
+    trail = Trail()
+    with recording(trail):
+        other = mod.with_functions({gv: rewrite(f, lambda new, old: new if not isinstance(new, Var) else Var(new.name_hint, new.type_annotation))
+                                    for gv, f in mod.functions.items()})
+    identities.follow(trail)
+    after = view(other, identities=identities)
+    assert {n.id for n in before.nodes} == {n.id for n in after.nodes}
+    assert {g.id for g in before.groups} == {g.id for g in after.groups}
+
+
+def test_the_order_of_ids_does_not_depend_on_what_is_inserted():
+    x = Var("x")
+    relu = view(Function([x], Call(x, [x])))
+    assert [n.id for n in relu.nodes] == ["%x", "call %x", "function"]
+
+
+@pytest.mark.parametrize("bad", [3, "text", [1], None])
+def test_what_is_not_a_program_is_refused(bad):
+    with pytest.raises(RelayTypeError) as err:
+        view(bad)
+    assert err.value.code == "viz.not-a-program"
+
+
+def test_edges_of_a_view_are_found_from_both_ends():
+    made = View(nodes=(Node("a", "call", "x"), Node("b", "call", "y")), edges=(Edge("a", "b", 1), Edge("a", "b", 0)))
+    assert [e.position for e in made.incoming["b"]] == [0, 1] == [e.position for e in made.outgoing["a"]]

@@ -1,0 +1,286 @@
+"""Writers: whole files or none, hostile names stay text, the same scene gives the same bytes."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import re
+import shutil
+import sys
+import xml.etree.ElementTree as ET
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from programs import SOURCES, program, random_view
+
+from relaylab.ir import Function, TensorType, Var
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.viz import Node, View, save, show
+from relaylab.viz.draw import Look, draw
+from relaylab.viz.html import bundle, page
+from relaylab.viz.metrics import fit, text_width, wrap
+from relaylab.viz.pdf import escape, pdf
+from relaylab.viz.picture import FORMATS
+from relaylab.viz.scene import Text, extent
+from relaylab.viz.svg import svg
+from relaylab.viz.term import tree
+from relaylab.viz.theme import DARK, LIGHT, resolve
+from relaylab.viz.view import ROLES
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</style></svg><img src=x onerror=alert(1)>", "]]> --> \" ' & &amp;", ") Tj ET (\\", "\\n\\l{|}\"", "a\nb\tc\0d\x1b[31m",
+    "Ωλ→漢字😀\ud800", "${x}`", "%s%n", "x" * 5000,
+]
+
+
+def hostile_program() -> Function:
+    params = [Var(name, TensorType((1,))) for name in HOSTILE]
+    from relaylab.ir import Tuple
+
+    return Function(params, Tuple(params))
+
+
+class Tags(HTMLParser):
+    """The start tags of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, list]] = []
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.found.append((tag, attrs))
+
+
+def pdf_texts(data: bytes) -> list[str]:
+    """The content streams of a PDF."""
+    return [zlib.decompress(m).decode("ascii") for m in re.findall(rb"stream\n(.*?)\nendstream", data, re.S)]
+
+
+@pytest.mark.parametrize("params", ["rows", "nodes"])
+def test_hostile_names_stay_text_in_svg(params):
+    text = svg(show(hostile_program(), params=params, title=HOSTILE[0]).scene)
+    root = ET.fromstring(text)
+    kinds = {e.tag.split("}")[1] for e in root.iter()}
+    assert kinds <= {"svg", "title", "desc", "style", "g", "rect", "path", "text"}
+    assert "<script" not in text and "onerror" not in {k for e in root.iter() for k in e.attrib}
+
+
+def test_hostile_names_stay_text_in_html():
+    picture = show(hostile_program(), params="nodes", title="</title><script>alert(1)</script>")
+    whole = page([picture.scene], picture.view.title)
+    assert whole.count("<script") == 2 and "alert(1)<" not in whole
+    carried = re.search(r'id="relaylab-data">([^<]*)<', whole)
+    assert carried
+    data = json.loads(gzip.decompress(base64.b64decode(carried[1])))
+    assert any(HOSTILE[0] in f["label"] for f in data["pages"][0]["figures"])
+
+
+def test_hostile_names_stay_text_in_the_notebook_bundle():
+    made = bundle(show(hostile_program(), title=HOSTILE[1]).scene, "plain")
+    assert made.keys() == {"text/html", "image/svg+xml", "text/plain"}
+    tags = Tags()
+    tags.feed(made["text/html"])
+    assert [name for name, _ in tags.found] == ["div", "img", "script"]
+    assert {key for _, attrs in tags.found for key, _ in attrs} == {"id", "class", "alt", "style", "src"}
+    image = re.search(r"base64,([^\"]*)\"", made["text/html"])
+    assert image and base64.b64decode(image[1]).decode() == made["image/svg+xml"]
+
+
+def test_hostile_names_stay_text_in_pdf():
+    for content in pdf_texts(pdf([show(hostile_program(), params="nodes", title=HOSTILE[3]).scene])):
+        outside = re.sub(r"\((?:[^()\\]|\\.)*\)", "()", content)
+        assert re.fullmatch(r"[-0-9. \n\[\]/()a-zA-Z]*", outside)
+        assert outside.count("BT") == outside.count("ET") == outside.count("Tj")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs the program dot of Graphviz")
+@pytest.mark.dot
+def test_hostile_names_are_valid_dot():
+    assert show(hostile_program(), params="nodes", title=HOSTILE[4], engine="dot").data("svg").startswith(b"<?xml")
+
+
+def test_hostile_names_keep_a_terminal_line_a_line():
+    lines = tree(show(hostile_program(), params="nodes").view).splitlines()
+    assert all(len(line) <= 120 and "\x1b" not in line and "\0" not in line for line in lines)
+    assert len(lines) == len(HOSTILE) + 2
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("form", [f for f in FORMATS if f != "png"])
+def test_every_format_is_deterministic(name, form):
+    assert show(program(name)).data(form) == show(program(name)).data(form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_save_by_suffix(form, tmp_path):
+    if form == "png":
+        pytest.importorskip("pypdfium2")
+    path = save(program("fused"), tmp_path / f"picture.{form}")
+    start = {"svg": b"<svg", "pdf": b"%PDF-1.6", "png": b"\x89PNG", "html": b"<!DOCTYPE", "dot": b"digraph", "txt": b"@main", "json": b"{"}
+    assert path.read_bytes().startswith(start[form])
+
+
+def test_unknown_suffixes_and_options_are_refused(tmp_path):
+    with pytest.raises(RelayValueError, match="suffix"):
+        save(program("adt"), tmp_path / "x.pfd")
+    with pytest.raises(RelayValueError, match="missing"):
+        save(program("adt"), tmp_path / "x")
+    with pytest.raises(RelayTypeError) as err:
+        show(program("adt"), directon="LR")
+    assert "direction" in err.value.help
+    for name, value in (("direction", "XY"), ("types", "some"), ("params", "all"), ("engine", "neato")):
+        with pytest.raises(RelayValueError, match=name):
+            show(program("adt"), **{name: value})
+
+
+@pytest.mark.parametrize("where", ["missing/x.svg", "folder.svg", "file/x.svg"])
+def test_what_cannot_be_written_leaves_nothing(where, tmp_path):
+    (tmp_path / "folder.svg").mkdir()
+    (tmp_path / "file").write_text("mine")
+    before = sorted(p.name for p in tmp_path.rglob("*"))
+    with pytest.raises(RelayValueError) as err:
+        save(program("adt"), tmp_path / where)
+    assert err.value.code == "viz.unwritable" and err.value.help
+    assert sorted(p.name for p in tmp_path.rglob("*")) == before
+
+
+def test_an_older_file_stays_whole_when_the_new_one_fails(tmp_path, monkeypatch):
+    path = save(program("adt"), tmp_path / "x.svg")
+    old = path.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(RelayValueError, match="No space left"):
+        save(program("fused"), path)
+    assert path.read_bytes() == old and [p.name for p in tmp_path.iterdir()] == ["x.svg"]
+
+
+def test_pages_and_bookmarks(tmp_path):
+    pictures = [show(program(n), title=n) for n in SOURCES]
+    data = save(pictures, tmp_path / "all.pdf", doc_title="everything").read_bytes()
+    assert data.count(b"/Type/Page/") == len(SOURCES)
+    titles = {bytes.fromhex(m.decode()).decode("utf-16") for m in re.findall(rb"/Title <([0-9A-F]*)>", data)}
+    assert titles == {*SOURCES, "everything"}
+    with pytest.raises(RelayValueError, match="one picture"):
+        save(pictures, tmp_path / "all.svg")
+
+
+def test_pdf_offsets_are_right():
+    data = pdf([show(program("closure")).scene])
+    start = int(data.rsplit(b"startxref\n", 1)[1].split(b"\n")[0])
+    assert data[start : start + 4] == b"xref"
+    for number, line in enumerate(data[start:].split(b"\n")[3:-5], 1):
+        if line.endswith(b" n "):
+            assert data[int(line[:10]) :].startswith(b"%d 0 obj" % number)
+
+
+def test_huge_pages_are_scaled_and_paper_is_tiled():
+    tall = View(nodes=tuple(Node(f"n{i}", "call", "op", group="") for i in range(3)))
+    scene = draw(tall)
+    from dataclasses import replace
+
+    huge = pdf([replace(scene, height=100_000.0)])
+    assert b"/UserUnit 6.944" in huge
+    box = re.search(rb"MediaBox\[0 0 ([\d.]+) ([\d.]+)\]", huge)
+    assert box and float(box[2]) <= 14_400
+    tiles = pdf([show(program("closure")).scene, replace(scene, height=5000.0)], paper="a4")
+    assert tiles.count(b"MediaBox[0 0 595 842]") >= 6
+
+
+def test_pages_are_cut_between_boxes():
+    from relaylab.viz.pdf import _cuts
+
+    scene = draw(random_view(3, 60))
+    cuts = _cuts(scene, 500.0)
+    assert cuts[0][0] == 0.0 and cuts[-1][1] == scene.height
+    assert all(a[1] == b[0] and b[1] - b[0] <= 500.01 for a, b in zip(cuts, cuts[1:]))
+
+
+def test_pdf_text_outside_winansi_is_spelled():
+    assert escape("a→b") == "a->b" and escape("µ(×)\\") == "\\265\\(\\327\\)\\\\" and escape("漢") == "?"
+
+
+def test_png_without_the_extra_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    with pytest.raises(RelayError) as err:
+        show(program("adt")).data("png")
+    assert err.value.code == "viz.no-png" and "relaylab[png]" in err.value.help
+
+
+def test_dot_that_is_not_there_is_said(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(RelayError) as err:
+        show(program("adt"), engine="dot").data("svg")
+    assert err.value.code == "viz.no-dot"
+    assert show(program("adt")).data("svg")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("types", ["nodes", "both"])
+def test_labels_fit_into_their_boxes(name, types):
+    scene = draw(show(program(name)).view, Look(types=types, attrs="all"))
+    for figure in scene.figures:
+        if figure.kind == "node":
+            x, y, w, h = figure.box
+            for shape in figure.shapes:
+                if isinstance(shape, Text):
+                    left, top, right, bottom = extent(shape)
+                    assert left >= x - 0.2 and right <= x + w + 0.2 and top >= y - 0.2 and bottom <= y + h + 0.2, shape
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_style_is_known(seed):
+    for figure in draw(random_view(seed)).figures:
+        for shape in figure.shapes:
+            assert all(s in LIGHT for s in shape.styles if not s.startswith("wire-")), shape
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_roles_stand_out(theme):
+    """WCAG 2: 4.5 for text on every fill it stands on, 3 for the lines of roles; roles differ without colour too."""
+    fills = [p.fill for name, p in theme.items() if name.startswith(("family-", "group-")) or name in ("page", "box")]
+    for name, paint in theme.items():
+        if name in ("text-title", "text-plain"):
+            assert min(contrast(paint.fill, fill) for fill in fills) > 4.5, name
+        if name.startswith("role-"):
+            assert contrast(paint.stroke, theme["page"].fill) > 3, name
+            assert contrast(paint.stroke, theme["box"].fill) > 4.5, name
+    looks = {(theme[f"role-{r}"].dash, theme[f"role-{r}"].width) for r in ROLES}
+    assert len(looks) == len(ROLES)
+
+
+def test_widths_are_those_of_helvetica():
+    assert text_width("Relay", 1000) == 722 + 556 + 222 + 556 + 500
+    assert text_width("Relay", 1000, "bold") == 722 + 556 + 278 + 556 + 556
+    assert text_width("Relay", 1000, "mono") == 3000
+
+
+def test_fit_and_wrap():
+    assert fit("short", 100, 10) == "short"
+    cut = fit("a long line of text", 50, 10)
+    assert cut.endswith("…") and text_width(cut, 10) <= 50
+    assert all(text_width(line, 10) <= 60 for line in wrap("some words that do not fit on one line", 60, 10))
+
+
+def test_later_styles_override_earlier_ones():
+    assert resolve(("box", "family-reduce")).fill == LIGHT["family-reduce"].fill
+    assert resolve(("box", "fill:#123456")).fill == "#123456"
+
+
+def test_the_package_carries_its_page():
+    static = Path(show.__code__.co_filename).parent / "static"
+    assert sum(f.stat().st_size for f in static.iterdir()) < 150_000
+    assert not any(word in f.read_text() for f in static.iterdir() for word in ("innerHTML", "eval(", "https://"))
