@@ -117,5 +117,5 @@ def pack_conv_weight(spec: ConvSpec, target: Target, weight: np.ndarray) -> np.n
     """Weights [OC, IC / groups, *kernel] as the kernel of this spec reads them, flat."""
     problem = conv_problem(spec)
     if spec.minimal and strassen_pays(problem, target):
-        return pack_strassen(problem, target, weight.reshape(weight.shape[0], -1).T)
+        return pack_strassen(problem, target, conv_matrix(weight, spec.groups)[0])
     return pack_weights(problem, target, conv_matrix(weight, spec.groups))
