@@ -1,0 +1,82 @@
+"""The self-contained page and the hydrated picture in a real browser, with the network cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+from programs import program
+
+from relaylab.ir import Function, TensorType, Tuple, Var
+from relaylab.viz import save, show
+
+CHROMIUM = os.environ.get("RELAYLAB_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.route("http*://**", lambda route: route.abort())
+    errors: list[str] = []
+    page.on("console", lambda m: m.type == "error" and errors.append(m.text))
+    page.on("pageerror", lambda e: errors.append(str(e)))
+    yield page
+    context.close()
+    assert errors == []
+
+
+def test_the_page(page, tmp_path):
+    path = save([show(program(n), title=n) for n in ("fused", "closure")], tmp_path / "two.html", doc_title="two")
+    page.goto(path.as_uri())
+    page.locator(".rl-view .node").first.wait_for()
+    assert page.locator(".rl-pages button").all_inner_texts() == ["fused", "closure"]
+    page.locator(".rl-view .node", has_text="nn.conv2d").click()
+    assert "padding = (1, 1, 1, 1)" in page.locator(".rl-panel").inner_text()
+    assert page.locator(".rl-view .edge.near").count() == 3
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".rl-panel h2").inner_text() == "add"
+    page.keyboard.press("/")
+    page.keyboard.type("relu")
+    assert page.locator(".rl-hits").inner_text() == "1 hit"
+    assert page.locator(".node.dim").count() == page.locator(".rl-view .node").count() - 1
+    page.locator(".rl-pages button").nth(1).click()
+    assert page.locator(".rl-view .node", has_text="if").count() == 1
+    before = page.locator(".rl-view svg > g").get_attribute("transform")
+    page.mouse.move(640, 400)
+    page.mouse.down()
+    page.mouse.move(700, 450)
+    page.mouse.up()
+    assert page.locator(".rl-view svg > g").get_attribute("transform") != before
+
+
+def test_program_text_is_never_markup(page, tmp_path):
+    names = ["<img src=x onerror=\"document.title='bad'\">", "</script><script>document.title='bad'</script>"]
+    params = [Var(n, TensorType((1,))) for n in names]
+    page.goto(save(Function(params, Tuple(params)), tmp_path / "x.html", title=names[1]).as_uri())
+    page.locator(".rl-view .node").first.wait_for()
+    assert page.locator("img").count() == 0 and page.title() != "bad"
+    assert page.locator(".rl-view .node", has_text="onerror").count() == 2  # the variable and the function that lists it
+
+
+def test_the_hydrated_picture(page, tmp_path):
+    bundle = show(program("fused"))._repr_mimebundle_()
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset='utf-8'>{bundle['text/html']}", encoding="utf-8")
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.locator("[data-live='1'] svg .node").first.wait_for()
+    assert page.locator("img").count() == 0
+    page.locator("svg .node", has_text="nn.conv2d").click()
+    assert "padding = (1, 1, 1, 1)" in page.locator("[data-live] pre").inner_text()
+    page.locator("[data-live] input").fill("relu")
+    assert page.locator("svg .node[style*='0.15']").count() == page.locator("svg .node").count() - 1
