@@ -317,6 +317,24 @@ class Emitter:
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
 
+    def store_interleaved(self, tensor: Tensor, base: Index, rows: list[Value], at: Lanes) -> None:
+        """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
+        width, size, f = at.width, item_bytes(tensor.dtype), self.f
+        rows = [self.to_storage(row, tensor.dtype) for row in rows]
+        for k in range(len(rows)):
+            source = [divmod(p, len(rows)) for p in range(k * width, (k + 1) * width)]
+            x = rows[0]
+            for r, row in enumerate(rows[1:], 1):
+                kept = [lane for lane, _ in source] if r == 1 else range(width)
+                x = f.shuffle(x, row, [width + lane if own == r else old for (lane, own), old in zip(source, kept)])
+            pointer = f.offset(self.pointers[tensor], f.mul(f.add(base, k * width), size))
+            if at.mask.lanes is None:
+                f.store(x, pointer, size)
+            else:
+                mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
+                f.masked_store(x, pointer, mask, size)
+
+
 def storage_type(dtype: str) -> str:
     """The LLVM type that an element is loaded as: halves as their bits."""
     return "i16" if dtype == "float16" else llvm_type(dtype)

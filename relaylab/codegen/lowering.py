@@ -120,6 +120,8 @@ class _Lowering:
 
     def _serial(self, loop: For, group: list[Lanes]) -> None:
         """A loop that carries the accumulators of all contexts."""
+        if len(loop.body) == 1 and isinstance(loop.body[0], Store) and self._interleave(loop, loop.body[0], group):
+            return
         carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
 
         def turn(i: Index, *phis: Value) -> list[Value]:
@@ -132,6 +134,21 @@ class _Lowering:
         results = self.f.loop(0, loop.axis.extent, turn, [self._register(local, group[k]) for k, local in carried])
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
+
+    def _interleave(self, loop: For, store: Store, group: list[Lanes]) -> bool:
+        """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""
+        count, places = loop.axis.extent, []
+        for at in group:
+            turns = [Lanes(dict(at.env) | {loop.axis: Lin(k)}, at.width, at.mask) for k in range(count)]
+            first, second = (self.emitter.lane(store.address, turn) for turn in turns[:2])
+            adjacent = isinstance(first, Lin) and isinstance(second, Lin) and first.step == count == second.step
+            if at.width < 2 or not adjacent or self.f.sub(second.base, first.base) != 1:
+                return False
+            places.append((at, turns, first.base))
+        for at, turns, base in places:
+            rows = [self.emitter.spread(self.emitter.value(store.value, turn), at.width) for turn in turns]
+            self.emitter.store_interleaved(store.buffer, base, rows, at)
+        return True
 
     @staticmethod
     def _as_lane(local: Local, x: Value) -> Lane:

@@ -23,6 +23,7 @@ from relaylab.loop.weight import weight
 
 GRAIN = 4096
 FEW_ITEMS = 8
+INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved from vectors along the next one
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
 Roots = tuple[Expr, ...]
@@ -93,7 +94,8 @@ class _Builder:
         axis, vector = self.region.axes[0], self.vector_axis()
         body = self._inside(self.region.roots, 1, vector)
         kind = "vectorized" if axis is vector else "serial"
-        grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1), 4 * LANES)
+        block = 4 * LANES
+        grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1) // block, 1) * block
         return Nest(For(axis, kind, body, self._unroll(axis, self.region.roots)), grain if kind == "vectorized" else 1)
 
     def vector_axis(self) -> Axis | None:
@@ -105,12 +107,24 @@ class _Builder:
         best = min(axes, key=lambda a: abs(strides[a]))
         inner = [n for n in post_order(*self.region.roots) if isinstance(n, Reduce) and best in self.depends(n)]
         if not inner:
+            partner = self._interleaving(best, strides)
+            if partner is not None:
+                return partner
             scattered = abs(strides[best]) != 1 and weight(self.region.stores[0].value) < EXPENSIVE
             return None if scattered else best
         bodies = [n.value for n in inner]
         own = contiguity(self.simplifier, bodies, best)
         rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)
         return best if own >= rival else None
+
+    def _interleaving(self, best: Axis, strides: dict[Expr, int]) -> Axis | None:
+        """The axis around a short innermost one along which loads are contiguous: its vectors can be interleaved."""
+        if best.extent > INTERLEAVED or strides[best] != 1 or len(self.region.stores) != 1:
+            return None
+        around = [a for a in self.region.axes if strides.get(a) == best.extent]
+        values = [self.region.stores[0].value]
+        score = lambda axis: contiguity(self.simplifier, values, axis)
+        return around[0] if around and score(around[0]) > score(best) else None
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
         """What the loops of `axes[:depth]` contain."""

@@ -124,6 +124,8 @@ CASES = {
     "scalar": (lambda b, o, i, x: x() + 1, (), [floats()]),
     "empty": (lambda b, o, i, x: x(*i) + 1, (0, 4), [floats(0, 4)]),
     "transpose": (lambda b, o, i, x: x(i[2], i[0], i[1]), (5, 6, 19), [floats(19, 5, 6)]),
+    "interleave_3": (lambda b, o, i, x: x(i[2], i[0], i[1]), (5, 37, 3), [floats(3, 5, 37)]),
+    "interleave_8": (lambda b, o, i, x: x(i[2], i[0], i[1]) + 1, (3, 20, 8), [floats(8, 3, 20)]),
     "reverse": (lambda b, o, i, x: x(i[0], 32 - i[1]), (3, 33), [floats(3, 33)]),
     "strided": (lambda b, o, i, x: x(i[0] * 2, i[1] * 3 + 1), (4, 21), [floats(8, 64)]),
     "reshape": (reshape, (8, 3, 5), [floats(4, 6, 5)]),

@@ -50,6 +50,10 @@ def heads(b, out, i, x):
     return x(i[1] // 16, i[0], i[1] % 16)
 
 
+def to_channels_last(b, out, i, x):
+    return x(i[2], i[0], i[1])
+
+
 def flatten_then_exp(b, out, i, x):
     return b.exp(x(i[0] // 12, i[0] // 4 % 3, i[0] % 4))
 
@@ -114,6 +118,12 @@ kernel demo(in0: in0 float32[1536], out0: out0 float32[1536]) items=8
     for i1 in 12:
       for i1_ in 16 vectorized:
         out0[i0 * 192 + i1 * 16 + i1_] = in0[i1 * 128 + i0 * 16 + i1_]
+"""),
+    "to_channels_last": (to_channels_last, (9, 50, 3), [floats(3, 9, 50)], """
+kernel demo(in0: in0 float32[1350], out0: out0 float32[1350]) items=1
+  parallel i0 in 450 by 1344 vectorized x4:
+    for i2 in 3:
+      out0[i0 * 3 + i2] = in0[i2 * 450 + i0]
 """),
     "flatten_then_exp": (flatten_then_exp, (24,), [floats(2, 3, 4)], """
 kernel demo(in0: in0 float32[24], out0: out0 float32[24]) items=1
