@@ -92,7 +92,8 @@ class _Equality:
             case Var():
                 self.var(x, y)
             case GlobalVar():
-                self.require(x is y or (self.map_free and x.name_hint == y.name_hint), x, y, "two global variables")
+                same = x is y or self.left.get(x) is y or (self.map_free and x.name_hint == y.name_hint)
+                self.require(same, x, y, "two global variables")
             case Op():
                 self.require(x is y, x, y, f"operators {x.name} and {y.name}" if x is not y else "")
             case Constant():

@@ -1,5 +1,5 @@
 """tvm.target: what to compile for."""
 
-from relaylab.codegen.target import Target
+from relaylab.contrib.target import Target
 
 __all__ = ["Target"]
