@@ -305,6 +305,8 @@ def type_parts(t: Type) -> tuple[Type, ...]:
 
 def is_complete(t: Type) -> bool:
     """Whether a type has no unknown part, and each data type in it is applied to its arguments."""
+    if type(t) is TensorType:
+        return True
     applied = lambda part: part.args if isinstance(part, TypeCall) else type_parts(part)
     return not any(isinstance(part, (IncompleteType, GlobalTypeVar)) for part in type_leaves(t, applied))
 

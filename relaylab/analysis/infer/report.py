@@ -9,7 +9,7 @@ from relaylab.ir.expr import Expr
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import walk
 from relaylab.support.errors import DiagnosticError, RelayError
-from relaylab.support.source import AnySpan
+from relaylab.support.source import AnySpan, Span
 
 QUOTED = 10
 """So many errors quote the lines about them; the others name the expression only."""
@@ -52,8 +52,9 @@ class Report:
             shown = functions.get(name) if k < QUOTED else None
             place = place_of(site, self.mod.source_map if self.mod is not None else {}, name, shown)
             fault = TypeFault(message, code=f"type.{code}", place=place, help=help, node=site, function=name)
-            out.append((order.get(name, 0), position, fault))
-        return [fault for _, _, fault in sorted(out, key=lambda entry: entry[:2])]
+            line = (site.span.line, site.span.column) if isinstance(site.span, Span) else (0, 0)
+            out.append((order.get(name, 0), line, position, fault))
+        return [fault for *_, fault in sorted(out, key=lambda entry: entry[:3])]
 
     def raise_if_any(self, functions: dict[str, Expr]) -> None:
         """Raise `DiagnosticError` with everything found."""
