@@ -87,7 +87,7 @@ class _Folder:
             return new
         for i, j in ((0, 1), (1, 0)):
             if fits(old.args[i], old.args[j], asked.axes):
-                scale = squeezed(new.args[j], old.args[i], asked.axes)
+                scale = squeezed(new.args[j], old.args[i], asked.axes, old.args[j])
                 if not asked.positive or is_nonnegative(scale):
                     return self._note(old, _Scaled(new.args[i], scale, asked.axes))
         return new

@@ -52,9 +52,9 @@ def fits(data: Expr, factor: Expr, axes: Sequence[int]) -> bool:
     return True
 
 
-def squeezed(factor: Expr, data: Expr, axes: Sequence[int]) -> Expr:
-    """`factor`, which fits `data`, with one dimension for each of `axes`."""
-    rank = len(type_of(factor).shape)  # type: ignore[union-attr]
+def squeezed(factor: Expr, data: Expr, axes: Sequence[int], typed: Expr | None = None) -> Expr:
+    """`factor`, which fits `data`, with one dimension for each of `axes`; `typed` is a node of its type if it has none."""
+    rank = len(type_of(factor if typed is None else typed).shape)  # type: ignore[union-attr]
     base = len(type_of(data).shape) - rank  # type: ignore[union-attr]
     ones = [i for i in range(rank) if i + base not in axes]
     return call("squeeze", factor, axis=ones) if ones else factor
