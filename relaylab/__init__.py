@@ -32,6 +32,8 @@ _LAZY: dict[str, tuple[str, str]] = {
     "explore": ("relaylab.tour", "explore"),
     "load": ("relaylab.tour", "load"),
     "check": ("relaylab.tour", "check"),
+    "RelayError": ("relaylab.support.errors", "RelayError"),
+    "DiagnosticError": ("relaylab.support.errors", "DiagnosticError"),
     "install_as_tvm": ("relaylab.compat", "install_as_tvm"),
     "load_ipython_extension": ("relaylab.lab", "load_ipython_extension"),
     "unload_ipython_extension": ("relaylab.lab", "unload_ipython_extension"),

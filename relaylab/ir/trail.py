@@ -80,6 +80,16 @@ def recording(trail: Trail) -> Iterator[Trail]:
 
 
 @contextmanager
+def unrecorded() -> Iterator[None]:
+    """Keep no trail while the block runs: for work whose result is only looked at."""
+    token = _open.set(None)
+    try:
+        yield
+    finally:
+        _open.reset(token)
+
+
+@contextmanager
 def made_from(*olds: Expr) -> Iterator[None]:
     """Nodes that the block builds come from `olds`: their spans are inherited. For hand-written passes."""
     trail = _open.get()

@@ -12,7 +12,7 @@ from relaylab.analysis.infer.typed import Rebuilder
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.expr import Expr, Function, GlobalVar
 from relaylab.ir.module import IRModule
-from relaylab.ir.trail import derived
+from relaylab.ir.trail import derived, unrecorded
 from relaylab.ir.types import Type
 from relaylab.ir.visit import children, walk
 from relaylab.ir.wellformed import scope_faults
@@ -130,7 +130,8 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
 
     Free variables without annotation get the types that their uses ask for. Raises `DiagnosticError`.
     """
-    mod = infer_module(mod) if mod is not None else None
+    with unrecorded():  # the module only says what names mean
+        mod = infer_module(mod) if mod is not None else None
     globals_: dict[str, Type] = {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
     report = Report(mod)
     typer = Typer(mod, report, globals_, _unsettled((expr,)))  # type: ignore[arg-type]
