@@ -27,6 +27,7 @@ from relaylab.op.binary import (
 )
 from relaylab.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
 from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, std
+from relaylab.op.contract import einsum, stft
 from relaylab.op.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
 from relaylab.op.elementwise import (
     bitwise_not,
@@ -44,6 +45,7 @@ from relaylab.op.elementwise import (
     sign,
     zeros_like,
 )
+from relaylab.op.found import argwhere, unique
 from relaylab.op.grid import (
     adv_index,
     invert_permutation,
@@ -56,6 +58,7 @@ from relaylab.op.grid import (
     unravel_index,
 )
 from relaylab.op.join import concatenate, split, stack
+from relaylab.op.machine import call_lowered, debug
 from relaylab.op.nn_act import fast_erf, fast_exp, fast_tanh
 from relaylab.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum, variance
 from relaylab.op.reorder import layout_transform, repeat, reverse, tile, transpose
@@ -109,6 +112,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
@@ -119,6 +123,7 @@ __all__ = [
     "bitwise_xor",
     "broadcast_to",
     "broadcast_to_like",
+    "call_lowered",
     "cast",
     "cast_like",
     "ceil",
@@ -132,9 +137,11 @@ __all__ = [
     "cosh",
     "cumprod",
     "cumsum",
+    "debug",
     "device_copy",
     "divide",
     "dyn",
+    "einsum",
     "equal",
     "erf",
     "exp",
@@ -220,6 +227,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stft",
     "strided_set",
     "strided_slice",
     "subtract",
@@ -234,6 +242,7 @@ __all__ = [
     "trunc",
     "trunc_divide",
     "trunc_mod",
+    "unique",
     "unravel_index",
     "variance",
     "vision",

@@ -112,6 +112,10 @@ class Operator(Attrs):
     waivers: ClassVar[dict[str, str]] = {}
     """Facets that the operator cannot have, each with the reason."""
 
+    def __init__(self, **values: Any):
+        needed = {n: v for n, v in self.defaults.items() if n not in values and self.fields[n].required}
+        super().__init__(**needed, **values)
+
     def relation(self, s: Any, *types: Type) -> Type | None:
         raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")
 

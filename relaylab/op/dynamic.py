@@ -79,8 +79,9 @@ def vector(*values: int) -> np.ndarray:
 class DynamicInit(Dynamic):
     """A tensor of a shape given as a tensor."""
 
-    shape: Ints | None = None
+    shape: Dims | None
     dtype: Dtype = None
+    defaults = {"shape": None}
     values = ("shape",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -118,8 +119,9 @@ class full(DynamicInit):
 class broadcast_to(Dynamic):
     """`data` broadcast to a shape that a tensor holds."""
 
-    shape: Ints | None = None
+    shape: Dims | None
     dtype: Dtype = None
+    defaults = {"shape": None}
     static, values = static_broadcast_to, ("shape",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -134,8 +136,9 @@ class broadcast_to(Dynamic):
 class reshape(Dynamic):
     """`data` reshaped by codes (see reshape) that a tensor holds."""
 
-    newshape: Dims = ()
+    newshape: Dims | None
     allowzero: bool = False
+    defaults = {"newshape": None}
     static, values = static_reshape, ("newshape",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -185,7 +188,8 @@ class squeeze(Dynamic):
 class tile(Dynamic):
     """`data` repeated along each axis as often as a tensor says."""
 
-    reps: Dims = ()
+    reps: Dims | None
+    defaults = {"reps": None}
     static, values = static_tile, ("reps",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -200,11 +204,12 @@ class tile(Dynamic):
 class strided_slice(Dynamic):
     """A slice (see strided_slice) whose limits are tensors."""
 
-    begin: Ints | None = None
-    end: Ints | None = None
-    strides: Ints | None = None
+    begin: Ints | None
+    end: Ints | None
+    strides: Ints | None
     slice_mode: str = "end"
-    axes: Ints | None = None
+    axes: Ints | None
+    defaults = {"begin": None, "end": None, "strides": None, "axes": None}
     static, values = static_strided_slice, ("begin", "end", "strides")
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -229,11 +234,12 @@ class strided_slice(Dynamic):
 class topk(Dynamic):
     """The first elements in order (see topk), as many as a scalar tensor says."""
 
-    k: int | None = None
+    k: int | None
     axis: int = -1
     ret_type: str = "both"
     is_ascend: bool = False
     dtype: Dtype = None
+    defaults = {"k": None}
     static, values = static_topk, ("k",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -281,8 +287,9 @@ class one_hot(Dynamic):
 class pad(Dynamic):
     """Padding (see nn.pad) by widths that a (rank, 2) tensor holds."""
 
-    pad_width: Any = ()
+    pad_width: Any
     pad_mode: str = "constant"
+    defaults = {"pad_width": None}
     static, values = static_pad, ("pad_width",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
@@ -340,11 +347,12 @@ class resize2d(DynamicImage):
 class upsampling(DynamicImage):
     """Images enlarged (see nn.upsampling) by factors that scalar tensors hold."""
 
-    scale_h: float = 0.0
-    scale_w: float = 0.0
+    scale_h: float
+    scale_w: float
     layout: str = "NCHW"
     method: str = "nearest_neighbor"
     align_corners: bool = False
+    defaults = {"scale_h": 0.0, "scale_w": 0.0}
     static, values = static_upsampling, ("scale_h", "scale_w")
 
     def value(self, name: str, array: np.ndarray) -> Any:
@@ -360,12 +368,13 @@ class upsampling(DynamicImage):
 class upsampling3d(DynamicImage):
     """Volumes enlarged (see nn.upsampling3d) by factors that scalar tensors hold."""
 
-    scale_d: float = 0.0
-    scale_h: float = 0.0
-    scale_w: float = 0.0
+    scale_d: float
+    scale_h: float
+    scale_w: float
     layout: str = "NCDHW"
     method: str = "nearest_neighbor"
     coordinate_transformation_mode: str = "half_pixel"
+    defaults = {"scale_d": 0.0, "scale_h": 0.0, "scale_w": 0.0}
     static, values = static_upsampling3d, ("scale_d", "scale_h", "scale_w")
     spatial = "DHW"
 

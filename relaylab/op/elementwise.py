@@ -140,7 +140,7 @@ class isfinite(Test):
         return b.isfinite(x)
 
 
-@op("clip", inputs=("a",), level=3, attrs_key="Clip")
+@op("clip", level=3, attrs_key="Clip", parameters="a a_min a_max")
 class clip(Elementwise):
     """Each element limited to a_min .. a_max (for integers: to those of the limits that the type can hold)."""
 

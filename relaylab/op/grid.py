@@ -175,7 +175,7 @@ class trilu(Injective):
         return [sample((3, 4), at(0)), sample((2, 3, 3), at(-1), upper=False), sample((4, 3), at(1))]
 
 
-@op("matrix_set_diag", inputs=("data", "diagonal"), level=10, attrs_key="MatrixSetDiag")
+@op("matrix_set_diag", inputs=("input", "diagonal"), level=10, attrs_key="MatrixSetDiag")
 class matrix_set_diag(Injective):
     """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of `diagonal`."""
 

@@ -14,7 +14,8 @@ from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, op, sample
 class CrossEntropy(Opaque):
     """A scalar from predictions and targets, both (batch, classes)."""
 
-    inputs = ("predictions", "targets")
+    inputs = ("x", "y")
+    parameters = "predictions targets"
 
     def relation(self, s: Any, predictions: Type, targets: Type) -> Type | None:
         x, y = rules.tensor(s, predictions, "predictions"), rules.tensor(s, targets, "targets")

@@ -34,7 +34,7 @@ class Padded(Injective):
         return TensorType(shape, data.dtype)
 
 
-@op("nn.pad", inputs=("data", "pad_value"), level=2, attrs_key="Pad")
+@op("nn.pad", inputs=("data", "pad_val"), level=2, attrs_key="Pad")
 class pad(Padded):
     """`data` with pad_width[k] = (before, after) elements added along axis k: a constant, the edge, or a reflection.
     Negative widths cut (constant mode only).
@@ -120,12 +120,13 @@ class mirror_pad(Padded):
         return [sample((4, 3), pad_width=((2, 3), (1, 0)), mode=m) for m in ("SYMMETRIC", "REFLECT")]
 
 
-@op("nn.dilate", inputs=("data",), level=10, attrs_key="Dilate", meta_attrs=True)
+@op("nn.dilate", inputs=("x",), level=10, attrs_key="Dilate", meta_attrs=True)
 class dilate(Injective):
     """`data` with strides[k] - 1 elements of `dilation_value` put between neighbours along axis k."""
 
     strides: Ints = (1, 1)
     dilation_value: float = 0.0
+    parameters = "data strides dilation_value"
 
     def relation(self, s: Any, data: Type) -> Type | None:
         found = rules.tensor(s, data)

@@ -31,7 +31,7 @@ class strided_slice(Injective):
     end: Ints | None
     strides: Ints | None
     slice_mode: str = "end"
-    axes: Ints | None = None
+    axes: Ints | None
 
     def slices(self, rank: int) -> list[slice]:
         """One slice per axis."""
