@@ -6,4 +6,18 @@ from relaylab.viz.identity import Identities
 from relaylab.viz.picture import Picture, save, show
 from relaylab.viz.view import Attr, Edge, Group, Node, Operand, View
 
-__all__ = ["Attr", "Difference", "Edge", "Group", "Identities", "Node", "Operand", "Picture", "View", "diff", "save", "show", "view"]
+__all__ = [
+    "Attr",
+    "Difference",
+    "Edge",
+    "Group",
+    "Identities",
+    "Node",
+    "Operand",
+    "Picture",
+    "View",
+    "diff",
+    "save",
+    "show",
+    "view",
+]

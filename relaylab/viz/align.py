@@ -53,7 +53,9 @@ def _deep_keys(view: View) -> dict[str, int]:
     return keys
 
 
-def _match(pairs: dict[str, str], left: Sequence[Node], right: Sequence[Node], key: Callable[[Node, int], Hashable]) -> None:
+def _match(
+    pairs: dict[str, str], left: Sequence[Node], right: Sequence[Node], key: Callable[[Node, int], Hashable]
+) -> None:
     a, b = [key(n, 0) for n in left], [key(n, 1) for n in right]
     for i, j in _common(a, b):
         pairs[right[j].id] = left[i].id

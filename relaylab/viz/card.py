@@ -75,8 +75,10 @@ def _lines(node: Node, types: str, attrs: str) -> list[Line]:
     lines += [_operand_line(o) for o in node.operands if o.text]
     lines += [Line(text, style="text-dim", size=SMALL) for text in _attr_lines(node.attrs, attrs)]
     if node.note:
-        lines += [Line(t, style=f"text-role-{node.role}" if node.role else "text-dim", size=SMALL)
-                  for t in wrap(node.note, MAX_WIDTH, SMALL)[:4]]
+        lines += [
+            Line(t, style=f"text-role-{node.role}" if node.role else "text-dim", size=SMALL)
+            for t in wrap(node.note, MAX_WIDTH, SMALL)[:4]
+        ]
     if node.type and types in ("nodes", "both"):
         lines.append(Line(short_type(node.type), style="text-type"))
     return lines
@@ -121,21 +123,40 @@ def _body(card: Card, place: Place) -> list[Shape]:
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
     if node.kind == "function":
-        return [Rect(x, y, w, h, 4.0, ("box", family, *role)), Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring"))]
+        return [
+            Rect(x, y, w, h, 4.0, ("box", family, *role)),
+            Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring")),
+        ]
     if node.kind in PILLS or not card.lines:
         radius = min(h / 2, 12.0) if node.kind in PILLS else 4.0
         return [Rect(x, y, w, h, radius, ("box", family, *role))]
     return [
         Rect(x, y, w, h, 4.0, ("box",)),
-        Rect(x, y, w, card.head - 1, 4.0, (family, "plate", *(p for p in node.paint if p.startswith("fill:"))), top_only=True),
+        Rect(
+            x,
+            y,
+            w,
+            card.head - 1,
+            4.0,
+            (family, "plate", *(p for p in node.paint if p.startswith("fill:"))),
+            top_only=True,
+        ),
         Rect(x, y, w, h, 4.0, ("box", *role, "ring")),
     ]
 
 
 def _cut_corners(x: float, y: float, w: float, h: float) -> tuple[tuple, ...]:
     c = 8.0
-    points = [(x + c, y), (x + w - c, y), (x + w, y + c), (x + w, y + h - c), (x + w - c, y + h), (x + c, y + h),
-              (x, y + h - c), (x, y + c)]
+    points = [
+        (x + c, y),
+        (x + w - c, y),
+        (x + w, y + c),
+        (x + w, y + h - c),
+        (x + w - c, y + h),
+        (x + c, y + h),
+        (x, y + h - c),
+        (x, y + c),
+    ]
     return ("M", *points[0]), *(("L", *p) for p in points[1:]), ("Z",)
 
 
@@ -164,5 +185,7 @@ def _line(line: Line, left: float, middle: float, at: float, centered: bool) -> 
     if not line.name:
         return [Text(left, base, line.text, line.size, styles=(line.style,))]
     start = left + text_width(line.name, line.size) + NAME_GAP
-    return [Text(left, base, line.name, line.size, styles=("text-dim",)),
-            Text(start, base, line.text, line.size, styles=(line.style,))]
+    return [
+        Text(left, base, line.name, line.size, styles=("text-dim",)),
+        Text(start, base, line.text, line.size, styles=(line.style,)),
+    ]

@@ -10,7 +10,11 @@ def describe_node(node: Node) -> str:
     lines = [f"{node.kind}: {node.title}", *([node.text] if node.text else [])]
     lines += [f"let {name}" for name in node.names]
     lines += node.rows
-    lines += [f"{o.name or o.position}: {' '.join(p for p in (o.text, o.type, o.detail) if p)}" for o in node.operands if o.text]
+    lines += [
+        f"{o.name or o.position}: {' '.join(p for p in (o.text, o.type, o.detail) if p)}"
+        for o in node.operands
+        if o.text
+    ]
     lines += [f"{a.name} = {a.value}" for a in node.attrs]
     lines += [f"{name}: {value:,.0f}" for name, value in node.cost]
     lines += [f"{key}: {value}" for key, value in (("type", node.type), ("from", node.span)) if value]

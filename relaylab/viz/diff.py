@@ -112,7 +112,9 @@ class Difference:
         return bundle(self.scene, repr(self))
 
 
-def diff(before: IRModule | Expr | View, after: IRModule | Expr | View, trail: Any = None, **options: Any) -> Difference:
+def diff(
+    before: IRModule | Expr | View, after: IRModule | Expr | View, trail: Any = None, **options: Any
+) -> Difference:
     """The difference of two programs (or views).
 
     `trail` is what a pass run or a pipeline kept: a `Trail`, `Stage` or `History` from `before` to `after`; without it
@@ -146,6 +148,9 @@ class _Parents:
     def parents(self, node: Expr) -> tuple[Expr, ...]:
         return self.tracker.backward(node)
 
+    def became(self, node: Expr) -> Expr | None:
+        return self.tracker.forward(node)
+
 
 def _renamed(before: View, after: View) -> View:
     """`after` with the ids of its counterparts in `before`, and ids of its own for the rest."""
@@ -157,7 +162,9 @@ def _renamed(before: View, after: View) -> View:
     ids[""] = ""
     nodes = tuple(replace(n, id=ids[n.id], group=ids[n.group]) for n in after.nodes)
     groups = tuple(replace(g, id=ids[g.id], parent=ids[g.parent]) for g in after.groups)
-    return View(after.title, nodes, tuple(replace(e, source=ids[e.source], target=ids[e.target]) for e in after.edges), groups)
+    return View(
+        after.title, nodes, tuple(replace(e, source=ids[e.source], target=ids[e.target]) for e in after.edges), groups
+    )
 
 
 def _texts(before: Any, after: Any) -> tuple[str, str]:

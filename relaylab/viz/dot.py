@@ -16,15 +16,29 @@ TIMEOUT = 60.0
 """Seconds that `dot` may take."""
 
 
-def dot_text(view: View, *, direction: str = "TB", types: str = "nodes", attrs: str = "changed",
-             graph_attr: Mapping[str, str] | None = None) -> str:
+def dot_text(
+    view: View,
+    *,
+    direction: str = "TB",
+    types: str = "nodes",
+    attrs: str = "changed",
+    graph_attr: Mapping[str, str] | None = None,
+) -> str:
     """The view in the Dot language: groups are clusters, labels carry the same lines as the built-in pictures."""
     import graphviz
 
-    root = graphviz.Digraph(graph_attr={"rankdir": direction, "label": _escape(view.title), "labelloc": "t",
-                                        "fontname": "Helvetica", "compound": "true", **(graph_attr or {})},
-                            node_attr={"fontname": "Helvetica", "fontsize": "10", "shape": "box", "style": "filled,rounded"},
-                            edge_attr={"fontname": "Helvetica", "fontsize": "8"})
+    root = graphviz.Digraph(
+        graph_attr={
+            "rankdir": direction,
+            "label": _escape(view.title),
+            "labelloc": "t",
+            "fontname": "Helvetica",
+            "compound": "true",
+            **(graph_attr or {}),
+        },
+        node_attr={"fontname": "Helvetica", "fontsize": "10", "shape": "box", "style": "filled,rounded"},
+        edge_attr={"fontname": "Helvetica", "fontsize": "8"},
+    )
     inside: dict[str, list] = {}
     for part in (*view.groups, *view.nodes):
         inside.setdefault(part.parent if isinstance(part, Group) else part.group, []).append(part)
@@ -55,7 +69,9 @@ def _fill(root, inside: dict[str, list], types: str, attrs: str) -> None:
 def _group_attrs(group: Group) -> str:
     paint = resolve((f"group-{group.kind}",) + ((f"role-{group.role}",) if group.role else ()))
     icon = f"{ROLE_ICONS[group.role]} " if group.role else ""
-    return f'label="{_quote(icon + group.title)}" style="filled,rounded" fillcolor="{paint.fill}" color="{paint.stroke}"\n'
+    return (
+        f'label="{_quote(icon + group.title)}" style="filled,rounded" fillcolor="{paint.fill}" color="{paint.stroke}"\n'
+    )
 
 
 def _quote(text: str) -> str:
@@ -106,12 +122,19 @@ def run_dot(source: str, form: str) -> bytes:
     """`dot -T<form>` on Dot text; raises `RelayError` where `dot` is absent, fails, or takes too long."""
     program = shutil.which("dot")
     if program is None:
-        raise RelayError("the program `dot` of Graphviz is not installed", code="viz.no-dot",
-                         help='use engine="builtin", which needs no program, or install Graphviz')
+        raise RelayError(
+            "the program `dot` of Graphviz is not installed",
+            code="viz.no-dot",
+            help='use engine="builtin", which needs no program, or install Graphviz',
+        )
     try:
-        done = subprocess.run([program, f"-T{form}"], input=source.encode(), capture_output=True, timeout=TIMEOUT, check=False)
+        done = subprocess.run(
+            [program, f"-T{form}"], input=source.encode(), capture_output=True, timeout=TIMEOUT, check=False
+        )
     except subprocess.TimeoutExpired:
-        raise RelayError(f"`dot` took more than {TIMEOUT:g} s", code="viz.dot-slow", help='use engine="builtin"') from None
+        raise RelayError(
+            f"`dot` took more than {TIMEOUT:g} s", code="viz.dot-slow", help='use engine="builtin"'
+        ) from None
     if done.returncode:
         raise RelayError(f"`dot` failed: {done.stderr.decode(errors='replace').strip()[:400]}", code="viz.dot-failed")
     return done.stdout

@@ -18,6 +18,8 @@ from relaylab.viz.view import ROLES, Edge, Group, View
 
 MARGIN = 16.0
 CAPTION = 24.0
+TYPE_WIDTH = 120.0
+"""The room for a type on an edge."""
 SPREAD = 0.86
 """The middle part of a box's side where edges enter."""
 MAX_DEPTH = 16
@@ -41,7 +43,8 @@ class Look:
             if value not in allowed:
                 raise RelayValueError(
                     f"`{name}` cannot be {value!r}; it is one of {', '.join(allowed)}",
-                    code="viz.option", help=did_you_mean(str(value), allowed),
+                    code="viz.option",
+                    help=did_you_mean(str(value), allowed),
                 )
 
 
@@ -58,7 +61,8 @@ class _Drawing:
         self.sideways = look.direction == "LR"
         self.parent = _shallow_parents(view)
         self.cards = {n.id: card(n, look.types, look.attrs, self._ports_width(n.id)) for n in view.nodes}
-        options = engine.Options(direction=look.direction, rank_gap=30.0 if look.types in ("edges", "both") else 24.0)
+        self.typed = self._typed_edges()
+        options = engine.Options(direction=look.direction, rank_gap=self._rank_gap())
         self.layout = engine.lay_out(self._boxes(), self._links(), self._frames(), options, seed)
         self.dx, self.dy = MARGIN, MARGIN + (CAPTION if self._caption() else 0.0)
 
@@ -72,9 +76,26 @@ class _Drawing:
         figures += self._notes()
         width = max([self.layout.width + 2 * MARGIN, *(_right(f) + MARGIN for f in figures if f.kind == "note")])
         return Scene(
-            round(width, 1), round(self.layout.height + self.dy + MARGIN, 1), tuple(figures), self.view.title,
-            self._bands(), self.layout.seed,
+            round(width, 1),
+            round(self.layout.height + self.dy + MARGIN, 1),
+            tuple(figures),
+            self.view.title,
+            self._bands(),
+            self.layout.seed,
         )
+
+    def _typed_edges(self) -> set[str]:
+        """The edges that say their type: where types stand on edges, the first one from each source."""
+        if self.look.types not in ("edges", "both"):
+            return set()
+        return {e.id for e in {e.source: e for e in reversed(self.view.edges) if e.type}.values()}
+
+    def _rank_gap(self) -> float:
+        """Room between the ranks: for arrows, and for the types on edges."""
+        if not self.typed:
+            return 24.0
+        widest = max(text_width(short_type(e.type, TYPE_WIDTH), SMALL) for e in self.view.edges if e.id in self.typed)
+        return 24.0 + widest if self.sideways else 32.0
 
     # -- to the layout engine --------------------------------------------------------------------
 
@@ -94,9 +115,16 @@ class _Drawing:
         fan = {n.id: self.view.incoming.get(n.id, []) for n in self.view.nodes}
         into = {e.id: self._share(i, len(edges)) for edges in fan.values() for i, e in enumerate(edges)}
         return [
-            engine.Link(e.id, e.source, e.target, into=into.get(e.id, 0.5), back=e.kind == "recursion",
-                        loose=e.kind == "callee" and self._roots_differ(e))
-            for e in self.view.edges if self._has_place(e)
+            engine.Link(
+                e.id,
+                e.source,
+                e.target,
+                into=into.get(e.id, 0.5),
+                back=e.kind == "recursion",
+                loose=e.kind == "callee" and self._roots_differ(e),
+            )
+            for e in self.view.edges
+            if self._has_place(e)
         ]
 
     def _ports_width(self, node: str) -> float:
@@ -149,7 +177,14 @@ class _Drawing:
         title = fit(_group_title(group), max(40.0, place.width - 12), BODY, "bold")
         style = f"text-role-{group.role}" if group.role else "text-dim"
         parts = (
-            Rect(place.x + 4, place.y + 2, text_width(title, BODY, "bold") + 6, BODY * LINE + 2, 2, (f"group-{group.kind}", "plate")),
+            Rect(
+                place.x + 4,
+                place.y + 2,
+                text_width(title, BODY, "bold") + 6,
+                BODY * LINE + 2,
+                2,
+                (f"group-{group.kind}", "plate"),
+            ),
             Text(place.x + 7, place.y + BODY + 3, title, BODY, "bold", styles=(style,)),
         )
         return Figure(f"{group.id} title", "heading", parts, box=_box(place))
@@ -177,10 +212,22 @@ class _Drawing:
         if edge.label:
             x, y = (tip[0] - 5 * direction[0] - 2, tip[1] - 3) if self.sideways else (tip[0] + 4, tip[1] - 3)
             y += SMALL + 5 if direction[1] < 0 else 0.0
-            texts.append(Text(x, y, fit(edge.label, 80, SMALL), SMALL, anchor="end" if self.sideways else "start",
-                              styles=("text-dim",)))
-        if edge.type and self.look.types in ("edges", "both"):
-            texts.append(Text(start[0] + 4, start[1] + SMALL + 1, short_type(edge.type, 120), SMALL, styles=("text-type",)))
+            texts.append(
+                Text(
+                    x,
+                    y,
+                    fit(edge.label, 80, SMALL),
+                    SMALL,
+                    anchor="end" if self.sideways else "start",
+                    styles=("text-dim",),
+                )
+            )
+        if edge.id in self.typed:
+            texts.append(
+                Text(
+                    start[0] + 4, start[1] + SMALL + 1, short_type(edge.type, TYPE_WIDTH), SMALL, styles=("text-type",)
+                )
+            )
         return texts
 
     def _stub(self, edge: Edge) -> tuple[Shape, ...]:
@@ -192,8 +239,11 @@ class _Drawing:
         dx, dy = (1.0, 0.0) if self.sideways else (0.0, 1.0)
         line = Path((("M", x - dx * 13, y - dy * 13), ("L", x - dx * 5, y - dy * 5)), ("wire",))
         name = self.view.node_by_id[edge.source].title if edge.source in self.view.node_by_id else edge.source
-        return line, Path(arrow((x, y), (dx, dy)), ("tip",)), Text(
-            x + 4, y - 6, fit(f"from {name}", 90, SMALL), SMALL, styles=("text-dim",))
+        return (
+            line,
+            Path(arrow((x, y), (dx, dy)), ("tip",)),
+            Text(x + 4, y - 6, fit(f"from {name}", 90, SMALL), SMALL, styles=("text-dim",)),
+        )
 
     def _node(self, card: Card) -> Figure:
         place = self._shift(self.layout.boxes[card.node.id])

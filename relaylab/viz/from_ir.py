@@ -34,10 +34,14 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.params not in PARAMS:
-            raise RelayValueError(f"`params` cannot be {self.params!r}; it is one of {', '.join(PARAMS)}", code="viz.option")
+            raise RelayValueError(
+                f"`params` cannot be {self.params!r}; it is one of {', '.join(PARAMS)}", code="viz.option"
+            )
 
 
-def view(program: IRModule | Expr, options: Options | None = None, identities: Identities | None = None, title: str = "") -> View:
+def view(
+    program: IRModule | Expr, options: Options | None = None, identities: Identities | None = None, title: str = ""
+) -> View:
     """The graph view of a module, a function or any expression.
 
     Give the same `Identities` for the stages of a pipeline (after `follow(trail)`) to keep ids across them.
@@ -59,7 +63,9 @@ def _functions(program: object) -> dict[str, Expr]:
         return {name: named[name] for name in sorted(named, key=lambda n: n != "main")}
     if isinstance(program, Expr):
         return {"": program}
-    raise RelayTypeError(f"cannot draw a {type(program).__name__}; give an IRModule or an expression", code="viz.not-a-program")
+    raise RelayTypeError(
+        f"cannot draw a {type(program).__name__}; give an IRModule or an expression", code="viz.not-a-program"
+    )
 
 
 def _named(drafts: Drafts, identities: Identities, title: str) -> View:

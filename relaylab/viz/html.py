@@ -33,13 +33,25 @@ def book(scenes: Sequence[Scene], title: str) -> dict:
 
 def scene_data(scene: Scene) -> dict:
     """One picture as plain data."""
-    return {"title": scene.title, "width": scene.width, "height": scene.height, "figures": [_figure(f) for f in scene.figures]}
+    return {
+        "title": scene.title,
+        "width": scene.width,
+        "height": scene.height,
+        "figures": [_figure(f) for f in scene.figures],
+    }
 
 
 def _figure(figure: Figure) -> dict:
     return {
-        "id": figure.id, "kind": figure.kind, "label": figure.label, "detail": figure.detail, "role": figure.role,
-        "source": figure.ends[0], "target": figure.ends[1], "box": figure.box, "shapes": [_shape(s) for s in figure.shapes],
+        "id": figure.id,
+        "kind": figure.kind,
+        "label": figure.label,
+        "detail": figure.detail,
+        "role": figure.role,
+        "source": figure.ends[0],
+        "target": figure.ends[1],
+        "box": figure.box,
+        "shapes": [_shape(s) for s in figure.shapes],
     }
 
 

@@ -16,7 +16,7 @@ class Identities:
 
     A first picture names nodes after their function, operator and ordinal (`main/nn.conv2d.3`), so two
     renderings of one program agree. In a later stage a node that is the same object keeps its id, a node
-    that the trail derives from another takes over the id of that one if it is gone, the rest are new.
+    that stands in the place of another, or is derived from one that is gone, takes over its id, the rest are new.
     """
 
     def __init__(self) -> None:
@@ -24,16 +24,21 @@ class Identities:
         self._used: set[str] = set()
         self._stems: dict[str, str] = {}
         self._sources: list[Parents] = []
+        self._last: dict[Hashable, str] = {}
+        self._became: Callable[[Expr], Expr | None] = lambda node: None
 
     def follow(self, trail: Trail | Any) -> None:
         """Learn what new nodes were made from: a `Trail`, or a `Stage` or `History` (anything with `parents(node)`)."""
         known = trail.parents
         self._sources.append((lambda node: known.get(node, ())) if isinstance(known, Mapping) else known)
+        became = getattr(trail, "became", lambda node: None)
+        self._became = became.get if isinstance(became, Mapping) else became
 
     def name(self, keys: Mapping[Hashable, str]) -> dict[Hashable, str]:
         """An id for every key of one picture; the values are the stems of new names."""
         given = {key: self._ids[key] for key in keys if key in self._ids}
         taken = set(given.values())
+        self._take_over(keys, given, taken)
         counts: dict[str, int] = {}
         for alike in (True, False):
             for key, stem in keys.items():
@@ -45,8 +50,26 @@ class Identities:
                 given[key] = self._fresh(stem, counts)
                 self._stems[given[key]] = stem
         self._ids.update(given)
+        self._last = given
         self._used |= taken
-        return given
+        return dict(given)
+
+    def _take_over(self, keys: Mapping[Hashable, str], given: dict[Hashable, str], taken: set[str]) -> None:
+        """What stands in the place of a node of the last picture gets its id; the nearer replacement first."""
+        for old, name in reversed(self._last.items()):
+            if name not in taken and isinstance(old, Expr):
+                new = self._replacement(old, keys)
+                if new is not None and new not in given:
+                    given[new] = name
+                    taken.add(name)
+
+    def _replacement(self, node: Expr, keys: Mapping[Hashable, str]) -> Expr | None:
+        met = {node}
+        new = self._became(node)
+        while new is not None and new not in keys and new not in met:
+            met.add(new)
+            new = self._became(new)
+        return new if new in keys else None
 
     def origins(self, key: Hashable) -> tuple[str, ...]:
         """The ids of the nodes that a node was made from, nearest known first."""

@@ -32,7 +32,9 @@ _TABLES = {"regular": _REGULAR, "bold": _BOLD}
 FACES = ("regular", "bold", "mono")
 
 
-_UNPRINTABLE = dict.fromkeys(range(32), " ") | dict.fromkeys((*range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd")
+_UNPRINTABLE = dict.fromkeys(range(32), " ") | dict.fromkeys(
+    (*range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"
+)
 
 
 def plain(text: str) -> str:

@@ -72,13 +72,21 @@ def _tiles(scene: Scene, width: float, height: float) -> list[_Page]:
     rows = _cuts(scene, room[1] / scale)
     share = _shared_out(scene, columns, wide, rows)
     return [
-        _Page(share.get((c, r), []), (c * wide, top, min(wide, scene.width - c * wide), bottom - top), scale, (width, height),
-              (_centre(room[0], min(wide, scene.width - c * wide) * scale), BORDER))
-        for c in range(columns) for r, (top, bottom) in enumerate(rows)
+        _Page(
+            share.get((c, r), []),
+            (c * wide, top, min(wide, scene.width - c * wide), bottom - top),
+            scale,
+            (width, height),
+            (_centre(room[0], min(wide, scene.width - c * wide) * scale), BORDER),
+        )
+        for c in range(columns)
+        for r, (top, bottom) in enumerate(rows)
     ]
 
 
-def _shared_out(scene: Scene, columns: int, wide: float, rows: list[tuple[float, float]]) -> dict[tuple[int, int], list[Shape]]:
+def _shared_out(
+    scene: Scene, columns: int, wide: float, rows: list[tuple[float, float]]
+) -> dict[tuple[int, int], list[Shape]]:
     """For every page (column, row) the shapes that may touch it."""
     tops = [top for top, _ in rows]
     pages: dict[tuple[int, int], list[Shape]] = {}
@@ -112,8 +120,10 @@ def _cuts(scene: Scene, most: float) -> list[tuple[float, float]]:
 def _content(page: _Page) -> str:
     x, y, w, h = page.window
     k, (ox, oy), high = page.scale, page.offset, page.paper[1]
-    out = [f"{_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J",
-           f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n"]
+    out = [
+        f"{_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J",
+        f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n",
+    ]
     out += [_shape(s) for s in page.shapes]
     return "\n".join(out)
 
@@ -144,8 +154,7 @@ def _text(text: Text, color: str) -> str:
     x = text.x - shift * text_width(text.text, text.size, text.face)
     font = _FONTS[text.face][0]
     return (
-        f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm "
-        f"({escape(text.text)}) Tj ET"
+        f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escape(text.text)}) Tj ET"
     )
 
 
@@ -179,11 +188,15 @@ def _document(pages: list[_Page], marks: list[tuple[str, int]], title: str) -> b
     """Objects: 1 catalog, 2 page tree, 3-5 fonts, 6 information, 7 outline, marks, then two for each page."""
     first = 8 + len(marks)
     kids = [first + 2 * i for i in range(len(pages))]
-    objects = [b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R/PageMode/UseOutlines>>" if len(pages) > 1
-               else b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R>>",
-               f"<</Type/Pages/Kids[{' '.join(f'{k} 0 R' for k in kids)}]/Count {len(kids)}>>".encode()]
-    objects += [f"<</Type/Font/Subtype/Type1/BaseFont/{name}/Encoding/WinAnsiEncoding>>".encode()
-                for _, name in _FONTS.values()]
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R/PageMode/UseOutlines>>"
+        if len(pages) > 1
+        else b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R>>",
+        f"<</Type/Pages/Kids[{' '.join(f'{k} 0 R' for k in kids)}]/Count {len(kids)}>>".encode(),
+    ]
+    objects += [
+        f"<</Type/Font/Subtype/Type1/BaseFont/{name}/Encoding/WinAnsiEncoding>>".encode() for _, name in _FONTS.values()
+    ]
     objects.append(b"<</Title " + _unicode(title) + b"/Producer(relaylab)>>")
     objects += _outline(marks, kids)
     for number, page in zip(kids, pages):
@@ -193,8 +206,11 @@ def _document(pages: list[_Page], marks: list[tuple[str, int]], title: str) -> b
 
 def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
     last = 7 + len(marks)
-    objects = [f"<</Type/Outlines/First 8 0 R/Last {last} 0 R/Count {len(marks)}>>".encode() if marks
-               else b"<</Type/Outlines/Count 0>>"]
+    objects = [
+        f"<</Type/Outlines/First 8 0 R/Last {last} 0 R/Count {len(marks)}>>".encode()
+        if marks
+        else b"<</Type/Outlines/Count 0>>"
+    ]
     for i, (name, page) in enumerate(marks):
         near = (f"/Prev {7 + i} 0 R" if i else "") + (f"/Next {9 + i} 0 R" if i + 1 < len(marks) else "")
         objects.append(b"<</Title " + _unicode(name) + f"/Parent 7 0 R{near}/Dest[{kids[page]} 0 R/Fit]>>".encode())
@@ -205,8 +221,10 @@ def _page_objects(number: int, page: _Page) -> list[bytes]:
     data = zlib.compress(_content(page).encode("ascii"), 6)
     fonts = "".join(f"/{short} {3 + i} 0 R" for i, (short, _) in enumerate(_FONTS.values()))
     unit = f"/UserUnit {_n(page.unit)}" if page.unit > 1 else ""
-    head = (f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {_n(page.paper[0])} {_n(page.paper[1])}]{unit}"
-            f"/Resources<</Font<<{fonts}>>>>/Contents {number + 1} 0 R>>")
+    head = (
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {_n(page.paper[0])} {_n(page.paper[1])}]{unit}"
+        f"/Resources<</Font<<{fonts}>>>>/Contents {number + 1} 0 R>>"
+    )
     return [head.encode(), b"<</Length %d/Filter/FlateDecode>>stream\n" % len(data) + data + b"\nendstream"]
 
 

@@ -71,7 +71,9 @@ class Picture:
         return bundle(self.scene, repr(self))
 
     def __repr__(self) -> str:
-        return f"<picture of {len(self.view.nodes)} nodes, {len(self.view.edges)} edges, {len(self.view.groups)} groups>"
+        return (
+            f"<picture of {len(self.view.nodes)} nodes, {len(self.view.edges)} edges, {len(self.view.groups)} groups>"
+        )
 
 
 def show(program: IRModule | Expr | View, **options: Any) -> Picture:
@@ -93,7 +95,11 @@ def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[
     for name in options:
         if name not in of_ir | look | set(others):
             known = sorted(of_ir | look | set(others))
-            raise RelayTypeError(f"there is no option `{name}`", code="viz.option", help=did_you_mean(name, known) or f"there are: {', '.join(known)}")
+            raise RelayTypeError(
+                f"there is no option `{name}`",
+                code="viz.option",
+                help=did_you_mean(name, known) or f"there are: {', '.join(known)}",
+            )
     return tuple({k: v for k, v in options.items() if k in names} for names in (of_ir, look, set(others)))  # type: ignore[return-value]
 
 
@@ -123,7 +129,8 @@ def _form(path: str | os.PathLike[str]) -> str:
     if form not in FORMATS:
         raise RelayValueError(
             f"cannot tell the format of `{path}`: the suffix is {f'`.{form}`' if form else 'missing'}",
-            code="viz.format", help=did_you_mean(form, FORMATS) or "use one of " + ", ".join(f".{f}" for f in FORMATS),
+            code="viz.format",
+            help=did_you_mean(form, FORMATS) or "use one of " + ", ".join(f".{f}" for f in FORMATS),
         )
     return form
 
@@ -138,7 +145,9 @@ def _data(pictures: Sequence[Any], form: str, title: str, options: Mapping[str, 
         case "txt":
             return "\n".join(tree(p.view) for p in pictures)
     if len(pictures) != 1:
-        raise RelayValueError(f"a .{form} file holds one picture, not {len(pictures)}", code="viz.pages", help="save as .pdf or .html")
+        raise RelayValueError(
+            f"a .{form} file holds one picture, not {len(pictures)}", code="viz.pages", help="save as .pdf or .html"
+        )
     match form:
         case "svg":
             return svg(pictures[0].scene, **_only(options, "scale"))

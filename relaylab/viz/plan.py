@@ -81,7 +81,9 @@ class Plan:
         spine: set[Let] = set()
         heads = [self.root]
         for e in self.order:
-            heads += [e.body] if isinstance(e, Function) else [e.true_branch, e.false_branch] if isinstance(e, If) else []
+            heads += (
+                [e.body] if isinstance(e, Function) else [e.true_branch, e.false_branch] if isinstance(e, If) else []
+            )
             heads += [c.rhs for c in e.clauses] if isinstance(e, Match) else []
         for head in heads:
             while isinstance(head, Let) and head not in spine:

@@ -20,7 +20,8 @@ def png(scene: Scene, *, scale: float = 2.0) -> bytes:
     except ImportError:
         raise RelayError(
             "PNG pictures need the package pypdfium2, which is not installed",
-            code="viz.no-png", help='pip install "relaylab[png]", or save as .svg, .pdf or .html',
+            code="viz.no-png",
+            help='pip install "relaylab[png]", or save as .svg, .pdf or .html',
         ) from None
     unit = max(1.0, scene.width / MAX_UNITS, scene.height / MAX_UNITS)
     scale = min(scale, (MAX_PIXELS / (scene.width * scene.height)) ** 0.5)

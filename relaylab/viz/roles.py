@@ -29,7 +29,9 @@ class Roles:
 
     def _gone(self, node: Node) -> list[str]:
         """The origins of a node that are in the view before and have no node of their own after."""
-        return [o for o in node.origins if o in self.before.node_by_id and o not in self.kept and o not in self.absorbed]
+        return [
+            o for o in node.origins if o in self.before.node_by_id and o not in self.kept and o not in self.absorbed
+        ]
 
     # -- after -----------------------------------------------------------------------------------
 
@@ -38,7 +40,9 @@ class Roles:
         into = [old for old, new in self.absorbed.items() if new == node.id] if node.origins else []
         if into:
             own = [node.id] if node.id in self.kept else []
-            return replace(node, role="merged", note="from " + _list(self.before.node_by_id[o].title for o in own + into))
+            return replace(
+                node, role="merged", note="from " + _list(self.before.node_by_id[o].title for o in own + into)
+            )
         if node.id not in self.kept:
             origins = [self.before.node_by_id[o].title for o in node.origins if o in self.before.node_by_id]
             return replace(node, role="added", note=f"from {_list(origins)}" if origins else "")
@@ -76,18 +80,25 @@ class Roles:
         if node.id not in self.kept:
             return replace(node, role="removed")
         now = self.node(self.after.node_by_id[node.id])
-        return replace(node, role=now.role, note="" if now.role == "changed" else now.note) if now.role != "added" else node
+        return (
+            replace(node, role=now.role, note="" if now.role == "changed" else now.note)
+            if now.role != "added"
+            else node
+        )
 
     def sides(self) -> tuple[View, View]:
         """Both views with roles."""
         before = replace(
-            self.before, nodes=tuple(map(self.old_node, self.before.nodes)),
+            self.before,
+            nodes=tuple(map(self.old_node, self.before.nodes)),
             groups=tuple(g if g.id in self.kept_groups else replace(g, role="removed") for g in self.before.groups),
             edges=tuple(e if _key(e) in self._new_edges else replace(e, role="removed") for e in self.before.edges),
         )
         after = replace(
-            self.after, nodes=tuple(map(self.node, self.after.nodes)),
-            groups=tuple(map(self.group, self.after.groups)), edges=tuple(map(self.edge, self.after.edges)),
+            self.after,
+            nodes=tuple(map(self.node, self.after.nodes)),
+            groups=tuple(map(self.group, self.after.groups)),
+            edges=tuple(map(self.edge, self.after.edges)),
         )
         return before, after
 
@@ -101,7 +112,9 @@ class Roles:
         known = {n.id for n in nodes} | groups.keys()
         gone = [replace(e, role="removed") for e in self.before.edges if _key(e) not in self._new_edges]
         gone = [e for e in gone if e.source in known and e.target in known]
-        return View(self.after.title, tuple(nodes), (*(self.edge(e) for e in self.after.edges), *gone), tuple(groups.values()))
+        return View(
+            self.after.title, tuple(nodes), (*(self.edge(e) for e in self.after.edges), *gone), tuple(groups.values())
+        )
 
     def _keep_groups(self, name: str, groups: dict[str, Group]) -> None:
         """Make sure that the boxes around a ghost are there."""

@@ -151,12 +151,23 @@ def beside(left: Scene, right: Scene) -> Scene:
     """Two pictures in one, the ids of the right one marked by a prime; pages may be cut where neither has a box."""
     dx = left.width
     figures = tuple(
-        replace(f, id=f"{f.id}'", shapes=tuple(moved(s, dx) for s in f.shapes),
-                ends=(f"{f.ends[0]}'", f"{f.ends[1]}'") if f.ends[0] else f.ends, box=(f.box[0] + dx, *f.box[1:]))
+        replace(
+            f,
+            id=f"{f.id}'",
+            shapes=tuple(moved(s, dx) for s in f.shapes),
+            ends=(f"{f.ends[0]}'", f"{f.ends[1]}'") if f.ends[0] else f.ends,
+            box=(f.box[0] + dx, *f.box[1:]),
+        )
         for f in right.figures
     )
-    return Scene(left.width + right.width, max(left.height, right.height), (*left.figures, *figures),
-                 f"{left.title} | {right.title}", merged_bands((*left.bands, *right.bands)), left.seed)
+    return Scene(
+        left.width + right.width,
+        max(left.height, right.height),
+        (*left.figures, *figures),
+        f"{left.title} | {right.title}",
+        merged_bands((*left.bands, *right.bands)),
+        left.seed,
+    )
 
 
 def merged_bands(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:

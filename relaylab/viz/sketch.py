@@ -31,8 +31,14 @@ class Drafts:
 class Sketch:
     """Draws what a `Plan` says, one method a node kind."""
 
-    def __init__(self, plan: Plan, drafts: Drafts, functions: Mapping[str, Expr], texts: Mapping[Expr, str],
-                 costs: Callable[[Expr], Mapping[str, float]]):
+    def __init__(
+        self,
+        plan: Plan,
+        drafts: Drafts,
+        functions: Mapping[str, Expr],
+        texts: Mapping[Expr, str],
+        costs: Callable[[Expr], Mapping[str, float]],
+    ):
         self.plan, self.drafts, self.functions, self.texts, self.costs = plan, drafts, functions, texts, costs
         self.foreign = {k for k in drafts.stems if isinstance(k, Expr)}
         self.grouped: set[Key] = set()
@@ -105,8 +111,17 @@ class Sketch:
         kind = "primitive" if func.is_primitive else "function"
         title = named or (facts.kernel_title(func) if func.is_primitive else facts.function_title(func))
         shown = call or func
-        return Group("", kind, title, detail="a call of this function" if call else "", type=facts.type_of(shown),
-                     attrs=facts.attrs_of(func), span=str(shown.span or ""), text=self.texts.get(shown, ""), cost=tuple(self.costs(shown).items()))
+        return Group(
+            "",
+            kind,
+            title,
+            detail="a call of this function" if call else "",
+            type=facts.type_of(shown),
+            attrs=facts.attrs_of(func),
+            span=str(shown.span or ""),
+            text=self.texts.get(shown, ""),
+            cost=tuple(self.costs(shown).items()),
+        )
 
     # -- lets ------------------------------------------------------------------------------------
 
@@ -174,9 +189,18 @@ class Sketch:
         kind, family = facts.kind_family(expr)
         title = f"@{self.plan.name}" if expr is self.plan.root and self.plan.name else facts.title(expr)
         node = Node(
-            "", kind, title, expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else "", family,
-            rows=self._rows(expr), operands=operands, type=facts.type_of(expr), attrs=facts.attrs_of(expr),
-            span=str(expr.span or ""), text=self.texts.get(expr, ""), cost=tuple(self.costs(expr).items()),
+            "",
+            kind,
+            title,
+            expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else "",
+            family,
+            rows=self._rows(expr),
+            operands=operands,
+            type=facts.type_of(expr),
+            attrs=facts.attrs_of(expr),
+            span=str(expr.span or ""),
+            text=self.texts.get(expr, ""),
+            cost=tuple(self.costs(expr).items()),
         )
         self.drafts.nodes.append((key, self.open(self.plan.group(expr)), node))
         self.drafts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) or title.startswith("@") else kind)
@@ -198,7 +222,10 @@ class Sketch:
         match expr:
             case Call():
                 callee = [] if isinstance(expr.op, (Op, GlobalVar, Constructor)) else [(expr.op, "fn", "callee")]
-                return [*((a, n, "data") for a, n in zip(expr.args, facts.operand_names(expr, self._callee(expr.op)))), *callee]
+                return [
+                    *((a, n, "data") for a, n in zip(expr.args, facts.operand_names(expr, self._callee(expr.op)))),
+                    *callee,
+                ]
             case Function():
                 return [(expr.body, "body", "body")]
             case Let():

@@ -77,8 +77,7 @@ def _rect(rect: Rect, style: str) -> str:
         return f'<path {style} d="{path_data(rounded(rect))}"/>'
     radius = f' rx="{_n(rect.radius)}"' if rect.radius else ""
     return (
-        f'<rect {style} x="{_n(rect.x)}" y="{_n(rect.y)}" width="{_n(rect.width)}" '
-        f'height="{_n(rect.height)}"{radius}/>'
+        f'<rect {style} x="{_n(rect.x)}" y="{_n(rect.y)}" width="{_n(rect.width)}" height="{_n(rect.height)}"{radius}/>'
     )
 
 

@@ -47,7 +47,9 @@ class _Tree:
         if self.view.title:
             yield self.view.title
         yield from self.view.notes
-        results = [n.id for n in self.view.nodes if not any(e.kind != "recursion" for e in self.view.outgoing.get(n.id, ()))]
+        results = [
+            n.id for n in self.view.nodes if not any(e.kind != "recursion" for e in self.view.outgoing.get(n.id, ()))
+        ]
         for root in [*results, *(n.id for n in self.view.nodes)]:
             if root not in self.shown:
                 self.later.append(root)
@@ -59,7 +61,11 @@ class _Tree:
         stack: list[Entry] = [("", True, "", root, 0)]
         while stack:
             prefix, last, label, name, depth = stack.pop()
-            yield (prefix + ("`-- " if last else "|-- ") if depth else "") + (f"{label}: " if label else "") + self._text(name, depth)
+            yield (
+                (prefix + ("`-- " if last else "|-- ") if depth else "")
+                + (f"{label}: " if label else "")
+                + self._text(name, depth)
+            )
             node = self.view.node_by_id.get(name)
             if node and name not in self.shown and (depth < DEEP or not self._operands(node)):
                 self.shown.add(name)
@@ -102,7 +108,11 @@ class _Tree:
 
     def _below(self, node: Node, prefix: str, depth: int) -> list[Entry]:
         """The operands in order, edges and folded rows together."""
-        leaves = [(o.position, o.name, f"{o.text}{f' : {short_type(o.type, WIDE)}' if o.type else ''}") for o in node.operands if o.text]
+        leaves = [
+            (o.position, o.name, f"{o.text}{f' : {short_type(o.type, WIDE)}' if o.type else ''}")
+            for o in node.operands
+            if o.text
+        ]
         edges = [(e.position, self._edge_label(e), e.source) for e in self.view.incoming.get(node.id, ())]
         parts = sorted([*leaves, *edges], key=lambda p: p[0])
         return [(prefix, i == len(parts) - 1, label, what, depth) for i, (_, label, what) in enumerate(parts)]

@@ -40,11 +40,15 @@ def diff_lines(before: str, after: str) -> list[Line]:
 
 def _blocks(left: Sequence[str], right: Sequence[str]) -> Iterable[tuple[int, int, int, int]]:
     """Ranges of lines that correspond: as long as each other, or one of them empty; alike, or at least of one operator."""
-    for tag, a0, a1, b0, b1 in SequenceMatcher(None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False).get_opcodes():
+    for tag, a0, a1, b0, b1 in SequenceMatcher(
+        None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             yield a0, a1, b0, b1
             continue
-        inner = SequenceMatcher(None, [_operator(t) for t in left[a0:a1]], [_operator(t) for t in right[b0:b1]], autojunk=False)
+        inner = SequenceMatcher(
+            None, [_operator(t) for t in left[a0:a1]], [_operator(t) for t in right[b0:b1]], autojunk=False
+        )
         for same, i0, i1, j0, j1 in inner.get_opcodes():
             if same == "equal":
                 yield a0 + i0, a0 + i1, b0 + j0, b0 + j1

@@ -33,8 +33,12 @@ class Paint:
     dash: str | None = None
 
 
-_TEXT = {"title": ("#1a202c", "#f1f5f9"), "plain": ("#2d3748", "#dbe3ee"), "dim": ("#5a6578", "#a3b0c2"),
-         "type": ("#2b5a8c", "#93c5fd")}
+_TEXT = {
+    "title": ("#1a202c", "#f1f5f9"),
+    "plain": ("#2d3748", "#dbe3ee"),
+    "dim": ("#5a6578", "#a3b0c2"),
+    "type": ("#2b5a8c", "#93c5fd"),
+}
 
 FAMILIES = {
     "elementwise": ("#d9efdc", "#2d4a35"),
@@ -52,9 +56,14 @@ FAMILIES = {
 }
 """Fill of a node's head by family, light and dark."""
 
-_GROUPS = {"function": ("#f8fafc", "#1b2230", "#94a3b8"), "primitive": ("#eef4fc", "#1d2a3c", "#5b8bc4"),
-           "branch": ("#fdf2f4", "#2b1e23", "#c9808f"), "clause": ("#fdf2f4", "#2b1e23", "#c9808f"),
-           "let": ("#f7f7ee", "#26261b", "#a8a47a"), "block": ("#f8fafc", "#1b2230", "#94a3b8")}
+_GROUPS = {
+    "function": ("#f8fafc", "#1b2230", "#94a3b8"),
+    "primitive": ("#eef4fc", "#1d2a3c", "#5b8bc4"),
+    "branch": ("#fdf2f4", "#2b1e23", "#c9808f"),
+    "clause": ("#fdf2f4", "#2b1e23", "#c9808f"),
+    "let": ("#f7f7ee", "#26261b", "#a8a47a"),
+    "block": ("#f8fafc", "#1b2230", "#94a3b8"),
+}
 
 _ROLES = {
     "added": ("#0072b2", "#56b4e9", 2.4, ""),
@@ -92,14 +101,51 @@ def _table(dark: int) -> dict[str, Paint]:
 
 
 NAMES = {
-    "black": "#000000", "white": "#ffffff", "red": "#ff0000", "green": "#00ff00", "blue": "#0000ff", "yellow": "#ffff00",
-    "cyan": "#00ffff", "magenta": "#ff00ff", "gray": "#c0c0c0", "grey": "#c0c0c0", "lightgray": "#d3d3d3", "lightgrey": "#d3d3d3",
-    "darkgray": "#a9a9a9", "orange": "#ffa500", "purple": "#a020f0", "pink": "#ffc0cb", "brown": "#a52a2a", "gold": "#ffd700",
-    "lightblue": "#add8e6", "skyblue": "#87ceeb", "steelblue": "#4682b4", "navy": "#000080", "darkblue": "#00008b",
-    "lightgreen": "#90ee90", "darkgreen": "#006400", "palegreen": "#98fb98", "olive": "#808000", "teal": "#008080",
-    "salmon": "#fa8072", "tomato": "#ff6347", "coral": "#ff7f50", "crimson": "#dc143c", "maroon": "#b03060", "darkred": "#8b0000",
-    "lightyellow": "#ffffe0", "khaki": "#f0e68c", "beige": "#f5f5dc", "ivory": "#fffff0", "violet": "#ee82ee", "orchid": "#da70d6",
-    "plum": "#dda0dd", "lavender": "#e6e6fa", "indigo": "#4b0082", "turquoise": "#40e0d0", "aquamarine": "#7fffd4",
+    "black": "#000000",
+    "white": "#ffffff",
+    "red": "#ff0000",
+    "green": "#00ff00",
+    "blue": "#0000ff",
+    "yellow": "#ffff00",
+    "cyan": "#00ffff",
+    "magenta": "#ff00ff",
+    "gray": "#c0c0c0",
+    "grey": "#c0c0c0",
+    "lightgray": "#d3d3d3",
+    "lightgrey": "#d3d3d3",
+    "darkgray": "#a9a9a9",
+    "orange": "#ffa500",
+    "purple": "#a020f0",
+    "pink": "#ffc0cb",
+    "brown": "#a52a2a",
+    "gold": "#ffd700",
+    "lightblue": "#add8e6",
+    "skyblue": "#87ceeb",
+    "steelblue": "#4682b4",
+    "navy": "#000080",
+    "darkblue": "#00008b",
+    "lightgreen": "#90ee90",
+    "darkgreen": "#006400",
+    "palegreen": "#98fb98",
+    "olive": "#808000",
+    "teal": "#008080",
+    "salmon": "#fa8072",
+    "tomato": "#ff6347",
+    "coral": "#ff7f50",
+    "crimson": "#dc143c",
+    "maroon": "#b03060",
+    "darkred": "#8b0000",
+    "lightyellow": "#ffffe0",
+    "khaki": "#f0e68c",
+    "beige": "#f5f5dc",
+    "ivory": "#fffff0",
+    "violet": "#ee82ee",
+    "orchid": "#da70d6",
+    "plum": "#dda0dd",
+    "lavender": "#e6e6fa",
+    "indigo": "#4b0082",
+    "turquoise": "#40e0d0",
+    "aquamarine": "#7fffd4",
 }
 """The colour names of Graphviz that the built-in engine knows."""
 
@@ -121,8 +167,10 @@ def _color(name: str) -> str:
     if re.fullmatch("#[0-9a-fA-F]{6}", value):
         return value.lower()
     raise RelayValueError(
-        f"the built-in engine does not know the colour `{name}`", code="viz.color",
-        help=did_you_mean(name.lower(), NAMES) or 'write it as "#rrggbb", or let Graphviz draw: render_kwargs={"engine": "dot"}',
+        f"the built-in engine does not know the colour `{name}`",
+        code="viz.color",
+        help=did_you_mean(name.lower(), NAMES)
+        or 'write it as "#rrggbb", or let Graphviz draw: render_kwargs={"engine": "dot"}',
     )
 
 

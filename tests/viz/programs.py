@@ -106,16 +106,34 @@ def random_view(seed: int, nodes: int = 40) -> View:
     rng = random.Random(seed)
     groups = [Group("g0", "function", "@main")]
     for i in range(1, rng.randint(2, 7)):
-        groups.append(Group(f"g{i}", rng.choice(("primitive", "branch", "let")), "group " * rng.randint(1, 6), rng.choice(groups).id))
+        groups.append(
+            Group(
+                f"g{i}", rng.choice(("primitive", "branch", "let")), "group " * rng.randint(1, 6), rng.choice(groups).id
+            )
+        )
     made = []
     for i in range(nodes):
-        rows = tuple(Operand(k, "weight", "var", "%w" * rng.randint(1, 12), "Tensor[(4), float32]") for k in range(rng.randint(0, 3)))
-        made.append(Node(f"n{i}", rng.choice(("call", "var", "if", "tuple")), "op" * rng.randint(1, 9), operands=rows,
-                         attrs=(Attr("axis", "1"),) * rng.randint(0, 2), type="Tensor[(1, 64), float32]", group=rng.choice(groups).id))
+        rows = tuple(
+            Operand(k, "weight", "var", "%w" * rng.randint(1, 12), "Tensor[(4), float32]")
+            for k in range(rng.randint(0, 3))
+        )
+        made.append(
+            Node(
+                f"n{i}",
+                rng.choice(("call", "var", "if", "tuple")),
+                "op" * rng.randint(1, 9),
+                operands=rows,
+                attrs=(Attr("axis", "1"),) * rng.randint(0, 2),
+                type="Tensor[(1, 64), float32]",
+                group=rng.choice(groups).id,
+            )
+        )
     edges = {}
     for i in range(1, nodes):
         for position in range(rng.randint(1, 3)):
             edges[i, position] = Edge(f"n{rng.randrange(i)}", f"n{i}", position, label=rng.choice(("", "data")))
     for position in range(3):
-        edges[-1, position] = Edge(f"n{rng.randrange(nodes // 2, nodes)}", f"n{rng.randrange(nodes // 2)}", 9 + position, "recursion")
+        edges[-1, position] = Edge(
+            f"n{rng.randrange(nodes // 2, nodes)}", f"n{rng.randrange(nodes // 2)}", 9 + position, "recursion"
+        )
     return View(f"random {seed}", tuple(made), tuple(edges.values()), tuple(groups)).check()

@@ -44,7 +44,9 @@ def test_relay_viz_of_deep_programs(make, tmp_path):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         relay_viz.RelayVisualizer(mod).render()
     assert out.getvalue().count("nn.relu") >= 3000
-    relay_viz.RelayVisualizer(mod, plotter=relay_viz.DotPlotter(get_node_attr=lambda n: {}), parser=relay_viz.DotVizParser()).render(str(tmp_path / "deep"))
+    relay_viz.RelayVisualizer(
+        mod, plotter=relay_viz.DotPlotter(get_node_attr=lambda n: {}), parser=relay_viz.DotVizParser()
+    ).render(str(tmp_path / "deep"))
 
 
 def test_a_long_picture_is_tiled():
@@ -70,7 +72,11 @@ def test_deeply_nested_functions_and_branches_are_drawn():
     y = x
     for i in range(300):
         v = Var("v")
-        y = If(const(True), Call(Function([v], Call(v, [y])), [x]), y) if i % 2 else Call(Function([v], Call(v, [y])), [x])
+        y = (
+            If(const(True), Call(Function([v], Call(v, [y])), [x]), y)
+            if i % 2
+            else Call(Function([v], Call(v, [y])), [x])
+        )
     picture = show(IRModule.from_expr(Function([x], y)))
     assert picture.scene.height > 0 and picture.data("dot")
 

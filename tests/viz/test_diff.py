@@ -51,7 +51,9 @@ def test_one_operator_in_front_is_one_added_node_and_one_added_line():
 
 
 def test_changed_by_a_trail():
-    after, trail = run(network(False), lambda new, old: Call(Op.get("sigmoid"), new.args) if is_call_to(new, "tanh") else new)
+    after, trail = run(
+        network(False), lambda new, old: Call(Op.get("sigmoid"), new.args) if is_call_to(new, "tanh") else new
+    )
     d = diff(network(False), after, trail)
     mod = network(False)
     after, trail = run(mod, lambda new, old: Call(Op.get("sigmoid"), new.args) if is_call_to(new, "tanh") else new)
@@ -68,6 +70,7 @@ def test_merged_by_a_trail():
 
     trail = Trail()
     with recording(trail):
+
         def fused(new: Expr, old: Expr) -> Expr:
             made = rule(new, old)
             if made is not new:
@@ -109,10 +112,14 @@ def test_a_kernel_is_a_merged_group():
     x = Var("x", T)
     before = InferType()(IRModule.from_expr(Function([x], relu(relu(x)))))
     p, y = Var("p", T), Var("x", T)
-    after = InferType()(IRModule.from_expr(Function([y], Call(Function([p], relu(relu(p)), attrs={"Primitive": 1}), [y]))))
+    after = InferType()(
+        IRModule.from_expr(Function([y], Call(Function([p], relu(relu(p)), attrs={"Primitive": 1}), [y])))
+    )
     d = diff(before, after)
     assert roles(d) == {}
-    assert {g.title: (g.role, g.note) for g in d.merged.groups if g.role} == {"nn.relu + nn.relu": ("merged", "2 nodes of before in one kernel")}
+    assert {g.title: (g.role, g.note) for g in d.merged.groups if g.role} == {
+        "nn.relu + nn.relu": ("merged", "2 nodes of before in one kernel")
+    }
 
 
 def test_the_kept_stays_where_it_was():
@@ -148,12 +155,16 @@ def test_text_is_not_fooled_by_renumbering():
     after = after.replace("  %1 = nn.conv2d(%data", "  %0 = add(%data, 1f);\n  %1 = nn.conv2d(%0")
     lines = unified(BEFORE, after, 0).splitlines()
     assert [line for line in lines if line[0] in "+-"] == [
-        "+   %3 = add(%data, 1f);", "-   %0 = nn.conv2d(%data, %w0);", "+   %0 = nn.conv2d(%3, %w0);",
+        "+   %3 = add(%data, 1f);",
+        "-   %0 = nn.conv2d(%data, %w0);",
+        "+   %0 = nn.conv2d(%3, %w0);",
     ]
 
 
 def test_a_removed_line_is_one_removed_line():
-    after = "\n".join(BEFORE.splitlines()[:3] + ["  %2 = nn.conv2d(%0, %w1);", *BEFORE.splitlines()[4:]]).replace("  %1 = nn.relu(%0);\n", "")
+    after = "\n".join(BEFORE.splitlines()[:3] + ["  %2 = nn.conv2d(%0, %w1);", *BEFORE.splitlines()[4:]]).replace(
+        "  %1 = nn.relu(%0);\n", ""
+    )
     marks = [line.mark for line in diff_lines(BEFORE, after) if line.mark != " "]
     assert marks.count("-") - marks.count("+") == 1
 

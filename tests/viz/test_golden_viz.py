@@ -16,7 +16,11 @@ def without_places(made: View) -> View:
     """The view without spans, which name files of this machine."""
     from dataclasses import replace
 
-    return replace(made, nodes=tuple(replace(n, span="") for n in made.nodes), groups=tuple(replace(g, span="") for g in made.groups))
+    return replace(
+        made,
+        nodes=tuple(replace(n, span="") for n in made.nodes),
+        groups=tuple(replace(g, span="") for g in made.groups),
+    )
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -69,7 +69,11 @@ class TestRandomGraphs:
         layout = drawing(seed, direction).layout
         page = Rect(-0.01, -0.01, layout.width + 0.02, layout.height + 0.02)
         assert all(inside(r, page) for r in (*layout.boxes.values(), *layout.frames.values()))
-        assert all(page.x <= x <= page.right and page.y <= y <= page.bottom for route in layout.routes.values() for x, y in route)
+        assert all(
+            page.x <= x <= page.right and page.y <= y <= page.bottom
+            for route in layout.routes.values()
+            for x, y in route
+        )
 
     def test_the_same_again(self, seed, direction):
         first, second = drawing(seed, direction).layout, drawing(seed, direction).layout

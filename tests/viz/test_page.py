@@ -11,8 +11,20 @@ from programs import program
 from relaylab.ir import Function, TensorType, Tuple, Var
 from relaylab.viz import save, show
 
-CHROMIUM = os.environ.get("RELAYLAB_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+CHROMIUM = (
+    os.environ.get("RELAYLAB_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("chromium-browser")
+    or shutil.which("google-chrome")
+)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
 
 
@@ -67,7 +79,9 @@ def test_program_text_is_never_markup(page, tmp_path):
     page.goto(save(Function(params, Tuple(params)), tmp_path / "x.html", title=names[1]).as_uri())
     page.locator(".rl-view .node").first.wait_for()
     assert page.locator("img").count() == 0 and page.title() != "bad"
-    assert page.locator(".rl-view .node", has_text="onerror").count() == 2  # the variable and the function that lists it
+    assert (
+        page.locator(".rl-view .node", has_text="onerror").count() == 2
+    )  # the variable and the function that lists it
 
 
 def test_the_hydrated_picture(page, tmp_path):

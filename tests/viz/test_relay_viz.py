@@ -50,7 +50,16 @@ def parsed(name: str, params=None) -> Recorder:
 
 def test_names_of_the_package():
     assert relay_viz.DotVizParser is DefaultVizParser
-    for name in ("RelayVisualizer", "Plotter", "VizGraph", "VizParser", "TermPlotter", "TermVizParser", "DotPlotter", "DotVizParser"):
+    for name in (
+        "RelayVisualizer",
+        "Plotter",
+        "VizGraph",
+        "VizParser",
+        "TermPlotter",
+        "TermVizParser",
+        "DotPlotter",
+        "DotVizParser",
+    ):
         assert hasattr(relay_viz, name)
 
 
@@ -72,9 +81,20 @@ def test_no_node_is_unknown_and_ids_are_stable(name):
 
 def test_node_contents():
     nodes = {n.type_name: n for n in parsed("fused", {"w": None}).graphs["main"].nodes.values()}
-    assert {"Var(Param)", "Var(Input)", "Call nn.conv2d", "Call Anonymous Func", "Tuple", "TupleGetItem", "Func "} <= nodes.keys()
+    assert {
+        "Var(Param)",
+        "Var(Input)",
+        "Call nn.conv2d",
+        "Call Anonymous Func",
+        "Tuple",
+        "TupleGetItem",
+        "Func ",
+    } <= nodes.keys()
     assert nodes["Var(Param)"].detail == "name_hint: w\nshape: (4, 4, 3, 3)\ndtype: float32"
-    assert "padding: (1, 1, 1, 1)" in nodes["Call nn.conv2d"].detail and 'data_layout: "NCHW"' in nodes["Call nn.conv2d"].detail
+    assert (
+        "padding: (1, 1, 1, 1)" in nodes["Call nn.conv2d"].detail
+        and 'data_layout: "NCHW"' in nodes["Call nn.conv2d"].detail
+    )
     assert nodes["TupleGetItem"].detail == "idx: 0"
     assert repr(nodes["TupleGetItem"]).count("\n") == 0
 
@@ -108,20 +128,30 @@ def test_render_leaves_a_pdf_and_shows_itself(name, tmp_path, monkeypatch):
     assert drawing._repr_mimebundle_()["image/svg+xml"].startswith("<svg") and str(drawing) == "1.pdf"
 
 
-@pytest.mark.parametrize("kwargs, left", [
-    ({"format": "svg"}, {"g.svg"}), ({"format": "svg", "filename": "other"}, {"g.svg"}),
-    ({"cleanup": False}, {"g", "g.pdf"}), ({"directory": "sub", "format": "svg"}, {"sub/g.svg"}), ({"outfile": "o.pdf"}, {"o.pdf"}),
-])
+@pytest.mark.parametrize(
+    "kwargs, left",
+    [
+        ({"format": "svg"}, {"g.svg"}),
+        ({"format": "svg", "filename": "other"}, {"g.svg"}),
+        ({"cleanup": False}, {"g", "g.pdf"}),
+        ({"directory": "sub", "format": "svg"}, {"sub/g.svg"}),
+        ({"outfile": "o.pdf"}, {"o.pdf"}),
+    ],
+)
 def test_render_kwargs(kwargs, left, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("sub").mkdir()
-    relay_viz.RelayVisualizer(program("fused"), plotter=DotPlotter(render_kwargs=kwargs), parser=DefaultVizParser()).render("g")
+    relay_viz.RelayVisualizer(
+        program("fused"), plotter=DotPlotter(render_kwargs=kwargs), parser=DefaultVizParser()
+    ).render("g")
     assert {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} == left
 
 
 def test_an_unwritable_place_is_one_clear_error(tmp_path):
     with pytest.raises(RelayValueError) as err:
-        relay_viz.RelayVisualizer(program("fused"), plotter=DotPlotter(), parser=DefaultVizParser()).render(str(tmp_path / "no" / "g"))
+        relay_viz.RelayVisualizer(program("fused"), plotter=DotPlotter(), parser=DefaultVizParser()).render(
+            str(tmp_path / "no" / "g")
+        )
     assert err.value.code == "viz.unwritable" and not list(tmp_path.iterdir())
 
 
@@ -132,8 +162,13 @@ def get_node_attr(node):
 
 
 def styled(**render_kwargs) -> relay_viz.RelayVisualizer:
-    plotter = DotPlotter(graph_attr={"color": "red"}, node_attr={"color": "blue"}, edge_attr={"color": "black"},
-                         get_node_attr=get_node_attr, render_kwargs=render_kwargs)
+    plotter = DotPlotter(
+        graph_attr={"color": "red"},
+        node_attr={"color": "blue"},
+        edge_attr={"color": "black"},
+        get_node_attr=get_node_attr,
+        render_kwargs=render_kwargs,
+    )
     return relay_viz.RelayVisualizer(program("fused"), {"w": None}, plotter, relay_viz.DotVizParser())
 
 
@@ -161,7 +196,9 @@ def test_graphviz_draws_where_it_is_asked_to(tmp_path):
 def test_unknown_colours_and_engines_are_refused(tmp_path):
     plotter = DotPlotter(node_attr={"color": "bleu"})
     with pytest.raises(RelayValueError) as err:
-        relay_viz.RelayVisualizer(program("fused"), plotter=plotter, parser=DefaultVizParser()).render(str(tmp_path / "g"))
+        relay_viz.RelayVisualizer(program("fused"), plotter=plotter, parser=DefaultVizParser()).render(
+            str(tmp_path / "g")
+        )
     assert "blue" in err.value.help
     with pytest.raises(RelayError):
         styled(engine="neato").render(str(tmp_path / "g"))
@@ -173,7 +210,9 @@ class AwesomeParser(VizParser):
 
     def get_node_edges(self, node, relay_param, node_to_id):
         if isinstance(node, Call) and node.op == Op.get("add"):
-            return VizNode(node_to_id[node], "AwesomeAdd", "NOTHING"), [VizEdge(node_to_id[arg], node_to_id[node]) for arg in node.args]
+            return VizNode(node_to_id[node], "AwesomeAdd", "NOTHING"), [
+                VizEdge(node_to_id[arg], node_to_id[node]) for arg in node.args
+            ]
         return self.delegate.get_node_edges(node, relay_param, node_to_id)
 
 

@@ -25,16 +25,19 @@ def test_json_round_trip_of_programs(name):
     assert View.from_json(made.to_json(indent=1)) == made
 
 
-@pytest.mark.parametrize("text, code", [
-    ("not json", "viz.view-json"),
-    ("[]", "viz.view-version"),
-    ('{"format": "relaylab.view", "version": 99}', "viz.view-version"),
-    ('{"format": "relaylab.view", "version": 1, "nodes": [{"id": "a"}]}', "viz.view-json"),
-    ('{"format": "relaylab.view", "version": 1, "nodes": [3]}', "viz.view-json"),
-    ('{"format": "relaylab.view", "version": 1, "nodes": 3}', "viz.view-json"),
-    ('{"format": "relaylab.view", "version": 1, "extra": 1}', "viz.view-json"),
-    ('{"format": "relaylab.view", "version": 1, "edges": [{"source": "a", "target": "b"}]}', "viz.unknown-id"),
-])
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ("not json", "viz.view-json"),
+        ("[]", "viz.view-version"),
+        ('{"format": "relaylab.view", "version": 99}', "viz.view-version"),
+        ('{"format": "relaylab.view", "version": 1, "nodes": [{"id": "a"}]}', "viz.view-json"),
+        ('{"format": "relaylab.view", "version": 1, "nodes": [3]}', "viz.view-json"),
+        ('{"format": "relaylab.view", "version": 1, "nodes": 3}', "viz.view-json"),
+        ('{"format": "relaylab.view", "version": 1, "extra": 1}', "viz.view-json"),
+        ('{"format": "relaylab.view", "version": 1, "edges": [{"source": "a", "target": "b"}]}', "viz.unknown-id"),
+    ],
+)
 def test_bad_json_is_refused(text, code):
     with pytest.raises(RelayValueError) as err:
         View.from_json(text)
@@ -126,7 +129,17 @@ def test_parameters_as_nodes_rows_or_not_at_all():
 
 def test_every_class_of_expression_can_be_the_whole_picture():
     x, y = Var("x"), Var("y")
-    wholes = [x, const(1.0), GlobalVar("f"), Tuple([]), Tuple([x, y]), If(x, y, y), Match(x, []), Function([x], x), Call(x, [y])]
+    wholes = [
+        x,
+        const(1.0),
+        GlobalVar("f"),
+        Tuple([]),
+        Tuple([x, y]),
+        If(x, y, y),
+        Match(x, []),
+        Function([x], x),
+        Call(x, [y]),
+    ]
     for expr in wholes:
         made = view(expr).check()
         assert show(made).scene.width > 0
@@ -141,8 +154,14 @@ def test_ids_survive_a_pass_that_rebuilds():
     before = view(mod, identities=identities)
     trail = Trail()
     with recording(trail):
-        other = mod.with_functions({gv: rewrite(f, lambda new, old: new if not isinstance(new, Var) else Var(new.name_hint, new.type_annotation))
-                                    for gv, f in mod.functions.items()})
+        other = mod.with_functions(
+            {
+                gv: rewrite(
+                    f, lambda new, old: new if not isinstance(new, Var) else Var(new.name_hint, new.type_annotation)
+                )
+                for gv, f in mod.functions.items()
+            }
+        )
     identities.follow(trail)
     after = view(other, identities=identities)
     assert {n.id for n in before.nodes} == {n.id for n in after.nodes}

@@ -32,8 +32,16 @@ from relaylab.viz.theme import DARK, LIGHT, resolve
 from relaylab.viz.view import ROLES
 
 HOSTILE = [
-    "<script>alert(1)</script>", "</style></svg><img src=x onerror=alert(1)>", "]]> --> \" ' & &amp;", ") Tj ET (\\", "\\n\\l{|}\"", "a\nb\tc\0d\x1b[31m",
-    "Ωλ→漢字😀\ud800", "${x}`", "%s%n", "x" * 5000,
+    "<script>alert(1)</script>",
+    "</style></svg><img src=x onerror=alert(1)>",
+    "]]> --> \" ' & &amp;",
+    ") Tj ET (\\",
+    '\\n\\l{|}"',
+    "a\nb\tc\0d\x1b[31m",
+    "Ωλ→漢字😀\ud800",
+    "${x}`",
+    "%s%n",
+    "x" * 5000,
 ]
 
 
@@ -120,7 +128,15 @@ def test_save_by_suffix(form, tmp_path):
     if form == "png":
         pytest.importorskip("pypdfium2")
     path = save(program("fused"), tmp_path / f"picture.{form}")
-    start = {"svg": b"<svg", "pdf": b"%PDF-1.6", "png": b"\x89PNG", "html": b"<!DOCTYPE", "dot": b"digraph", "txt": b"@main", "json": b"{"}
+    start = {
+        "svg": b"<svg",
+        "pdf": b"%PDF-1.6",
+        "png": b"\x89PNG",
+        "html": b"<!DOCTYPE",
+        "dot": b"digraph",
+        "txt": b"@main",
+        "json": b"{",
+    }
     assert path.read_bytes().startswith(start[form])
 
 

@@ -61,7 +61,12 @@ def _add_curves(layout: Layout, links: Sequence[Link], boxes: Sequence[Box]) -> 
 def _loop(box: Rect) -> list[Point]:
     """A small loop on the right of a box."""
     third, out = box.height / 3, box.right + 14
-    return [(box.right, box.y + third), (out, box.y + third), (out, box.bottom - third), (box.right, box.bottom - third)]
+    return [
+        (box.right, box.y + third),
+        (out, box.y + third),
+        (out, box.bottom - third),
+        (box.right, box.bottom - third),
+    ]
 
 
 def _beside(a: Rect, b: Rect) -> list[Point]:

@@ -67,8 +67,14 @@ class _Course:
 class Compound:
     """The engine for a graph with nested groups; `run` gives the `Layout`."""
 
-    def __init__(self, boxes: Sequence[Box], frames: Sequence[Frame], links: Sequence[Link], options: Options,
-                 seed: Mapping[str, float]):
+    def __init__(
+        self,
+        boxes: Sequence[Box],
+        frames: Sequence[Frame],
+        links: Sequence[Link],
+        options: Options,
+        seed: Mapping[str, float],
+    ):
         self.boxes = {b.id: b for b in boxes}
         self.frames = {f.id: f for f in frames}
         self.links = [k for k in links if k.source != k.target and not k.loose]

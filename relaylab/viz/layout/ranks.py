@@ -1,4 +1,4 @@
-"""Ranks: which layer each item is in. Cycles are broken first, then longest paths, then tightening."""
+"""Ranks: which layer each item is in. Cycles are broken first, then longest paths to the results, then tightening."""
 
 from __future__ import annotations
 
@@ -47,8 +47,10 @@ def assign_ranks(count: int, pairs: Sequence[Pair], first: set[int], last: set[i
     """
     above, below = neighbours(count, pairs)
     order = _topological(above, below)
-    rank = _longest(order, below, first)
-    _tighten(order, above, below, rank, first)
+    height = longest(order[::-1], below)
+    top = max(height, default=0) + bool(first)
+    rank = [0 if v in first else top - h for v, h in enumerate(height)]
+    _pull_up(order, above, below, rank, first)
     bottom = max((r for v, r in enumerate(rank) if v not in last), default=0)
     for v in last:
         rank[v] = bottom + 1
@@ -76,24 +78,11 @@ def _topological(above: list[list[int]], below: list[list[int]]) -> list[int]:
     return order
 
 
-def _longest(order: list[int], below: list[list[int]], first: set[int]) -> list[int]:
-    rank = [1 if first else 0] * len(below)
-    for v in first:
-        rank[v] = 0
+def _pull_up(order: list[int], above: list, below: list, rank: list[int], first: set[int]) -> None:
+    """Everything is as low as its users allow; what has more operands than users goes up to its operands instead."""
     for v in order:
-        lowest = rank[v] + 1
-        for w in below[v]:
-            if rank[w] < lowest:
-                rank[w] = lowest
-    return rank
-
-
-def _tighten(order: list[int], above: list, below: list, rank: list[int], first: set[int]) -> None:
-    """Pull items down toward their users where that lengthens no edge in sum: sources sit by their use."""
-    for _ in range(2):
-        for v in reversed(order):
-            if below[v] and v not in first and len(below[v]) >= len(above[v]):
-                rank[v] = max(rank[v], min(rank[w] for w in below[v]) - 1)
+        if above[v] and len(above[v]) > len(below[v]) and v not in first:
+            rank[v] = max(rank[u] for u in above[v]) + 1
 
 
 def longest(order: Sequence[int], before: list[list[int]]) -> list[int]:

@@ -6,6 +6,19 @@ from relaylab.viz.relay_viz.terminal import TermGraph, TermNode, TermPlotter, Te
 from relaylab.viz.relay_viz.visualizer import RelayVisualizer
 
 __all__ = [
-    "DefaultVizParser", "DotGraph", "DotPlotter", "DotVizParser", "Drawing", "Plotter", "RelayVisualizer", "TermGraph", "TermNode",
-    "TermPlotter", "TermVizParser", "VizEdge", "VizGraph", "VizNode", "VizParser",
+    "DefaultVizParser",
+    "DotGraph",
+    "DotPlotter",
+    "DotVizParser",
+    "Drawing",
+    "Plotter",
+    "RelayVisualizer",
+    "TermGraph",
+    "TermNode",
+    "TermPlotter",
+    "TermVizParser",
+    "VizEdge",
+    "VizGraph",
+    "VizNode",
+    "VizParser",
 ]

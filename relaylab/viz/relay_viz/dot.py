@@ -28,11 +28,21 @@ def _default_get_node_attr(node: VizNode) -> dict[str, str]:
 class DotGraph(VizGraph):
     """The graph of one function: kept as neutral nodes and edges, with the Dot attributes that were asked for."""
 
-    def __init__(self, name: str, graph_attr: Attributes | None = None, node_attr: Attributes | None = None,
-                 edge_attr: Attributes | None = None, get_node_attr: Callable[[VizNode], Attributes] | None = None):
+    def __init__(
+        self,
+        name: str,
+        graph_attr: Attributes | None = None,
+        node_attr: Attributes | None = None,
+        edge_attr: Attributes | None = None,
+        get_node_attr: Callable[[VizNode], Attributes] | None = None,
+    ):
         self._name = name
         self._get_node_attr = get_node_attr or _default_get_node_attr
-        self.graph_attr, self.node_attr, self.edge_attr = dict(graph_attr or {}), dict(node_attr or {}), dict(edge_attr or {})
+        self.graph_attr, self.node_attr, self.edge_attr = (
+            dict(graph_attr or {}),
+            dict(node_attr or {}),
+            dict(edge_attr or {}),
+        )
         self.nodes: dict[str, VizNode] = {}
         self.edges: list[VizEdge] = []
         self.groups: Mapping[str, tuple[str, str, str]] = {}
@@ -55,8 +65,12 @@ class DotGraph(VizGraph):
         """The graph as a `graphviz.Digraph`, a cluster named after the function."""
         import graphviz
 
-        graph = graphviz.Digraph(name=f"cluster_{self._name}", graph_attr={"label": self._name, **self.graph_attr},
-                                 node_attr=self.node_attr, edge_attr=self.edge_attr)
+        graph = graphviz.Digraph(
+            name=f"cluster_{self._name}",
+            graph_attr={"label": self._name, **self.graph_attr},
+            node_attr=self.node_attr,
+            edge_attr=self.edge_attr,
+        )
         for node in self.nodes.values():
             graph.node(node.identity, f"{node.type_name}\n{node.detail}", **self._get_node_attr(node))
         for edge in self.edges:
@@ -79,7 +93,9 @@ class DotGraph(VizGraph):
         kind = "var" if "Var" in node.type_name else "call"
         paint = paint_of({**self.node_attr, **self._get_node_attr(node)})
         rows = tuple(line for line in node.detail.split("\n") if line)
-        return Node(node.identity, kind, node.type_name, family=node.family, group=group, rows=rows, type=node.type, paint=paint)
+        return Node(
+            node.identity, kind, node.type_name, family=node.family, group=group, rows=rows, type=node.type, paint=paint
+        )
 
 
 class DotPlotter(Plotter):
@@ -90,8 +106,14 @@ class DotPlotter(Plotter):
     style; `render_kwargs={"engine": "dot"}`, or a format that only Graphviz has, runs the program `dot`.
     """
 
-    def __init__(self, graph_attr: Attributes | None = None, node_attr: Attributes | None = None, edge_attr: Attributes | None = None,
-                 get_node_attr: Callable[[VizNode], Attributes] | None = None, render_kwargs: Mapping[str, Any] | None = None):
+    def __init__(
+        self,
+        graph_attr: Attributes | None = None,
+        node_attr: Attributes | None = None,
+        edge_attr: Attributes | None = None,
+        get_node_attr: Callable[[VizNode], Attributes] | None = None,
+        render_kwargs: Mapping[str, Any] | None = None,
+    ):
         self._name_to_graph: dict[str, DotGraph] = {}
         self._graph_attr, self._node_attr, self._edge_attr = graph_attr, node_attr, edge_attr
         self._get_node_attr = get_node_attr
@@ -127,7 +149,9 @@ class DotPlotter(Plotter):
             for all_parts, own in zip((nodes, edges, groups), graph.parts(f"{name}/@graph")):
                 all_parts += own  # type: ignore[operator]
         known = {n.id for n in nodes}
-        return View("", tuple(nodes), tuple(e for e in edges if e.source in known and e.target in known), tuple(groups)).check()
+        return View(
+            "", tuple(nodes), tuple(e for e in edges if e.source in known and e.target in known), tuple(groups)
+        ).check()
 
     @property
     def digraph(self) -> Any:

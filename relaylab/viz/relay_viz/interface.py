@@ -58,7 +58,9 @@ class VizNode:
         return self._detail
 
     def __repr__(self) -> str:
-        return f"VizNode(identity: {self._id}, type_name: {self._type}, detail: {self._detail}".replace("\n", ", ") + ")"
+        return (
+            f"VizNode(identity: {self._id}, type_name: {self._type}, detail: {self._detail}".replace("\n", ", ") + ")"
+        )
 
 
 class VizEdge:
@@ -125,10 +127,13 @@ class DefaultVizParser(VizParser):
         if isinstance(node, Op):
             return None, []
         _, family = facts.kind_family(node)
-        viz_node = VizNode(node_to_id[node], _type_name(node, relay_param), "\n".join(_detail(node)), family, facts.type_of(node))
+        viz_node = VizNode(
+            node_to_id[node], _type_name(node, relay_param), "\n".join(_detail(node)), family, facts.type_of(node)
+        )
         edges = [
             VizEdge(node_to_id[operand], node_to_id[node], label, kind, facts.type_of(operand))
-            for operand, label, kind in operands(node) if operand in node_to_id
+            for operand, label, kind in operands(node)
+            if operand in node_to_id
         ]
         return viz_node, edges
 
@@ -137,7 +142,9 @@ def operands(node: Expr) -> list[tuple[Expr, str, str]]:
     """What flows into a node: the operand, its name, the kind of edge."""
     match node:
         case Call():
-            args = [(a, n or str(i), "data") for i, (a, n) in enumerate(zip(node.args, facts.operand_names(node, node.op)))]
+            args = [
+                (a, n or str(i), "data") for i, (a, n) in enumerate(zip(node.args, facts.operand_names(node, node.op)))
+            ]
             return args if isinstance(node.op, Op) else [*args, (node.op, "fn", "callee")]
         case Function():
             return [(node.body, "body", "body")]

@@ -20,8 +20,13 @@ class RelayVisualizer:
     """A picture of a module, `main` first. `relay_param` maps the names of parameters to their values; by default it
     plots text with `TermPlotter` and `TermVizParser`. Ids are stable: two renderings of a program agree."""
 
-    def __init__(self, relay_mod: IRModule, relay_param: Mapping[str, Any] | None = None, plotter: Plotter | None = None,
-                 parser: VizParser | None = None):
+    def __init__(
+        self,
+        relay_mod: IRModule,
+        relay_param: Mapping[str, Any] | None = None,
+        plotter: Plotter | None = None,
+        parser: VizParser | None = None,
+    ):
         self._mod = expect(relay_mod, IRModule, "what RelayVisualizer draws")
         self._plotter = plotter if plotter is not None else TermPlotter()
         self._relay_param = relay_param if relay_param is not None else {}
@@ -39,7 +44,10 @@ class RelayVisualizer:
         """An id for every node of every function; unique over all graphs."""
         stems: dict[Any, str] = {}
         for name, func in functions.items():
-            stems.update(((name, e), f"{name}/{getattr(getattr(e, 'op', None), 'name', kind_family(e)[0])}") for e in Plan(func, name).order)
+            stems.update(
+                ((name, e), f"{name}/{getattr(getattr(e, 'op', None), 'name', kind_family(e)[0])}")
+                for e in Plan(func, name).order
+            )
         ids = Identities().name(stems)
         table: dict[str, dict[Expr, str]] = {name: {} for name in functions}
         for (name, expr), identity in ids.items():  # type: ignore[misc]
@@ -78,5 +86,9 @@ def _boxes(plan: Plan, ids: Mapping[Expr, str], name: str) -> tuple[dict[str, tu
     own = sketch.open((plan.root, 0))
     keys = {expr: sketch.open(plan.group(expr)) for expr in plan.order if not isinstance(expr, Op)}
     title = {key: f"{name}/{stem}#{i}" for i, (key, stem) in enumerate(drafts.stems.items())}
-    groups = {title[key]: (g.kind, g.title, "" if parent == own else title[parent]) for key, parent, g in drafts.groups if key != own}
+    groups = {
+        title[key]: (g.kind, g.title, "" if parent == own else title[parent])
+        for key, parent, g in drafts.groups
+        if key != own
+    }
     return groups, {ids[e]: title[key] for e, key in keys.items() if key is not None and key != own}
