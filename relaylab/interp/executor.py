@@ -67,12 +67,14 @@ class Interpreter:
         """The values of the parameters of `func` for these arguments, in order."""
         names = [p.name_hint for p in func.params]
         _check_names(names, args, kwargs)
-        given = {**self.params, **dict(zip(names, args)), **kwargs}
-        missing = [n for n in names if n not in given]
+        named = {**self.params, **kwargs}
+        missing = [n for n in names[len(args) :] if n not in named]
         if missing:
             raise RelayTypeError(f"no value is given for {', '.join(missing)}", code="interp.missing-argument")
+        given = (*args, *(named[n] for n in names[len(args) :]))
         binds = dict.fromkeys(func.type_params)
-        return tuple(to_value(self._in(given[p.name_hint]), _concrete(p, binds), f"the argument `{p.name_hint}`") for p in func.params)
+        params = zip(func.params, given)
+        return tuple(to_value(self._in(arg), _concrete(p, binds), f"the argument `{p.name_hint}`") for p, arg in params)
 
     def _in(self, arg: Any) -> Any:
         return arg.closure if isinstance(arg, FunctionValue) else arg
