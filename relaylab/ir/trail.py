@@ -35,11 +35,15 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Trail:
-    """What one run of one pass did; nodes are compared by identity."""
+    """What one run of one pass did; nodes are compared by identity.
+
+    `became` maps an old node to what stands in its place, `parents` a new node to the ordered set of
+    old ones that it was made from, `steps` lists the rewrites that fired.
+    """
 
     name: str = ""
     became: dict[Expr, Expr] = field(default_factory=dict)
-    parents: dict[Expr, tuple[Expr, ...]] = field(default_factory=dict)
+    parents: dict[Expr, dict[Expr, None]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     site: Expr | None = None
 
@@ -52,8 +56,8 @@ class Trail:
 
     def derive(self, new: Expr, olds: Iterable[Expr]) -> None:
         """`new` was made from `olds` (in addition to what is known)."""
-        known = self.parents.get(new, ())
-        self.parents[new] = (*known, *(o for o in olds if o is not new and not any(o is k for k in known)))
+        known = self.parents.setdefault(new, {})
+        known.update((o, None) for o in olds if o is not new)
 
     def fired(self, step: Step) -> None:
         """A rule replaced `step.before` by `step.after`."""

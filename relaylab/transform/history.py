@@ -54,7 +54,7 @@ class Tracker:
     @cached_property
     def parents(self) -> dict[Expr, tuple[Expr, ...]]:
         """What each node was made from: recorded, or inherited from the node that uses it."""
-        known = {node: olds for node, olds in self.trail.parents.items() if olds}
+        known = {node: tuple(olds) for node, olds in self.trail.parents.items() if olds}
         for gv, func in self.after.functions.items():
             if func not in known and func not in self.old:
                 known[func] = (self.before.functions.get(gv) or next(iter(self.before.functions.values()), func),)

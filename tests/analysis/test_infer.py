@@ -326,8 +326,8 @@ def test_the_trail_accounts_for_every_node(mod) -> None:
     for gv, func in mod.functions.items():
         old = set(post_order(func))
         for node in post_order(typed[gv]):
-            assert node in old or (len(trail.parents[node]) == 1 and trail.became[trail.parents[node][0]] is node)
-            assert node in old or node.span == trail.parents[node][0].span
+            assert node in old or (len(trail.parents[node]) == 1 and trail.became[next(iter(trail.parents[node]))] is node)
+            assert node in old or node.span == next(iter(trail.parents[node])).span
 
 
 def test_one_change_keeps_the_rest() -> None:
