@@ -1,7 +1,7 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, dyn, image, nn, random, vision
+from relaylab.op import annotation, dyn, image, memory, nn, qnn, random, vision, vm
 from relaylab.op.annotation import device_copy, on_device
 from relaylab.op.binary import (
     add,
@@ -183,6 +183,7 @@ __all__ = [
     "mean",
     "mean_std",
     "mean_variance",
+    "memory",
     "meshgrid",
     "min",
     "minimum",
@@ -198,6 +199,7 @@ __all__ = [
     "ones_like",
     "power",
     "prod",
+    "qnn",
     "random",
     "reinterpret",
     "repeat",
@@ -246,6 +248,7 @@ __all__ = [
     "unravel_index",
     "variance",
     "vision",
+    "vm",
     "where",
     "zeros",
     "zeros_like",

@@ -10,7 +10,7 @@ from relaylab.ir.types import FuncType, GlobalTypeVar, IncompleteType, TensorTyp
 from relaylab.op import rules
 from relaylab.op.annotation import Annotation
 from relaylab.op.base import Dims, Dtype, Injective, Opaque, Operator, Sample, op, sample
-from relaylab.op.create import shape_of
+from relaylab.op.create import shape_of as static_shape_of
 
 STORAGE = TypeCall(GlobalTypeVar("Storage"), ())
 RUN_TIME = {
@@ -21,7 +21,7 @@ RUN_TIME = {
 
 
 @op("vm.shape_of", inputs=("tensor",), attrs_key="ShapeOf", computes=False)
-class vm_shape_of(shape_of.definition):
+class shape_of(static_shape_of.definition):
     """The shape of a tensor, for the virtual machine."""
 
     defaults = {"dtype": "int64"}

@@ -1,0 +1,156 @@
+"""The quantized dialect's products: qnn.dense, qnn.batch_matmul, qnn.conv2d, qnn.conv2d_transpose.
+
+Each is the ordinary operator on integers less their zero points, summed in int32; the scales are for who reads the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import Expr
+from relaylab.ir.types import Type
+from relaylab.op.base import Sample, TensorType, call_operator, sample
+from relaylab.op.nn_conv import conv2d as plain_conv2d
+from relaylab.op.nn_conv_transpose import conv2d_transpose as plain_conv2d_transpose
+from relaylab.op.nn_dense import batch_matmul as plain_batch_matmul
+from relaylab.op.nn_dense import dense as plain_dense
+from relaylab.op.qnn_scale import Quantized, along, along_expr, check_parameters, quantized_op
+
+PRODUCT = ("data", "weight", "input_zero_point", "kernel_zero_point", "input_scale", "kernel_scale")
+CONV = (
+    "data kernel input_zero_point kernel_zero_point input_scale kernel_scale kernel_size channels strides padding "
+    "dilation groups data_layout kernel_layout out_layout out_dtype"
+)
+
+
+class Shifted:
+    """A readable tensor less a zero point, as int32."""
+
+    dtype = "int32"
+
+    def __init__(self, b: Any, tensor: Any, zero: Callable[[tuple], Any]):
+        self.b, self.tensor, self.zero, self.shape = b, tensor, zero, tensor.shape
+
+    def __call__(self, *index: Any) -> Any:
+        return self.b.cast(self.tensor(*index), "int32") - self.b.cast(self.zero(index), "int32")
+
+
+class Product:
+    """A sum of products of two quantized tensors; stands before the ordinary operator among the bases."""
+
+    inputs = PRODUCT
+    pattern = Quantized.pattern
+    computes = Quantized.computes
+    level = Quantized.level
+
+    def kernel_axis(self) -> int:
+        """Along which axis of the weight its zero points lie."""
+        return 0
+
+    def relation(self, s: Any, data: Type, weight: Type, *parameters: Type) -> Type | None:
+        named = dict(zip(self.inputs[2:], parameters))
+        check_parameters(
+            s, {k: t for k, t in named.items() if "scale" in k}, {k: t for k, t in named.items() if "zero" in k}
+        )
+        return super().relation(s, data, weight)
+
+    def reference(
+        self, data: np.ndarray, weight: np.ndarray, zero: np.ndarray, kernel_zero: np.ndarray, *scales: np.ndarray
+    ) -> Any:
+        x = data.astype("int32") - zero.reshape(())
+        w = weight.astype("int32") - along(kernel_zero, self.kernel_axis(), weight.ndim)
+        return super().reference(x.astype("int32"), w.astype("int32"))
+
+    def lower(
+        self, b: Any, out: Any, i: tuple, data: Any, weight: Any, zero: Any, kernel_zero: Any, *scales: Any
+    ) -> Any:
+        axis = self.kernel_axis()
+        one = lambda z, index: z(*[index[axis]] * len(z.shape)) if z.shape != (1,) else z(0)
+        x = Shifted(b, data, lambda index: zero(*[0] * len(zero.shape)))
+        return super().lower(b, out, i, x, Shifted(b, weight, lambda index: one(kernel_zero, index)))
+
+    def canonicalize(self, inputs: list[Expr], types: list[Type]) -> Expr | None:
+        rank = len(types[1].shape)  # type: ignore[attr-defined]
+        x = inputs[0].astype("int32") - inputs[2]  # type: ignore[attr-defined]
+        w = inputs[1].astype("int32") - along_expr(inputs[3], types[3], self.kernel_axis(), rank)  # type: ignore[attr-defined]
+        return call_operator(self.op_name.replace("qnn.", "nn."), x, w, **{**dict(self.items()), "out_dtype": "int32"})
+
+
+ZEROS = (np.int32(3), np.int32(-2), np.float32(0.1), np.float32(0.2))
+LOW = {"low": -128, "high": 127}
+
+
+def int8(*shape: int) -> TensorType:
+    """An int8 tensor type."""
+    return TensorType(shape, "int8")
+
+
+@quantized_op("qnn.dense", attrs_key="Dense", defaults={"units": None, "out_dtype": "int32"})
+class dense(Product, plain_dense.definition):
+    """Fully connected layer of quantized numbers, as int32."""
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        zeros = np.array([1, 0, -4, 7], "int32")
+        kind = {"units": 4, "out_dtype": "int32", **LOW}
+        return [
+            sample(int8(3, 5), int8(4, 5), *ZEROS, **kind),
+            sample(int8(2, 5), int8(4, 5), np.int32(1), zeros, *ZEROS[2:], **kind),
+        ]
+
+
+@quantized_op(
+    "qnn.batch_matmul",
+    inputs=("x", "y", "x_zero_point", "y_zero_point", "x_scale", "y_scale"),
+    attrs_key="BatchMatmul",
+    defaults={"out_dtype": "int32", "transpose_b": True},
+)
+class batch_matmul(Product, plain_batch_matmul.definition):
+    """Products of batches of quantized matrices (the second transposed), as int32."""
+
+    parameters = "x y x_zero_point y_zero_point x_scale y_scale out_dtype"
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample(int8(2, 3, 5), int8(2, 4, 5), *ZEROS, out_dtype="int32", transpose_b=True, **LOW)]
+
+
+@quantized_op("qnn.conv2d", attrs_key="Conv2D", defaults={"out_dtype": "int32"}, parameters=CONV)
+class conv2d(Product, plain_conv2d.definition):
+    """Convolution of quantized numbers, as int32; the padding stands for real zeros."""
+
+    def kernel_axis(self) -> int:
+        return self.layouts[1].position("O")
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        kind = {"out_dtype": "int32", "padding": (1, 1), **LOW}
+        zeros = np.array([1, 0, -4], "int32")
+        nhwc = {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+        return [
+            sample(int8(1, 3, 5, 4), int8(2, 3, 3, 3), *ZEROS, **kind),
+            sample(int8(1, 5, 4, 2), int8(3, 3, 2, 3), np.int32(2), zeros, *ZEROS[2:], **nhwc, **kind),
+        ]
+
+
+@quantized_op(
+    "qnn.conv2d_transpose", attrs_key="Conv2DTranspose", defaults={"out_dtype": "int32", "kernel_layout": "IOHW"}
+)
+class conv2d_transpose(Product, plain_conv2d_transpose.definition):
+    """Transposed convolution of quantized numbers, as int32."""
+
+    parameters = (
+        "data weight input_zero_point kernel_zero_point input_scale kernel_scale strides padding dilation channels "
+        "kernel_size groups data_layout kernel_layout out_layout output_padding out_dtype"
+    )
+
+    def kernel_axis(self) -> int:
+        return self.layouts[1].position("O")
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        kind = {"out_dtype": "int32", "kernel_layout": "IOHW", "strides": (2, 2), **LOW}
+        return [sample(int8(1, 3, 3, 4), int8(3, 2, 3, 3), *ZEROS, **kind)]
