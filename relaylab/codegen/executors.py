@@ -66,7 +66,9 @@ class GraphRunner(CompiledExecutor):
         def run(*args: Any, **kwargs: Any) -> Any:
             if len(args) > len(names):
                 raise RelayTypeError(f"main takes {len(names)} inputs, {len(args)} are given", code="executor.arguments")
-            for name, value in {**dict(zip(names, args)), **kwargs}.items():
+            for index, value in enumerate(args):  # by position: parameters may share a name
+                module.set_input(index, value)
+            for name, value in kwargs.items():
                 module.set_input(name, value)
             module.run()
             outputs = [array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())]
