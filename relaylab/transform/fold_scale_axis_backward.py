@@ -14,6 +14,7 @@ from relaylab.transform.scale_axis import (
     Message,
     fits,
     heavy_axes,
+    is_light,
     is_nonnegative,
     scaled_weight,
     spread,
@@ -101,7 +102,7 @@ class _Folder:
         """A multiplication whose argument can take the scale is left out."""
         i = 0 if node.args[0] in self.offers else 1
         offer = self.offers.get(node.args[i])
-        if offer is None or not fits(node.args[i], node.args[1 - i], offer.axes):
+        if offer is None or not fits(node.args[i], node.args[1 - i], offer.axes) or not is_light(node.args[1 - i]):
             return
         scale = squeezed(node.args[1 - i], node.args[i], offer.axes)
         if not offer.positive or is_nonnegative(scale):

@@ -14,6 +14,7 @@ from relaylab.transform.scale_axis import (
     Message,
     fits,
     heavy_axes,
+    is_light,
     is_nonnegative,
     scaled_weight,
     spread,
@@ -86,7 +87,7 @@ class _Folder:
         if asked is None:
             return new
         for i, j in ((0, 1), (1, 0)):
-            if fits(old.args[i], old.args[j], asked.axes):
+            if fits(old.args[i], old.args[j], asked.axes) and is_light(old.args[j]):
                 scale = squeezed(new.args[j], old.args[i], asked.axes, old.args[j])
                 if not asked.positive or is_nonnegative(scale):
                     return self._note(old, _Scaled(new.args[i], scale, asked.axes))

@@ -70,7 +70,7 @@ class _FunctionLifter:
     def _rewritten(self, node: Expr) -> Expr:
         if isinstance(node, Function) and (node.is_primitive or node.attr("Compiler")):
             return node
-        new = rebuild(node, [self.memo.get(c, c) for c in children(node)])
+        new = copied(rebuild(node, [self.memo.get(c, c) for c in children(node)]), node)
         if isinstance(node, Function) and node is not self.root:
             return self._lift(node, new)  # type: ignore[arg-type]
         return new

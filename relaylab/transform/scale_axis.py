@@ -12,7 +12,8 @@ from typing import Any as AnyAttrs
 
 import numpy as np
 
-from relaylab.ir import Any, Call, Constant, Expr, TensorType, facets, is_call_to, op_name
+from relaylab.ir import Any, Call, Constant, Expr, Op, TensorType, facets, is_call_to, op_name, walk
+from relaylab.op.base import OpPattern
 from relaylab.op.layout import parse_layout
 from relaylab.transform.build import call, expand_to_axis
 from relaylab.transform.infer_type import type_of
@@ -50,6 +51,16 @@ def fits(data: Expr, factor: Expr, axes: Sequence[int]) -> bool:
         elif i >= base and not (isinstance(f.shape[i - base], int) and f.shape[i - base] == 1):
             return False
     return True
+
+
+def is_light(factor: Expr) -> bool:
+    """Whether a scale is computed without convolutions, products or pooling.
+
+    Others depend on the data of each run (gates of recurrent cells, squeeze-and-excitation): scaling weights by them costs
+    more than it saves.
+    """
+    calls = (e for e in walk((factor,)) if isinstance(e, Call) and isinstance(e.op, Op))
+    return all(call.op.pattern < OpPattern.OUT_ELEMWISE_FUSABLE for call in calls)  # type: ignore[attr-defined]
 
 
 def squeezed(factor: Expr, data: Expr, axes: Sequence[int], typed: Expr | None = None) -> Expr:
