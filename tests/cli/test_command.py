@@ -1,0 +1,127 @@
+"""The command, as a user types it: in a folder of their own, with mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
+  let %y = nn.dense(%x, %w, units=4);
+  nn.relu(%y)
+}
+"""
+LOOP = """#[version = "0.0.5"]
+def @fact(%n: int32) -> int32 { if (%n < 2) { 1 } else { %n * @fact(%n - 1) } }
+def @main(%n: int32) -> int32 { @fact(%n) }
+"""
+
+
+def relaylab(*args: str, cwd: Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
+    run = subprocess.run([sys.executable, "-m", "relaylab", *args], cwd=cwd, capture_output=True, text=True, timeout=300)
+    assert (run.returncode == 0) == ok, run.stdout + run.stderr
+    assert "Traceback" not in run.stderr, run.stderr
+    return run
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "net.relay"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_explore_file(program: Path) -> None:
+    out = relaylab("explore", program.name, cwd=program.parent).stdout
+    assert "FuseOps" in out and "agrees with the interpreter" in out and "one run takes" in out
+    assert (program.parent / "net.pdf").read_bytes().startswith(b"%PDF-")
+    page = (program.parent / "net.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_explore_network_as_json(tmp_path: Path) -> None:
+    report = json.loads(relaylab("explore", "mlp", "--json", "--no-files", cwd=tmp_path).stdout)
+    assert report["agrees"] and report["latency_ms"] > 0
+    assert {"CanonicalizeOps", "FuseOps"} <= {p["pass"] for p in report["passes"] if p["changed"]}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_explore_program_with_recursion(tmp_path: Path) -> None:
+    (tmp_path / "fact.relay").write_text(LOOP)
+    out = relaylab("explore", "fact.relay", "--no-files", cwd=tmp_path).stdout
+    assert "virtual machine" in out and "agrees with the interpreter" in out
+
+
+def test_explore_at_level_zero(program: Path) -> None:
+    assert "agrees" in relaylab("explore", program.name, "-O", "0", "--no-files", cwd=program.parent).stdout
+
+
+@pytest.mark.parametrize("suffix, start", [("svg", b"<"), ("pdf", b"%PDF-"), ("html", b"<!DOCTYPE"), ("dot", b""), ("txt", b""), ("json", b"{")])
+def test_viz_formats(program: Path, suffix: str, start: bytes) -> None:
+    relaylab("viz", program.name, "-o", f"out.{suffix}", cwd=program.parent)
+    data = (program.parent / f"out.{suffix}").read_bytes()
+    assert data.startswith(start) and b"nn.dense" in data or suffix in ("pdf", "html")
+
+
+def test_viz_prints_a_tree(program: Path) -> None:
+    assert "nn.dense" in relaylab("viz", program.name, cwd=program.parent).stdout
+
+
+def test_passes_are_listed(tmp_path: Path) -> None:
+    out = relaylab("passes", cwd=tmp_path).stdout
+    assert all(name in out for name in ("FuseOps", "FoldConstant", "ToANormalForm"))
+    rows = json.loads(relaylab("passes", "--json", cwd=tmp_path).stdout)
+    assert all(row["summary"] for row in rows)
+
+
+def test_passes_on_a_file(program: Path) -> None:
+    out = relaylab("passes", program.name, "-p", "ToGraphNormalForm,FuseOps", "--text", cwd=program.parent).stdout
+    assert "Primitive=1" in out
+
+
+def test_run(program: Path) -> None:
+    texts = [relaylab("run", program.name, "--json", "--executor", kind, cwd=program.parent).stdout for kind in ("graph", "vm", "debug")]
+    values = [json.loads(t)[0] for t in texts]
+    assert all(v["shape"] == [2, 4] for v in values)
+    assert all(abs(a - b) < 1e-5 for v in values for a, b in zip(v["values"], values[0]["values"]))
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (["explore", "resnet19"], "did you mean"),
+        (["explore", "missing.relay"], "cannot read"),
+        (["viz", "mlp", "-o", "x.gif"], "format"),
+        (["viz", "mlp", "-o", "no/such/folder/x.svg"], "no/such/folder"),
+        (["passes", "mlp", "-p", "FuseOp"], "did you mean"),
+        (["run-tvm", "nothing.py"], "there is no file"),
+    ],
+)
+def test_mistakes_are_one_message(args: list[str], message: str, tmp_path: Path) -> None:
+    run = relaylab(*args, cwd=tmp_path, ok=False)
+    assert message in run.stderr and run.returncode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_text_shows_the_place(tmp_path: Path) -> None:
+    (tmp_path / "bad.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: float32) { nn.rleu(%x) }\n')
+    run = relaylab("explore", "bad.relay", cwd=tmp_path, ok=False)
+    assert "bad.relay:2:26" in run.stderr and "^^^^" in run.stderr and "nn.relu" in run.stderr
+
+
+def test_ill_typed_text_shows_both_types(tmp_path: Path) -> None:
+    (tmp_path / "bad.relay").write_text(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32], %y: Tensor[(3), float32]) { add(%x, %y) }\n'
+    )
+    run = relaylab("passes", "bad.relay", cwd=tmp_path, ok=False)
+    assert "(2)" in run.stderr and "(3)" in run.stderr and "bad.relay:2" in run.stderr
+
+
+def test_usage_and_version(tmp_path: Path) -> None:
+    assert "relaylab 0." in relaylab("--version", cwd=tmp_path).stdout
+    assert "explore" in relaylab("--help", cwd=tmp_path).stdout
+    assert relaylab("explore", cwd=tmp_path, ok=False).returncode == 2
