@@ -8,6 +8,8 @@ from typing import Any
 
 from relaylab.ir.op import OPERATORS
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.support.errors import RelayTypeError
+from relaylab.support.table import did_you_mean
 
 EMPTY: Any = inspect.Parameter.empty
 
@@ -18,7 +20,7 @@ def make_builder(cls: Any) -> Callable:
     signature = _bare(inspect.signature(own)) if own else _signature(cls)
 
     def build(*args: Any, **kwargs: Any) -> Any:
-        bound = signature.bind(*args, **kwargs)
+        bound = bind(cls.op_name, signature, args, kwargs)
         if own:
             return own(*bound.args, **bound.kwargs)
         inputs = [v for n, v in bound.arguments.items() if n in cls.inputs or n not in cls.fields]
@@ -31,6 +33,17 @@ def make_builder(cls: Any) -> Callable:
     build.__signature__ = signature  # type: ignore[attr-defined]
     build.op, build.definition = cls.op, cls  # type: ignore[attr-defined]
     return build
+
+
+def bind(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    """The arguments of a builder by parameter; `RelayTypeError` that names the operator if they do not fit."""
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        known = list(signature.parameters)
+        wrong = next((k for k in kwargs if k not in known), None)
+        help = (did_you_mean(wrong, known) if wrong is not None else "") or f"it takes {', '.join(known) or 'nothing'}"
+        raise RelayTypeError(f"{name}: {error}", code="op.arguments", help=help) from None
 
 
 def _call(cls: Any, inputs: list[Any], attrs: dict[str, Any]) -> Any:
