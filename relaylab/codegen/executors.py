@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
-from relaylab.ir import Expr, Function, GlobalVar, IRModule, TupleType, Var, is_dynamic, substitute
+from relaylab.ir import Expr, Function, GlobalVar, IRModule, TupleType, Type, Var, is_dynamic, substitute
+from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import array
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType
 
 __all__ = ["create_executor"]
@@ -60,21 +62,49 @@ class GraphRunner(CompiledExecutor):
                 f"Graph Executor only supports static graphs, got output type {main.ret_type}", code="executor.dynamic", help='use create_executor("vm")'
             )
         module = GraphModule(build(mod, target=self.target, params=self.params)["default"](self.device))
-        names = [p.name_hint for p in main.params if p.name_hint not in self.params]
-        as_list = isinstance(main.ret_type, TupleType)
+        params = [p for p in main.params if p.name_hint not in self.params]
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            if len(args) > len(names):
-                raise RelayTypeError(f"main takes {len(names)} inputs, {len(args)} are given", code="executor.arguments")
-            for index, value in enumerate(args):  # by position: parameters may share a name
+            for index, value in enumerate(leaves(ordered(params, args, kwargs))):
                 module.set_input(index, value)
-            for name, value in kwargs.items():
-                module.set_input(name, value)
             module.run()
-            outputs = [array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())]
-            return outputs if as_list else outputs[0]
+            outputs = iter([array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())])
+            return nested(main.ret_type, outputs)
 
         return run
+
+
+def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The values of parameters from positional and named arguments; RelayTypeError for too many, missing or unknown."""
+    names = [p.name_hint for p in params]
+    if len(args) > len(names):
+        raise RelayTypeError(f"main takes {len(names)} inputs, {len(args)} are given", code="executor.arguments")
+    rest = names[len(args) :]
+    wrong = [n for n in kwargs if n not in rest]
+    if wrong:
+        raise RelayTypeError(f"main has no further input `{wrong[0]}`", code="executor.arguments",
+                             help=did_you_mean(wrong[0], rest) or f"inputs: {', '.join(names)}")
+    missing = [n for n in rest if n not in kwargs]
+    if missing:
+        raise RelayTypeError(f"no value is given for {', '.join(missing)}", code="executor.arguments")
+    return [*args, *(kwargs[n] for n in rest)]
+
+
+def leaves(values: Iterable[Any]) -> list[Any]:
+    """The arrays in nested tuples, left to right."""
+    found, stack = [], list(values)[::-1]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, (tuple, ADT)):
+            stack.extend(reversed(list(value)))
+        else:
+            found.append(value)
+    return found
+
+
+def nested(type_: Type, outputs: Iterator[Any]) -> Any:
+    """Outputs as the type nests them: an array, or lists of them."""
+    return [nested(field, outputs) for field in type_.fields] if isinstance(type_, TupleType) else next(outputs)
 
 
 class VMRunner(CompiledExecutor):
