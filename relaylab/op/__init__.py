@@ -66,6 +66,7 @@ from relaylab.op.reshaping import contrib_reverse_reshape, expand_dims, reshape,
 from relaylab.op.scatter import cumprod, cumsum, scatter, scatter_add, scatter_nd
 from relaylab.op.select import gather, gather_nd, one_hot, take, where
 from relaylab.op.sorting import argsort, searchsorted, sort, topk
+from relaylab.op.sparse import sparse_fill_empty_rows, sparse_reshape, sparse_to_dense
 from relaylab.op.spread import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to
 from relaylab.op.strided import slice_like, strided_set, strided_slice
 from relaylab.op.unary import (
@@ -224,6 +225,9 @@ __all__ = [
     "slice_like",
     "sliding_window",
     "sort",
+    "sparse_fill_empty_rows",
+    "sparse_reshape",
+    "sparse_to_dense",
     "split",
     "sqrt",
     "squeeze",

@@ -35,7 +35,9 @@ def make_builder(cls: Any) -> Callable:
     return build
 
 
-def bind(name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+def bind(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> inspect.BoundArguments:
     """The arguments of a builder by parameter; `RelayTypeError` that names the operator if they do not fit."""
     try:
         return signature.bind(*args, **kwargs)

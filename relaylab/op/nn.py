@@ -9,6 +9,7 @@ from relaylab.op.nn_dense import batch_matmul, bias_add, contrib_dense_pack, den
 from relaylab.op.nn_grad import avg_pool2d_grad, conv2d_backward_weight, max_pool2d_grad
 from relaylab.op.nn_loss import cross_entropy, cross_entropy_with_logits, nll_loss
 from relaylab.op.nn_norm import batch_norm, group_norm, instance_norm, layer_norm
+from relaylab.op.nn_offset import correlation, deformable_conv2d
 from relaylab.op.nn_pad import dilate, mirror_pad, pad
 from relaylab.op.nn_pool import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from relaylab.op.nn_pool_adaptive import (
@@ -26,6 +27,7 @@ from relaylab.op.nn_pool_adaptive import (
     global_max_pool3d,
 )
 from relaylab.op.nn_scale import dropout, dropout_raw, l2_normalize, lrn
+from relaylab.op.nn_sparse import sparse_add, sparse_dense, sparse_transpose
 from relaylab.op.nn_upsampling import upsampling, upsampling3d
 from relaylab.op.reshaping import batch_flatten
 
@@ -55,8 +57,10 @@ __all__ = [
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "correlation",
     "cross_entropy",
     "cross_entropy_with_logits",
+    "deformable_conv2d",
     "dense",
     "depth_to_space",
     "dilate",
@@ -90,6 +94,9 @@ __all__ = [
     "softmax",
     "space_to_batch_nd",
     "space_to_depth",
+    "sparse_add",
+    "sparse_dense",
+    "sparse_transpose",
     "upsampling",
     "upsampling3d",
 ]

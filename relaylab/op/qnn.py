@@ -18,6 +18,7 @@ from relaylab.op.qnn_elementwise import (
     tanh,
 )
 from relaylab.op.qnn_scale import dequantize, quantize, requantize
+from relaylab.op.qnn_simulate import simulated_dequantize, simulated_quantize
 
 __all__ = [
     "abs",
@@ -38,6 +39,8 @@ __all__ = [
     "requantize",
     "rsqrt",
     "sigmoid",
+    "simulated_dequantize",
+    "simulated_quantize",
     "sqrt",
     "subtract",
     "tanh",

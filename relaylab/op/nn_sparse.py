@@ -1,0 +1,150 @@
+"""Products with compressed sparse matrices: nn.sparse_dense, nn.sparse_add, nn.sparse_transpose.
+
+A matrix in CSR form is (data, indices, indptr): row r has the values data[indptr[r] : indptr[r + 1]] in the columns
+`indices` of the same range. In BSR form data is (blocks, rows, columns), and rows and columns count blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, op, sample, wrap
+from relaylab.op.shapes import derive
+
+INPUTS = ("dense_data", "sparse_data", "sparse_indices", "sparse_indptr")
+
+
+def parts(matrix: Any) -> tuple[Any, Any, Any]:
+    """data, indices and indptr of a sparse matrix: an object with these, or a sequence of the three."""
+    return (matrix.data, matrix.indices, matrix.indptr) if hasattr(matrix, "indptr") else tuple(matrix)  # type: ignore[return-value]
+
+
+def dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> np.ndarray:
+    """The whole matrix."""
+    block = data.shape[1:] or (1, 1)
+    blocks = data.reshape(-1, *block)
+    out = np.zeros(((len(indptr) - 1) * block[0], columns), data.dtype)
+    for r in range(len(indptr) - 1):
+        for k in range(int(indptr[r]), int(indptr[r + 1])):
+            c = int(indices[k])
+            out[r * block[0] : (r + 1) * block[0], c * block[1] : (c + 1) * block[1]] += blocks[k]
+    return out
+
+
+def entry(b: Any, data: Any, indices: Any, indptr: Any, r: Any, c: Any) -> Any:
+    """The element at row `r` and column `c` as a loop-level expression: a search among the stored blocks."""
+    block = tuple(int(n) for n in data.shape[1:]) or (1, 1)
+    row, column = r // block[0], c // block[1]
+    first, end = b.load_index(indptr(row)), b.load_index(indptr(row + 1))
+    inner = () if len(data.shape) == 1 else (r % block[0], c % block[1])
+
+    def term(k: Any) -> Any:
+        here = b.all_of(k >= first, k < end, b.eq(b.load_index(indices(k)), column))
+        return b.guard(here, lambda: data(k, *inner), b.const(0, data.dtype))
+
+    return b.sum(int(data.shape[0]), term)
+
+
+def check(s: Any, types: tuple[Type, ...]) -> list[TensorType] | None:
+    """The types of data, indices and indptr, or None while one is unknown."""
+    found = [rules.tensor(s, t, name) for t, name in zip(types, INPUTS[1:])]
+    if None in found:
+        return None
+    data, indices, indptr = found
+    if len(data.shape) not in (1, 3):  # type: ignore[union-attr]
+        s.fail(f"`sparse_data` must have 1 dimension (CSR) or 3 (BSR), not {type_text(data)}")  # type: ignore[arg-type]
+    for t, name in ((indices, "sparse_indices"), (indptr, "sparse_indptr")):
+        rules.integers(s, rules.rank(s, t, 1, name), name)  # type: ignore[arg-type]
+    return found  # type: ignore[return-value]
+
+
+@op("nn.sparse_dense", inputs=INPUTS, level=1, attrs_key="SparseDense")
+class sparse_dense(OutElementwiseFusable):
+    """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's transpose."""
+
+    sparse_lhs: bool = False
+
+    def relation(self, s: Any, dense_data: Type, *sparse: Type) -> Type | None:
+        x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
+        if x is None or matrix is None:
+            return None
+        rules.rank(s, x, 2, "dense_data")
+        block = int(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1  # type: ignore[arg-type]
+        rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
+        return TensorType((rows, x.shape[0]) if self.sparse_lhs else (x.shape[0], rows), x.dtype)
+
+    def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
+        matrix = dense(*sparse, dense_data.shape[1])
+        product = matrix @ dense_data.T if self.sparse_lhs else dense_data @ matrix.T
+        return product.astype(dense_data.dtype)
+
+    def lower(self, b: Any, out: Any, i: tuple, dense_data: Any, *sparse: Any) -> Any:
+        row, other = i if self.sparse_lhs else i[::-1]
+        term = lambda k: entry(b, *sparse, row, k) * dense_data(other, k)
+        return b.sum(int(dense_data.shape[1]), term)
+
+    @classmethod
+    def build(cls, dense_mat: Any, sparse_mat: Any, sparse_lhs: bool = False) -> Any:
+        return cls.call(dense_mat, *parts(sparse_mat), sparse_lhs=sparse_lhs)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        csr = (4,), np.array([0, 2, 1, 3], "int32"), np.array([0, 2, 2, 4], "int32")
+        bsr = (3, 2, 1), np.array([1, 0, 3], "int32"), np.array([0, 1, 3], "int32")
+        return [sample((2, 5), *csr), sample((2, 5), *csr, sparse_lhs=True), sample((3, 4), *bsr)]
+
+
+@op("nn.sparse_add", inputs=INPUTS, level=1)
+class sparse_add(Opaque):
+    """A dense matrix plus a sparse one."""
+
+    def relation(self, s: Any, dense_data: Type, *sparse: Type) -> Type | None:
+        x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
+        if x is None or matrix is None:
+            return None
+        rules.same_dtype(s, x, matrix[0])
+        return rules.rank(s, x, 2, "dense_data")
+
+    def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
+        return dense_data + dense(*sparse, dense_data.shape[1])
+
+    def lower(self, b: Any, out: Any, i: tuple, dense_data: Any, *sparse: Any) -> Any:
+        return dense_data(*i) + entry(b, *sparse, *i)
+
+    @classmethod
+    def build(cls, dense_mat: Any, sparse_mat: Any) -> Any:
+        return cls.call(dense_mat, *parts(sparse_mat))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((3, 5), (4,), np.array([0, 2, 1, 3], "int32"), np.array([0, 2, 2, 4], "int32"))]
+
+
+@op("nn.sparse_transpose", inputs=INPUTS[1:], level=1, attrs_key="SparseTranspose")
+class sparse_transpose(OutElementwiseFusable):
+    """The transpose of a square sparse matrix in CSR form: a tuple of its data, indices and indptr."""
+
+    waivers = {"lower": "the place of a value depends on how many values lie in the columns before its own"}
+
+    def relation(self, s: Any, *sparse: Type) -> Type | None:
+        found = check(s, sparse)
+        return found and TupleType(found)
+
+    def reference(self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, ...]:
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        order = np.argsort(indices, kind="stable")
+        counts = np.bincount(indices, minlength=len(indptr) - 1)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return data[order], rows[order].astype(indices.dtype), starts.astype(indptr.dtype)
+
+    @classmethod
+    def build(cls, x: Any) -> Any:
+        return wrap(cls.call(*parts(x)), 3)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((4,), np.array([0, 2, 1, 0], "int32"), np.array([0, 2, 3, 4], "int32"))]
