@@ -65,7 +65,7 @@ def sliced(combined: Expr, rank: int, widths: Sequence[int]) -> list[Expr]:
     out, start = [], 0
     for width in widths:
         begin, end = [0] * (rank - 1) + [start], [-1] * (rank - 1) + [width]
-        out.append(call("strided_slice", combined, begin=begin, end=end, strides=[1] * rank, slice_mode="size"))
+        out.append(call("strided_slice", combined, begin=begin, end=end, strides=[1] * rank, slice_mode="size", axes=None))
         start += width
     return out
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from support.programs import FEATURES, programs
+from support.values import assert_same_results
 
-from relaylab.interp import Interpreter, random_inputs
-from relaylab.ir import IRModule, structural_equal
+from relaylab.ir import structural_equal
 from relaylab.transform import PASSES, PassContext, run_pipeline
 
 NO_EFFECTS = {"ToGraphNormalForm"}
@@ -16,25 +15,6 @@ APPROXIMATE = {"FastMath": 2e-2, "ToMixedPrecision": 5e-2}
 """Passes that change results a little, on purpose."""
 MODULES = programs(14)
 PURE = programs(14, features=FEATURES - {"ref"})
-
-
-def values(mod: IRModule, seed: int = 3) -> list[np.ndarray]:
-    """The results of `main` on seeded inputs, flattened."""
-    found = Interpreter(mod).evaluate()(*random_inputs(mod["main"], seed))
-    out, stack = [], [found]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, (tuple, list)):
-            stack.extend(value)
-        else:
-            out.append(np.asarray(value.numpy() if hasattr(value, "numpy") else value))
-    return out
-
-
-def same(before: IRModule, after: IRModule, tolerance: float = 1e-4) -> None:
-    for a, b in zip(values(before), values(after), strict=True):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a.astype("float64"), b.astype("float64"), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", sorted(PASSES))
@@ -48,7 +28,7 @@ def test_every_pass_keeps_its_promises(name: str) -> None:
             assert not stage.unaccounted(), [type(n).__name__ for n in stage.unaccounted()]
         after = history.mod
         assert after is mod or not structural_equal(mod, after), "an equal program must be the same object"
-        same(mod, after, APPROXIMATE.get(name, 1e-4))
+        assert_same_results(mod, after, APPROXIMATE.get(name, 1e-4))
 
 
 @pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if e.idempotent))
