@@ -179,7 +179,9 @@ class Elementwise(Operator):
 
 
 class Broadcast(Operator):
-    """One element of the result from one element of each argument, shapes broadcast as numpy's; data types must agree."""
+    """One element of the result from one element of each argument, shapes broadcast as numpy's; data types must
+    agree.
+    """
 
     inputs = ("lhs", "rhs")
     pattern = OpPattern.BROADCAST
@@ -246,7 +248,9 @@ def op(
     attrs_key: str = "",
     **facts: Any,
 ) -> Callable[[type[Operator]], Callable]:
-    """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead back)."""
+    """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead
+    back).
+    """
 
     def register(cls: type[Operator]) -> Callable:
         cls.op_name, cls.attrs_key = name, attrs_key or cls.__name__

@@ -49,8 +49,8 @@ def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | 
 
 @op("vision.multibox_prior", inputs=("data",), level=5, attrs_key="MultiBoxPrior")
 class multibox_prior(Opaque):
-    """Anchor boxes (1, H * W * boxes, 4) for a feature map (N, C, H, W): for each cell one per size, and one per further
-    ratio with the first size. Corners are fractions of the image. Liu et al., 2016.
+    """Anchor boxes (1, H * W * boxes, 4) for a feature map (N, C, H, W): for each cell one per size, and one per
+    further ratio with the first size. Corners are fractions of the image. Liu et al., 2016.
     """
 
     sizes: Floats = (1.0,)
@@ -170,8 +170,8 @@ class multibox_transform_loc(Opaque):
 
 @op("vision.get_valid_counts", inputs=("data", "score_threshold"), level=5, attrs_key="GetValidCounts", meta_attrs=True)
 class get_valid_counts(Opaque):
-    """Of (B, N, K) rows those with a score above the threshold (and, if `id_index` >= 0, a class >= 0), moved to the front:
-    a tuple of their count, the rows (the rest -1), and their former indices (the rest -1).
+    """Of (B, N, K) rows those with a score above the threshold (and, if `id_index` >= 0, a class >= 0), moved to
+    the front: a tuple of their count, the rows (the rest -1), and their former indices (the rest -1).
     """
 
     score_threshold: Any = None
@@ -217,8 +217,8 @@ class get_valid_counts(Opaque):
     meta_attrs=True,
 )
 class non_max_suppression(Opaque):
-    """Of (B, N, K) rows the best that do not overlap a better one (of the same class, unless `force_suppress`). Gives the
-    former indices and their count, or (without `return_indices`) the rows, of which removed ones are -1.
+    """Of (B, N, K) rows the best that do not overlap a better one (of the same class, unless `force_suppress`).
+    Gives the former indices and their count, or (without `return_indices`) the rows, of which removed ones are -1.
     """
 
     force_suppress: bool = False
@@ -318,8 +318,9 @@ class non_max_suppression(Opaque):
     meta_attrs=True,
 )
 class all_class_non_max_suppression(Opaque):
-    """Non-maximum suppression per class, for boxes (B, N, 4) and scores (B, C, N). "onnx": a tuple of (batch, class, box)
-    rows, the rest 0, and their number. "tensorflow": per batch (class, box) rows and scores by falling score, and numbers.
+    """Non-maximum suppression per class, for boxes (B, N, 4) and scores (B, C, N). "onnx": a tuple of (batch,
+    class, box) rows, the rest 0, and their number. "tensorflow": per batch (class, box) rows and scores by falling
+    score, and numbers.
     """
 
     output_format: str = "onnx"

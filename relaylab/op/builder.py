@@ -65,7 +65,9 @@ def _bare(signature: inspect.Signature) -> inspect.Signature:
 
 
 def _signature(cls: Any) -> inspect.Signature:
-    """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones first."""
+    """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones
+    first.
+    """
     default = {n: EMPTY if f.required else f.default for n, f in cls.fields.items()} | cls.defaults
     default = {n: v for n, v in default.items() if n not in cls.inputs}
     names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default.get(n) is not EMPTY)]

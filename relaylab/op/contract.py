@@ -111,7 +111,9 @@ class einsum(Injective):
 
 @op("stft", inputs=("data", "window"), level=3, attrs_key="Stft", meta_attrs=True)
 class stft(Opaque):
-    """The short-time Fourier transform of signals (batch, length): (batch, frequencies, frames, 2), real and imaginary."""
+    """The short-time Fourier transform of signals (batch, length): (batch, frequencies, frames, 2), real and
+    imaginary.
+    """
 
     n_fft: int = -1
     hop_length: int = -1

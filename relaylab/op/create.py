@@ -117,7 +117,9 @@ class full_like(Operator):
 
 @op("arange", inputs=("start", "end", "step"), level=3, attrs_key="Arange")
 class arange(Opaque):
-    """start, start + step, ... before stop: ceil((stop - start) / step) elements, known when all three are constants."""
+    """start, start + step, ... before stop: ceil((stop - start) / step) elements, known when all three are
+    constants.
+    """
 
     start: Any
     stop: Any

@@ -177,7 +177,9 @@ def as_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
 
 @op("cast", level=3, attrs_key="Cast")
 class cast(Elementwise):
-    """Each element in another data type: integers wrap, floats that become integers lose their fraction and saturate."""
+    """Each element in another data type: integers wrap, floats that become integers lose their fraction and
+    saturate.
+    """
 
     dtype: Dtype
 

@@ -36,9 +36,9 @@ class argwhere(Opaque):
 
 @op("unique", inputs=("data",), level=3, attrs_key="Unique", meta_attrs=True)
 class unique(Opaque):
-    """The different elements of a vector: a tuple of them, the index of the first of each, for each element which one it is,
-    their number, and (if asked) how often each occurs. All but the number have the length of `data`; what lies behind the
-    number of different elements is 0. Sorted, or in the order of first occurrence.
+    """The different elements of a vector: a tuple of them, the index of the first of each, for each element which
+    one it is, their number, and (if asked) how often each occurs. All but the number have the length of `data`;
+    what lies behind the number of different elements is 0. Sorted, or in the order of first occurrence.
     """
 
     sorted: bool = True

@@ -177,7 +177,9 @@ class trilu(Injective):
 
 @op("matrix_set_diag", inputs=("input", "diagonal"), level=10, attrs_key="MatrixSetDiag")
 class matrix_set_diag(Injective):
-    """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of `diagonal`."""
+    """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of
+    `diagonal`.
+    """
 
     k1: int = 0
     k2: int = 0

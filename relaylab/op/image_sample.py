@@ -19,7 +19,9 @@ from relaylab.op.window import each, pads, spread, window_extent
 
 @op("image.affine_grid", inputs=("data",), level=5, attrs_key="AffineGrid")
 class affine_grid(Injective):
-    """Sampling grids (batch, 2, height, width) for grid_sample from (batch, 2, 3) affine matrices: positions -1 .. 1."""
+    """Sampling grids (batch, 2, height, width) for grid_sample from (batch, 2, 3) affine matrices: positions -1 ..
+    1.
+    """
 
     target_shape: Ints
 
@@ -247,7 +249,9 @@ class crop_and_resize(Injective):
 
 @op("image.dilation2d", inputs=("data", "weight"), level=2, attrs_key="Dilation2D")
 class dilation2d(OutElementwiseFusable):
-    """Grey-scale dilation: the largest data + weight over a window, channel by channel; weight is (C, h, w) as `IHW`."""
+    """Grey-scale dilation: the largest data + weight over a window, channel by channel; weight is (C, h, w) as
+    `IHW`.
+    """
 
     strides: Ints = (1, 1)
     padding: Ints = (0, 0)

@@ -136,7 +136,7 @@ class split(Injective):
         if isinstance(cuts, int):
             if cuts < 1 or (isinstance(extent, int) and extent % cuts):
                 s.fail(
-                    f"{extent} elements along axis {self.axis} of {type_text(t)} do not split into {cuts} equal sections"
+                    f"{extent} elements along axis {self.axis} of {type_text(t)} do not split into {cuts} equal parts"
                 )
         else:
             ends = [0, *cuts, *([int(extent)] if isinstance(extent, int) else [])]

@@ -1,4 +1,6 @@
-"""Moving between space, depth and batch: depth_to_space, space_to_depth, space_to_batch_nd, batch_to_space_nd, fifo_buffer."""
+"""Moving between space, depth and batch: depth_to_space, space_to_depth, space_to_batch_nd, batch_to_space_nd,
+fifo_buffer.
+"""
 
 from __future__ import annotations
 

@@ -220,7 +220,9 @@ class conv1d(Conv):
 
 @op("nn.conv2d", level=2, attrs_key="Conv2D")
 class conv2d(Conv):
-    """Convolution over two spatial axes: data `NCHW` or any other layout, weight `OIHW`; zero padding, groups, dilation."""
+    """Convolution over two spatial axes: data `NCHW` or any other layout, weight `OIHW`; zero padding, groups,
+    dilation.
+    """
 
     strides: Ints = (1, 1)
     padding: Ints = (0, 0)

@@ -177,7 +177,9 @@ def spread_out(
 
 @op("nn.conv1d_transpose", level=2, attrs_key="Conv1DTranspose")
 class conv1d_transpose(ConvTranspose):
-    """Transposed convolution over one axis: data `NCW`; weight (in channels, out channels / groups, width), called `OIW`."""
+    """Transposed convolution over one axis: data `NCW`; weight (in channels, out channels / groups, width), called
+    `OIW`.
+    """
 
     parameters = TRANSPOSED
 
@@ -204,7 +206,9 @@ class conv1d_transpose(ConvTranspose):
 
 @op("nn.conv2d_transpose", level=2, attrs_key="Conv2DTranspose")
 class conv2d_transpose(ConvTranspose):
-    """Transposed convolution over two axes: data `NCHW`; weight `IOHW` is (in channels, out channels / groups, h, w)."""
+    """Transposed convolution over two axes: data `NCHW`; weight `IOHW` is (in channels, out channels / groups, h,
+    w).
+    """
 
     parameters = TRANSPOSED
     defaults = {"kernel_layout": "IOHW"}
@@ -236,7 +240,9 @@ class conv2d_transpose(ConvTranspose):
 
 @op("nn.conv3d_transpose", level=2, attrs_key="Conv3DTranspose")
 class conv3d_transpose(ConvTranspose):
-    """Transposed convolution over three axes: data `NCDHW`; weight (in channels, out channels / groups, d, h, w), called `OIDHW`."""
+    """Transposed convolution over three axes: data `NCDHW`; weight (in channels, out channels / groups, d, h, w),
+    called `OIDHW`.
+    """
 
     parameters = TRANSPOSED.replace("channels kernel_size groups", "groups channels kernel_size")
 

@@ -17,7 +17,9 @@ from relaylab.op.shapes import broadcast_dims, same_dim
 
 
 def exact(x: np.ndarray, out: str) -> np.ndarray:
-    """`x` in a type in which sums of products are exact enough to be the oracle: float64, or int64 for wide integers."""
+    """`x` in a type in which sums of products are exact enough to be the oracle: float64, or int64 for wide
+    integers.
+    """
     narrow = x.dtype.itemsize <= 2 or out.startswith("float")
     return x.astype("float64" if x.dtype.kind == "f" or narrow else "int64")
 
@@ -45,7 +47,9 @@ class Product(OutElementwiseFusable):
 
 @op("nn.matmul", inputs=("tensor_a", "tensor_b"), level=1, attrs_key="Matmul")
 class matmul(Product):
-    """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight its type."""
+    """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight
+    its type.
+    """
 
     defaults = {"units": None}
 

@@ -1,4 +1,6 @@
-"""Gradients that are operators of their own: of pooling with respect to its data, of conv2d with respect to its weight."""
+"""Gradients that are operators of their own: of pooling with respect to its data, of conv2d with respect to its
+weight.
+"""
 
 from __future__ import annotations
 
@@ -141,8 +143,8 @@ class avg_pool2d_grad(PoolGrad, AvgPool):
 
 @op("nn.conv2d_backward_weight", inputs=("grad", "data"), level=2, attrs_key="Conv2D")
 class conv2d_backward_weight(OutElementwiseFusable):
-    """The gradient of conv2d with respect to its weight (of `kernel_size`), from the gradient of its result and its data.
-    `data_layout` and `kernel_layout` are the convolution's; `out_layout` is that of the gradient.
+    """The gradient of conv2d with respect to its weight (of `kernel_size`), from the gradient of its result and its
+    data. `data_layout` and `kernel_layout` are the convolution's; `out_layout` is that of the gradient.
     """
 
     strides: Ints = (1, 1)

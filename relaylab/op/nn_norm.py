@@ -189,8 +189,8 @@ class instance_norm(Moments):
     parameters="data gamma beta num_groups axis epsilon center scale",
 )
 class group_norm(Affine):
-    """Mean and variance over each of `num_groups` groups of positions of `axis` and all later axes, then gamma and beta.
-    Wu and He, 2018.
+    """Mean and variance over each of `num_groups` groups of positions of `axis` and all later axes, then gamma and
+    beta. Wu and He, 2018.
     """
 
     num_groups: int = 0

@@ -159,8 +159,8 @@ class deformable_conv2d(OutElementwiseFusable):
 
 @op("nn.correlation", inputs=("data1", "data2"), level=2, attrs_key="Correlation")
 class correlation(OutElementwiseFusable):
-    """How patches of data1 match displaced patches of data2: products (or absolute differences) averaged over channels and
-    a kernel, one output channel per displacement. Dosovitskiy et al., 2015.
+    """How patches of data1 match displaced patches of data2: products (or absolute differences) averaged over
+    channels and a kernel, one output channel per displacement. Dosovitskiy et al., 2015.
     """
 
     kernel_size: int = 1

@@ -26,7 +26,7 @@ class Padded(Injective):
         """The type after padding."""
         if len(self.pad_width) != len(data.shape) or any(len(p) != 2 for p in self.pad_width):
             s.fail(
-                f"`pad_width` must have one (before, after) for each dimension of {type_text(data)}, not {self.pad_width}"
+                f"`pad_width` needs one (before, after) for each dimension of {type_text(data)}, not {self.pad_width}"
             )
         if any(isinstance(d, int) and d + sum(p) < 0 for d, p in zip(data.shape, self.pad_width)):
             s.fail(f"`pad_width` {self.pad_width} cuts more from {type_text(data)} than there is")
@@ -96,7 +96,9 @@ def reflect(b: Any, k: Any, extent: int, repeat_edge: int) -> Any:
 
 @op("nn.mirror_pad", inputs=("data",), level=2, attrs_key="MirrorPad", parameters="data pad_width mode")
 class mirror_pad(Padded):
-    """`data` with its mirror image added at the ends of each axis: with the edge repeated (SYMMETRIC) or not (REFLECT)."""
+    """`data` with its mirror image added at the ends of each axis: with the edge repeated (SYMMETRIC) or not
+    (REFLECT).
+    """
 
     mode: str = "SYMMETRIC"
     pad_width: tuple[tuple[int, int], ...]

@@ -96,7 +96,9 @@ class lrn(Opaque):
 
 @op("nn.dropout", inputs=("data",), level=1, attrs_key="Dropout", stateful=True)
 class dropout(Opaque):
-    """Dropout as it is at inference: data as it is. Gives a tuple of data and a mask of ones. Srivastava et al., 2014."""
+    """Dropout as it is at inference: data as it is. Gives a tuple of data and a mask of ones. Srivastava et al.,
+    2014.
+    """
 
     rate: float = 0.5
 

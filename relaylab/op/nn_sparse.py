@@ -64,7 +64,9 @@ def check(s: Any, types: tuple[Type, ...]) -> list[TensorType] | None:
 
 @op("nn.sparse_dense", inputs=INPUTS, level=1, attrs_key="SparseDense")
 class sparse_dense(OutElementwiseFusable):
-    """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's transpose."""
+    """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's
+    transpose.
+    """
 
     sparse_lhs: bool = False
 

@@ -1,6 +1,7 @@
 """The quantized dialect's products: qnn.dense, qnn.batch_matmul, qnn.conv2d, qnn.conv2d_transpose.
 
-Each is the ordinary operator on integers less their zero points, summed in int32; the scales are for who reads the result.
+Each is the ordinary operator on integers less their zero points, summed in int32; the scales are for who reads the
+result.
 """
 
 from __future__ import annotations

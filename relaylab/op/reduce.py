@@ -185,7 +185,9 @@ class mean(Reduction):
 
 @op("variance", inputs=("data", "mean"), level=4, attrs_key="Variance")
 class variance(Reduction):
-    """Variance over axes given the mean (with its axes kept): the mean of squared differences; `unbiased` divides by n - 1."""
+    """Variance over axes given the mean (with its axes kept): the mean of squared differences; `unbiased` divides
+    by n - 1.
+    """
 
     unbiased: bool = False
 

@@ -17,7 +17,9 @@ from relaylab.op.window import each
 
 
 class Roi(OutElementwiseFusable):
-    """A pool of regions: rois are (R, 5) rows (batch, x1, y1, x2, y2); the result is (R, C, height, width) in the layout."""
+    """A pool of regions: rois are (R, 5) rows (batch, x1, y1, x2, y2); the result is (R, C, height, width) in the
+    layout.
+    """
 
     pooled_size: ClassVar[Any]
     layout: ClassVar[Any]

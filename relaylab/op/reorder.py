@@ -50,7 +50,9 @@ class transpose(Injective):
 
 @op("layout_transform", inputs=("data",), level=5, attrs_key="LayoutTransform")
 class layout_transform(Injective):
-    """The same tensor in another layout: `NCHW` to `NCHW16c` splits the channels into blocks of 16, `NHWC` moves them."""
+    """The same tensor in another layout: `NCHW` to `NCHW16c` splits the channels into blocks of 16, `NHWC` moves
+    them.
+    """
 
     src_layout: str
     dst_layout: str

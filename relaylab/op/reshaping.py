@@ -44,8 +44,9 @@ class SameOrder(Injective):
 
 @op("reshape", level=3, attrs_key="Reshape", reshapes=True)
 class reshape(SameOrder):
-    """The elements in a new shape. Codes in `newshape`: 0 copies a dimension (unless `allowzero`), -1 is what is left,
-    -2 copies all remaining ones, -3 merges the next two, -4 splits one into the two factors that follow (one may be -1).
+    """The elements in a new shape. Codes in `newshape`: 0 copies a dimension (unless `allowzero`), -1 is what is
+    left, -2 copies all remaining ones, -3 merges the next two, -4 splits one into the two factors that follow (one
+    may be -1).
     """
 
     dynamic = ("newshape",)

@@ -130,8 +130,8 @@ class topk(Opaque):
 
 @op("searchsorted", inputs=("sorted_sequence", "values"), level=6, attrs_key="SearchSorted")
 class searchsorted(Opaque):
-    """Where each value would be inserted into a sorted sequence (one for all, or one per row), before equal elements or,
-    with `right`, behind them.
+    """Where each value would be inserted into a sorted sequence (one for all, or one per row), before equal
+    elements or, with `right`, behind them.
     """
 
     right: bool = False

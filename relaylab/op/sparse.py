@@ -16,8 +16,8 @@ from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
 
 @op("sparse_to_dense", inputs=("sparse_indices", "sparse_values", "default_value"), level=3, attrs_key="SparseToDense")
 class sparse_to_dense(Opaque):
-    """A tensor of `output_shape` with values at coordinates (a scalar, a vector, or (count, rank)) and a default elsewhere;
-    of several values for one place the last counts.
+    """A tensor of `output_shape` with values at coordinates (a scalar, a vector, or (count, rank)) and a default
+    elsewhere; of several values for one place the last counts.
     """
 
     output_shape: Ints
@@ -94,8 +94,8 @@ class dyn_sparse_to_dense(Opaque):
 
 @op("sparse_reshape", inputs=("sparse_indices", "prev_shape", "new_shape"), level=3)
 class sparse_reshape(Opaque):
-    """Coordinates (count, rank) of a sparse tensor after a reshape (one entry of the new shape may be -1): a tuple of the
-    new coordinates and the new shape.
+    """Coordinates (count, rank) of a sparse tensor after a reshape (one entry of the new shape may be -1): a tuple
+    of the new coordinates and the new shape.
     """
 
     pattern = OpPattern.INJECTIVE
@@ -128,8 +128,8 @@ class sparse_reshape(Opaque):
 
 @op("sparse_fill_empty_rows", inputs=("sparse_indices", "sparse_values", "dense_shape", "default_value"), level=3)
 class sparse_fill_empty_rows(Opaque):
-    """A sparse tensor with a default value in column 0 of every row that has none: a tuple of coordinates, values, and for
-    each row whether it was empty.
+    """A sparse tensor with a default value in column 0 of every row that has none: a tuple of coordinates, values,
+    and for each row whether it was empty.
     """
 
     waivers = {"lower": "the number of rows that are filled depends on the data"}

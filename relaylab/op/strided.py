@@ -19,8 +19,9 @@ WHOLE = slice(None)
 
 @op("strided_slice", inputs=("data",), level=4, attrs_key="StridedSlice")
 class strided_slice(Injective):
-    """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count from
-    the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds extents (-1: all).
+    """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
+    from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
+    extents (-1: all).
     """
 
     defaults = {"strides": (1,), "axes": None}

@@ -44,9 +44,7 @@ def window_extent(
     spare = stride - 1 if ceil else 0
     out = derive(lambda n, k: max((n + sum(pad) - reach(k, dilation) + spare) // stride + 1, 0), extent, kernel)
     if isinstance(out, int) and out < 1:
-        s.fail(
-            f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {pad[0]} and {pad[1]}"
-        )
+        s.fail(f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {list(pad)}")
     return out
 
 
