@@ -24,3 +24,9 @@ def test_sizes() -> None:
     assert not [f for f in files if f[0] > MAX_FILE]
     assert not [f for f in funcs if f[0] > MAX_FUNCTION]
     assert sorted(n for n, _ in funcs)[len(funcs) // 2] <= MEDIAN_FUNCTION
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """pytest imports test files by their base name."""
+    names = [p.name for p in ROOT.parent.joinpath("tests").rglob("test_*.py")]
+    assert len(names) == len(set(names)), sorted({n for n in names if names.count(n) > 1})
