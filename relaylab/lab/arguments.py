@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,22 @@ from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
 from relaylab.tour import Program
 from relaylab.zoo.catalog import NETWORKS
+
+
+def one_line(error: RelayError) -> UsageError:
+    """An error of relaylab as a usage error: what is wrong and what to do, in one line."""
+    return UsageError(f"{error.message}{'; ' + error.help if error.help else ''}")
+
+
+def parse(magic: Any, line: str) -> Any:
+    """The arguments of a magic; a wrong option is an error of one line that offers the nearest one."""
+    try:
+        return magic.parser.parse_argstring(line.rstrip().removesuffix(";"))
+    except UsageError as error:
+        wrong = re.search(r"unrecognized arguments: (--?[\w-]+)", str(error))
+        options = [o for action in magic.parser._actions for o in action.option_strings if o.startswith("--")]
+        hint = did_you_mean(wrong[1], options) if wrong else ""
+        raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
 
 
 def value_of(text: str, namespace: dict[str, Any]) -> Any:
@@ -28,7 +45,7 @@ def value_of(text: str, namespace: dict[str, Any]) -> Any:
         hint = did_you_mean(text, [*names, *NETWORKS])
         raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
     except RelayError as error:
-        raise UsageError(str(error)) from None
+        raise one_line(error) from None
 
 
 def program_of(text: str, namespace: dict[str, Any]) -> Program:

@@ -9,21 +9,31 @@ from relaylab.ir import OPERATORS, Expr, IRModule
 from relaylab.transform import PASSES
 from relaylab.zoo.catalog import NETWORKS
 
-_LINE = re.compile(r"^\s*%%?relay\w*\s+(.*)$")
+_LINE = re.compile(r"^\s*%%?(relay\w*)\s+(.*)$")
 
 
-def candidates(line: str, namespace: dict[str, Any]) -> list[str]:
+def candidates(line: str, namespace: dict[str, Any], magics: dict[str, Any] | None = None) -> list[str]:
     """What may stand at the end of the line of a magic; empty if the line is none."""
     match = _LINE.match(line)
     if match is None:
         return []
-    rest = match.group(1)
+    name, rest = match.groups()
+    if re.search(r"(?:^|\s)-[\w-]*$", rest):
+        return _options((magics or {}).get(name))
     if re.search(r"(?:^|\s)(?:-p|--passes|--until|--skip)[ =]\S*$", rest):
         return sorted(PASSES)
     if re.search(r"(?:^|\s)--select[ =]\S*$", rest):
         return sorted(OPERATORS)
+    if re.search(r"(?:^|\s)(?:-o|--out)[ =]\S*$", rest):
+        return []
     programs = [name for name, value in namespace.items() if isinstance(value, (IRModule, Expr)) and not name.startswith("_")]
     return [*programs, *NETWORKS]
+
+
+def _options(magic: Any) -> list[str]:
+    """The long options of a magic."""
+    parser = getattr(magic, "parser", None)
+    return [o for action in parser._actions for o in action.option_strings if o.startswith("--")] if parser else []
 
 
 def add_completions(ip: Any) -> None:
@@ -35,7 +45,7 @@ def add_completions(ip: Any) -> None:
 
     @context_matcher()
     def relay_matcher(context: Any) -> dict[str, Any]:
-        words = candidates(context.line_with_cursor if hasattr(context, "line_with_cursor") else context.full_text, ip.user_ns)
+        words = candidates(context.line_with_cursor if hasattr(context, "line_with_cursor") else context.full_text, ip.user_ns, ip.magics_manager.magics["line"])
         token = re.split(r"[\s,=]", context.text_until_cursor)[-1]
         found = [SimpleCompletion(text=w, type="relay") for w in words if w.startswith(token)]
         return {"completions": found, "matched_fragment": token, "suppress": bool(found)}

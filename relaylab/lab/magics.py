@@ -6,13 +6,13 @@ import shlex
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand, output_can_be_silenced
+from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Int
 
 from relaylab import relay, tour, viz
 from relaylab.ir import IRModule
-from relaylab.lab.arguments import inputs_of, program_of, value_of
+from relaylab.lab.arguments import inputs_of, one_line, parse, program_of, value_of
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext, create
 
@@ -40,12 +40,15 @@ class _Shell:
 
     def give(self, args: Any, value: Any) -> Any:
         """Bind the result if asked, and return it unless asked to be quiet."""
-        name = getattr(args, "out", None)
-        if name:
-            if not name.isidentifier():
-                raise UsageError(f"`{name}` is not a name")
-            self.shell.user_ns[name] = value
-        return None if getattr(args, "quiet", False) else value
+        if args.out:
+            self.bind(args.out, value)
+        return None if args.quiet else value
+
+    def bind(self, name: str, value: Any) -> None:
+        """Give a result a name in the notebook."""
+        if not name.isidentifier():
+            raise UsageError(f"`{name}` is not a name")
+        self.shell.user_ns[name] = value
 
 
 def shared(function: Any) -> Any:
@@ -83,7 +86,7 @@ def _pass(part: str, namespace: dict[str, Any]) -> Any:
         try:
             return create(part)
         except RelayError as error:
-            raise UsageError(str(error)) from None
+            raise one_line(error) from None
     return value_of(part, {**vars(relay.transform), **namespace})
 
 
@@ -96,20 +99,21 @@ class RelayMagics(_Shell, Magics):
     def level(self, args: Any) -> int:
         return self.opt_level if args.opt_level is None else args.opt_level
 
-    @shared
-    @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")
-    @argument("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right")
-    @argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
-    @argument("--types", choices=("nodes", "edges", "both", "none"), default="edges", help="where types are shown")
-    @argument("--engine", choices=("builtin", "dot"), default="builtin", help="who lays it out")
-    @argument("-f", "--function", metavar="NAME", help="one function of the module")
-    @argument("program", help="a module, function, expression, or network name")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program", help="a module, function, expression, or network name")
+    @argument("-f", "--function", metavar="NAME", help="one function of the module")
+    @argument("--engine", choices=("builtin", "dot"), default="builtin", help="who lays it out")
+    @argument("--types", choices=("nodes", "edges", "both", "none"), default="edges", help="where types are shown")
+    @argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
+    @argument("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right")
+    @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_viz(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Draw a program."""
-        args = parse_argstring(self.relay_viz, line)
+        args = parse(self.relay_viz, line)
         program = program_of(args.program, self.names(local_ns))
         shown = program.mod if args.function is None else program.mod[args.function]
         picture = viz.show(shown, direction=args.direction, params=args.params, types=args.types, engine=args.engine, title=program.name)
@@ -117,31 +121,35 @@ class RelayMagics(_Shell, Magics):
             print(f"wrote {picture.save(args.save)}")
         return self.give(args, picture)
 
-    @shared
-    @argument("--no-check", action="store_true", help="do not infer types")
-    @argument("name", nargs="?", default="mod", help="the variable that gets the module (default: mod)")
     @magic_arguments()
+    @argument("name", nargs="?", default="mod", help="the variable that gets the module (default: mod)")
+    @argument("--no-check", action="store_true", help="do not infer types")
+    @shared
+    @output_can_be_silenced
     @cell_magic
     def relay(self, line: str, cell: str) -> Any:
         """The cell is Relay text: parse it, bind the module, show it."""
-        args = parse_argstring(self.relay, line)
+        args = parse(self.relay, line)
+        if not args.name.isidentifier():
+            raise UsageError(f"`{args.name}` is not a name")
         mod = module_of(cell, f"%%relay {args.name}", check=not args.no_check)
         self.shell.user_ns[args.name] = mod
         return self.give(args, mod)
 
-    @shared
-    @leveled
-    @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
-    @argument("--pdf", metavar="FILE", help="write every stage as a page of a PDF")
-    @argument("--static", action="store_true", help="the table of passes instead of the explorer")
-    @argument("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
-    @argument("program", nargs="?", help="a module or network name; with %%%%relay_passes the cell is the program")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program", nargs="?", help="a module or network name; with %%%%relay_passes the cell is the program")
+    @argument("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
+    @argument("--static", action="store_true", help="the table of passes instead of the explorer")
+    @argument("--pdf", metavar="FILE", help="write every stage as a page of a PDF")
+    @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
+    @leveled
+    @shared
+    @output_can_be_silenced
     @line_cell_magic
+    @needs_local_scope
     def relay_passes(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
         """Step through the passes."""
-        args, names = parse_argstring(self.relay_passes, line), self.names(local_ns)
+        args, names = parse(self.relay_passes, line), self.names(local_ns)
         if cell is not None:
             program = tour.Program(args.program or "cell", module_of(cell, "%%relay_passes"))
         elif args.program is None:
@@ -156,17 +164,18 @@ class RelayMagics(_Shell, Magics):
             return self.give(args, exploration) if args.out else None
         return self.give(args, explorer(exploration))
 
-    @shared
-    @argument("--save", metavar="FILE", help="also write the picture")
-    @argument("--view", choices=("graph", "text", "both"), default="both")
-    @argument("after")
-    @argument("before")
     @magic_arguments()
-    @needs_local_scope
+    @argument("before")
+    @argument("after")
+    @argument("--view", choices=("graph", "text", "both"), default="both")
+    @argument("--save", metavar="FILE", help="also write the picture")
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_diff(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """What differs between two programs."""
-        args, names = parse_argstring(self.relay_diff, line), self.names(local_ns)
+        args, names = parse(self.relay_diff, line), self.names(local_ns)
         difference = viz.diff(program_of(args.before, names).mod, program_of(args.after, names).mod)
         if args.save:
             print(f"wrote {difference.save(args.save)}")
@@ -174,14 +183,15 @@ class RelayMagics(_Shell, Magics):
             print(difference.text)
         return None if args.view == "text" else self.give(args, difference)
 
-    @shared
-    @argument("--on", metavar="PROGRAM", required=True, help="the program to try the pass on")
-    @argument("name", nargs="?", help="the pass in the cell, if it defines several")
     @magic_arguments()
+    @argument("name", nargs="?", help="the pass in the cell, if it defines several")
+    @argument("--on", metavar="PROGRAM", required=True, help="the program to try the pass on")
+    @shared
+    @output_can_be_silenced
     @cell_magic
     def relay_pass(self, line: str, cell: str) -> Any:
         """Write a pass in the cell: it runs on a program and shows what it did."""
-        args = parse_argstring(self.relay_pass, line)
+        args = parse(self.relay_pass, line)
         before = set(self.shell.user_ns)
         result = self.shell.run_cell(cell)
         if not result.success:
@@ -195,32 +205,39 @@ class RelayMagics(_Shell, Magics):
             print(f"{count:4} × {rule}")
         return self.give(args, tour.stage_diff(exploration.history))
 
-    @shared
-    @leveled
-    @argument("--target", default="llvm")
-    @argument("program")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program")
+    @argument("--target", default="llvm")
+    @leveled
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_build(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Compile a program for this CPU."""
-        args = parse_argstring(self.relay_build, line)
+        args = parse(self.relay_build, line)
         program = program_of(args.program, self.names(local_ns))
         with PassContext(opt_level=self.level(args)):
-            return self.give(args, relay.build(program.mod, target=args.target, params=dict(program.params)))
+            lib = relay.build(program.mod, target=args.target, params=dict(program.params))
+        if not args.quiet:
+            print(tour.describe(lib))
+        if args.out:
+            return self.bind(args.out, lib)
+        return self.give(args, lib)
 
-    @shared
-    @leveled
-    @argument("--check", action="store_true", help="compare with the interpreter")
-    @argument("--seed", type=int, default=0, help="for inputs that are not given")
-    @argument("inputs", nargs="*", help="name=expression")
-    @argument("program")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program")
+    @argument("inputs", nargs="*", help="name=expression")
+    @argument("--seed", type=int, default=0, help="for inputs that are not given")
+    @argument("--check", action="store_true", help="compare with the interpreter")
+    @leveled
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_run(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Run a program (or what %relay_build gave) on inputs."""
-        args, names = parse_argstring(self.relay_run, line), self.names(local_ns)
+        args, names = parse(self.relay_run, line), self.names(local_ns)
         target = value_of(args.program, names) if args.program in names else args.program
         inputs = inputs_of(args.inputs, names)
         if hasattr(target, "get_graph_json"):
@@ -230,45 +247,48 @@ class RelayMagics(_Shell, Magics):
             print(tour.check(program.mod, program.params, self.level(args), args.seed))
         return self.give(args, tour.run(program, inputs, self.level(args), args.seed))
 
-    @shared
-    @leveled
-    @argument("-n", "--number", type=int, default=20, help="how often")
-    @argument("program")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program")
+    @argument("-n", "--number", type=int, default=20, help="how often")
+    @leveled
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_profile(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Measured time per kernel."""
-        args, names = parse_argstring(self.relay_profile, line), self.names(local_ns)
+        args, names = parse(self.relay_profile, line), self.names(local_ns)
         target = names.get(args.program)
         program = None if hasattr(target, "get_graph_json") else program_of(args.program, names)
         report = tour.profile(target if program is None else program, self.level(args), args.number)
         print(report.table())
         return self.give(args, report) if args.out else None
 
-    @shared
-    @argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
-    @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
-    @argument("library")
     @magic_arguments()
-    @needs_local_scope
+    @argument("library")
+    @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
+    @argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_asm(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """A kernel at each level, down to the instructions."""
-        args, names = parse_argstring(self.relay_asm, line), self.names(local_ns)
+        args, names = parse(self.relay_asm, line), self.names(local_ns)
         print(tour.listing(value_of(args.library, names), args.kernel, args.stage))
 
-    @shared
-    @leveled
-    @argument("--save", metavar="FILE.py", help="write a program that reproduces the finding")
-    @argument("-p", "--passes", metavar="A,B(…)")
-    @argument("program")
     @magic_arguments()
-    @needs_local_scope
+    @argument("program")
+    @argument("-p", "--passes", metavar="A,B(…)")
+    @argument("--save", metavar="FILE.py", help="write a program that reproduces the finding")
+    @leveled
+    @shared
+    @output_can_be_silenced
     @line_magic
+    @needs_local_scope
     def relay_bisect(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Name the pass, the rewrite and the node that first changed the numbers."""
-        args, names = parse_argstring(self.relay_bisect, line), self.names(local_ns)
+        args, names = parse(self.relay_bisect, line), self.names(local_ns)
         finding = tour.bisect(program_of(args.program, names), self.level(args), passes_of(args.passes, names))
         if args.save and finding is not None:
             print(f"wrote {finding.save(args.save)}")

@@ -6,6 +6,7 @@ from relaylab.codegen.build import build, optimize
 from relaylab.codegen.executors import create_executor
 from relaylab.ir import *  # noqa: F403
 from relaylab.ir import GlobalVar, Op, const, var  # noqa: F401
+from relaylab.ir.expr import printing as _printing
 from relaylab.op import *  # noqa: F403
 from relaylab.relay import (
     adt,
@@ -44,3 +45,13 @@ from relaylab.text import fromtext, parse, parse_expr
 from relaylab.text import hooks as _hooks
 
 _hooks.infer = _infer
+
+
+def _picture(program: object) -> dict[str, str]:
+    """What a notebook shows of a program; pictures load when the first one is drawn."""
+    from relaylab import viz
+
+    return viz.show(program)._repr_mimebundle_()
+
+
+_printing.rich = _picture

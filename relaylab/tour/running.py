@@ -77,7 +77,7 @@ def profile(what: Any, opt_level: int = 3, number: int = 20) -> Any:
     if isinstance(what, Program):
         with PassContext(opt_level=opt_level):
             what = relay.build(what.mod, target="llvm", params=dict(what.params))
-    return seeded(what).profile(number=number)
+    return seeded(what).profile(repeat=number)
 
 
 def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:

@@ -1,0 +1,35 @@
+"""One IPython shell with the magics loaded; every cell of a test runs in it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("IPython")
+
+RELU = "def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, %x)) }"
+
+
+@pytest.fixture(scope="session")
+def ip():
+    from IPython.testing.globalipapp import start_ipython
+
+    shell = start_ipython()
+    shell.run_line_magic("load_ext", "relaylab")
+    return shell
+
+
+@pytest.fixture
+def cell(ip):
+    """`cell(code)` runs a cell and gives its result object, with what it printed in `.out` and `.err`."""
+    from IPython.utils.capture import capture_output
+
+    ip.reset(new_session=False)
+
+    def run(code: str):
+        with capture_output() as captured:
+            result = ip.run_cell(code)
+        result.out, result.err = captured.stdout, captured.stderr
+        return result
+
+    run(f"%%relay mod -q\n{RELU}")
+    return run

@@ -1,0 +1,154 @@
+"""The magics, run as cells of a shell: results, bindings, and errors of one line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from IPython.core.completer import provisionalcompleter
+
+from relaylab.ir import IRModule
+from relaylab.viz import Difference, Picture
+
+
+def test_text_becomes_a_module(cell, ip):
+    result = cell("%%relay net\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
+    assert result.success and isinstance(result.result, IRModule) and ip.user_ns["net"] is result.result
+    assert "nn.relu" in str(ip.user_ns["net"])
+
+
+def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
+    result = cell("%%relay net\ndef @main(%x: Tensor[(2, 3), float32]) { nn.rel(%x) }")
+    assert not result.success
+    assert "^^^^^^" in result.out and "did you mean `nn.relu`" in result.out and "Traceback" not in result.out
+
+
+@pytest.mark.parametrize("line, words", [
+    ("%relay_viz md", "did you mean `mod`"),
+    ("%relay_viz mod --engineer dot", "did you mean `--engine`"),
+    ("%relay_viz", "required: program"),
+    ("%relay_viz nowhere", "is not defined"),
+    ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
+    ("%relay_viz mod --engine dott", "invalid choice"),
+    ("%relay_viz mod -o 3x", "`3x` is not a name"),
+    ("%relay_passes mod -p FoldConstant,FusOps", "did you mean `FuseOps`"),
+    ("%relay_passes", "name a program"),
+    ("%relay_run mod x", "write name=expression"),
+    ("%relay_diff mod 1+", "is not an expression"),
+])
+def test_mistakes_are_one_line(cell, line, words):
+    result = cell(line)
+    assert not result.success
+    assert words in result.err and result.err.strip().count("\n") == 0 and "Traceback" not in result.out + result.err
+
+
+@pytest.mark.parametrize("line, words", [
+    ("%relay_run mod y=3", "no input `y`"),
+    ("%relay_viz mod -f mian", "mian"),
+    ("%relay_asm lib rexu", "no kernel is called `rexu`"),
+])
+def test_errors_of_programs_have_no_traceback(cell, line, words):
+    cell("%relay_build mod -o lib -q")
+    result = cell(line)
+    assert not result.success and words in result.out + result.err and "Traceback" not in result.out + result.err
+
+
+def test_quiet_binding_and_semicolon(cell, ip):
+    assert isinstance(cell("%relay_viz mod").result, Picture)
+    assert cell("%relay_viz mod;").result is None
+    assert cell("%relay_viz mod -q -o pic").result is None and isinstance(ip.user_ns["pic"], Picture)
+
+
+def test_viz_writes_files(cell, tmp_path):
+    for suffix in ("svg", "pdf", "html", "dot", "txt", "json"):
+        assert cell(f"%relay_viz mod --save {tmp_path}/g.{suffix};").success
+        assert (tmp_path / f"g.{suffix}").stat().st_size > 50
+
+
+def test_diff_shows_picture_and_text(cell):
+    cell("%%relay other -q\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
+    result = cell("%relay_diff other mod")
+    assert isinstance(result.result, Difference) and "+   %0 = add" in result.out
+    assert cell("%relay_diff other mod --view text").result is None
+
+
+def test_build_run_profile_asm(cell, ip):
+    assert "kernels" in cell("%relay_build mod -o lib").out
+    x = np.array([[1, 2, 3], [4, 5, -6]], "float32")
+    ip.user_ns["x"] = x
+    np.testing.assert_allclose(cell("%relay_run lib x=x").result, np.maximum(2 * x, 0))
+    np.testing.assert_allclose(cell("%relay_run mod x=[[1,2,3],[4,5,-6]] -q -o out").result or ip.user_ns["out"], np.maximum(2 * x, 0))
+    assert "agrees with" in cell("%relay_run mod --check -q").out
+    assert "Duration (us)" in cell("%relay_profile lib -n 2").out
+    assert "fused_add_nn_relu" in cell("%relay_asm lib").out
+    listing = cell("%relay_asm lib relu --stage all").out
+    assert "max(" in listing and "define " in listing and "ret" in listing
+
+
+def test_passes_as_a_table_and_as_files(cell, ip, tmp_path):
+    result = cell(f"%relay_passes mod --static --html {tmp_path}/x.html --pdf {tmp_path}/x.pdf")
+    assert "FuseOps" in result.out and (tmp_path / "x.html").exists() and (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    assert "ToANormalForm" in cell("%relay_passes mod --static -p FoldConstant,ToANormalForm").out
+    assert cell("%relay_passes mod --static -p SimplifyInference,CombineParallelConv2D(min_num_branches=4)").success
+
+
+WRITTEN = """%%relay_pass --on mod
+from relaylab import relay
+from relaylab.ir import Call, rewrite
+
+@relay.transform.function_pass(opt_level=1)
+def drop_relu(func, mod, ctx):
+    return rewrite(func, lambda new, old: new.args[0] if isinstance(new, Call) and new.op.name == "nn.relu" else new)
+"""
+
+
+def test_a_pass_written_in_a_cell_shows_what_it_did(cell):
+    result = cell(WRITTEN)
+    assert result.success, result.out
+    assert "-1 nn.relu" in result.out
+    again = cell(WRITTEN.replace("nn.relu", "add"))
+    assert "-1 add" in again.out
+
+
+def test_a_raising_pass_names_the_error(cell):
+    result = cell(WRITTEN.replace("return rewrite", "return 1 / 0 or rewrite"))
+    assert not result.success and "raised: division by zero" in result.out
+
+
+def test_bisect_says_that_all_is_well(cell):
+    assert "every pass keeps the numbers" in cell("%relay_bisect mod").out
+
+
+def test_help_and_reload(cell, ip):
+    assert all(name in cell("%relay_help").out for name in ("%relay_viz", "%%relay", "%relay_bisect"))
+    assert cell("%reload_ext relaylab").success
+    assert sum(1 for m in ip.Completer.custom_matchers if getattr(m, "relaylab", False)) == 1
+
+
+def test_every_magic_has_help(ip):
+    for name in [n for n in ip.magics_manager.magics["line"] if n.startswith("relay")]:
+        assert ip.magics_manager.magics["line"][name].__doc__
+
+
+def test_defaults_are_configurable(cell):
+    assert cell("%config RelayMagics.opt_level = 0").success
+    assert "FuseOps" in cell("%relay_passes mod --static").out
+    cell("%config RelayMagics.opt_level = 3")
+
+
+def test_programs_draw_themselves(cell):
+    bundle = cell("mod").result._repr_mimebundle_()
+    assert "<img" in bundle["text/html"] and bundle["image/svg+xml"].startswith("<svg")
+    assert "<img" in cell('mod["main"]').result._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("%relay_viz mo", "mod"),
+    ("%relay_viz resn", "resnet18"),
+    ("%relay_passes mod -p FoldC", "FoldConstant"),
+    ("%relay_passes mod -p FoldConstant,FuseO", "FuseOps"),
+    ("%%relay_passes -p ToAN", "ToANormalForm"),
+    ("%relay_viz mod --dir", "--direction"),
+])
+def test_completion(cell, ip, text, expected):
+    with provisionalcompleter():
+        assert expected in [c.text for c in ip.Completer.completions(text, len(text))]
