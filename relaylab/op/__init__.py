@@ -25,42 +25,31 @@ from relaylab.op.binary import (
     trunc_divide,
     trunc_mod,
 )
+from relaylab.op.casts import cast, cast_like, fixed_point_multiply, reinterpret
 from relaylab.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
 from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, std
 from relaylab.op.contract import einsum, stft
 from relaylab.op.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
 from relaylab.op.elementwise import (
     bitwise_not,
-    cast,
-    cast_like,
     clip,
     copy,
-    fixed_point_multiply,
     isfinite,
     isinf,
     isnan,
     logical_not,
     ones_like,
-    reinterpret,
     sign,
     zeros_like,
 )
 from relaylab.op.found import argwhere, unique
-from relaylab.op.grid import (
-    adv_index,
-    invert_permutation,
-    matrix_set_diag,
-    meshgrid,
-    reverse_sequence,
-    sequence_mask,
-    sliding_window,
-    trilu,
-    unravel_index,
-)
+from relaylab.op.grid import adv_index, invert_permutation, meshgrid, sliding_window, unravel_index
 from relaylab.op.join import concatenate, split, stack
 from relaylab.op.machine import call_lowered, debug
+from relaylab.op.masks import matrix_set_diag, reverse_sequence, sequence_mask, trilu
 from relaylab.op.nn_act import fast_erf, fast_exp, fast_tanh
-from relaylab.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum, variance
+from relaylab.op.reduce import all, any, argmax, argmin, max, min, prod, sum
+from relaylab.op.reduce_moment import mean, variance
 from relaylab.op.reorder import layout_transform, repeat, reverse, tile, transpose
 from relaylab.op.reshaping import contrib_reverse_reshape, expand_dims, reshape, reshape_like, squeeze
 from relaylab.op.scatter import cumprod, cumsum, scatter, scatter_add, scatter_nd

@@ -1,8 +1,7 @@
-"""Object detection: anchors, non-maximum suppression, valid counts."""
+"""Choosing among boxes: valid counts and non-maximum suppression."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import numpy as np
 from relaylab.ir.expr import as_expr, const
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Floats, Opaque, Sample, op, sample, wrap
-from relaylab.op.shapes import derive, product
+from relaylab.op.base import Opaque, Sample, op, sample, wrap
+from relaylab.op.shapes import product
 
 SELECTING = {"lower": "which boxes are kept depends on the boxes kept before"}
 
@@ -45,127 +44,6 @@ def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | 
             hit = overlap(boxes[k], boxes) >= threshold
             alive &= ~(hit if same is None else hit & same[k])
     return kept
-
-
-@op("vision.multibox_prior", inputs=("data",), level=5, attrs_key="MultiBoxPrior")
-class multibox_prior(Opaque):
-    """Anchor boxes (1, H * W * boxes, 4) for a feature map (N, C, H, W): for each cell one per size, and one per
-    further ratio with the first size. Corners are fractions of the image. Liu et al., 2016.
-    """
-
-    sizes: Floats = (1.0,)
-    ratios: Floats = (1.0,)
-    steps: Floats = (-1.0, -1.0)
-    offsets: Floats = (0.5, 0.5)
-    clip: bool = False
-
-    def relation(self, s: Any, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rules.rank(s, found, 4)
-        count = len(self.sizes) + len(self.ratios) - 1
-        return TensorType((1, derive(lambda h, w: h * w * count, *found.shape[2:]), 4), found.dtype)
-
-    def halves(self, height: int, width: int) -> list[tuple[float, float]]:
-        """(half width, half height) of each box of a cell."""
-        squares = [(size * height / width / 2, size / 2) for size in self.sizes]
-        root = [math.sqrt(r) for r in self.ratios[1:]]
-        return squares + [(self.sizes[0] * height / width * r / 2, self.sizes[0] / r / 2) for r in root]
-
-    def _steps(self, height: int, width: int) -> tuple[float, float]:
-        return tuple(st if st > 0 else 1.0 / n for st, n in zip(self.steps, (height, width)))  # type: ignore[return-value]
-
-    def reference(self, data: np.ndarray) -> np.ndarray:
-        height, width = data.shape[2:]
-        step_y, step_x = self._steps(height, width)
-        out = []
-        for y, x in np.ndindex(height, width):
-            cy, cx = (y + self.offsets[0]) * step_y, (x + self.offsets[1]) * step_x
-            out += [(cx - w, cy - h, cx + w, cy + h) for w, h in self.halves(height, width)]
-        boxes = np.array(out)[None]
-        return (np.clip(boxes, 0.0, 1.0) if self.clip else boxes).astype(data.dtype)
-
-    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
-        height, width = (int(n) for n in data.shape[2:])
-        halves = self.halves(height, width)
-        cell, kind = i[1] // len(halves), i[1] % len(halves)
-        steps = self._steps(height, width)
-        centers = [
-            (b.cast(k, "float64") + o) * st for k, o, st in zip((cell // width, cell % width), self.offsets, steps)
-        ]
-        w, h = (b.const(x, "float64") for x in halves[-1])
-        for k in reversed(range(len(halves) - 1)):
-            w, h = (b.select(b.eq(kind, k), b.const(v, "float64"), old) for v, old in zip(halves[k], (w, h)))
-        horizontal = b.eq(i[2] % 2, 0)
-        center, half = b.select(horizontal, centers[1], centers[0]), b.select(horizontal, w, h)
-        value = center + half * b.select(i[2] < 2, b.const(-1.0, "float64"), b.const(1.0, "float64"))
-        return b.cast(b.min(b.max(value, 0.0), 1.0) if self.clip else value, out.dtype)
-
-    @classmethod
-    def samples(cls) -> list[Sample]:
-        many = {"sizes": (0.5, 0.25), "ratios": (1.0, 2.0, 0.5)}
-        return [
-            sample((1, 3, 2, 3)),
-            sample((1, 3, 3, 2), clip=True, **many),
-            sample((1, 1, 2, 2), steps=(0.4, 0.3), offsets=(0.1, 0.2)),
-        ]
-
-
-@op(
-    "vision.multibox_transform_loc",
-    inputs=("cls_prob", "loc_pred", "anchor"),
-    level=5,
-    attrs_key="MultiBoxTransformLoc",
-)
-class multibox_transform_loc(Opaque):
-    """Boxes from class probabilities (B, classes, A), offsets (B, 4 A) and anchors (1, A, 4): a tuple of (B, A, 6) rows
-    (class, score, corners), valid ones first and the rest -1, and the count of valid ones.
-    """
-
-    clip: bool = True
-    threshold: float = 0.01
-    variances: Floats = (0.1, 0.1, 0.2, 0.2)
-    defaults = {"threshold": 0.01}
-    waivers = {"lower": "the place of a box depends on how many before it are valid"}
-
-    def relation(self, s: Any, cls_prob: Type, loc_pred: Type, anchor: Type) -> Type | None:
-        p, offsets, a = (rules.tensor(s, t, n) for t, n in zip((cls_prob, loc_pred, anchor), self.inputs))
-        if p is None or offsets is None or a is None:
-            return None
-        rules.rank(s, p, 3, "cls_prob"), rules.rank(s, offsets, 2, "loc_pred"), rules.rank(s, a, 3, "anchor")
-        rules.equal_dims(s, p.shape[2], a.shape[1], "the anchors of cls_prob and anchor")
-        rules.equal_dims(s, product(a.shape), offsets.shape[1], "the offsets of loc_pred and 4 per anchor")
-        return TupleType([TensorType((p.shape[0], a.shape[1], 6), p.dtype), TensorType((p.shape[0],), "int32")])
-
-    def reference(self, cls_prob: np.ndarray, loc_pred: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, ...]:
-        batch, _, count = cls_prob.shape
-        out = np.full((batch, count, 6), -1.0)
-        valid = np.zeros(batch, "int32")
-        for n, k in np.ndindex(batch, count):
-            scores = cls_prob[n, 1:, k]
-            best = int(scores.argmax())
-            if scores[best] >= self.threshold:
-                corners = self._box(anchor[0, k].astype("float64"), loc_pred[n, 4 * k : 4 * k + 4])
-                out[n, valid[n]] = (best, scores[best], *corners)
-                valid[n] += 1
-        return out.astype(cls_prob.dtype), valid
-
-    def _box(self, anchor: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """The corners of an anchor moved and scaled by an offset."""
-        size, center = anchor[2:] - anchor[:2], (anchor[2:] + anchor[:2]) / 2
-        center = center + offset[:2] * np.array(self.variances[:2]) * size
-        half = size * np.exp(offset[2:] * np.array(self.variances[2:])) / 2
-        box = np.concatenate([center - half, center + half])
-        return np.clip(box, 0.0, 1.0) if self.clip else box
-
-    @classmethod
-    def returns(cls, call: Any) -> Any:
-        return wrap(call, 2)
-
-    @classmethod
-    def samples(cls) -> list[Sample]:
-        return [sample((2, 3, 4), (2, 16), (1, 4, 4), low=0.0, high=1.0, threshold=0.6)]
 
 
 @op("vision.get_valid_counts", inputs=("data", "score_threshold"), level=5, attrs_key="GetValidCounts", meta_attrs=True)

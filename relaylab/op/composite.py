@@ -6,7 +6,8 @@ from typing import Any
 
 from relaylab.ir.expr import Tuple, TupleWrapper
 from relaylab.op.binary import add, subtract
-from relaylab.op.reduce import max, mean, sum, variance
+from relaylab.op.reduce import max, sum
+from relaylab.op.reduce_moment import mean, variance
 from relaylab.op.reshaping import contrib_reverse_reshape, squeeze
 from relaylab.op.unary import exp, log, sqrt
 

@@ -12,7 +12,7 @@ from relaylab.ir.types import Any as Unknown
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dims, Dtype, Injective, Opaque, Operator, OpPattern, Sample, op, sample
-from relaylab.op.elementwise import as_dtype
+from relaylab.op.casts import as_dtype
 
 
 class Create(Operator):

@@ -6,17 +6,14 @@ from relaylab.op.dynamic import (
     full,
     one_hot,
     ones,
-    pad,
     reshape,
-    resize2d,
     squeeze,
     strided_slice,
     tile,
     topk,
-    upsampling,
-    upsampling3d,
     zeros,
 )
+from relaylab.op.dynamic_image import pad, resize2d, upsampling, upsampling3d
 
 __all__ = [
     "broadcast_to",

@@ -6,7 +6,8 @@ from relaylab.op.nn_conv import conv1d, conv2d, conv3d
 from relaylab.op.nn_conv_packed import contrib_conv2d_nchwc, contrib_depthwise_conv2d_nchwc
 from relaylab.op.nn_conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose
 from relaylab.op.nn_dense import batch_matmul, bias_add, contrib_dense_pack, dense, matmul
-from relaylab.op.nn_grad import avg_pool2d_grad, conv2d_backward_weight, max_pool2d_grad
+from relaylab.op.nn_grad import avg_pool2d_grad, max_pool2d_grad
+from relaylab.op.nn_grad_weight import conv2d_backward_weight
 from relaylab.op.nn_loss import cross_entropy, cross_entropy_with_logits, nll_loss
 from relaylab.op.nn_norm import batch_norm, group_norm, instance_norm, layer_norm
 from relaylab.op.nn_offset import correlation, deformable_conv2d

@@ -10,7 +10,7 @@ from relaylab.ir.expr import Expr, const
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Ints, Sample, call_operator, op, sample
-from relaylab.op.elementwise import as_dtype
+from relaylab.op.casts import as_dtype
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
 from relaylab.op.shapes import derive
 

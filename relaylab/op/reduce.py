@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, mean, extremes, their indices, variance."""
+"""Reductions over axes: sum, product, extremes and their positions, all, any."""
 
 from __future__ import annotations
 
@@ -156,91 +156,6 @@ class any(Truth):
     """Whether a bool is true, over axes."""
 
     numpy_name, loop_name = "any", "any"
-
-
-def _quotient(total: np.ndarray, count: int) -> np.ndarray:
-    """`total / count`, truncated for integers."""
-    with np.errstate(all="ignore"):
-        return total / np.float64(count) if total.dtype.kind == "f" else np.trunc(total / count)
-
-
-@op("mean", level=4, attrs_key="Reduce")
-class mean(Reduction):
-    """Arithmetic mean over axes; integers are summed in their own type and divided towards 0."""
-
-    def reference(self, data: np.ndarray) -> np.ndarray:
-        axes = self.axes(data.ndim)
-        wide = "float64" if data.dtype.kind == "f" else data.dtype
-        total = np.sum(data, axis=axes, keepdims=self.keepdims, dtype=wide)
-        return np.asarray(_quotient(total, math.prod(data.shape[d] for d in axes))).astype(data.dtype)
-
-    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
-        extents = self.extents(data)
-        return b.sum(extents, self.reader(data, i)) / b.const(math.prod(extents), out.dtype)
-
-    @classmethod
-    def more(cls, d: TensorType) -> list[Sample]:
-        return [*super().more(d), sample(TensorType((2, 5), "int32"), axis=1, low=-50, high=50)]
-
-
-@op("variance", inputs=("data", "mean"), level=4, attrs_key="Variance")
-class variance(Reduction):
-    """Variance over axes given the mean (with its axes kept): the mean of squared differences; `unbiased` divides
-    by n - 1.
-    """
-
-    unbiased: bool = False
-
-    def relation(self, s: Any, data: Type, mean: Type) -> Type | None:
-        found, center = rules.tensor(s, data), rules.tensor(s, mean, "mean")
-        if found is None or center is None:
-            return None
-        rules.same_dtype(s, found, center)
-        rules.broadcasts_to(s, center, found.shape)
-        return TensorType(self.reduced(s, found), found.dtype)
-
-    def divisor(self, extents: list[int]) -> int:
-        """What the sum of squares is divided by."""
-        return math.prod(extents) - self.unbiased
-
-    def reference(self, data: np.ndarray, mean: np.ndarray) -> np.ndarray:
-        axes = self.axes(data.ndim)
-        squares = (data.astype("float64") - mean) ** 2
-        total = np.sum(squares, axis=axes, keepdims=self.keepdims)
-        return np.asarray(_quotient(total, self.divisor([data.shape[d] for d in axes]))).astype(data.dtype)
-
-    def lower(self, b: Any, out: Any, i: tuple, data: Any, mean: Any) -> Any:
-        extents, read, center = self.extents(data), self.reader(data, i), self.reader(mean, i)
-        kept = [int(n) for n in mean.shape]
-
-        def square(*k: Any) -> Any:
-            inner = [0 if kept[d] == 1 else x for d, x in zip(self.axes(len(kept)), k)]
-            difference = read(*k) - center(*inner)
-            return difference * difference
-
-        return b.sum(extents, square) / b.const(self.divisor(extents), out.dtype)
-
-    @classmethod
-    def build(
-        cls,
-        data: Any,
-        axis: Any = None,
-        keepdims: bool = False,
-        exclude: bool = False,
-        unbiased: bool = False,
-        with_mean: Any = None,
-    ) -> Any:
-        center = mean(data, axis, True, exclude) if with_mean is None else with_mean  # type: ignore[call-arg]
-        return cls.call(data, center, axis=axis, keepdims=keepdims, exclude=exclude, unbiased=unbiased)
-
-    @classmethod
-    def samples(cls) -> list[Sample]:
-        return [
-            sample((2, 3, 4), (1, 1, 1)),
-            sample((2, 3, 4), (2, 1, 4), axis=1, unbiased=True),
-            sample((2, 3, 4), (1, 3, 1), axis=(0, -1), keepdims=True),
-            sample((2, 3), (1, 3), axis=1, exclude=True),
-        ]
 
 
 class Arg(Over):

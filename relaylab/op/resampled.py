@@ -10,7 +10,7 @@ import numpy as np
 from relaylab.ir.types import Dim, IntImm, TensorType, Type
 from relaylab.op import rules
 from relaylab.op.base import Injective
-from relaylab.op.elementwise import as_dtype
+from relaylab.op.casts import as_dtype
 from relaylab.op.nn_pool import positions
 from relaylab.op.resample import METHODS, MODES, ROUNDINGS, Expressions, Sampling, blend
 

@@ -18,7 +18,7 @@ from relaylab.op.base import (
     op,
     sample,
 )
-from relaylab.op.elementwise import as_dtype
+from relaylab.op.casts import as_dtype
 from relaylab.op.indexing import insert, place, unravel
 from relaylab.op.shapes import product, same_dim
 

@@ -1,12 +1,7 @@
 """`relay.vision`: operators of object detection."""
 
-from relaylab.op.boxes import (
-    all_class_non_max_suppression,
-    get_valid_counts,
-    multibox_prior,
-    multibox_transform_loc,
-    non_max_suppression,
-)
+from relaylab.op.anchors import multibox_prior, multibox_transform_loc
+from relaylab.op.boxes import all_class_non_max_suppression, get_valid_counts, non_max_suppression
 from relaylab.op.regions import proposal, roi_align, roi_pool, yolo_reorg
 
 __all__ = [
