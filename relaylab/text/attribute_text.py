@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field, freeze
+from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field, convert
 from relaylab.ir.expr import Constant, Expr, GlobalVar
 from relaylab.ir.op import Op
 from relaylab.ir.types import Any as AnyDim
-from relaylab.ir.types import IntImm
 from relaylab.text.attributes import TYPE_KEY
 from relaylab.text.lexer import IDENT
 from relaylab.text.metadata import CONSTANT, MetaWriter, is_storable
@@ -19,7 +18,7 @@ from relaylab.text.naming import global_text
 from relaylab.text.scalars import float_text, quote
 
 _NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
-_NO_FIELD = Field("", "", REQUIRED)
+_NO_FIELD, _NO_RECORD = Field("", "", REQUIRED), Attrs()
 
 
 def call_attributes(attrs: Attrs | DictAttrs | None, callee: Expr, meta: MetaWriter, stored: bool) -> list[str]:
@@ -44,10 +43,10 @@ def _is_default(field: Field, value: object) -> bool:
     default = field.default
     if default is value:
         return True
-    if isinstance(default, list):
-        default = freeze(default)
-    alike = type(default) is type(value) or (type(default) is int and isinstance(value, IntImm))
-    return alike and default == value
+    if default is REQUIRED or (type(default) is type(value) and default == value):
+        return default is not REQUIRED
+    default = convert(default, field.kind, field.name, _NO_RECORD)
+    return type(default) is type(value) and default == value
 
 
 def _pair(name: str, value: object, meta: MetaWriter) -> str:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any as Anything
 
-from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field
-from relaylab.ir.expr import Constant, Expr
+from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field, convert
+from relaylab.ir.expr import Expr
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import Any
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
 from relaylab.text.lexer import KEYWORDS
-from relaylab.text.scalars import BadNumber, parse_number, special_number, unquote
+from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote
 from relaylab.text.state import State
 
 Written = dict[str, tuple[object, int]]
 """Attributes as they stand in the text: name to value and the token of the name."""
 TYPE_KEY = "attrs_type_key"
 _NULL = ("None", "nullptr")
+_NO_RECORD = Attrs()
 
 
 def at_attribute(p: State) -> bool:
@@ -191,7 +192,7 @@ def record(p: State, definition: Anything, name: str, written: Written, token: i
             values[key] = _fitting(p, field, *written[key])
         elif field.default is REQUIRED:
             message = f"{name} needs the attribute `{key}`"
-            p.report("parse.missing-attribute", message, p.span(token), f"add {key}=…; it is: {field.kind}")
+            p.report("parse.missing-attribute", message, p.span(token), f"add {key}=…, {_kind_in_words(field)}")
     if p.error_count > count:
         return None
     try:
@@ -206,27 +207,35 @@ def _report_unknown(p: State, name: str, fields: Mapping[str, Field], key: str, 
     p.report("parse.unknown-attribute", f"{name} has no attribute `{key}`", p.span(at), did_you_mean(key, fields) or known)
 
 
-_KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool, int), "str": (str,)}
+_KINDS = {
+    "int": "a whole number", "float": "a number", "bool": "True or False", "str": "a text", "Dtype": "a data type",
+    "Ints": "a list of whole numbers", "Floats": "a list of numbers", "Dims": "a list of dimensions",
+}  # fmt: skip
 
 
 def _fitting(p: State, field: Field, value: object, at: int) -> object:
-    """`value` as the field wants it: a whole number for a float, 0 and 1 for a truth value."""
-    kind = field.kind.strip("'\"")
-    fits = _KINDS.get(kind)
-    if fits is None:
-        wrong = kind.startswith("tuple") and "|" not in kind and isinstance(value, (int, float, str))
-    else:
-        wrong = not isinstance(value, fits) and not isinstance(value, (Constant, type(None)))
-    if wrong:
+    """`value` as the field holds it: a whole number becomes a float, 0 and 1 truth values, where these are wanted."""
+    try:
+        return convert(value, field.kind, field.name, _NO_RECORD)
+    except RelayError:
+        help = f"it is {_kind_in_words(field)}"
         message = f"the attribute `{field.name}` cannot be {_in_words(value)}"
-        p.report("parse.attribute-kind", message, p.span(at), f"it is: {kind}")
-    if kind == "float" and isinstance(value, int):
-        return float(value)
-    return bool(value) if kind == "bool" and value in (0, 1) else value
+        p.report("parse.attribute-kind", message, p.span(at), help)
+        return None
+
+
+def _kind_in_words(field: Field) -> str:
+    base = field.kind.removesuffix(" | None")
+    return _KINDS.get(base, "a value") + ("" if base == field.kind else " or None")
 
 
 def _in_words(value: object) -> str:
-    words = {bool: "a truth value", int: "a whole number", float: "a float", str: "a text", tuple: "a list"}
-    return words.get(type(value), f"a {type(value).__name__}")
-
-
+    match value:
+        case str():
+            return f"the text {quote(value)}"
+        case tuple():
+            return "a list"
+        case None | bool() | int() | float():
+            return str(value)
+        case _:
+            return f"a {type(value).__name__}"

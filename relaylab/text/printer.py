@@ -267,7 +267,7 @@ def _binding(p: Printer, e: Let) -> Task[Doc]:
     if type(e.value) is Let and e.value not in p.placed:
         p.raw[e.value] = _parentheses(p.raw[e.value])
     value = p.place(e.value, inline=True)
-    return [(e, ["let ", name, " = ", value, ";"]), *(p.info(e) if p.annotate else ())]
+    return [(e, ["let ", name, " = ", value, ";"]), *p.info(e)]
 
 
 def _parentheses(raw: Doc) -> Doc:

@@ -74,7 +74,7 @@ EXPRESSIONS = [
     ("parse.unknown-attribute", "1:9", "log has no attribute `base`", "log(1f, base=2)"),
     ("parse.missing-attribute", "1:1", "split needs the attribute `indices_or_sections`", "split(1f)"),
     ("parse.duplicate-attribute", "1:17", "the attribute `axis` is given twice", "sum(1f, axis=1, axis=2)"),
-    ("parse.attribute-kind", "1:9", "the attribute `keepdims` cannot be a text", 'sum(1f, keepdims="yes")'),
+    ("parse.attribute-kind", "1:9", "the attribute `keepdims` cannot be the text", 'sum(1f, keepdims="yes")'),
     ("parse.unexpected-token", "1:17", "arguments come before attributes", "sum(1f, axis=1, 2f)"),
     ("parse.unexpected-token", "1:14", "values are numbers, True, False", "sum(1f, axis=;)"),
     ("parse.unexpected-token", "1:14", "values are numbers", "sum(1f, axis=%x)"),
