@@ -1,0 +1,106 @@
+"""The passes against what the reference implementation answered (beside the project; skipped without it).
+
+Texts are compared without comments, variables numbered by first appearance. One difference is
+meant: A-normal form adds no alias `let %y = %x` for every `let` that the program has already.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import shared
+
+import relaylab.text  # noqa: F401
+from relaylab.ir import IRModule
+from relaylab.transform import PASSES, Pass, PassContext, bind_params_by_name, create
+
+PROGRAMS = (
+    "adt closure closure_graph constfold conv cse dead ifscope parallel_conv poly recur share tuple".split()
+)
+NETWORKS = "dcgan dqn lstm mlp synthetic".split()
+LATER = {"FoldConstant2": "FoldConstant"}
+MAKE = {
+    "EtaExpand": lambda: create("EtaExpand", True, True),
+    "ConvertLayoutNHWC": lambda: create("ConvertLayout", {"nn.conv2d": ["NHWC", "default"]}),
+    **{f"FuseOps{level}": (lambda level=level: create("FuseOps", level)) for level in range(3)},
+}
+DIFFERENT_WORK = {"PartialEvaluate", "FirstOrderGradient"}
+"""Passes whose result is another program with the same meaning (checked elsewhere)."""
+
+
+@cache
+def recorded(kind: str, name: str) -> dict:
+    return json.loads(shared("reference", "samples", f"{kind}_{name}.json").read_text())
+
+
+def make(name: str) -> Pass:
+    return MAKE[name]() if name in MAKE else create(LATER.get(name, name))
+
+
+def typed(mod: IRModule) -> IRModule:
+    return create("InferType")(mod)
+
+
+def after(name: str, mod: IRModule) -> IRModule:
+    with PassContext(opt_level=4):
+        return typed(make(name)(mod))
+
+
+def normal(text: str) -> list[str]:
+    """The functions of a text, names and spaces aside, in the order of their text."""
+    text = re.sub(r"/\*.*?\*/|#\[version[^\]]*\]", "", text, flags=re.S).split("#[metadata]")[0]
+    return sorted(_normal_function(f) for f in re.split(r"\n(?=def )", text))
+
+
+def _normal_function(text: str) -> str:
+    names: dict[str, str] = {}
+    text = _without_aliases(text)
+    text = re.sub(r"%\w+", lambda m: names.setdefault(m.group(), f"%{len(names)}"), text)
+    text = re.sub(r"@lifted_name\d+", "@lifted", re.sub(r"meta\[relay.Constant\]\[\d+\]", "meta", text))
+    text = re.sub(r", axes=None", "", text)
+    return re.sub(r"\s+", " ", re.sub(r" +(?=[,;)\n])", "", text)).strip()
+
+
+def _without_aliases(text: str) -> str:
+    alias = re.compile(r"let (%\w+)(?:: [^=]*)? = (%\w+)\s*;")
+    while found := alias.search(text):
+        text = text[: found.start()] + text[found.end() :]
+        text = re.sub(rf"{found[1]}\b", found[2], text)
+    return text
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_passes_on_small_programs(program: str) -> None:
+    case = recorded("program", program)
+    mod = typed(IRModule.from_text(case["src"]))
+    for name, want in case["passes"].items():
+        if want is not None and name in PASSES and name not in DIFFERENT_WORK:
+            assert normal(after(name, mod).astext(False)) == normal(want), name
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_single_passes_on_networks(network: str) -> None:
+    case = recorded("network", network)
+    mod = typed(IRModule.from_text(case["text"]))
+    for name, want in case["other"].items():
+        if want and (name in PASSES or name in MAKE):
+            assert normal(after(name, mod).astext(False)) == normal(want["text"]), name
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["free", "bound"])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_pipeline_on_networks(network: str, bound: bool) -> None:
+    case = recorded("network", network)
+    mod = typed(IRModule.from_text(case["text"]))
+    if bound:
+        params = {p.name_hint: np.full([int(d) for d in p.type_annotation.shape], 0.5, "float32") for p in mod["main"].params}
+        params = {name: array for name, array in params.items() if name in case["params"]}
+        mod = typed(IRModule.from_expr(bind_params_by_name(mod["main"], params)))
+    record = case["pipeline_bound" if bound else "pipeline"]
+    for name, key, _ in record["steps"]:
+        mod = after(name, mod)
+        assert normal(mod.astext(False)) == normal(record["texts"][key]), name
