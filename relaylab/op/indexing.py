@@ -64,5 +64,11 @@ def as_shape_expr(value: Any) -> Expr:
     """An expression for numbers (int64, or float32 if there are fractions); an expression as it is."""
     if isinstance(value, Expr):
         return value
+    if isinstance(value, (list, tuple)) and any(isinstance(v, Expr) for v in value):
+        raise RelayTypeError(
+            "a list cannot mix numbers and expressions",
+            code="op.mixed-list",
+            help="join the parts: relay.concatenate([...], 0) of vectors",
+        )
     array = np.asarray(value)
     return Constant(array.astype("float32" if array.dtype.kind == "f" else "int64"))

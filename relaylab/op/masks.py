@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.ir.expr import const
 from relaylab.ir.types import Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, OpPattern, Sample, op, sample
@@ -19,6 +20,10 @@ class trilu(Injective):
 
     upper: bool = True
     pattern = OpPattern.ELEMWISE
+
+    @classmethod
+    def build(cls, data: Any, k: Any, upper: bool = True) -> Any:
+        return cls.call(data, const(k, "int32") if isinstance(k, int) else k, upper=upper)
 
     def relation(self, s: Any, data: Type, k: Type) -> Type | None:
         found, diagonal = rules.tensor(s, data), rules.tensor(s, k, "k")

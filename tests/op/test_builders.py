@@ -111,3 +111,12 @@ def test_exported_builders_are_documented(module):
         value = getattr(module, name)
         if inspect.isfunction(value):
             assert value.__doc__ and name == value.__name__
+
+
+def test_lists_that_mix_numbers_and_expressions_are_refused():
+    with pytest.raises(RelayTypeError, match="cannot mix"):
+        op.reshape(x, [1, var("k", shape=(), dtype="int32")])
+
+
+def test_triangle_takes_a_number():
+    assert op.trilu(x, 1).args[1].data.dtype == "int32"
