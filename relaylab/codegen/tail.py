@@ -70,13 +70,14 @@ class Tail:
         if value is self.start and self.dtype == self.start.dtype:
             return Epilogue(None, roles, roles[bias] if bias is not None else None, "x" if bias is None else "x + bias")
         locals_ = [side.local for side in self.sides]
-        reads = [(local, role, view) for k, (local, role, view) in enumerate(zip(locals_, roles, places)) if k != bias]
+        used = set(loop.post_order(value))
+        reads = [(local, role, view) for local, role, view in zip(locals_, roles, places) if local in used]
         emit = _Emit(value, self.start, tuple(reads), self.dtype, target.isa == "avx512")
         return Epilogue(emit, roles, roles[bias] if bias is not None else None, show(value), weight(value) >= HEAVY)
 
     def _bias(self, places: Sequence[View]) -> tuple[int | None, loop.Expr]:
         """The side that the accumulators can start from, and what is left of the expression without it."""
-        nodes = loop.post_order(self.value)
+        nodes = list(loop.post_order(self.value))
         users = [n for n in nodes if self.start in loop.children(n)]
         if len(users) != 1 or not isinstance(users[0], loop.Apply) or users[0].op != "add":
             return None, self.value
@@ -101,8 +102,7 @@ class _Emit:
 
     def __call__(self, f: IRFunction, accumulator: Value, site: Site) -> Value:
         env: dict[loop.Expr, Value] = {self.start: accumulator}
-        used = set(loop.post_order(self.value))
-        env |= {local: site.read(role, view) for local, role, view in self.reads if local in used}
+        env |= {local: site.read(role, view) for local, role, view in self.reads}
         emitter = Emitter(f, {}, self.wide, lambda: f.value(0))
         at = Lanes(env, site.width)
         result = emitter.spread(emitter.value(self.value, at), site.width)
