@@ -1,0 +1,231 @@
+"""Dataflow patterns: matching, rewriting with callbacks, partitioning, and rules as data."""
+
+from __future__ import annotations
+
+import pytest
+
+import relaylab.op  # noqa: F401
+from relaylab.ir import Call, Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, structural_equal, var
+from relaylab.op.base import call_operator as call
+from relaylab.support.errors import RelayError
+from relaylab.transform import RuleSet, apply_rules, create, rule, run_pipeline
+from relaylab.transform.manager import FunctionPass, PassInfo
+from relaylab.transform.pattern import (
+    DFPatternCallback,
+    FunctionPattern,
+    dominates,
+    has_attr,
+    is_constant,
+    is_expr,
+    is_if,
+    is_let,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    match,
+    rewrite,
+    wild,
+    wildcard,
+)
+
+x, y, z = (var(n, shape=(2, 2)) for n in "xyz")
+
+
+def typed(expr):
+    return create("InferType")(IRModule.from_expr(expr))["main"].body
+
+
+MATCHING = [
+    (is_var(), x, True),
+    (is_var("x"), y, False),
+    (is_constant(), const(1.0), True),
+    (is_expr(call("add", x, y)), call("add", x, y), True),
+    (is_op("add")(is_var("y"), is_var("x")), call("add", x, y), True),
+    (is_op("subtract")(is_var("y"), is_var("x")), call("subtract", x, y), False),
+    (is_op("add")(None), call("add", x, y), True),
+    (is_op("add")(wildcard()), call("add", x, y), False),
+    (wildcard() + wildcard(), call("add", x, y), True),
+    (is_op("tanh")(wildcard()) | is_op("exp")(wildcard()), call("exp", x), True),
+    (is_tuple([is_var("x"), wildcard()]), Tuple([x, y]), True),
+    (is_tuple(), Tuple([x]), True),
+    (is_tuple([wildcard()]), Tuple([x, y]), False),
+    (is_tuple_get_item(wildcard(), 1), TupleGetItem(Tuple([x, y]), 1), True),
+    (is_tuple_get_item(wildcard(), 0), TupleGetItem(Tuple([x, y]), 1), False),
+    (is_tuple_get_item(wildcard()), TupleGetItem(Tuple([x, y]), 1), True),
+    (is_op("nn.conv2d")(None).has_attr({"groups": 1}), call("nn.conv2d", x, y), True),
+    (is_op("nn.conv2d")(None).has_attr({"groups": 2}), call("nn.conv2d", x, y), False),
+    (has_attr({"TOpPattern": 0}), Op.get("tanh"), True),
+    (FunctionPattern([wildcard()], wildcard() * wildcard()), Function([x], call("multiply", x, x)), True),
+    (is_let(is_var(), is_op("exp")(wildcard()), wildcard()), Let(y, call("exp", x), y), True),
+    (is_if(is_var(), wildcard(), wildcard()), If(var("c", "bool"), x, y), True),
+    ((wildcard() * wildcard()) / wildcard(), call("multiply", x, call("divide", y, z)), True),
+    (wildcard() * (wildcard() / wildcard()), call("divide", call("multiply", x, y), z), True),
+]
+
+
+@pytest.mark.parametrize(("pattern", "expr", "expected"), MATCHING, ids=[repr(m[0]) for m in MATCHING])
+def test_matching(pattern, expr, expected):
+    assert pattern.match(expr) is expected
+
+
+def test_one_pattern_stands_for_one_node():
+    p = wildcard()
+    assert (p + p).match(call("add", x, x))
+    assert not (p + p).match(call("add", x, y))
+    assert (is_op("tanh")(p) + p).match(call("add", y, call("tanh", y)))
+
+
+def test_types_shapes_and_data_types():
+    e = typed(call("add", x, y))
+    assert wildcard().has_shape((2, 2)).match(e) and not wildcard().has_shape((2,)).match(e)
+    assert wildcard().has_dtype("float32").match(e) and not wildcard().has_dtype("int8").match(e)
+    assert wildcard().has_type(x.type_annotation).match(e)
+
+
+def test_optional_and_named_parts():
+    conv = is_op("nn.conv2d")(wild("data"), wild("weight"))
+    pattern = conv.optional(lambda p: is_op("nn.relu")(p))
+    for e in (call("nn.conv2d", x, y), call("nn.relu", call("nn.conv2d", x, y))):
+        assert match(pattern, e).named() == {"data": x, "weight": y}
+
+
+def test_dominance():
+    unary = has_attr({"TOpPattern": 0})(wildcard())
+    pattern = dominates(is_op("nn.conv2d")(None), unary, is_op("add")(wildcard(), wildcard()))
+    conv = call("nn.conv2d", x, y)
+    diamond = call("add", call("nn.relu", call("nn.relu", conv)), call("tanh", conv))
+    assert pattern.match(diamond)
+    assert not pattern.match(call("add", call("nn.relu", conv), call("tanh", z)))
+    assert not pattern.match(call("add", call("nn.relu", conv), call("sum", conv)))
+
+
+def test_a_value_used_outside_dominance_is_refused():
+    unary = has_attr({"TOpPattern": 0})(wildcard())
+    pattern = dominates(is_op("nn.conv2d")(None), unary, is_op("add")(wildcard(), wildcard()))
+    conv = call("nn.conv2d", x, y)
+    inside = call("nn.relu", conv)
+    found = call("add", inside, call("tanh", conv))
+    whole = Tuple([found, inside])
+    assert pattern.partition(whole) is whole
+
+
+class Fewer(DFPatternCallback):
+    """exp(log(x)) is x."""
+
+    def __init__(self):
+        super().__init__()
+        self.x = wildcard()
+        self.pattern = is_op("exp")(is_op("log")(self.x))
+
+    def callback(self, pre, post, node_map):
+        return node_map[self.x][0]
+
+
+def test_rewriting_to_the_end():
+    e = x
+    for _ in range(3):
+        e = call("exp", call("log", e))
+    assert rewrite(Fewer(), call("tanh", e)).args[0] is x
+    untouched = call("tanh", x)
+    assert Fewer().rewrite(untouched) is untouched
+
+
+def test_shared_inner_values_are_not_rewritten():
+    log = call("log", x)
+    e = Tuple([call("exp", log), log])
+    assert rewrite(Fewer(), e) is e
+
+
+class Growing(DFPatternCallback):
+    """tanh(x) is exp(tanh(x)): there is no end to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.pattern = is_op("tanh")(is_var())
+
+    def callback(self, pre, post, node_map):
+        return call("exp", post)
+
+
+def test_endless_rewriting_names_the_callback():
+    with pytest.raises(RelayError, match="still change the program: Growing") as e:
+        rewrite([Fewer(), Growing()], call("tanh", x))
+    assert e.value.code == "rewrite.endless"
+
+
+class Once(Growing):
+    def __init__(self):
+        super().__init__()
+        self.rewrite_once = True
+
+
+def test_rewriting_once():
+    assert structural_equal(rewrite(Once(), call("tanh", x)), call("exp", call("tanh", x)))
+
+
+def test_partition_names_and_parameters():
+    pattern = is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), is_constant())
+    bias = const([1.0, 2.0])
+    out = pattern.partition(call("nn.relu", call("nn.bias_add", call("nn.conv2d", x, y), bias)), {"Composite": "c"})
+    func = out.args[0].op
+    assert [p.name_hint for p in func.params] == ["FunctionVar_0_0", "FunctionVar_0_1"]
+    assert func.attrs["PartitionedFromPattern"] == "nn.conv2d_nn.bias_add_" and func.attrs["Composite"] == "c"
+    assert out.args[0].args == (x, y) and func.body.args[1] is bias
+    assert pattern.partition(out, check=lambda e: False) is out
+
+
+a, b = wild("a"), wild("b")
+
+
+@rule(is_op("exp")(a) * is_op("exp")(b))
+def exp_product(a, b):
+    """exp(a) * exp(b) is exp(a + b)."""
+    return call("exp", call("add", a, b))
+
+
+@rule(is_op("tanh")(a), when=lambda types, root: types(root) is not None)
+def tanh_to_exp(a):
+    return call("exp", a)
+
+
+@rule(is_op("exp")(a))
+def exp_to_tanh(a):
+    return call("tanh", a)
+
+
+def rules_pass(*rules):
+    return FunctionPass(PassInfo(0, "rules"), lambda func, mod, ctx: apply_rules(func, rules, mod))
+
+
+def test_rules_fire_until_none_fits_and_leave_steps():
+    e = call("multiply", call("multiply", call("exp", x), call("exp", y)), call("exp", z))
+    mod = IRModule.from_expr(e)
+    history = run_pipeline(mod, rules_pass(exp_product))
+    assert history.error is None
+    body = history.mod["main"].body
+    assert structural_equal(body, typed(call("exp", call("add", call("add", x, y), z))), map_free_vars=True)
+    steps = history[0].steps
+    assert [s.rule for s in steps] == ["exp_product"] * 2
+    assert all(s.location.startswith("test_pattern.py:") and s.note.endswith(".") for s in steps)
+    assert not history[0].unaccounted()
+
+
+def test_endless_rules_are_named():
+    mod = IRModule.from_expr(call("tanh", x))
+    history = run_pipeline(mod, rules_pass(tanh_to_exp, exp_to_tanh))
+    assert history.error.code == "rewrite.endless" and "exp_to_tanh" in str(history.error)
+
+
+def test_rule_sets_compose():
+    both = RuleSet([exp_product]) + [tanh_to_exp]
+    assert [r.name for r in both] == ["exp_product", "tanh_to_exp"]
+    assert [r.name for r in both.without("exp_product")] == ["tanh_to_exp"]
+
+
+def test_a_rule_that_asks_for_an_unknown_part_is_refused_where_it_is_written():
+    with pytest.raises(RelayError, match="asks for `c`"):
+
+        @rule(is_op("exp")(a))
+        def wrong(c):
+            return c
