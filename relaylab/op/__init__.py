@@ -27,7 +27,7 @@ from relaylab.op.binary import (
 )
 from relaylab.op.casts import cast, cast_like, fixed_point_multiply, reinterpret
 from relaylab.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
-from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, std
+from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, segment_sum, std
 from relaylab.op.contract import einsum, stft
 from relaylab.op.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
 from relaylab.op.elementwise import (
@@ -205,6 +205,7 @@ __all__ = [
     "scatter_add",
     "scatter_nd",
     "searchsorted",
+    "segment_sum",
     "sequence_mask",
     "shape_of",
     "sigmoid",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import relaylab.op  # noqa: F401  (registers the operators)
-from relaylab.ir import OPERATORS, IncompleteType, TensorType, TupleType, Type
+from relaylab.ir import OPERATORS, Constant, IncompleteType, TensorType, Tuple, TupleType, Type, facets, post_order
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import Any
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.evaluate import compute
@@ -97,3 +98,16 @@ def lowered(record, args: list, out: Type):
     specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in enumerate(fields)]
     values = [compute(spec, record.lower, args) for spec in specs]
     return tuple(values) if isinstance(out, TupleType) else values[0]
+
+
+def evaluate(root: Expr):
+    """The value of an expression of operators and constants."""
+    done: dict[Expr, object] = {}
+    for node in post_order(root):
+        if isinstance(node, Constant):
+            done[node] = node.data.numpy()
+        elif isinstance(node, Tuple):
+            done[node] = tuple(done[f] for f in node.fields)
+        elif hasattr(node, "args"):
+            done[node] = np.asarray(facets(node).reference(*(done[a] for a in node.args)))
+    return done[root]

@@ -6,6 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
+from op_cases import evaluate
 
 from relaylab import op
 from relaylab.ir import OPERATORS, Call, Constant, Tuple, TupleGetItem, TupleWrapper, const, var
@@ -120,3 +121,21 @@ def test_lists_that_mix_numbers_and_expressions_are_refused():
 
 def test_triangle_takes_a_number():
     assert op.trilu(x, 1).args[1].data.dtype == "int32"
+
+
+@pytest.mark.parametrize("count", [None, 4])
+def test_segment_sum_adds_rows(count):
+    rows = np.arange(8, dtype="float32").reshape(4, 2)
+    found = evaluate(op.segment_sum(const(rows), const(np.array([0, 2, 0, 2])), count))
+    np.testing.assert_array_equal(found, np.array([[4, 6], [0, 0], [8, 10], [0, 0]], "float32")[: count or 3])
+
+
+def test_composites_compute_what_numpy_does():
+    data = np.random.default_rng(3).normal(size=(3, 4, 5)).astype("float32")
+    np.testing.assert_allclose(evaluate(op.std(const(data), axis=1)), data.std(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(
+        evaluate(op.logsumexp(const(data), axis=2)), np.log(np.exp(data.astype("float64")).sum(axis=2)), rtol=1e-5
+    )
+    mean, variance = (evaluate(e) for e in op.mean_variance(const(data), axis=1).astuple().fields)
+    np.testing.assert_allclose(mean, data.mean(axis=1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(variance, data.var(axis=1), rtol=1e-4)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from op_cases import arrays_of, type_of
+from op_cases import arrays_of, evaluate, type_of
 
-from relaylab.ir import OPERATORS, Constant, Tuple, TupleType, const, facets, post_order
+from relaylab.ir import OPERATORS, Tuple, TupleType, const, post_order
 from relaylab.ir.expr import Expr
 
 NAMES = [n for n in sorted(OPERATORS) if n.startswith("qnn.") and hasattr(OPERATORS[n].definition, "canonicalize")]
@@ -15,19 +15,6 @@ CASES = [pytest.param(n, c, id=f"{n}-{k}") for n in NAMES for k, c in enumerate(
 
 def as_constant(value) -> Expr:
     return Tuple([as_constant(v) for v in value]) if isinstance(value, tuple) else const(value, value.dtype)
-
-
-def evaluate(root: Expr):
-    """The value of an expression of operators and constants."""
-    done: dict[Expr, object] = {}
-    for node in post_order(root):
-        if isinstance(node, Constant):
-            done[node] = node.data.numpy()
-        elif isinstance(node, Tuple):
-            done[node] = tuple(done[f] for f in node.fields)
-        elif hasattr(node, "args"):
-            done[node] = np.asarray(facets(node).reference(*(done[a] for a in node.args)))
-    return done[root]
 
 
 @pytest.mark.parametrize("name, case", CASES)
