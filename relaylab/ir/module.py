@@ -7,11 +7,12 @@ from typing import Any
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
-from relaylab.ir.expr import Expr, Function, GlobalVar, node_text, rich_display
+from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var, node_text, rich_display
 from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.names import NameSupply
 from relaylab.ir.node import expect
 from relaylab.ir.types import GlobalTypeVar, TypeData, Type
+from relaylab.ir.visit import rewrite
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -248,16 +249,12 @@ def _checked(var: GlobalVar, func: Function) -> Function:
 
 def _eta(gv: GlobalVar, func: Function) -> Function:
     """`fn (params) { @gv(params) }`."""
-    from relaylab.ir.expr import Call, Var
-
     params = [Var(p.name_hint, p.type_annotation) for p in func.params]
     return Function(params, Call(gv, params, None, func.type_params), func.ret_type, func.type_params)
 
 
 def replace_globals(expr: Expr, rename: Mapping[GlobalVar, GlobalVar]) -> Any:
     """`expr` with global variables exchanged."""
-    from relaylab.ir.visit import rewrite
-
     return rewrite(expr, lambda new, old: rename.get(new, new) if isinstance(new, GlobalVar) else new)
 
 

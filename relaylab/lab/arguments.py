@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from relaylab.ir import Expr, Function, IRModule
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
-from relaylab.tour import Program
+from relaylab.tour import Program, load
 from relaylab.zoo.catalog import NETWORKS
 
 
@@ -51,8 +51,6 @@ def value_of(text: str, namespace: dict[str, Any]) -> Any:
 def program_of(text: str, namespace: dict[str, Any]) -> Program:
     """The program that an argument names: a module, a function, an expression, `(mod, params)`, or a network's name."""
     if text not in namespace and text in NETWORKS:
-        from relaylab.tour import load
-
         return load(text)
     value = value_of(text, namespace)
     params: dict[str, Any] = {}

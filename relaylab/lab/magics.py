@@ -14,7 +14,7 @@ from relaylab import relay, tour, viz
 from relaylab.ir import IRModule
 from relaylab.lab.arguments import inputs_of, one_line, parse, program_of, value_of
 from relaylab.support.errors import RelayError
-from relaylab.transform import PassContext, create
+from relaylab.transform import Pass, PassContext, create
 
 HELP = """\
 %relay_viz PROGRAM               draw a module, a function, an expression, a network by name
@@ -310,8 +310,6 @@ def module_of(text: str, name: str, check: bool = True) -> IRModule:
 
 def find_pass(namespace: dict[str, Any], name: str | None, before: set[str], cell: str) -> Any:
     """The pass that a cell defined: the named one, or the last pass (or set of rules) that it binds."""
-    from relaylab.transform import Pass
-
     if name is not None:
         return value_of(name, namespace)
     words = set(shlex.split(cell.replace("'", " ").replace('"', " "))) if cell else set()

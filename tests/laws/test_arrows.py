@@ -26,9 +26,12 @@ BELOW: dict[str, set[str]] = {
 }
 TOP = {"lab", "cli", "compat", "relay", "contrib", "bench", "tour", "__init__", "__main__", "_api"}
 
-# imports inside functions, each with its reason
-LAZY = {
-    ("codegen", "llvmlite"): "the compiler is loaded when something is compiled",
+# files that import relaylab inside functions, each with its reason
+LATE = {
+    "__init__.py": "the parts load when they are first used, so that `import relaylab` is quick",
+    "cli.py": "a command loads what it needs: `relaylab --help` is quick",
+    "lab/magics.py": "anywidget is loaded when the explorer is asked for",
+    "lab/__init__.py": "loading the extension must not load IPython before it is asked to",
 }
 
 
@@ -78,3 +81,14 @@ def test_nothing_dangerous_is_imported() -> None:
             assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle"} & {n.split(".")[0] for n in names}, path
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and room_of(path) not in TOP:
                 assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"
+
+
+def test_imports_stand_at_the_top() -> None:
+    """An import inside a function hides an arrow or a cycle; the exceptions are listed with their reasons."""
+    for path in FILES:
+        if str(path.relative_to(ROOT)) in LATE:
+            continue
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                late = [n for n in ast.walk(function) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("relaylab")]
+                assert not late, f"{path.relative_to(ROOT)}:{late[0].lineno} imports {late[0].module} in a function"
