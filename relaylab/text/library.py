@@ -20,18 +20,22 @@ def import_text(
 
     A file is taken in once. Returns `mod` after type inference; `mod` itself holds the definitions as written.
     """
-    if text is None:
-        file = _std_file(std) if std else Path(path)
-        key = str(file.resolve())
-        if key in mod.imports:
-            return hooks.typed(mod)
-        mod.imports.add(key)
-        text, source_name = _read(file), std or path
-    known = mod.shallow_copy()
-    new = read_module(text, source_name, known)
+    if text is not None:
+        return _take_in(mod, text, source_name)
+    file = _std_file(std) if std else Path(path)
+    key = str(file.resolve())
+    if key in mod.imports:
+        return hooks.typed(mod)
+    typed = _take_in(mod, _read(file), std or path)
+    mod.imports.add(key)
+    return typed
+
+
+def _take_in(mod: IRModule, text: str, source_name: str) -> IRModule:
+    """Add what a text defines; if it has errors `mod` stays as it was."""
+    new = read_module(text, source_name, mod)
     mod.functions, mod.type_definitions = new.functions, new.type_definitions
-    mod.attrs = new.attrs
-    mod.source_map.update(new.source_map)
+    mod.attrs, mod.source_map = new.attrs, new.source_map
     return hooks.typed(mod)
 
 

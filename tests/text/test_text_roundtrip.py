@@ -1,0 +1,151 @@
+"""Print and parse are inverse: random programs, networks, the reference's texts; deep programs pass through both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import shared
+from support.gen_text import module
+
+import relaylab.op  # noqa: F401  (registers the operators)
+from relaylab.ir import Call, Function, IRModule, Op, Tuple, Var, const, get_first_structural_mismatch, post_order
+from relaylab.text import missing_spans, parse_expr, print_with_map, read_module, text
+
+SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "samples"
+UNKNOWN = {"nn.conv2d_backward_weight"} - set(relaylab.ir.OPERATORS)
+
+
+def check_round_trip(mod: IRModule) -> str:
+    printed = mod.astext()
+    again = read_module(printed)
+    mismatch = get_first_structural_mismatch(mod, again, map_free_vars=True)
+    assert mismatch is None, mismatch.why
+    assert again.astext() == printed
+    return printed
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_random_programs(seed: int) -> None:
+    mod = read_module(module(seed))
+    check_round_trip(mod)
+    assert not missing_spans(mod)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_source_map_of_random_programs(seed: int) -> None:
+    mod = read_module(module(seed))
+    shown, ranges = print_with_map(mod)
+    assert shown == str(mod)
+    mapped = {node for _, _, node in ranges}
+    assert mapped >= {n for f in mod.functions.values() for n in post_order(f)}
+
+
+def test_a_node_used_in_a_branch_first_and_outside_later() -> None:
+    """A branch that is still to be written defines a node that an earlier line needs."""
+    x, c = Var("x"), Var("c")
+    log, exp, tanh = (Op.get(n) for n in ("log", "exp", "tanh"))
+    shared_node = Call(log, [x])
+    from relaylab.ir import If, Match, Clause, PatternWildcard, RefWrite  # fmt: skip
+
+    for inner in (
+        If(c, Tuple([shared_node, x]), x),
+        Function([], Tuple([shared_node])),
+        Match(c, [Clause(PatternWildcard(), Tuple([shared_node]))]),
+        RefWrite(Tuple([shared_node]), Function([], Tuple([shared_node]))),
+    ):
+        late = Call(exp, [Call(tanh, [shared_node])])
+        for body in (Tuple([inner, late]), Tuple([Tuple([inner]), Tuple([late, inner])]), Function([], Tuple([inner, late]))):
+            check_round_trip(IRModule({"main": Function([x, c], body)}))
+
+
+# ---- what the reference printed
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        if value.startswith("#[version"):
+            yield value
+    elif isinstance(value, (dict, list)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _plain(shown: str) -> str:
+    return re.sub(r" ?/\*.*?\*/", "", shown, flags=re.DOTALL).strip()
+
+
+@pytest.mark.parametrize("name", sorted(f.name for f in SAMPLES.glob("*.json")) or ["program_share.json"])
+def test_texts_of_the_reference_are_printed_again_as_they_were(name: str) -> None:
+    record = json.loads(shared("reference", "samples", name).read_text(encoding="utf-8"))
+    sources = {record.get("src")}
+    for given in dict.fromkeys(_texts(record)):
+        if any(f"{op}(" in given for op in UNKNOWN):
+            continue
+        count = len(set(re.findall(r"meta\[relay\.Constant\]\[\d+\]", given)))
+        table = {"relay.Constant": [const([float(k)]) for k in range(count)]}
+        mod = read_module(given, init_meta_table=table)
+        if given not in sources:
+            assert _plain(text(mod, header=True)) == _plain(given)
+        check_round_trip(mod)
+
+
+# ---- depth
+
+LONG = 5_000
+
+
+def _chain(binding: str, last: str, count: int = 100_000) -> str:
+    lines = "".join(binding.format(k, k - 1) for k in range(1, count))
+    return f"free_var %x: float32;\n{binding.format(0, 0).replace('(%0)', '(%x)').replace('(%a0)', '(%x)')}{lines}{last.format(count - 1)}"
+
+
+@pytest.mark.parametrize(("binding", "last"), [("%{} = negative(%{});\n", "negative(%{})"), ("let %a{} = negative(%a{});\n", "%a{}")])
+def test_long_chains(binding: str, last: str) -> None:
+    source = _chain(binding, last)
+    assert text(parse_expr(source)) == source
+
+
+NESTED = [
+    ("(", ")", "1"), ("{", "}", "1"), ("(", ",)", "1"), ("if (True) {", "} else {2}", "1"), ("fn (%x: int32) {", "}", "1"), ("negative(", ")", "1f"),
+    ("ref(", ")", "1"), ("ref_write(ref(1), ", ")", "1"), ("negative(let %x = 1f; ", ")", "%x"), ("", "(1)", "@f"), ("1 + ", "", "1"), ("", " * 2", "1"),
+    ("match (1) { _ => {", "}, }", "2"), ("let %x = (", "); %x", "1"), ("", ".0", "@f"), ("if (", ") {1} else {2}", "True"), ("let %f = fn () {", "}; %f", "1"),
+    ("match (", ") { %x => { %x } }", "2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "inside"), NESTED)
+def test_deep_nesting(before: str, after: str, inside: str) -> None:
+    source = before * LONG + inside + after * LONG
+    expr = parse_expr(source)
+    shown = text(expr)
+    mismatch = get_first_structural_mismatch(expr, parse_expr(shown), map_free_vars=True)
+    assert mismatch is None, mismatch.why
+
+
+def test_thirty_levels_of_everything() -> None:
+    source = "1"
+    for k in range(30):
+        source = (
+            f"let %a{k} = ({source}); %{k} = if (%a{k} < 2) {{ ref_read(ref(%a{k})) }} else {{ fn (%p: (int32,)) {{ %p.0 }}((%a{k},)) }}; "
+            f"match ((%{k}, %a{k})) {{ (%m{k}: int32, _) => {{ %m{k} + %{k} }} }}"
+        )
+    expr = parse_expr(source)
+    mismatch = get_first_structural_mismatch(expr, parse_expr(text(expr)))
+    assert mismatch is None, mismatch.why
+
+
+def test_a_diamond_of_thirty_levels_is_thirty_lines() -> None:
+    expr = Var("x")
+    for _ in range(30):
+        expr = Call(Op.get("add"), [expr, expr])
+    assert len(text(expr).splitlines()) == 31
+
+
+def test_hypothetical_types_of_thirty_levels() -> None:
+    deep = "(" * 30 + "fn (" * 30 + "ref(int32)" + ") -> int32" * 30 + ",)" * 30
+    expr = parse_expr(f"fn (%x: {deep}) {{ 1 }}")
+    assert get_first_structural_mismatch(expr, parse_expr(text(expr))) is None
