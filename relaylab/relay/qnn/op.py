@@ -1,0 +1,3 @@
+"""relay.qnn.op: quantized operators."""
+
+from relaylab.op.qnn import *  # noqa: F403
