@@ -44,7 +44,8 @@ def attribute(p: State, into: Written, depth: int = 0) -> None:
     name = _name(p)
     p.expect("=", "`=` and a value")
     if name in into:
-        p.report("parse.duplicate-attribute", f"the attribute `{name}` is given twice", p.span(token), "keep one of them")
+        message = f"the attribute `{name}` is given twice"
+        p.report("parse.duplicate-attribute", message, p.span(token), "keep one of them")
     into[name] = (value_(p, depth), token)
 
 
@@ -204,7 +205,8 @@ def record(p: State, definition: Anything, name: str, written: Written, token: i
 
 def _report_unknown(p: State, name: str, fields: Mapping[str, Field], key: str, at: int) -> None:
     known = "it has: " + ", ".join(fields) if fields else "it takes none"
-    p.report("parse.unknown-attribute", f"{name} has no attribute `{key}`", p.span(at), did_you_mean(key, fields) or known)
+    help = did_you_mean(key, fields) or known
+    p.report("parse.unknown-attribute", f"{name} has no attribute `{key}`", p.span(at), help)
 
 
 _KINDS = {

@@ -124,7 +124,8 @@ def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
     name = global_name(p.texts[token])
     var = p.names.define_global(name, p.span(token))
     if var in functions:
-        p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), "give one of them another name")
+        help = "give one of them another name"
+        p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), help)
     functions[var] = run(function(p, first))
 
 

@@ -39,7 +39,7 @@ def block(p: State) -> Task[Expr]:
 
 
 def sequence(p: State, closing: str = "") -> Task[Expr]:
-    """`let %x = a; %0 = b; c; d`, in a scope of its own. With `closing` errors in one statement do not end the others."""
+    """`let %x = a; %0 = b; c; d`, in a scope of its own; with `closing` parsing goes on after a wrong statement."""
     mark, lets = p.names.variables.open(), []
     while True:
         first = p.i

@@ -94,11 +94,13 @@ def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain)
     end = start + 1
     char = text[start]
     if char == "\r":
-        complain("parse.unexpected-character", "a carriage return without a line feed", start, end, "end lines with \\n or \\r\\n")
+        help = "end lines with \\n or \\r\\n"
+        complain("parse.unexpected-character", "a carriage return without a line feed", start, end, help)
         return end
     while end < len(text) and _is_unknown(text[end]):
         end += 1
-    complain("parse.unexpected-character", f"`{text[start:end]}` is not part of Relay's text format", start, end, "remove it")
+    message = f"`{text[start:end]}` is not part of Relay's text format"
+    complain("parse.unexpected-character", message, start, end, "remove it")
     return end
 
 
@@ -114,5 +116,6 @@ def _nested_comment(text: str, start: int, complain: Complain) -> int:
         depth += 1 if edge[0] == "/*" else -1
         if depth == 0:
             return position
-    complain("parse.unterminated-comment", "this comment is not closed", start, start + 2, "close it with `*/`; comments nest")
+    help = "close it with `*/`; comments nest"
+    complain("parse.unterminated-comment", "this comment is not closed", start, start + 2, help)
     return len(text)

@@ -13,7 +13,8 @@ from relaylab.text.attribute_text import dict_attributes
 from relaylab.text.definitions import VERSION
 from relaylab.text.doc import NL, Doc, Layout, Range, braces, joined
 from relaylab.text.naming import global_text
-from relaylab.text.printer import Annotate, Printer, clause, pattern
+from relaylab.text.nodes import clause, pattern
+from relaylab.text.printer import Annotate, Printer
 from relaylab.text.trampoline import Task, run
 
 _OMITTED = "/* The metadata is not shown: `astext()` prints it, and only with it the text can be read back. */\n"

@@ -12,6 +12,7 @@ import re
 DTYPES = ("float32", "int32", "int64", "float16", "bool", "float64", "int8", "uint8")
 UNARY = ("log", "exp", "negative", "nn.relu", "tanh")
 BINARY = ("add", "multiply", "subtract", "maximum", "less")
+ATOMS = "1 -2 3i64 -4i16 1.5f -1e-05f 0.1f64 2f16 inff True Red Nil () @f".split()
 INFIX = ("+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=")
 TYPES = """
 type List[A] { Cons(A, List[A]), Nil, }
@@ -135,7 +136,7 @@ class Program:
         known = [*self.scope, *self.graph, *self.graph, *self.graph]
         if known and self.rng.random() < 0.8:
             return self.rng.choice(known)
-        return self.rng.choice(("1", "-2", "3i64", "-4i16", "1.5f", "-1e-05f", "0.1f64", "2f16", "inff", "True", "Red", "Nil", "()", "@f"))
+        return self.rng.choice(ATOMS)
 
     def args(self, depth: int, count: int) -> str:
         return ", ".join(self.expr(depth) for _ in range(count))

@@ -168,6 +168,7 @@ def test_a_source_name_is_part_of_the_place() -> None:
         read_module(V + "def", source_name="cell 3")
 
 
+@pytest.mark.filterwarnings("ignore::relaylab.text.ParseWarning")
 @pytest.mark.parametrize("seed", range(60))
 def test_mutated_programs_parse_or_give_a_diagnostic(seed: int) -> None:
     rng, text = random.Random(seed), module(seed, size=4)

@@ -12,7 +12,22 @@ from conftest import shared
 from support.gen_text import module
 
 import relaylab.op  # noqa: F401  (registers the operators)
-from relaylab.ir import Call, Function, IRModule, Op, Tuple, Var, const, get_first_structural_mismatch, post_order
+from relaylab.ir import (
+    Call,
+    Clause,
+    Function,
+    If,
+    IRModule,
+    Match,
+    Op,
+    PatternWildcard,
+    RefWrite,
+    Tuple,
+    Var,
+    const,
+    get_first_structural_mismatch,
+    post_order,
+)
 from relaylab.text import missing_spans, parse_expr, print_with_map, read_module, text
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "samples"
@@ -49,8 +64,6 @@ def test_a_node_used_in_a_branch_first_and_outside_later() -> None:
     x, c = Var("x"), Var("c")
     log, exp, tanh = (Op.get(n) for n in ("log", "exp", "tanh"))
     shared_node = Call(log, [x])
-    from relaylab.ir import If, Match, Clause, PatternWildcard, RefWrite  # fmt: skip
-
     for inner in (
         If(c, Tuple([shared_node, x]), x),
         Function([], Tuple([shared_node])),
