@@ -8,6 +8,7 @@ from relaylab.ir import *  # noqa: F403
 from relaylab.ir import GlobalVar, Op, const, var  # noqa: F401
 from relaylab.ir.expr import printing as _printing
 from relaylab.op import *  # noqa: F403
+from relaylab.op import annotation, memory  # noqa: F401
 from relaylab.relay import (
     adt,
     analysis,

@@ -3,6 +3,7 @@
 from relaylab.ir.op import Op
 from relaylab.op import *  # noqa: F403
 from relaylab.op import get
+from relaylab.op import annotation, dyn, memory, qnn, vm
 from relaylab.op.base import OpPattern
 from relaylab.relay import image, nn, random, vision
 
