@@ -1,0 +1,159 @@
+"""The frames of a pipeline: the program before the first pass and after each, with ids that follow nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from functools import cached_property
+
+from relaylab import viz
+from relaylab.ir import Expr, IRModule
+from relaylab.tour.pipeline import Pipeline
+from relaylab.tour.printed import Constants, Printed, printed
+from relaylab.viz.roles import Roles
+
+
+class Names(viz.Identities):
+    """Identities that also remember which program node each id of the last picture stands for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[Hashable, str] = {}
+
+    def name(self, keys: Mapping[Hashable, str]) -> dict[Hashable, str]:
+        self.given = super().name(keys)
+        return self.given
+
+
+class Frames:
+    """Views, texts and nodes of all frames; frame 0 is the source, frame k the program after item k - 1."""
+
+    def __init__(self, pipeline: Pipeline, title: str):
+        self.pipeline, self.title = pipeline, title
+        self.modules: list[IRModule] = pipeline.modules
+        self._texts: dict[int, Printed] = {}
+        self._constants = Constants()
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    @cached_property
+    def _made(self) -> tuple[list[viz.View], list[dict[Expr, str]]]:
+        names = Names()
+        views = [viz.view(self.modules[0], identities=names, title=self.title)]
+        ids = [_expressions(names.given)]
+        for k, segment in enumerate(self.pipeline.segments):
+            if not segment.changed:
+                views.append(views[-1])
+                ids.append(ids[-1])
+                continue
+            for stage in segment.stages:
+                names.follow(stage)
+            views.append(viz.view(segment.after, identities=names, title=f"{k + 1} {self.pipeline.items[k].name}"))
+            ids.append(_expressions(names.given))
+        return views, ids
+
+    @property
+    def views(self) -> list[viz.View]:
+        """The views, one a frame; the same object where nothing changed."""
+        return self._made[0]
+
+    @property
+    def ids(self) -> list[dict[Expr, str]]:
+        """The id of each program node that has a box, one table a frame."""
+        return self._made[1]
+
+    @cached_property
+    def nodes(self) -> list[dict[str, Expr]]:
+        """The program node behind each id, one table a frame."""
+        return [{name: expr for expr, name in table.items()} for table in self.ids]
+
+    def printed(self, frame: int) -> Printed:
+        """A frame as text."""
+        key = next(k for k in range(frame + 1) if self.modules[k] is self.modules[frame])
+        if key not in self._texts:
+            self._texts[key] = printed(self.modules[key], self._constants)
+        return self._texts[key]
+
+    def changing(self) -> list[int]:
+        """The frames that differ from the one before."""
+        return [k for k in range(1, len(self)) if self.modules[k] is not self.modules[k - 1]]
+
+    # -- the life of a node ---------------------------------------------------------------------------
+
+    def story(self, frame: int, name: str) -> list[dict]:
+        """What happened to a node: an entry for each pass that touched it, before and after `frame`."""
+        start = self.nodes[frame].get(name)
+        if start is None:
+            return []
+        return [*reversed(list(self._backward(frame, start, name))), *self._forward(frame, start)]
+
+    def _backward(self, frame: int, start: Expr, name: str) -> Iterable[dict]:
+        at: tuple[Expr, ...] = (start,)
+        for k in range(frame, 0, -1):
+            segment = self.pipeline.segments[k - 1]
+            if not segment.changed:
+                continue
+            now = at
+            for stage in reversed(segment.stages):
+                at = tuple(dict.fromkeys(p for n in at for p in (stage.parents(n) if stage.changed else (n,))))
+            if not at:
+                yield self._entry(k, "made here", self._names(k, now))
+                return
+            entry = self._change(k, self._names(k - 1, at), self._names(k, now))
+            if entry:
+                yield entry
+        yield self._entry(0, "in the program as it was built", self._names(0, at) or [name])
+
+    def _forward(self, frame: int, start: Expr) -> Iterable[dict]:
+        at: Expr | None = start
+        for k in range(frame + 1, len(self)):
+            segment = self.pipeline.segments[k - 1]
+            if not segment.changed:
+                continue
+            was = at
+            for stage in segment.stages:
+                at = stage.became(at) if stage.changed and at is not None else at
+            if at is None:
+                yield self._entry(k, "gone: nothing stands in its place", [])
+                return
+            entry = self._change(k, self._names(k - 1, (was,)), self._names(k, (at,)))  # type: ignore[arg-type]
+            if entry:
+                yield entry
+
+    def _names(self, frame: int, nodes: Iterable[Expr]) -> list[str]:
+        return [self.ids[frame][n] for n in nodes if n in self.ids[frame]]
+
+    def _change(self, frame: int, before: list[str], after: list[str]) -> dict | None:
+        """What a pass did to a node, in the words of the diff; None if it only passed by."""
+        roles = self.roles(frame)
+        words = []
+        for name in after:
+            node = roles[1].get(name)
+            if node and node.role:
+                words.append(f"{node.role}{': ' + node.note if node.note else ''}")
+        if not words and before and before != after:
+            words.append(f"now {', '.join(after)}" if after else "folded into what is around it")
+        return self._entry(frame, "; ".join(words), after or before) if words else None
+
+    def _entry(self, frame: int, what: str, ids: list[str]) -> dict:
+        name = self.pipeline.items[frame - 1].name if frame else "source"
+        return {"frame": frame, "pass": name, "what": what, "ids": ids[:6]}
+
+    def roles(self, frame: int) -> tuple[Mapping[str, viz.Node], Mapping[str, viz.Node]]:
+        """The nodes before and after a pass, with their roles, by id."""
+        known = self.__dict__.setdefault("_roles", {})
+        if frame not in known:
+            before, after = Roles(self.views[frame - 1], self.views[frame]).sides()
+            known[frame] = before.node_by_id, after.node_by_id
+        return known[frame]
+
+
+def _expressions(given: Mapping[Hashable, str]) -> dict[Expr, str]:
+    """The program nodes among the keys of a picture; of parts of a node (`(node, slot)`) the node, if it has no box itself."""
+    found = {key: name for key, name in given.items() if isinstance(key, Expr)}
+    for key, name in given.items():
+        while isinstance(key, tuple):
+            key = key[0] if isinstance(key[0], (Expr, tuple)) else key[1]
+        if isinstance(key, Expr):
+            found.setdefault(key, name)
+    return found

@@ -1,0 +1,234 @@
+"""A pipeline that can be edited: every pass is one item, and only what follows an edit runs again."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from relaylab.ir import IRModule
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.transform import PASSES, History, Pass, PassContext, Stage, create, run_pipeline
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One pass of a pipeline, as it is written, and whether it is on."""
+
+    made: Pass
+    text: str
+    enabled: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name under which the pass is known."""
+        return self.made.info.name
+
+
+@dataclass(eq=False)
+class Segment:
+    """What one item did: the program before and after it, the stages that ran for it, the error that stopped it."""
+
+    before: IRModule
+    after: IRModule
+    stages: list[Stage] = field(default_factory=list)
+    error: BaseException | None = None
+    ran: bool = True
+
+    @property
+    def changed(self) -> bool:
+        """Whether the program after it is another one."""
+        return self.after is not self.before
+
+    @property
+    def main(self) -> Stage | None:
+        """The run of the pass itself, behind the passes that it requires."""
+        return self.stages[-1] if self.stages else None
+
+    @property
+    def seconds(self) -> float:
+        """The time that it took, required passes included."""
+        return sum(stage.seconds for stage in self.stages)
+
+
+class Pipeline:
+    """A program and the passes that run over it. `segments` has one entry for each item.
+
+    Nothing is run twice: an item that meets the module that it met before gives the segment that it gave before.
+    """
+
+    def __init__(self, source: IRModule, passes: Iterable[Pass | str], opt_level: int = 3):
+        self.source, self.opt_level = source, opt_level
+        self.items: list[Item] = [item_of(p) for p in passes]
+        self.runs = 0
+        self._cache: dict[tuple[IRModule, Pass], Segment] = {}
+        self._segments: list[Segment] | None = None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The items' segments, run as far as is needed."""
+        if self._segments is None:
+            self._segments = self._run()
+        return self._segments
+
+    def _run(self) -> list[Segment]:
+        mod, out = self.source, []
+        broken = False
+        for item in self.items:
+            if broken or not item.enabled:
+                out.append(Segment(mod, mod, ran=False))
+                continue
+            segment = self._segment(mod, item.made)
+            broken = segment.error is not None
+            out.append(segment)
+            mod = segment.after
+        return out
+
+    def _segment(self, mod: IRModule, made: Pass) -> Segment:
+        known = self._cache.get((mod, made))
+        if known is None:
+            history = run_pipeline(mod, [made], PassContext(opt_level=self.opt_level))
+            known = self._cache[mod, made] = Segment(mod, history.mod, list(history), history.error)
+            self.runs += 1
+        return known
+
+    @property
+    def history(self) -> History:
+        """All stages as one history."""
+        history = History(self.source, [stage for segment in self.segments for stage in segment.stages])
+        history.error = next((segment.error for segment in self.segments if segment.error), None)
+        return history
+
+    @property
+    def modules(self) -> list[IRModule]:
+        """The program before the first item and after each."""
+        return [self.source, *(segment.after for segment in self.segments)]
+
+    # -- editing -------------------------------------------------------------------------------------
+
+    def toggle(self, index: int) -> None:
+        """Switch an item on or off."""
+        self._edit(index, replace(self._item(index), enabled=not self.items[index].enabled))
+
+    def set(self, index: int, text: str) -> None:
+        """Write an item anew: another pass, or other options."""
+        self._edit(index, replace(item_of(text), enabled=self._item(index).enabled))
+
+    def move(self, index: int, to: int) -> None:
+        """Put an item at another place."""
+        self._item(index)
+        self.items.insert(max(0, min(to, len(self.items) - 1)), self.items.pop(index))
+        self._segments = None
+
+    def remove(self, index: int) -> None:
+        """Take an item away."""
+        self._item(index)
+        del self.items[index]
+        self._segments = None
+
+    def insert(self, index: int, what: str | Pass) -> None:
+        """Add a pass, as text such as `ConvertLayout({"nn.conv2d": ["NHWC", "default"]})` or as an object."""
+        self.items.insert(max(0, min(index, len(self.items))), item_of(what))
+        self._segments = None
+
+    def _item(self, index: int) -> Item:
+        if not 0 <= index < len(self.items):
+            raise RelayValueError(f"the pipeline has {len(self.items)} passes, not one at {index}", code="tour.no-item")
+        return self.items[index]
+
+    def _edit(self, index: int, item: Item) -> None:
+        self.items[index] = item
+        self._segments = None
+
+    # -- as text -------------------------------------------------------------------------------------
+
+    def python(self) -> str:
+        """The pipeline as Python that makes it."""
+        body = "".join(f"    relay.transform.{item.text},\n" for item in self.items if item.enabled)
+        head = f"from relaylab import relay\n\nseq = relay.transform.Sequential([\n{body}])\n"
+        return f"{head}with relay.transform.PassContext(opt_level={self.opt_level}):\n    mod = seq(mod)\n"
+
+    def command(self, program: str) -> str:
+        """The pipeline as a command."""
+        names = ",".join(item.text.removesuffix("()") for item in self.items if item.enabled)
+        return f"relaylab passes {program} -O {self.opt_level} -p '{names}'"
+
+
+def item_of(what: Pass | str) -> Item:
+    """A pass, or the text of one, as an item."""
+    return Item(pass_of(what), normal(what)) if isinstance(what, str) else Item(what, text_of(what))
+
+
+def normal(text: str) -> str:
+    """A pass as text, with its parentheses."""
+    return text.strip() if "(" in text else f"{text.strip()}()"
+
+
+def pass_of(text: str) -> Pass:
+    """The registered pass that a text names, with options that are literals: `Name(1, key=[2])`."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        name = _dotted(call.func)
+        args = [ast.literal_eval(a) for a in call.args]
+        named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+    except (SyntaxError, ValueError) as error:
+        raise RelayValueError(f"`{text}` is not a pass: {error}", code="tour.pass-text", help="write Name or Name(option=value)") from None
+    try:
+        return create(name, *args, **named)
+    except TypeError as error:
+        if isinstance(error, RelayError):
+            raise
+        raise RelayValueError(f"{name}: {error}", code="tour.pass-options", help=PASSES[name].signature) from None
+
+
+def _dotted(node: ast.expr) -> str:
+    """The last name of `relay.transform.Name`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    raise ValueError("it has no name")
+
+
+def text_of(made: Pass) -> str:
+    """How a pass object is written: its registered name if it has one."""
+    name = made.info.name
+    entry = PASSES.get(name) or next((e for e in PASSES.values() if e.info.name == name), None)
+    if entry is None:
+        return f"{name}()"
+    return f"{entry.name}({', '.join(f'{k}={v!r}' for k, v in entry.example.items())})"
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A pass that would change a program now, and what it would do to the number of operators."""
+
+    name: str
+    summary: str
+    delta: dict[str, int]
+    seconds: float
+
+
+def suggestions(mod: IRModule, names: Sequence[str] | None = None, budget: float = 5.0) -> list[Suggestion]:
+    """Which registered passes would change a program now; tried one by one until `budget` seconds are spent."""
+    from relaylab.tour.exploration import operators
+
+    found, start, before = [], time.perf_counter(), operators(mod)
+    for name, entry in PASSES.items() if names is None else ((n, PASSES.lookup(n)) for n in names):
+        if time.perf_counter() - start > budget:
+            break
+        begin = time.perf_counter()
+        history = run_pipeline(mod, [entry.make()], PassContext(opt_level=4))
+        if history.error is None and history.mod is not mod and name != "InferType":
+            after = operators(history.mod)
+            delta = {op: after[op] - before[op] for op in sorted(before | after) if after[op] != before[op]}
+            found.append(Suggestion(name, entry.summary, delta, time.perf_counter() - begin))
+    return found
+
+
+def typed_error(error: BaseException | None) -> dict[str, Any] | None:
+    """An error as data for a page."""
+    return None if error is None else {"kind": type(error).__name__, "text": str(error)}

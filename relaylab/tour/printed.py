@@ -1,0 +1,99 @@
+"""Stages as text: which line defines which node, and the difference of two of them line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from relaylab.ir import Constant, Expr, Function, IRModule
+from relaylab.text import print_with_map
+from relaylab.viz import textdiff
+
+LONGEST = 600
+"""Characters of a line that are shown."""
+
+
+class Constants:
+    """Names for the constants of all stages: the same value has the same name, so that renumbering is no change."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._known: dict[Constant, str] = {}
+
+    def name(self, constant: Constant) -> str:
+        """The name of a constant, by its value."""
+        if constant not in self._known:
+            data = constant.data.numpy() if hasattr(constant.data, "numpy") else constant.data
+            digest = sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).hexdigest()
+            self._known[constant] = self._names.setdefault(digest, f"const{len(self._names)}")
+        return self._known[constant]
+
+
+@dataclass(frozen=True)
+class Printed:
+    """The text of one stage, and the node that each line defines."""
+
+    lines: list[str]
+    nodes: list[Expr | None]
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+
+def printed(mod: IRModule, constants: Constants) -> Printed:
+    """The text of a module with stable names for its constants."""
+    text, ranges = print_with_map(mod)
+    parts, at = [], 0
+    for start, end, node in sorted((r for r in ranges if isinstance(r[2], Constant)), key=lambda r: r[0]):
+        if start >= at and text[start:end].startswith("meta["):
+            parts += [text[at:start], constants.name(node)]
+            at = end
+    body = "".join([*parts, text[at:]]).split("\n")
+    return Printed([line[:LONGEST] for line in body], _definitions(text, ranges))
+
+
+def _definitions(text: str, ranges: list) -> list[Expr | None]:
+    """For each line the node that the line defines: the outermost one that begins there."""
+    starts = [0] + [m.end() for m in re.finditer("\n", text)]
+    number = {start: k for k, start in enumerate(starts)}
+    indents = {start + len(re.match(r"\s*", text[start:start + 200])[0]): k for start, k in number.items()}  # type: ignore[index]
+    nodes: list[Expr | None] = [None] * len(starts)
+    for start, _, node in ranges:
+        line = indents.get(start)
+        if line is not None and nodes[line] is None and isinstance(node, Expr) and not isinstance(node, Function):
+            nodes[line] = node
+    return nodes
+
+
+def rows(before: Printed, after: Printed, name: Callable[[Expr | None, bool], str], context: int = 3) -> list[list]:
+    """The difference as rows `[mark, text, node id]`; runs of equal lines longer than the context become `["⋮", count, ""]`."""
+    lines = textdiff.diff_lines(before.text, after.text)
+    left = right = 0
+    full: list[list] = []
+    for line in lines:
+        old = line.mark == "-"
+        node = before.nodes[left] if old and left < len(before.nodes) else after.nodes[right] if right < len(after.nodes) else None
+        full.append([line.mark, line.text, name(node, old)])
+        left += line.mark in " -"
+        right += line.mark in " +"
+    return _folded(full, context)
+
+
+def _folded(full: list[list], context: int) -> list[list]:
+    changed = [i for i, row in enumerate(full) if row[0] != " "]
+    if not changed:
+        return full
+    near = {i for c in changed for i in range(c - context, c + context + 1)}
+    out: list[list] = []
+    for i, row in enumerate(full):
+        if i in near:
+            out.append(row)
+        elif out and out[-1][0] == "⋮":
+            out[-1][1] += 1
+        else:
+            out.append(["⋮", 1, ""])
+    return out
