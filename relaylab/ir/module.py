@@ -20,7 +20,7 @@ from relaylab.support.table import did_you_mean
 class _Library:
     """How modules read text and the standard library; the text room fills it in (ir knows no text format)."""
 
-    import_text: Callable[..., None] | None = None
+    import_text: Callable[..., IRModule] | None = None
 
 
 library = _Library()
@@ -199,18 +199,18 @@ class IRModule:
         mod._read(text=text, source_name=source_name)
         return mod
 
-    def _read(self, **how: object) -> None:
+    def _read(self, **how: object) -> IRModule:
         if library.import_text is None:
             raise RelayTypeError("the text format is not loaded", code="module.no-text", help="import relaylab.text")
-        library.import_text(self, **how)
+        return library.import_text(self, **how)
 
     def _import(self, file_to_import: str) -> None:
         """Take in the definitions of a file, once."""
         self._read(path=str(file_to_import))
 
-    def import_from_std(self, file_to_import: str) -> None:
-        """Take in the definitions of a file of the standard library (`prelude.rly`, `nat.rly` …), once."""
-        self._read(std=str(file_to_import))
+    def import_from_std(self, file_to_import: str) -> IRModule:
+        """Take in the definitions of a file of the standard library (`prelude.rly`, `nat.rly` …), once; the typed module."""
+        return self._read(std=str(file_to_import))
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The module in the text format, with its version header and, if asked, the meta data section."""
