@@ -19,6 +19,7 @@ from relaylab.transform.context import CONFIG, PassContext, build_config, regist
 from relaylab.transform.convert_layout import ConvertLayout, LayoutConfig
 from relaylab.transform.dead_code_elimination import DeadCodeElimination
 from relaylab.transform.defuse_ops import DefuseOps
+from relaylab.transform.dynamic_to_static import DynamicToStatic
 from relaylab.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from relaylab.transform.eta_expand import EtaExpand
 from relaylab.transform.fast_math import FastMath
@@ -62,5 +63,6 @@ from relaylab.transform.split_args import SplitArgs
 from relaylab.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
 from relaylab.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 from relaylab.transform.to_graph_normal_form import ToGraphNormalForm
+from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,262 @@
+"""ToMixedPrecision: heavy operators compute in half precision, delicate ones stay as they are.
+
+Each operator is in one of three lists: ALWAYS (worth it), FOLLOW (as its arguments are), NEVER
+(loses too much). A value is cast once for each precision in which it is used
+(Micikevicius et al., "Mixed Precision Training", 2018). Functions inside a function keep their
+types: their arguments and results are cast, so closures, recursion and data types are allowed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from enum import IntEnum
+
+from relaylab.ir import (
+    Attrs,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FunctionWithFields,
+    If,
+    IRModule,
+    Let,
+    Match,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Type,
+    Var,
+    children,
+    op_name,
+    rebuild,
+    walk,
+)
+from relaylab.ir.free import global_vars
+from relaylab.ir.trail import derived, made_from
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.transform.build import call
+from relaylab.transform.context import PassContext
+from relaylab.transform.copying import copied
+from relaylab.transform.infer_type import type_of, typed
+from relaylab.transform.lets import Bound, below
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+
+
+class Category(IntEnum):
+    """What becomes of an operator."""
+
+    ALWAYS = 0
+    FOLLOW = 1
+    NEVER = 2
+
+
+_ALWAYS = "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose nn.dense nn.batch_matmul"
+_FOLLOW = """nn.pad nn.batch_flatten concatenate zeros split squeeze transpose expand_dims reshape dyn.reshape broadcast_to_like
+dyn.broadcast_to strided_slice dyn.strided_slice take argwhere where tile dyn.tile scatter full dyn.full nn.depth_to_space less
+greater less_equal greater_equal copy cast cast_like add subtract multiply divide nn.bias_add nn.batch_norm sqrt shape_of max min
+maximum minimum argmax argmin nn.relu nn.leaky_relu nn.prelu nn.dropout sigmoid tanh fast_tanh fast_exp fast_erf clip
+nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.global_max_pool2d nn.adaptive_max_pool1d
+nn.adaptive_max_pool2d nn.adaptive_max_pool3d image.resize2d"""
+_NEVER = """exp power nn.cross_entropy nn.cross_entropy_with_logits nn.softmax nn.l2_normalize erf arange nn.global_avg_pool2d
+nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d sum mean variance nn.layer_norm"""
+CATEGORIES: dict[str, Category] = {
+    **dict.fromkeys(_ALWAYS.split(), Category.ALWAYS),
+    **dict.fromkeys(_FOLLOW.split(), Category.FOLLOW),
+    **dict.fromkeys(_NEVER.split(), Category.NEVER),
+}
+
+
+def category_of(name: str, missing_op_mode: int) -> Category:
+    """The category of an operator; for one in no list the mode says: 0 raise, 1 warn and follow, 2 follow."""
+    if name in CATEGORIES:
+        return CATEGORIES[name]
+    text = f"{name} has no category for mixed precision"
+    if missing_op_mode == 0:
+        raise RelayError(text, code="precision.unknown-op", help="use missing_op_mode=1 to let it follow its arguments")
+    if missing_op_mode == 1:
+        warnings.warn(f"{text}; it follows its arguments", stacklevel=2)
+    return Category.FOLLOW
+
+
+def _leaves(t: Type | None) -> list[TensorType]:
+    if isinstance(t, TupleType):
+        return [leaf for f in t.fields for leaf in _leaves(f)]
+    return [t] if isinstance(t, TensorType) else []
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat"))
+
+
+class _Converter:
+    """Rewrites one function; `precision` holds the data type that each float value has now, where it changed."""
+
+    def __init__(self, mixed: str, mode: int, keep_output: bool):
+        self.mixed, self.mode, self.keep_output = mixed, mode, keep_output
+        self.memo: dict[Expr, Expr] = {}
+        self.lowered: set[Expr] = set()
+        self.casts: dict[tuple[Expr, str], Expr] = {}
+
+    def run(self, func: Function) -> Function:
+        for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else below(n)):  # type: ignore[type-var, arg-type]
+            if isinstance(node, Bound):
+                self._bind(node.let)
+            elif node not in self.memo:
+                with made_from(node):
+                    self.memo[node] = derived(self._rewritten(node, func), node)
+        return self.memo[func]  # type: ignore[return-value]
+
+    def _bind(self, let: Let) -> None:
+        """A variable has the type that its value has now."""
+        self.memo.setdefault(let.var, let.var)
+        if let.value in self.lowered:
+            self.lowered.add(let.var)
+            lowered = self._lowered_type(type_of(let.value))
+            self.memo[let.var] = derived(Var(let.var.name_hint, lowered, let.var.span), let.var)
+
+    def _lowered_type(self, t: Type | None) -> Type | None:
+        if isinstance(t, TupleType):
+            return TupleType([self._lowered_type(f) for f in t.fields])  # type: ignore[misc]
+        return TensorType(t.shape, self.mixed) if isinstance(t, TensorType) and _is_float(t.dtype) else t
+
+    def _rewritten(self, node: Expr, root: Function) -> Expr:
+        if isinstance(node, Call) and isinstance(node.op, Op):
+            return self._call(node)
+        if isinstance(node, Function):
+            return self._function(node, node is root)
+        parts = children(node)
+        if isinstance(node, Call):
+            return rebuild(node, [self._in(p, None) for p in parts])
+        if isinstance(node, Let):
+            self._mark(node, node.body in self.lowered)
+            return rebuild(node, [self.memo[p] for p in parts])
+        if isinstance(node, If) and {node.true_branch, node.false_branch} <= self.lowered:
+            self.lowered.add(node)
+            return rebuild(node, [self.memo[p] for p in parts])
+        if isinstance(node, (If, Match, RefCreate, RefRead, RefWrite)):
+            return rebuild(node, [self._in(p, None) if p in self.memo else p for p in parts])
+        if isinstance(node, Tuple):
+            return self._tuple(node)
+        if len(parts) == 1 and parts[0] in self.lowered:
+            self._mark(node, any(_is_float(t.dtype) for t in _leaves(type_of(node))))
+        return rebuild(node, [self.memo[p] for p in parts])
+
+    def _tuple(self, node: Tuple) -> Expr:
+        """A tuple is lowered if all its floats are; else those that are become what they were."""
+        floats = [f for f in node.fields if any(_is_float(t.dtype) for t in _leaves(type_of(f)))]
+        lowered = bool(floats) and all(f in self.lowered for f in floats)
+        self._mark(node, lowered)
+        return rebuild(node, [self.memo[f] if lowered else self._in(f, None) for f in node.fields])
+
+    def _mark(self, node: Expr, lowered: bool) -> None:
+        if lowered:
+            self.lowered.add(node)
+
+    def _function(self, func: Function, is_root: bool) -> Expr:
+        if func.is_primitive:
+            return func
+        body = self._in(func.body, None) if not is_root or self.keep_output else self.memo[func.body]
+        changed = body is not self.memo[func.body] or func.body not in self.lowered
+        return FunctionWithFields(func, body=body, ret_type=func.ret_type if changed else None)
+
+    # ---- one operator
+
+    def _call(self, node: Call) -> Expr:
+        category = category_of(op_name(node), self.mode)
+        if category is Category.FOLLOW:
+            ready = all(self._ready(a) for a in node.args)
+            category = Category.ALWAYS if ready and self._touches_floats(node) else Category.NEVER
+        lower = category is Category.ALWAYS
+        args = [self._in(a, self.mixed if lower else None) for a in node.args]
+        attrs = self._attrs(node) if lower else node.attrs
+        self._mark(node, lower and any(_is_float(t.dtype) for t in _leaves(type_of(node))))
+        if attrs is node.attrs:
+            return rebuild(node, (node.op, *args))
+        return Call(node.op, args, attrs, node.type_args)
+
+    def _touches_floats(self, node: Call) -> bool:
+        return any(_is_float(t.dtype) for a in (node, *node.args) for t in _leaves(type_of(a)))
+
+    def _ready(self, arg: Expr) -> bool:
+        """Whether an argument is in the mixed precision already, or is not worth asking."""
+        if isinstance(arg, (Var, Constant)) or arg in self.lowered:
+            return True
+        if isinstance(arg, Tuple):
+            return all(self._ready(f) for f in arg.fields)
+        return not any(_is_float(t.dtype) and t.dtype != self.mixed for t in _leaves(type_of(arg)))
+
+    def _attrs(self, node: Call) -> Attrs | None:
+        """Attributes that name a data type name the mixed one."""
+        attrs = node.attrs
+        if not isinstance(attrs, Attrs):
+            return attrs
+        changes = {k: self.mixed for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])}
+        return attrs.replace(**changes) if changes else attrs
+
+    def _names_float(self, field: str, value: str | None) -> bool:
+        return _is_float(value) if value else field == "out_dtype"
+
+    # ---- values in the precision that is asked for
+
+    def _in(self, old: Expr, dtype: str | None) -> Expr:
+        """A value in a data type (None: that of the original program)."""
+        new, found = self.memo[old], type_of(old)
+        if isinstance(old, Tuple) and isinstance(found, TupleType):
+            return rebuild(new, [self._in(f, dtype) for f in old.fields])
+        if isinstance(found, TupleType) and old in self.lowered and dtype is None:
+            return Tuple([self._field(new, i, t) for i, t in enumerate(found.fields)])
+        if not isinstance(found, TensorType) or not _is_float(found.dtype):
+            return new
+        have = self.mixed if old in self.lowered else found.dtype
+        want = dtype or found.dtype
+        return new if have == want else self._cast(old, new, want)
+
+    def _field(self, new: Expr, index: int, wanted: Type) -> Expr:
+        """A field of a lowered tuple, as the original program has it."""
+        field = TupleGetItem(new, index)
+        if isinstance(wanted, TupleType):
+            return Tuple([self._field(field, i, t) for i, t in enumerate(wanted.fields)])
+        is_float = isinstance(wanted, TensorType) and _is_float(wanted.dtype)
+        return call("cast", field, dtype=wanted.dtype) if is_float else field  # type: ignore[attr-defined]
+
+    def _cast(self, old: Expr, new: Expr, dtype: str) -> Expr:
+        if (old, dtype) not in self.casts:
+            self.casts[old, dtype] = copied(call("cast", new, dtype=dtype), old)
+        return self.casts[old, dtype]
+
+
+def mixed_precision(func: Function, mixed: str, mode: int, keep_output: bool) -> Function:
+    """`func` with its heavy operators in the data type `mixed`."""
+    return _Converter(mixed, mode, keep_output).run(func)
+
+
+def check_arguments(mixed: str, mode: int) -> None:
+    """Raise `RelayValueError` for a mode or a data type that there is not."""
+    if mode not in (0, 1, 2):
+        raise RelayValueError(f"missing_op_mode is 0, 1 or 2, not {mode}", code="precision.bad-mode")
+    if not _is_float(mixed):
+        raise RelayValueError(f"`{mixed}` is not a float data type", code="precision.bad-dtype")
+
+
+def _is_called(func: Function, mod: IRModule) -> bool:
+    """Whether other functions rely on the type of this one."""
+    called = {gv for f in mod.functions.values() for gv in global_vars(f)}
+    return any(mod.functions.get(gv) is func for gv in called)
+
+
+@register_pass(missing_op_mode=2)
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Computes convolutions and matrix products, and what follows them, in half precision."""
+    check_arguments(mixed_precision_type, missing_op_mode)
+
+    def run(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        keep = bool(ctx.get_config("relay.ToMixedPrecision.keep_orig_output_dtype")) or _is_called(func, mod)
+        return mixed_precision(typed(func, mod), mixed_precision_type, missing_op_mode, keep)  # type: ignore[arg-type]
+
+    return FunctionPass(PassInfo(0, "ToMixedPrecision"), run)
