@@ -36,11 +36,3 @@ def golden(update_golden: bool):
         assert text == file.read_text(encoding="utf-8")
 
     return check
-
-
-def shared(*parts: str) -> Path:
-    """A file of the material beside the project; the test skips where it is absent."""
-    path = ROOT.parent.joinpath("shared", *parts)
-    if not path.exists():
-        pytest.skip(f"needs {'/'.join(parts)} beside the project")
-    return path

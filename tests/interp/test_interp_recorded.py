@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import shared
+from support.shared import shared
 
 import relaylab.op  # noqa: F401
 from relaylab.analysis import get_total_mac_number, infer_module, list_op_freqs

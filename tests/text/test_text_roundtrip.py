@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import shared
+from support.shared import shared
 from support.gen_text import module
 
 import relaylab.op  # noqa: F401  (registers the operators)

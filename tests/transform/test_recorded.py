@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import shared
+from support.shared import shared
 
 import relaylab.text  # noqa: F401
 from relaylab.ir import IRModule

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from conftest import shared
+from support.shared import shared
 from relaylab import relay
 from relaylab.ir import Call, Let, Op, TupleGetItem, walk
 from relaylab.relay import testing
