@@ -23,6 +23,7 @@ from relaylab.transform.dynamic_to_static import DynamicToStatic
 from relaylab.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from relaylab.transform.eta_expand import EtaExpand
 from relaylab.transform.fast_math import FastMath
+from relaylab.transform.first_order_gradient import FirstOrderGradient, gradient
 from relaylab.transform.flatten_atrous_conv import FlattenAtrousConv
 from relaylab.transform.fold_constant import FoldConstant, FoldConstantExpr
 from relaylab.transform.fold_explicit_padding import FoldExplicitPadding

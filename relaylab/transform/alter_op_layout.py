@@ -24,7 +24,11 @@ CPU_LAYOUTS = {
 def _choose(site: Site) -> Plan | None:
     """Channels last, where the layout that the program was written in has the same whole axes."""
     given = getattr(site.attrs, "data_layout", None) or getattr(site.attrs, "layout", None)
-    if not isinstance(given, str) or not convertible(parse_layout(given), parse_layout("NHWC")) or not parse_layout(given).is_plain():
+    if (
+        not isinstance(given, str)
+        or not convertible(parse_layout(given), parse_layout("NHWC"))
+        or not parse_layout(given).is_plain()
+    ):
         return None
     return choose_layouts(site, CPU_LAYOUTS)
 

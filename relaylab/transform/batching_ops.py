@@ -11,4 +11,6 @@ from relaylab.transform.manager import Pass, Sequential, register_pass
 @register_pass(idempotent=True)
 def BatchingOps() -> Pass:
     """Combines parallel convolutions, dense layers and batched matrix products."""
-    return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps")
+    return Sequential(
+        [CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps"
+    )

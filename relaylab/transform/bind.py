@@ -41,18 +41,24 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     for name, value in params.items():
         found = by_name.get(name, [])
         if len(found) > 1:
-            raise RelayValueError(f"two parameters are named `{name}`", code="bind.ambiguous", help="rename one of them")
+            raise RelayValueError(
+                f"two parameters are named `{name}`", code="bind.ambiguous", help="rename one of them"
+            )
         if found:
             binds[found[0]] = derived(_constant(name, found[0], value), found[0])
     return bind(func, binds)  # type: ignore[return-value]
 
 
 def _constant(name: str, var: Var, value: Any) -> Constant:
-    array = value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    array = (
+        value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    )
     made = Constant(array, span=var.span)
     wanted = var.type_annotation
     if isinstance(wanted, TensorType) and not wanted.is_dynamic and wanted != made.type:
-        raise RelayValueError(f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type")
+        raise RelayValueError(
+            f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type"
+        )
     return made
 
 

@@ -24,10 +24,14 @@ class _Bound:
 
 
 class LetBlocks:
-    """Rebuilds one function with the expressions for which `binds` holds bound by `let`."""
+    """Rebuilds one function with the expressions for which `binds` holds bound by `let`.
 
-    def __init__(self, root: Function, binds: Callable[[Expr], bool]):
+    With `aliases` the value of a `let` expression gets a name of its own too, as in Relay.
+    """
+
+    def __init__(self, root: Function, binds: Callable[[Expr], bool], aliases: bool = False):
         self.root, self.binds = root, binds
+        self.atoms = ATOMS if aliases else (Let, *ATOMS)
         self.home = _blocks(scopes(root))
         self.bindings: dict[tuple[Expr | None, int], list[tuple[Var, Expr, Expr]]] = {}
         self.memo: dict[Expr, Expr] = {}
@@ -61,7 +65,9 @@ class LetBlocks:
             case Let():
                 return new[node.body]
             case Function():
-                return node if node.is_primitive else rebuild(node, (*node.params, self._block(node, 0, new[node.body])))
+                return (
+                    node if node.is_primitive else rebuild(node, (*node.params, self._block(node, 0, new[node.body])))
+                )
             case If():
                 branches = (self._block(node, i, new[b]) for i, b in enumerate((node.true_branch, node.false_branch)))
                 return rebuild(node, (new[node.cond], *branches))
@@ -78,7 +84,7 @@ class LetBlocks:
     def _bind(self, node: Expr, value: Expr) -> Expr:
         """Bind `value` where its node belongs, under the name that a `let` gives it or a fresh one."""
         let = self.named.get(node)
-        if node is self.root or isinstance(node, (Let, *ATOMS)) or (let is None and not self.binds(node)):
+        if node is self.root or isinstance(node, self.atoms) or (let is None and not self.binds(node)):
             return value
         var = let.var if let is not None else derived(Var("x", span=node.span), node)
         self._push(node, var, value, let or node)

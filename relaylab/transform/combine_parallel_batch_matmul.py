@@ -23,7 +23,11 @@ class _BatchMatmul(Combiner):
 
     def compatible(self, a: Call, b: Call) -> bool:
         s, t = tensor_of(a.args[1]), tensor_of(b.args[1])
-        return s.dtype == t.dtype and facets(a).out_dtype == facets(b).out_dtype and (s.shape[0], s.shape[2]) == (t.shape[0], t.shape[2])
+        return (
+            s.dtype == t.dtype
+            and facets(a).out_dtype == facets(b).out_dtype
+            and (s.shape[0], s.shape[2]) == (t.shape[0], t.shape[2])
+        )
 
     def follows(self, call: Call) -> bool:
         return super().follows(call) and not is_call_to(call, "nn.bias_add", "nn.prelu")

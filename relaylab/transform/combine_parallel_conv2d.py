@@ -68,7 +68,17 @@ class _Conv2D(Combiner):
         for branch in branches:
             size = self._channels(branch[0])
             begin, end = [0] * self.axis + [start], [-1] * self.axis + [size]
-            out.append(call("strided_slice", combined, begin=begin, end=end, strides=[1] * len(begin), slice_mode="size", axes=None))
+            out.append(
+                call(
+                    "strided_slice",
+                    combined,
+                    begin=begin,
+                    end=end,
+                    strides=[1] * len(begin),
+                    slice_mode="size",
+                    axes=None,
+                )
+            )
             start += size
         return out
 

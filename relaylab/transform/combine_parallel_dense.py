@@ -37,7 +37,9 @@ class _Batched(_Dense):
 
     def combine(self, branches: Sequence[Branch]) -> Expr:
         stacked = [call("stack", Tuple([b[0].args[i] for b in branches]), axis=0) for i in range(2)]
-        return call("nn.batch_matmul", *stacked, out_dtype=facets(branches[0][0]).out_dtype, transpose_a=False, transpose_b=True)
+        return call(
+            "nn.batch_matmul", *stacked, out_dtype=facets(branches[0][0]).out_dtype, transpose_a=False, transpose_b=True
+        )
 
     def argument_fits(self, a: Call, b: Call, index: int) -> bool:
         return tensor_of(a.args[index]) == tensor_of(b.args[index])
@@ -65,7 +67,9 @@ def sliced(combined: Expr, rank: int, widths: Sequence[int]) -> list[Expr]:
     out, start = [], 0
     for width in widths:
         begin, end = [0] * (rank - 1) + [start], [-1] * (rank - 1) + [width]
-        out.append(call("strided_slice", combined, begin=begin, end=end, strides=[1] * rank, slice_mode="size", axes=None))
+        out.append(
+            call("strided_slice", combined, begin=begin, end=end, strides=[1] * rank, slice_mode="size", axes=None)
+        )
         start += width
     return out
 

@@ -166,7 +166,9 @@ class PassContext:
 
     def before_pass(self, mod: IRModule, info: PassInfo) -> bool:
         """Ask the instruments whether the pass is to run, and tell them that it will."""
-        if info.name not in self.required_pass and False in [r is None or bool(r) for r in self._each("should_run", mod, info)]:
+        if info.name not in self.required_pass and False in [
+            r is None or bool(r) for r in self._each("should_run", mod, info)
+        ]:
             return False
         self._each("run_before_pass", mod, info)
         return True
@@ -189,7 +191,10 @@ def _hook(instrument: Any, name: str, *args: object) -> Any:
 
 
 def build_config(
-    opt_level: int = 2, required_pass: Iterable[str] | None = None, disabled_pass: Iterable[str] | None = None, trace: object = None
+    opt_level: int = 2,
+    required_pass: Iterable[str] | None = None,
+    disabled_pass: Iterable[str] | None = None,
+    trace: object = None,
 ) -> PassContext:
     """A `PassContext` (the older name)."""
     return PassContext(opt_level, required_pass, disabled_pass)

@@ -74,7 +74,9 @@ def _kernel_layout(site: Site, data: str, asked: str) -> str:
     known = _KERNELS[name].get(data)
     if known is None:
         text = f"there is no default weight layout for {name} in {data}"
-        raise RelayValueError(text, code="layout.no-default", help=f"known: {', '.join(_KERNELS[name])}; or name both: ['{data}', '...']")
+        raise RelayValueError(
+            text, code="layout.no-default", help=f"known: {', '.join(_KERNELS[name])}; or name both: ['{data}', '...']"
+        )
     return known
 
 

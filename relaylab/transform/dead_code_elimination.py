@@ -72,6 +72,8 @@ def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False
 
     def run(mod: IRModule, ctx: object) -> IRModule:
         purity = PurityAnalysis(mod)
-        return mod.with_functions({gv: eliminate(f, purity, inline_once, ignore_impurity) for gv, f in mod.functions.items()})
+        return mod.with_functions(
+            {gv: eliminate(f, purity, inline_once, ignore_impurity) for gv, f in mod.functions.items()}
+        )
 
     return ModulePass(PassInfo(1, "DeadCodeElimination", ("InferType",)), run)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from relaylab.ir import Call, Constructor, Expr, Function, FuncType, GlobalVar, IRModule, TypeVar, Var, children, rebuild, rewrite
+from relaylab.ir import (
+    Call,
+    Constructor,
+    Expr,
+    Function,
+    FuncType,
+    GlobalVar,
+    IRModule,
+    TypeVar,
+    Var,
+    children,
+    rebuild,
+    rewrite,
+)
 from relaylab.ir.types import TypeCall, substitute_type
 from relaylab.support.errors import RelayValueError
 from relaylab.transform.copying import copied
@@ -63,7 +76,11 @@ class _Expander:
 def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
     """Wraps constructors that are not called, global functions, or both into lambdas."""
     if not (expand_constructor or expand_global_var):
-        raise RelayValueError("EtaExpand has nothing to expand", code="pass.nothing-to-do", help="set expand_constructor or expand_global_var")
+        raise RelayValueError(
+            "EtaExpand has nothing to expand",
+            code="pass.nothing-to-do",
+            help="set expand_constructor or expand_global_var",
+        )
 
     def run(mod: IRModule, ctx: object) -> IRModule:
         expander = _Expander(mod, expand_constructor, expand_global_var)

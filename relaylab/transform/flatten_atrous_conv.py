@@ -25,7 +25,12 @@ def _chain(expr: Expr) -> tuple[Call, Call, Call] | None:
 def _padding(old: Call, to_batch: Any, conv: Call, to_space: Any) -> list[int] | None:
     """The padding [top, left, bottom, right] of the dilated convolution; None if there is none that means the same."""
     source, result = type_of(_source(old)), type_of(old)
-    if not isinstance(source, TensorType) or not isinstance(result, TensorType) or source.is_dynamic or result.is_dynamic:
+    if (
+        not isinstance(source, TensorType)
+        or not isinstance(result, TensorType)
+        or source.is_dynamic
+        or result.is_dynamic
+    ):
         return None
     kernel = _kernel_size(conv)
     before, after = [], []
@@ -62,7 +67,11 @@ def _flatten(new: Expr, old: Expr) -> Expr:
         return new
     source, conv, _ = found
     to_batch, attrs, to_space = (facets(c) for c in was)
-    if not _plain(attrs) or list(to_batch.block_shape) != list(to_space.block_shape) or getattr(to_batch, "pad_value", 0):
+    if (
+        not _plain(attrs)
+        or list(to_batch.block_shape) != list(to_space.block_shape)
+        or getattr(to_batch, "pad_value", 0)
+    ):
         return new
     padding = _padding(was[2], to_batch, was[1], to_space)
     if padding is None:

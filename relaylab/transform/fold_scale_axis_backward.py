@@ -128,7 +128,9 @@ class _Folder:
         if self.pending.get(old.args[i]) is pending:
             return new.args[i]
         bias = is_call_to(old, "nn.bias_add")
-        return call("multiply", new.args[i], pending.scale if bias else spread(pending.scale, old.args[1 - i], pending.axes))
+        return call(
+            "multiply", new.args[i], pending.scale if bias else spread(pending.scale, old.args[1 - i], pending.axes)
+        )
 
 
 @register_pass()

@@ -26,7 +26,12 @@ from relaylab.op.base import OpPattern
 from relaylab.transform.infer_type import type_of
 
 ELEMWISE, BROADCAST, INJECTIVE = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
-COMM_REDUCE, OUT_FUSABLE, TUPLE, OPAQUE = OpPattern.COMM_REDUCE, OpPattern.OUT_ELEMWISE_FUSABLE, OpPattern.TUPLE, OpPattern.OPAQUE
+COMM_REDUCE, OUT_FUSABLE, TUPLE, OPAQUE = (
+    OpPattern.COMM_REDUCE,
+    OpPattern.OUT_ELEMWISE_FUSABLE,
+    OpPattern.TUPLE,
+    OpPattern.OPAQUE,
+)
 
 _SIMPLE = ("int32", "int64", "float32", "float64", "bool")
 
@@ -34,7 +39,18 @@ _SIMPLE = ("int32", "int64", "float32", "float64", "bool")
 class Node:
     """A value of the program: its pattern, its users with the pattern of each edge, and its place in the post-dominator tree."""
 
-    __slots__ = ("ref", "index", "pattern", "outputs", "external", "parent", "depth", "relation", "jump", "jump_relation")
+    __slots__ = (
+        "ref",
+        "index",
+        "pattern",
+        "outputs",
+        "external",
+        "parent",
+        "depth",
+        "relation",
+        "jump",
+        "jump_relation",
+    )
 
     def __init__(self, ref: Expr):
         self.ref, self.index = ref, -1
@@ -52,7 +68,11 @@ class Node:
             return
         self.depth = parent.depth + 1
         far = parent.jump
-        if far is not None and parent.depth - far.depth == far.depth - (far.jump.depth if far.jump else 0) and far.jump is not None:
+        if (
+            far is not None
+            and parent.depth - far.depth == far.depth - (far.jump.depth if far.jump else 0)
+            and far.jump is not None
+        ):
             self.jump, self.jump_relation = far.jump, max(relation, parent.jump_relation, far.jump_relation)
         else:
             self.jump, self.jump_relation = parent, relation
@@ -178,5 +198,3 @@ def _ancestor(a: Node, b: Node) -> tuple[Node | None, OpPattern]:
             relation = max(relation, x.relation, y.relation)
             x, y = x.parent, y.parent
     return x, relation
-
-

@@ -31,7 +31,11 @@ def tensor_of(expr: Expr) -> TensorType:
     found = type_of(expr)
     if not isinstance(found, TensorType):
         what = "no type yet" if found is None else f"the type {found}"
-        raise RelayTypeError(f"this pass needs a typed tensor; the {type(expr).__name__} has {what}", code="pass.untyped", help="run InferType first")
+        raise RelayTypeError(
+            f"this pass needs a typed tensor; the {type(expr).__name__} has {what}",
+            code="pass.untyped",
+            help="run InferType first",
+        )
     return found
 
 

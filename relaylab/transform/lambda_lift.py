@@ -97,7 +97,9 @@ class _FunctionLifter:
 
 def _closure(func: Function, captured: list[Var]) -> Function:
     """A function of the captured variables that returns `func`."""
-    params = {v: fresh(v) if v.type_annotation is not None else copied(Var(v.name_hint, type_of(v)), v) for v in captured}
+    params = {
+        v: fresh(v) if v.type_annotation is not None else copied(Var(v.name_hint, type_of(v)), v) for v in captured
+    }
     inner = renewed(func, dict(params))
     return Function(tuple(params.values()), inner, type_of(func), free_type_vars(func), {"Closure": 1})  # type: ignore[arg-type]
 
@@ -131,7 +133,9 @@ def LambdaLift() -> Pass:
 
     def run(mod: IRModule, ctx: object) -> IRModule:
         lifter = _Lifter(mod)
-        functions = {gv: f if f.attr("Compiler") or f.is_primitive else lifter.lift(f) for gv, f in mod.functions.items()}
+        functions = {
+            gv: f if f.attr("Compiler") or f.is_primitive else lifter.lift(f) for gv, f in mod.functions.items()
+        }
         return mod.with_functions({**functions, **lifter.lifted})
 
     return ModulePass(PassInfo(1, "LambdaLift"), run)

@@ -54,7 +54,9 @@ class LayoutRewriter:
 
     def _waits(self, node: Tuple) -> bool:
         """A tuple of values in new layouts is built when it turns out that it is needed as such."""
-        return any(isinstance(self.laid.get(f), Laid) for f in node.fields) and not any(isinstance(f, Tuple) for f in node.fields)
+        return any(isinstance(self.laid.get(f), Laid) for f in node.fields) and not any(
+            isinstance(f, Tuple) for f in node.fields
+        )
 
     def _field(self, node: TupleGetItem, laid: Laid | None) -> None:
         if laid is None:
@@ -89,11 +91,15 @@ class LayoutRewriter:
         if old.is_plain() and new.is_plain():
             return True
         extents = old.whole(found.shape) if len(found.shape) == old.ndim else {}
-        return bool(extents) and all(isinstance(d, int) and d % new.factor(letter) == 0 for letter, d in extents.items())
+        return bool(extents) and all(
+            isinstance(d, int) and d % new.factor(letter) == 0 for letter, d in extents.items()
+        )
 
     def _apply(self, node: Call, args: list[Expr], plan: Plan) -> None:
         ready = iter([self.real(a) if p is None else self._form(a, p) for a, p in zip(args, plan.inputs)])
-        new_args = [rebuild(a, [next(ready) for _ in a.fields]) if isinstance(a, Tuple) else next(ready) for a in node.args]
+        new_args = [
+            rebuild(a, [next(ready) for _ in a.fields]) if isinstance(a, Tuple) else next(ready) for a in node.args
+        ]
         same = plan.attrs is node.attrs and all(a is b for a, b in zip(new_args, node.args))
         new = derived(node if same else Call(node.op, new_args, plan.attrs, node.type_args, node.span), node)
         if isinstance(type_of(node), TupleType):

@@ -141,7 +141,9 @@ def strided_slice(site: Site) -> Plan | None:
     if pair is None or any(v is None or len(v) != rank for v in (attrs.begin, attrs.end)):
         return None
     strides = attrs.strides if attrs.strides is not None and len(attrs.strides) == rank else [1] * rank
-    return _same(site, 1, attrs.replace(begin=moved(attrs.begin, pair), end=moved(attrs.end, pair), strides=moved(strides, pair)))
+    return _same(
+        site, 1, attrs.replace(begin=moved(attrs.begin, pair), end=moved(attrs.end, pair), strides=moved(strides, pair))
+    )
 
 
 def own_layout(site: Site) -> Plan | None:
@@ -161,7 +163,10 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("nn.dropout", "annotation.stop_fusion", "annotation.checkpoint"), elementwise),
     "nn.pad": pad,
     "strided_slice": strided_slice,
-    **dict.fromkeys([f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)], own_layout),
+    **dict.fromkeys(
+        [f"nn.{kind}_pool{n}d" for kind in ("max", "avg", "adaptive_max", "adaptive_avg") for n in (1, 2, 3)],
+        own_layout,
+    ),
     **dict.fromkeys(("nn.global_max_pool2d", "nn.global_avg_pool2d", "nn.upsampling", "nn.upsampling3d"), own_layout),
     **dict.fromkeys(("image.resize1d", "image.resize2d", "image.resize3d"), own_layout),
 }

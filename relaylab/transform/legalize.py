@@ -12,8 +12,13 @@ from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pa
 
 Replacement = Callable[[Any, Any, Any], Expr | None]
 
+FACETS = {"FTVMQnnCanonicalize": "canonicalize", "FTVMQnnLegalize": "legalize"}
+"""The method of an operator's class that answers when nothing is registered: `method(inputs, types)`."""
 
-def register_legalize(op_name: str, replacement: Replacement | None = None, level: int = 10, attr: str = "FTVMLegalize") -> Any:
+
+def register_legalize(
+    op_name: str, replacement: Replacement | None = None, level: int = 10, attr: str = "FTVMLegalize"
+) -> Any:
     """Register `replacement(attrs, inputs, types) -> Expr or None` for an operator; usable as a decorator."""
 
     def register(function: Replacement) -> Replacement:
@@ -26,15 +31,24 @@ def register_legalize(op_name: str, replacement: Replacement | None = None, leve
 def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
     if not isinstance(old, Call) or not isinstance(old.op, Op) or not isinstance(new, Call):
         return new
-    function = old.op.get_attr(attr)
-    if function is None:
-        return new
     types = [type_of(arg) for arg in old.args] + [type_of(old)]
-    after = function(facets(new), list(new.args), types)
-    if after is not None and not isinstance(after, Call):
-        text = f"the legalization of {old.op.name} returned a {type(after).__name__}, not a call"
-        raise RelayTypeError(text, code="legalize.not-a-call", help="return a Call, or None to leave the operator alone")
-    return new if after is None else after
+    function = old.op.get_attr(attr)
+    if function is not None:
+        after = function(facets(new), list(new.args), types)
+    elif hasattr(old.op.definition, FACETS.get(attr, "")):
+        after = getattr(facets(new), FACETS[attr])(list(new.args), types)
+    else:
+        return new
+    return new if after is None else _checked(after, old.op.name)
+
+
+def _checked(after: Expr, name: str) -> Expr:
+    if not isinstance(after, Call):
+        text = f"the legalization of {name} returned a {type(after).__name__}, not a call"
+        raise RelayTypeError(
+            text, code="legalize.not-a-call", help="return a Call, or None to leave the operator alone"
+        )
+    return after
 
 
 @register_pass()

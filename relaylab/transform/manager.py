@@ -48,7 +48,11 @@ class Pass:
     def __call__(self, mod: IRModule) -> IRModule:
         if not isinstance(mod, IRModule):
             hint = "wrap it: IRModule.from_expr(expr)"
-            raise RelayTypeError(f"{self.info.name} works on an IRModule, not on a {type(mod).__name__}", code="pass.not-a-module", help=hint)
+            raise RelayTypeError(
+                f"{self.info.name} works on an IRModule, not on a {type(mod).__name__}",
+                code="pass.not-a-module",
+                help=hint,
+            )
         ctx = PassContext.current()
         if not ctx.before_pass(mod, self.info):
             note(Stage(self.info, mod, mod, skipped="an instrument said no"))
@@ -63,7 +67,11 @@ class Pass:
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """The module after the pass, without instruments."""
-        raise RelayTypeError(f"{type(self).__name__} does not say what it does", code="pass.abstract", help="use ModulePass or FunctionPass")
+        raise RelayTypeError(
+            f"{type(self).__name__} does not say what it does",
+            code="pass.abstract",
+            help="use ModulePass or FunctionPass",
+        )
 
     def __repr__(self) -> str:
         return f"Run {type(self).__name__} pass: {self.info.name} at the optimization level {self.info.opt_level}"
@@ -71,7 +79,9 @@ class Pass:
 
 def _wrong_result(info: PassInfo, value: object, wanted: str) -> RelayTypeError:
     hint = "does it lack a `return`?" if value is None else ""
-    return RelayTypeError(f"the pass {info.name} returned a {type(value).__name__}, not {wanted}", code="pass.wrong-result", help=hint)
+    return RelayTypeError(
+        f"the pass {info.name} returned a {type(value).__name__}, not {wanted}", code="pass.wrong-result", help=hint
+    )
 
 
 class ModulePass(Pass):
@@ -118,7 +128,11 @@ class Sequential(Pass):
     """Runs passes one after the other, those that the context enables, each after the passes that it requires."""
 
     def __init__(
-        self, passes: Iterable[Pass] | None = None, opt_level: int = 0, name: str = "sequential", required: Sequence[str] | None = None
+        self,
+        passes: Iterable[Pass] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
     ):
         super().__init__(PassInfo(opt_level, name, tuple(required or ())))
         self.passes: tuple[Pass, ...] = tuple(expect(p, Pass, "each pass of a Sequential") for p in passes or ())
@@ -167,12 +181,16 @@ def _flattened(p: Pass) -> tuple[Pass, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PassEntry:
-    """A registered pass: its name, the factory that makes it, and arguments with which it can be tried."""
+    """A registered pass: its name, the factory that makes it, and arguments with which it can be tried.
+
+    `idempotent`: a second run changes nothing. `preserves`: the program computes what it computed before.
+    """
 
     name: str
     factory: Callable[..., Pass]
     example: Mapping[str, Any] = field(default_factory=dict)
     idempotent: bool = False
+    preserves: bool = True
 
     def make(self) -> Pass:
         """The pass with its default (or example) arguments."""
@@ -195,12 +213,14 @@ class PassEntry:
 PASSES: Table[PassEntry] = Table("pass")
 
 
-def register_pass(*, idempotent: bool = False, replace: bool = False, **example: Any) -> Callable[[Callable[..., Pass]], Callable[..., Pass]]:
+def register_pass(
+    *, idempotent: bool = False, preserves: bool = True, replace: bool = False, **example: Any
+) -> Callable[[Callable[..., Pass]], Callable[..., Pass]]:
     """Put a factory of passes into the table under its own name; `example` are arguments with which to try it."""
 
     def register(factory: Callable[..., Pass]) -> Callable[..., Pass]:
         name = factory.__name__
-        PASSES.insert(name, PassEntry(name, factory, example, idempotent), replace=replace)
+        PASSES.insert(name, PassEntry(name, factory, example, idempotent, preserves), replace=replace)
         return factory
 
     return register
@@ -217,11 +237,15 @@ def create(name: str, *args: Any, **kwargs: Any) -> Pass:
 def _decorate(kind: type[ModulePass] | type[FunctionPass], method: str, pass_arg: Any, info: tuple) -> Any:
     opt_level, name, required = info
     if opt_level is None:
-        raise RelayValueError("please give the opt_level of the pass", code="pass.no-level", help="@function_pass(opt_level=1)")
+        raise RelayValueError(
+            "please give the opt_level of the pass", code="pass.no-level", help="@function_pass(opt_level=1)"
+        )
 
     def wrap(target: Any) -> Any:
         if inspect.isclass(target):
-            return _pass_class(kind, method, target, PassInfo(opt_level, name or target.__name__, tuple(required or ())))
+            return _pass_class(
+                kind, method, target, PassInfo(opt_level, name or target.__name__, tuple(required or ()))
+            )
         if not callable(target):
             text = f"a pass is a function or a class, not a {type(target).__name__}"
             raise RelayTypeError(text, code="pass.not-callable")

@@ -41,11 +41,29 @@ from relaylab.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 
 def prefix_passes(vm: bool = False) -> list[Pass]:
     """What both backends begin with: normal form, simplification, constants, layouts."""
-    passes: list[Pass] = [RemoveUnusedFunctions(["main"]), ToBasicBlockNormalForm(), QnnLegalize(), Legalize(), SimplifyInference()]
+    passes: list[Pass] = [
+        RemoveUnusedFunctions(["main"]),
+        ToBasicBlockNormalForm(),
+        QnnLegalize(),
+        Legalize(),
+        SimplifyInference(),
+    ]
     if vm:
         passes.append(EtaExpand(expand_constructor=True))
-    passes += [EliminateCommonSubexpr(), CombineParallelConv2D(3), CombineParallelDense(3), CombineParallelBatchMatmul(3)]
-    passes += [FoldConstant(), FoldScaleAxis(), SimplifyExpr(), CanonicalizeCast(), CanonicalizeOps(), FlattenAtrousConv()]
+    passes += [
+        EliminateCommonSubexpr(),
+        CombineParallelConv2D(3),
+        CombineParallelDense(3),
+        CombineParallelBatchMatmul(3),
+    ]
+    passes += [
+        FoldConstant(),
+        FoldScaleAxis(),
+        SimplifyExpr(),
+        CanonicalizeCast(),
+        CanonicalizeOps(),
+        FlattenAtrousConv(),
+    ]
     if not vm:
         passes.append(InferType())
     return [*passes, AlterOpLayout(), FastMath(), FoldConstant()]
@@ -60,12 +78,25 @@ def default_passes(opt_level: int | None = None, vm: bool = False) -> list[Pass]
     level = PassContext.current().opt_level if opt_level is None else opt_level
     if vm:
         tail = [PlanDevices(), FuseOps(), ToANormalForm(), InferType(), LambdaLift(), InferType()]
-        return _enabled([*prefix_passes(vm=True), *tail, DeadCodeElimination(), LabelOps(), DeadCodeElimination(), Inline(), InferType()], level)
+        return _enabled(
+            [
+                *prefix_passes(vm=True),
+                *tail,
+                DeadCodeElimination(),
+                LabelOps(),
+                DeadCodeElimination(),
+                Inline(),
+                InferType(),
+            ],
+            level,
+        )
     passes = [*prefix_passes(), SplitArgs(-1), PlanDevices(), FuseOps()]
     return _enabled(passes, level) + [InferType(), Inline(), InferType(), LabelOps()]
 
 
-def optimize(mod: IRModule, params: Mapping[str, Any] | None = None, vm: bool = False, ctx: PassContext | None = None) -> History:
+def optimize(
+    mod: IRModule, params: Mapping[str, Any] | None = None, vm: bool = False, ctx: PassContext | None = None
+) -> History:
     """The default pipeline run on a module, with its parameters bound first; everything is kept. Raises what a pass raised."""
     level = (ctx or PassContext.current()).opt_level
     passes = default_passes(level, vm)

@@ -25,10 +25,15 @@ def _without_annotation(new: Expr, old: Expr) -> Expr:
     if not is_call_to(new, "on_device", "device_copy"):
         return new
     attrs = facets(new)  # type: ignore[arg-type]
-    wanted = {_device_type(getattr(attrs, name, None)) for name in ("virtual_device", "src_virtual_device", "dst_virtual_device")}
+    wanted = {
+        _device_type(getattr(attrs, name, None))
+        for name in ("virtual_device", "src_virtual_device", "dst_virtual_device")
+    }
     foreign = wanted - {None, CPU}
     if foreign:
-        raise RelayValueError(f"the program asks for a device of type {foreign.pop()}; there is only the CPU", code="devices.unknown")
+        raise RelayValueError(
+            f"the program asks for a device of type {foreign.pop()}; there is only the CPU", code="devices.unknown"
+        )
     return new.args[0]  # type: ignore[attr-defined]
 
 

@@ -79,7 +79,9 @@ class PurityAnalysis:
         pure = all(p.evaluated for p in parts)
         if isinstance(node, Call):
             pure = pure and parts[0].called
-        return Purity(pure, self.known[node.body].called if isinstance(node, Let) else not isinstance(type_of(node), FuncType))
+        return Purity(
+            pure, self.known[node.body].called if isinstance(node, Let) else not isinstance(type_of(node), FuncType)
+        )
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
@@ -93,8 +95,14 @@ def _below(node: Expr) -> tuple[Expr, ...]:
 def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
     """Which functions of a module have no effect: the largest solution, reached by taking back what turns out impure."""
     pure = {gv: not func.attr("Extern", 0) for gv, func in mod.functions.items()}
-    effect = {gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,))) for gv, f in mod.functions.items()}
-    unknown = {gv: any(isinstance(n, Call) and isinstance(n.op, Var) and n.op in f.params for n in walk((f,))) for gv, f in mod.functions.items()}
+    effect = {
+        gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,)))
+        for gv, f in mod.functions.items()
+    }
+    unknown = {
+        gv: any(isinstance(n, Call) and isinstance(n.op, Var) and n.op in f.params for n in walk((f,)))
+        for gv, f in mod.functions.items()
+    }
     callers: dict[GlobalVar, list[GlobalVar]] = {}
     for gv, func in mod.functions.items():
         for node in walk((func,)):

@@ -61,7 +61,9 @@ class Rule:
             return None
         after = self.build(**{k: known.get(k) for k in build})
         if after is not None and not isinstance(after, Expr):
-            raise RelayTypeError(f"the rule {self.name} ({self.location}) built a {type(after).__name__}", code="rewrite.wrong-result")
+            raise RelayTypeError(
+                f"the rule {self.name} ({self.location}) built a {type(after).__name__}", code="rewrite.wrong-result"
+            )
         return after
 
     def __repr__(self) -> str:
@@ -72,13 +74,17 @@ def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def rule(pattern: DFPattern, when: Callable[..., bool] | None = None, name: str | None = None) -> Callable[[Callable[..., Expr | None]], Rule]:
+def rule(
+    pattern: DFPattern, when: Callable[..., bool] | None = None, name: str | None = None
+) -> Callable[[Callable[..., Expr | None]], Rule]:
     """Make a rule of a pattern and the function that builds its replacement; the source line is noted."""
 
     def make(build: Callable[..., Expr | None]) -> Rule:
         code = build.__code__
         location = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
-        made = Rule(name or build.__name__, pattern, build, when, location, (inspect.getdoc(build) or "").split("\n")[0])
+        made = Rule(
+            name or build.__name__, pattern, build, when, location, (inspect.getdoc(build) or "").split("\n")[0]
+        )
         _check_names(made)
         return made
 
@@ -91,7 +97,9 @@ def _check_names(made: Rule) -> None:
         for name in wanted:
             if name not in known:
                 text = f"the rule {made.name} asks for `{name}`, but no part of its pattern has that name"
-                raise RelayError(text, code="rewrite.unknown-name", help=f"named parts: {', '.join(sorted(known - {''}))}")
+                raise RelayError(
+                    text, code="rewrite.unknown-name", help=f"named parts: {', '.join(sorted(known - {''}))}"
+                )
 
 
 class RuleSet(tuple[Rule, ...]):

@@ -94,7 +94,9 @@ def identity(root, types, x, number):
 _value = is_constant().named("value")
 _filled_ones = is_op("ones")() | is_op("ones_like")(wildcard())
 _filled_zeros = is_op("zeros")() | is_op("zeros_like")(wildcard())
-_filled = (is_op("full")(_value) | is_op("full_like")(wildcard(), _value) | _filled_ones | _filled_zeros).named("filled")
+_filled = (is_op("full")(_value) | is_op("full_like")(wildcard(), _value) | _filled_ones | _filled_zeros).named(
+    "filled"
+)
 _broadcast = wildcard().has_attr({"TOpPattern": int(OpPattern.BROADCAST)})
 
 
@@ -102,7 +104,11 @@ _broadcast = wildcard().has_attr({"TOpPattern": int(OpPattern.BROADCAST)})
 def filled_operand(root, types, found, x, filled, value):
     """A tensor filled with one number, as an operand that does not change the shape, is that number."""
     t = types.tensor(x)
-    if t is None or t.shape != getattr(types(root), "shape", None) or (value is not None and not is_scalar_constant(value)):
+    if (
+        t is None
+        or t.shape != getattr(types(root), "shape", None)
+        or (value is not None and not is_scalar_constant(value))
+    ):
         return None
     number = value if value is not None else scalar(1 if _filled_ones in found else 0, t.dtype)
     args = (number, x) if root.args[0] is filled else (x, number)

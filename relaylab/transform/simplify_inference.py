@@ -61,7 +61,9 @@ def _group_norm(a: Any, old: Call, data: Expr, gamma: Expr, beta: Expr) -> Expr:
     shape = [int(d) for d in shape_of(old.args[0])]
     rank, axis = len(shape), positive_axis(a.axis, len(shape))
     grouped = [*shape[:axis], a.num_groups, shape[axis] // a.num_groups, *shape[axis + 1 :]]
-    out = _normalized(call("reshape", data, newshape=grouped), list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0]))
+    out = _normalized(
+        call("reshape", data, newshape=grouped), list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0])
+    )
     return _affine(a, call("reshape", out, newshape=shape), gamma, beta, rank)
 
 

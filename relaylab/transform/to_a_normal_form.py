@@ -10,10 +10,10 @@ from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
 
 def to_anf(func: Function) -> Function:
     """A function with all compound values, constants included, bound by `let`; kernels stay as they are."""
-    return LetBlocks(func, lambda node: True).run()
+    return LetBlocks(func, lambda node: True, aliases=True).run()
 
 
-@register_pass(idempotent=True)
+@register_pass()
 def ToANormalForm() -> Pass:
     """Names every intermediate value with `let`; each branch, clause and function body keeps its own."""
 
@@ -30,5 +30,9 @@ def ToANormalFormExpr(e: Expr) -> Expr:
     free = free_vars(e)
     if free:
         names = ", ".join(f"%{v.name_hint}" for v in free)
-        raise RelayValueError(f"the expression has free variables: {names}", code="pass.free-variable", help="wrap it: relay.Function(params, body)")
+        raise RelayValueError(
+            f"the expression has free variables: {names}",
+            code="pass.free-variable",
+            help="wrap it: relay.Function(params, body)",
+        )
     return to_anf(Function((), e)).body

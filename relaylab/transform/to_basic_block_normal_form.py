@@ -11,7 +11,9 @@ from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
 def to_bbnf(func: Function) -> Function:
     """A function in which a value used in two blocks is bound by `let` in the innermost block around both."""
     while shared := frozenset(lifted(func)):
-        func = LetBlocks(func, shared.__contains__).run()  # a new `let` opens a block, which may be one too many for others
+        func = LetBlocks(
+            func, shared.__contains__
+        ).run()  # a new `let` opens a block, which may be one too many for others
     return func
 
 

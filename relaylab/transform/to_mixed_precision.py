@@ -56,7 +56,9 @@ class Category(IntEnum):
     NEVER = 2
 
 
-_ALWAYS = "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose nn.dense nn.batch_matmul"
+_ALWAYS = (
+    "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose nn.dense nn.batch_matmul"
+)
 _FOLLOW = """nn.pad nn.batch_flatten concatenate zeros split squeeze transpose expand_dims reshape dyn.reshape broadcast_to_like
 dyn.broadcast_to strided_slice dyn.strided_slice take argwhere where tile dyn.tile scatter full dyn.full nn.depth_to_space less
 greater less_equal greater_equal copy cast cast_like add subtract multiply divide nn.bias_add nn.batch_norm sqrt shape_of max min
@@ -196,7 +198,9 @@ class _Converter:
         attrs = node.attrs
         if not isinstance(attrs, Attrs):
             return attrs
-        changes = {k: self.mixed for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])}
+        changes = {
+            k: self.mixed for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])
+        }
         return attrs.replace(**changes) if changes else attrs
 
     def _names_float(self, field: str, value: str | None) -> bool:

@@ -59,7 +59,8 @@ def test_golden(path: Path, update_golden: bool) -> None:
     assert text_of(after) == after_text
     round_trip(after)
     assert all(not stage.unaccounted() for stage in history)
-    assert_same_results(before, after, APPROXIMATE.get(name, 1e-5), low=0.1, high=1.0)
+    if PASSES[name].preserves:
+        assert_same_results(before, after, APPROXIMATE.get(name, 1e-5), low=0.1, high=1.0)
     if PASSES[name].idempotent:
         with PassContext(opt_level=4):
             assert create(name, **arguments)(after) is after

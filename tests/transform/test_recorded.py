@@ -18,9 +18,7 @@ import relaylab.text  # noqa: F401
 from relaylab.ir import IRModule
 from relaylab.transform import PASSES, Pass, PassContext, bind_params_by_name, create
 
-PROGRAMS = (
-    "adt closure closure_graph constfold conv cse dead ifscope parallel_conv poly recur share tuple".split()
-)
+PROGRAMS = "adt closure closure_graph constfold conv cse dead ifscope parallel_conv poly recur share tuple".split()
 NETWORKS = "dcgan dqn lstm mlp synthetic".split()
 LATER = {"FoldConstant2": "FoldConstant"}
 MAKE = {
@@ -100,7 +98,9 @@ def test_the_pipeline_on_networks(network: str, bound: bool) -> None:
     case = recorded("network", network)
     mod = typed(IRModule.from_text(case["text"]))
     if bound:
-        params = {p.name_hint: np.full([int(d) for d in p.type_annotation.shape], 0.5, "float32") for p in mod["main"].params}
+        params = {
+            p.name_hint: np.full([int(d) for d in p.type_annotation.shape], 0.5, "float32") for p in mod["main"].params
+        }
         params = {name: array for name, array in params.items() if name in case["params"]}
         mod = typed(IRModule.from_expr(bind_params_by_name(mod["main"], params)))
     record = case["pipeline_bound" if bound else "pipeline"]

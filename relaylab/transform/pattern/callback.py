@@ -35,10 +35,16 @@ class DFPatternCallback:
     def callback(self, pre: Expr, post: Expr, node_map: Mapping[DFPattern, Sequence[Expr]]) -> Expr:
         """What replaces a match: `pre` is its root as it was, `post` with everything below rewritten."""
         name = type(self).__name__
-        raise RelayTypeError(f"{name} does not say what replaces a match", code="pattern.no-callback", help="override `callback(self, pre, post, node_map)`")
+        raise RelayTypeError(
+            f"{name} does not say what replaces a match",
+            code="pattern.no-callback",
+            help="override `callback(self, pre, post, node_map)`",
+        )
 
 
-def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None) -> Expr:
+def rewrite(
+    callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr, mod: IRModule | None = None
+) -> Expr:
     """`expr` with the callbacks applied, one after the other, round after round, until nothing changes.
 
     `RelayError` after 100 applications: two callbacks undo each other's work.
@@ -64,19 +70,25 @@ def endless(active: Sequence[str]) -> RelayError:
     """The error for rewriting that does not come to rest, naming what still fires."""
     names = ", ".join(dict.fromkeys(active))
     text = f"rewriting does not end: after {LIMIT} rounds these still change the program: {names}"
-    return RelayError(text, code="rewrite.endless", help="their results match again; make a rule's condition exclude its own result")
+    return RelayError(
+        text, code="rewrite.endless", help="their results match again; make a rule's condition exclude its own result"
+    )
 
 
 def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Expr:
     if callback.pattern is None:
-        raise RelayTypeError(f"{type(callback).__name__} has no pattern", code="pattern.none", help="set self.pattern in __init__")
+        raise RelayTypeError(
+            f"{type(callback).__name__} has no pattern", code="pattern.none", help="set self.pattern in __init__"
+        )
     if callback.require_type:
         expr = typed(expr, mod)
     found = {g.root: g for g in groups(callback.pattern, expr)}
     if not found:
         return expr
     memo: dict[Expr, Expr] = {}
-    return rebuild_all(expr, lambda new, old: _replace(callback, found[old], new, memo) if old in found else new, memo=memo)
+    return rebuild_all(
+        expr, lambda new, old: _replace(callback, found[old], new, memo) if old in found else new, memo=memo
+    )
 
 
 def _replace(callback: DFPatternCallback, group: Group, post: Expr, memo: dict[Expr, Expr]) -> Expr:
@@ -85,7 +97,9 @@ def _replace(callback: DFPatternCallback, group: Group, post: Expr, memo: dict[E
     after: Any = callback.callback(group.root, post, now)
     if not isinstance(after, Expr):
         name = type(callback).__name__
-        raise RelayTypeError(f"{name}.callback returned a {type(after).__name__}, not an expression", code="pattern.wrong-result")
+        raise RelayTypeError(
+            f"{name}.callback returned a {type(after).__name__}, not an expression", code="pattern.wrong-result"
+        )
     trail = current_trail()
     if trail is not None and after is not post:
         trail.fired(Step(type(callback).__name__, "", post, after))

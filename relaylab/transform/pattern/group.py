@@ -35,7 +35,9 @@ def groups(pattern: DFPattern, expr: Expr, type_of: Callable[[Expr], Type | None
     taken: set[Expr] = set()
     out = []
     for node in reversed(order):
-        if node in taken or (heads is not None and not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in heads)):
+        if node in taken or (
+            heads is not None and not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in heads)
+        ):
             continue
         found = matcher.first(pattern, node)
         group = _group(found, matcher, order, taken) if found is not None else None
@@ -55,7 +57,9 @@ def _group(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Ex
             continue
         if node in taken:
             return None
-        if node is not found.root and not all(u in own or _flows_into(u, found.root, matcher, order) for u in matcher.uses.of(node)):
+        if node is not found.root and not all(
+            u in own or _flows_into(u, found.root, matcher, order) for u in matcher.uses.of(node)
+        ):
             return None
     return Group(found, tuple(inputs), inside)
 

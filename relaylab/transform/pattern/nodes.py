@@ -86,7 +86,9 @@ class DFPattern:
         """Whether `expr` looks like this."""
         return engine.match(self, expr) is not None
 
-    def partition(self, expr: Expr, attrs: dict[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
+    def partition(
+        self, expr: Expr, attrs: dict[str, Any] | None = None, check: Callable[[Expr], bool] | None = None
+    ) -> Expr:
         """`expr` with each match made a call of a function of its own."""
         return engine.partition(self, expr, attrs, check)
 
@@ -311,7 +313,11 @@ def as_pattern(value: Any) -> DFPattern:
         return ExprPattern(value)
     if isinstance(value, (list, tuple)):
         return is_tuple(value)
-    raise RelayTypeError(f"a {type(value).__name__} is not a pattern", code="pattern.not-a-pattern", help="use wildcard(), is_op(...), is_constant() ...")
+    raise RelayTypeError(
+        f"a {type(value).__name__} is not a pattern",
+        code="pattern.not-a-pattern",
+        help="use wildcard(), is_op(...), is_constant() ...",
+    )
 
 
 def is_var(name: str = "") -> VarPattern:

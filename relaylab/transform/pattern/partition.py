@@ -40,7 +40,9 @@ def _function(group: Group, number: int, attrs: Mapping[str, Any]) -> Function:
         if node not in made:
             made[node] = derived(rebuild(node, [made.get(c, c) for c in parts_of(node)]), node)
     name = "".join(_label(node) for node in group.inside if node not in params)
-    return Function(tuple(params.values()), made[group.root], attrs={"PartitionedFromPattern": name, **attrs}, span=group.root.span)
+    return Function(
+        tuple(params.values()), made[group.root], attrs={"PartitionedFromPattern": name, **attrs}, span=group.root.span
+    )
 
 
 def _param(node: Expr, name: str) -> Var:
