@@ -83,7 +83,7 @@ class Exploration:
     def pictures(self) -> list[viz.Picture]:
         """The program at the start, the difference that each pass made, and the program at the end."""
         start = viz.Picture(self.views[0])
-        end = viz.show(self.views[-1], seed=start.scene.seed) if self.differences else None
+        end = viz.show(replace(self.views[-1], title="after all passes"), seed=start.scene.seed) if self.differences else None
         return [start, *(d.picture for d in self.differences), *([end] if end is not None else [])]
 
     def save(self, path: str | Path) -> Path:
