@@ -156,13 +156,16 @@ class RelayMagics(_Shell, Magics):
             raise UsageError("name a program: %relay_passes mod")
         else:
             program = program_of(args.program, names)
-        exploration = tour.explore(program, self.level(args), passes_of(args.passes, names))
-        for path in filter(None, (args.html, args.pdf)):
-            print(f"wrote {exploration.save(path)}")
+        passes = passes_of(args.passes, names)
+        exploration = tour.explore(program, self.level(args), passes)
+        if args.pdf:
+            print(f"wrote {exploration.save(args.pdf)}")
+        if args.html:
+            print(f"wrote {explorer(exploration, passes).save(args.html)}")
         if args.static:
             print("\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
-        return self.give(args, explorer(exploration))
+        return self.give(args, explorer(exploration, passes))
 
     @magic_arguments()
     @argument("before")
@@ -321,8 +324,8 @@ def find_pass(namespace: dict[str, Any], name: str | None, before: set[str], cel
     return value() if isinstance(value, type) else value
 
 
-def explorer(exploration: tour.Exploration) -> Any:
+def explorer(exploration: tour.Exploration, passes: list[Any] | None = None) -> Any:
     """The widget that steps through an exploration."""
     from relaylab.lab.explorer import PassExplorer
 
-    return PassExplorer(exploration)
+    return PassExplorer(exploration, passes)

@@ -30,6 +30,7 @@ from relaylab.tour.printed import rows
 from relaylab.transform import BindParams, InferType
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
+from relaylab.viz.scene import Scene
 
 CHECKED_NODES = 4000
 """Programs larger than this are not interpreted unless they have a small form."""
@@ -135,6 +136,11 @@ class Session:
         self._last = {**(self._last or {}), **scene.seed}
         nodes = [[n.id, n.group, n.operator, n.type, [f"{a.name}={a.value}" for a in n.attrs]] for n in view.nodes]
         return scene_data(scene) | {"nodes": nodes}
+
+    def still(self, before: int, after: int) -> Scene:
+        """The merged picture of two frames as a scene, for places that show no widget."""
+        old, new = (self.frames.views[k] for k in self._pair(before, after))
+        return draw(new if old is new else viz.Difference(old, new).merged, Look())
 
     def text(self, before: int, after: int) -> dict[str, Any]:
         """The difference of two frames as text, line by line; of a frame with itself all its lines."""

@@ -1,0 +1,143 @@
+"""The pass explorer: a widget that steps through a pipeline, and the same explorer as one page that works offline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anywidget
+from traitlets import Dict, Int, List, Unicode, observe
+
+from relaylab.ir import Expr
+from relaylab.lab.page import page, script, sheet
+from relaylab.support.errors import RelayValueError
+from relaylab.tour.exploration import Exploration
+from relaylab.tour.session import Session
+from relaylab.viz import files
+from relaylab.viz.html import bundle
+
+MOST_NODES = 2500
+"""Frames larger than this are saved without the side-by-side pictures and the details of single nodes."""
+
+
+class PassExplorer(anywidget.AnyWidget):
+    """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
+
+    `style` is merged or both (side by side), `pane` graph, text, both or code.
+    """
+
+    _esm = script("live.js")
+    _css = sheet()
+    rows = Dict().tag(sync=True)
+    before = Int(0).tag(sync=True)
+    after = Int(0).tag(sync=True)
+    selected = Unicode("").tag(sync=True)
+    style = Unicode("merged").tag(sync=True)
+    pane = Unicode("graph").tag(sync=True)
+    overlays = List(Unicode()).tag(sync=True)
+    height = Int(680).tag(sync=True)
+
+    def __init__(self, exploration: Exploration, passes: list[Any] | None = None, **choices: Any):
+        self.exploration, self.session = exploration, Session(exploration, passes)
+        first = next(iter(self.session.frames.changing()), 0)
+        start = {"rows": self.session.rows(), "before": max(0, first - 1), "after": first}
+        super().__init__(**(start | choices))
+        self._listeners: list[Callable[[str], None]] = []
+        self.on_msg(self._answer)
+
+    def _answer(self, widget: Any, content: Mapping[str, Any], buffers: Any) -> None:
+        answer = self.session.ask(str(content.get("what")), *content.get("args", ()))
+        self.send({"id": content.get("id"), "answer": answer})
+
+    # -- from Python ------------------------------------------------------------------------------------
+
+    @observe("selected")
+    def _tell(self, change: Any) -> None:
+        for listener in getattr(self, "_listeners", ()):
+            listener(change.new)
+
+    def on_select(self, listener: Callable[[str], None]) -> None:
+        """Call `listener(id)` whenever another node is selected; the empty text is none."""
+        self._listeners.append(listener)
+
+    @property
+    def selected_node(self) -> Expr | None:
+        """The selected node of the program at the stage that is shown."""
+        return self.session.frames.nodes[self.after].get(self.selected)
+
+    def go(self, after: int, before: int | None = None) -> None:
+        """Show what changed up to frame `after` (default: since the frame before it)."""
+        with self.hold_sync():
+            self.before, self.after = max(0, after - 1 if before is None else before), after
+
+    def step(self, by: int = 1) -> None:
+        """Show the next pass that changed something, or the one before."""
+        stops = [0, *self.session.frames.changing()]
+        later = [k for k in stops if k > self.after] if by > 0 else [k for k in reversed(stops) if k < self.after]
+        if later:
+            self.go(later[0])
+
+    def toggle(self, name: str) -> None:
+        """Switch the passes of that name on or off."""
+        found = [i for i, item in enumerate(self.session.pipeline.items) if item.name == name]
+        if not found:
+            raise RelayValueError(f"the pipeline has no pass `{name}`", code="explorer.pass")
+        for index in found:
+            self.session.pipeline.toggle(index)
+        self.session.refresh()
+        self.rows = self.session.rows()
+
+    def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
+        """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
+        ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
+        self.session.overlays[name] = {ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()}
+        self.overlays = [*dict.fromkeys([*self.overlays, name])]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the explorer as one page that needs neither kernel nor network; other suffixes: the pictures."""
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            return self.exploration.save(path)
+        return files.write(path, page(book(self.session), self.session.program.name))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The widget; for places without one the picture of the stage that is shown."""
+        made = super()._repr_mimebundle_(**kwargs)
+        data, metadata = made if isinstance(made, tuple) else (made or {}, {})
+        still = self.session.still(self.before, self.after)
+        return {**bundle(still, repr(self)), **data, "text/plain": repr(self)}, metadata
+
+    def __repr__(self) -> str:
+        rows = self.rows.get("rows", [])
+        return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {sum(r['changed'] for r in rows)} changed it>"
+
+
+def book(session: Session) -> dict[str, Any]:
+    """All that a saved page can be asked: every change merged, beside each other and as text, every node."""
+    frames = session.frames
+    stops = [0, *frames.changing()]
+    answers: dict[str, Any] = {}
+
+    def keep(what: str, *args: Any) -> None:
+        answers["\x01".join(map(str, (what, *args)))] = session.ask(what, *args)
+
+    for previous, stop in [(0, 0), *zip(stops, stops[1:]), (0, stops[-1])]:
+        small = len(frames.views[previous].nodes) + len(frames.views[stop].nodes) <= MOST_NODES
+        for style in ("merged", "both") if small else ("merged",):
+            keep("picture", previous, stop, style, "")
+            keep("picture", stop, stop, style, "")
+        keep("text", previous, stop)
+        keep("text", stop, stop)
+        for name in ("MACs", "bytes"):
+            keep("overlay", name, stop)
+        view = frames.views[stop]
+        for part in (*view.nodes, *view.groups) if small else ():
+            keep("node", stop, part.id)
+        gone = set(frames.views[previous].node_by_id) - set(view.node_by_id) if small else ()
+        for name in gone:
+            keep("node", stop, name)
+    for index in range(len(frames) - 1):
+        keep("steps", index)
+    first = stops[1] if len(stops) > 1 else 0
+    chosen = {"before": max(0, first - 1), "after": first, "selected": "", "style": "merged", "pane": "graph", "overlays": list(session.overlays)}
+    return {"rows": session.rows(), "chosen": chosen, "answers": answers}

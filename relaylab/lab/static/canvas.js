@@ -1,0 +1,91 @@
+// The graph as it moves: keeps its place when the stage changes, follows a twin beside it, shows itself in a minimap.
+import { Picture } from "./graph.js";
+import { short } from "./dom.js";
+
+const NS = "http://www.w3.org/2000/svg";
+const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#7a5c00", merged: "#00664b" };
+
+export class Canvas extends Picture {
+  apply() {
+    super.apply();
+    this.on.moved?.(this);
+  }
+
+  // Where a node is on the screen; the selected one, or the one nearest to the middle of the view.
+  anchor(known) {
+    const at = (id) => {
+      const [x, y, w, h] = this.byId.get(id).data.box;
+      return { id, x: this.x + (x + w / 2) * this.k, y: this.y + (y + h / 2) * this.k };
+    };
+    const { width, height } = this.svg.getBoundingClientRect();
+    const common = (id) => this.byId.has(id) && known.has(id) && this.byId.get(id).data.kind === "node";
+    if (this.selected && common(this.selected)) return at(this.selected);
+    let best = null;
+    for (const id of this.byId.keys()) {
+      if (!common(id)) continue;
+      const spot = at(id);
+      spot.far = Math.hypot(spot.x - width / 2, spot.y - height / 3);
+      if (!best || spot.far < best.far) best = spot;
+    }
+    return best;
+  }
+
+  // Put a node at the place on the screen that it had before.
+  keep(anchor, zoom) {
+    const [x, y, w, h] = this.byId.get(anchor.id).data.box;
+    this.k = zoom;
+    this.x = anchor.x - (x + w / 2) * zoom;
+    this.y = anchor.y - (y + h / 2) * zoom;
+    this.apply();
+  }
+
+  // Colour nodes by a figure: a frame whose strength is the share of the largest value, and the value in words.
+  heat(values, unit) {
+    this.layer.querySelector(".rl-heat")?.remove();
+    if (!values) return;
+    const layer = document.createElementNS(NS, "g");
+    layer.setAttribute("class", "rl-heat");
+    const nodes = [...this.byId.values()].filter(({ data }) => values[data.id] !== undefined);
+    const most = Math.max(...nodes.filter(({ data }) => data.kind === "node").map(({ data }) => Math.abs(values[data.id])), 1e-12);
+    for (const { data } of nodes) {
+      const [x, y, w, h] = data.box;
+      const share = Math.min(1, Math.abs(values[data.id]) / most);
+      const text = document.createElementNS(NS, "text");
+      for (const [k, v] of Object.entries({ x: x + w - 3, y: y - 2, "font-size": 8, "text-anchor": "end", class: "rl-figure" })) text.setAttribute(k, v);
+      text.textContent = `${short(values[data.id])} ${unit}`;
+      if (data.kind === "node") {
+        const box = document.createElementNS(NS, "rect");
+        for (const [k, v] of Object.entries({ x: x - 2, y: y - 2, width: w + 4, height: h + 4, rx: 5, opacity: 0.12 + 0.55 * share })) box.setAttribute(k, v);
+        layer.append(box);
+      }
+      layer.append(text);
+    }
+    this.layer.append(layer);
+  }
+
+  mini(canvas) {
+    const { width, height } = this.scene;
+    const k = Math.min(canvas.width / width, canvas.height / height);
+    const context = canvas.getContext("2d");
+    const style = getComputedStyle(canvas);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    for (const { data } of this.byId.values()) {
+      if (data.kind !== "node") continue;
+      const [x, y, w, h] = data.box;
+      context.fillStyle = ROLE_COLORS[data.role] ?? "#94a3b8";
+      context.fillRect(x * k, y * k, Math.max(1.5, w * k), Math.max(1.5, h * k));
+    }
+    const view = this.svg.getBoundingClientRect();
+    context.strokeStyle = style.color;
+    context.lineWidth = 1.5;
+    context.strokeRect((-this.x / this.k) * k, (-this.y / this.k) * k, (view.width / this.k) * k, (view.height / this.k) * k);
+    return k;
+  }
+
+  center(x, y) {
+    const { width, height } = this.svg.getBoundingClientRect();
+    this.x = width / 2 - x * this.k;
+    this.y = height / 2 - y * this.k;
+    this.apply();
+  }
+}

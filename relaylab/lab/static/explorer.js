@@ -1,0 +1,430 @@
+// The pass explorer. `host` answers questions (`ask`), keeps what is chosen (`get`, `set`, `on`) and says whether it is live.
+import { Canvas } from "./canvas.js";
+import { el, choice, count } from "./dom.js";
+import { about, difference, kernel, memory, tree } from "./panels.js";
+import { query } from "./query.js";
+import { Rail, Timeline } from "./rail.js";
+
+const HELP = [
+  ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
+  ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
+  ["v", "graph, text, both, code"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
+  ["c e", "collapse the group of the node, expand all"], ["u d", "up-stream, down-stream of the node"],
+  ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
+  ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
+];
+const QUERIES = "words, /regex/, op:conv attr:strides dtype:float16 type:(1, role:added in:main";
+
+export class Explorer {
+  constructor(root, host) {
+    Object.assign(this, { root, host, canvases: [], closed: new Set(), cache: new Map(), step: -1, overlay: "", steps: [] });
+    const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args) };
+    this.rail = new Rail(act);
+    this.timeline = new Timeline(act);
+    this.build();
+    this.start(host.get("rows"));
+    for (const name of ["before", "after", "style", "pane", "selected"]) host.on(name, () => this.follow(name));
+    host.on("rows", () => (this.cache.clear(), this.start(host.get("rows"))));
+    host.on("overlays", () => this.overlayNames());
+  }
+
+  get before() { return Math.min(this.host.get("before"), this.frames - 1); }
+  get after() { return Math.min(this.host.get("after"), this.frames - 1); }
+
+  // ---- the page
+
+  build() {
+    const { host } = this;
+    this.field = el("input", { className: "rl-search", type: "search", placeholder: "search (/)", title: QUERIES, ariaLabel: "search nodes" });
+    this.field.addEventListener("input", () => this.search());
+    this.field.addEventListener("keydown", (e) => this.inField(e));
+    this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
+    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"]].filter(([p]) => p !== "code" || host.live), host.get("pane"), (v) => this.choose("pane", v));
+    this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("style"), (v) => this.choose("style", v));
+    this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
+    this.overlayNames();
+    const button = (text, title, run) => el("button", { className: "rl-button", textContent: text, title, onclick: run });
+    const tools = host.live ? [button("Check", "run every stage in the interpreter on seeded input", () => this.check()), button("Bisect", "which rewrite changed the numbers", () => this.bisect()), button("What next?", "which passes would change this program now", () => this.suggest()), button("Copy", "the pipeline as Python and as a command", () => this.copy()), button("Memory", "the memory plan", () => this.memory())] : [];
+    this.title = el("strong", { className: "rl-title" });
+    const bar = el("header", { className: "rl-bar" }, this.title, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, ...tools, button("?", "keys", () => this.help()));
+    this.stepper = el("div", { className: "rl-stepper", hidden: true });
+    this.legend = el("div", { className: "rl-legend" });
+    this.graphs = el("div", { className: "rl-graphs" });
+    this.map = el("canvas", { className: "rl-minimap", width: 110, height: 150, title: "click to go there" });
+    this.map.addEventListener("pointerdown", (e) => this.mapped(e));
+    this.text = el("div", { className: "rl-textpane" });
+    this.code = el("div", { className: "rl-codepane" });
+    this.panel = el("aside", { className: "rl-panel", "aria-live": "polite" });
+    this.outline = el("div", { className: "rl-outline" });
+    this.said = el("div", { className: "rl-said", role: "status", "aria-live": "polite" });
+    const stage = el("section", { className: "rl-stage" }, this.legend, this.stepper, el("div", { className: "rl-panes" }, el("div", { className: "rl-graphpane" }, this.graphs, this.map), this.text, this.code));
+    this.root.className = "rl-explorer";
+    this.root.tabIndex = 0;
+    this.root.replaceChildren(bar, this.timeline.element, el("div", { className: "rl-main" }, el("div", { className: "rl-left" }, this.rail.element, this.outline), stage, this.panel), this.said);
+    this.root.addEventListener("keydown", (e) => this.key(e));
+    this.about(null);
+  }
+
+  start(rows) {
+    this.rows = rows.rows;
+    this.frames = rows.frames;
+    this.title.textContent = rows.title;
+    this.changing = [0, ...this.rows.map((r, i) => (r.changed || r.error ? i + 1 : -1)).filter((i) => i > 0)];
+    this.rail.draw(this.rows);
+    this.timeline.draw(this.rows);
+    this.refresh();
+  }
+
+  overlayNames() {
+    const names = ["", "MACs", "bytes", ...(this.host.live ? ["time"] : []), ...(this.host.get("overlays") ?? [])];
+    this.overlays.replaceChildren(...names.map((n) => el("option", { value: n, textContent: n || "no overlay" })));
+    this.overlays.value = this.overlay;
+  }
+
+  // ---- questions
+
+  ask(what, ...args) {
+    const key = JSON.stringify([what, ...args]);
+    if (!this.cache.has(key)) this.cache.set(key, this.host.ask(what, args));
+    return this.cache.get(key);
+  }
+
+  // frames between two changes look alike: ask about the first of them
+  settled(frame) {
+    return this.changing.filter((f) => f <= frame).at(-1) ?? 0;
+  }
+
+  say(text) {
+    this.said.textContent = text;
+  }
+
+  // ---- moving between stages
+
+  choose(name, value) {
+    this.host.set(name, value);
+    this.follow(name);
+  }
+
+  follow(name) {
+    if (name === "selected") return this.selectEverywhere(this.host.get("selected"));
+    this.refresh();
+  }
+
+  go(before, after) {
+    this.step = -1;
+    this.host.set("before", Math.max(0, before));
+    this.host.set("after", Math.min(this.frames - 1, after));
+    this.refresh();
+  }
+
+  turn(direction, every) {
+    const next = every ? this.after + direction : direction > 0 ? this.changing.find((f) => f > this.after) : this.changing.filter((f) => f < this.after).at(-1);
+    if (next === undefined || next < 0 || next >= this.frames) return;
+    this.go(Math.max(0, next - 1), next);
+  }
+
+  refresh() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame(async () => {
+      this.queued = false;
+      await this.show();
+    });
+  }
+
+  async show() {
+    const pane = this.host.get("pane");
+    this.root.dataset.pane = pane;
+    this.panes.mark(pane);
+    this.styles.mark(this.host.get("style"));
+    this.rail.mark();
+    this.timeline.mark();
+    const [a, b] = [this.settled(this.before), this.settled(this.after)];
+    const turn = (this.turnNumber = (this.turnNumber ?? 0) + 1);
+    const picture = await this.ask("picture", a, b, this.host.get("style"), [...this.closed].sort().join("\n"));
+    if (turn !== this.turnNumber) return;
+    if (picture.error) this.fail(picture.error);
+    else this.draw(picture);
+    if (pane === "text" || pane === "both") await this.showText(a, b);
+    if (pane === "code") await this.showCode();
+    await this.showSteps();
+    if (this.overlay) await this.paint(this.overlay);
+    const name = this.after ? this.rows[this.after - 1].name : "source program";
+    const roles = Object.entries(picture.roles ?? {}).map(([r, n]) => `${n} ${r}`).join(", ");
+    this.say(`${name}: ${roles || "nothing changed"}`);
+    this.root.dataset.shown = `${this.before}:${this.after}`;
+  }
+
+  fail(text) {
+    this.canvases = [];
+    this.graphs.replaceChildren(el("pre", { className: "rl-error", textContent: text }));
+  }
+
+  draw(picture) {
+    const old = this.canvases[0];
+    const selected = this.host.get("selected");
+    this.picture = picture;
+    const slots = picture.scenes.map(() => el("div", { className: "rl-view" }));
+    this.graphs.replaceChildren(...slots);
+    this.graphs.classList.toggle("rl-two", slots.length > 1);
+    this.canvases = picture.scenes.map((scene, i) => new Canvas(slots[i], scene, { select: (data) => this.selected(data?.id ?? "", i), moved: (c) => this.moved(c, i) }));
+    const anchor = old?.anchor(new Set(this.canvases[0].byId.keys()));
+    this.following = true;
+    if (anchor && old.scene !== this.canvases[0].scene) this.canvases.forEach((c) => c.byId.has(anchor.id) && c.keep(anchor, old.k));
+    else if (anchor) this.canvases.forEach((c) => (Object.assign(c, { k: old.k, x: old.x, y: old.y }), c.apply()));
+    this.following = false;
+    this.drawLegend(picture);
+    this.outline.replaceChildren(tree(picture.scenes.at(-1), picture.groups, (id) => id && this.pick(id)));
+    this.search();
+    if (selected) this.selectEverywhere(selected);
+    this.minimap();
+  }
+
+  drawLegend(picture) {
+    const roles = Object.entries(picture.roles).map(([role, n]) => el("button", { className: `rl-role rl-role-${role}`, textContent: `${{ added: "+", removed: "–", changed: "±", moved: "»", merged: "&" }[role]} ${n} ${role}`, title: "show only these", onclick: () => ((this.field.value = this.field.value === `role:${role}` ? "" : `role:${role}`), this.search()) }));
+    const row = this.rows[this.after - 1];
+    const title = this.before === this.after ? (row ? `after ${this.after} ${row.name}` : "source program") : this.after - this.before === 1 ? `${this.after} ${row.name}` : `from ${this.before ? `${this.before} ${this.rows[this.before - 1].name}` : "the source"} to ${this.after} ${row.name}`;
+    this.legend.replaceChildren(el("strong", { textContent: title }), ...(roles.length ? roles : [el("span", { className: "rl-dim", textContent: this.before === this.after ? "" : "nothing changed" })]), ...(this.closed.size ? [el("button", { className: "rl-link", textContent: `${count(this.closed.size, "group")} folded: expand`, onclick: () => this.expand() })] : []));
+  }
+
+  moved(canvas, index) {
+    if (!this.following && this.canvases.length > 1) {
+      this.following = true;
+      const other = this.canvases[1 - index];
+      if (other && other !== canvas) (Object.assign(other, { k: canvas.k, x: canvas.x, y: canvas.y }), other.apply());
+      this.following = false;
+    }
+    this.minimap();
+  }
+
+  minimap() {
+    cancelAnimationFrame(this.mapFrame);
+    this.mapFrame = requestAnimationFrame(() => (this.mapScale = this.canvases[0]?.mini(this.map)));
+  }
+
+  mapped(e) {
+    const box = this.map.getBoundingClientRect();
+    if (this.mapScale) this.canvases[0].center((e.clientX - box.left) / this.mapScale, (e.clientY - box.top) / this.mapScale);
+  }
+
+  // ---- selection
+
+  selected(id, from) {
+    if (this.choosing) return;
+    this.host.set("selected", id);
+    this.selectEverywhere(id, from);
+  }
+
+  pick(id) {
+    this.host.set("selected", id);
+    this.selectEverywhere(id, -1);
+  }
+
+  async selectEverywhere(id, from = -1) {
+    this.choosing = true;
+    this.canvases.forEach((c, i) => i !== from && c.select(c.byId.has(id) ? id : null, from < 0));
+    this.choosing = false;
+    this.outline.querySelectorAll("[aria-selected=true]").forEach((li) => li.setAttribute("aria-selected", "false"));
+    for (const li of this.outline.querySelectorAll("li")) if (li.dataset.id === id) li.setAttribute("aria-selected", "true");
+    this.text.querySelectorAll(".rl-line").forEach((line) => line.classList.toggle("rl-lit", Boolean(id) && line.dataset.id === id));
+    this.text.querySelector(".rl-lit")?.scrollIntoView({ block: "nearest" });
+    if (this.host.get("pane") === "code") this.showCode();
+    await this.about(id);
+  }
+
+  async about(id) {
+    if (!id) return this.panel.replaceChildren(el("p", { className: "rl-dim", textContent: "Select a node: its type, attributes, cost, values, documentation, and its life through the passes." }));
+    const node = await this.ask("node", this.settled(this.after), id);
+    if (id !== this.host.get("selected")) return;
+    if (node.error) return this.panel.replaceChildren(el("h2", { textContent: id }), el("pre", { className: "rl-error", textContent: node.error }));
+    const figure = this.canvases.at(-1)?.byId.get(id)?.data ?? this.canvases[0]?.byId.get(id)?.data;
+    if (figure?.role) Object.assign(node, { role: figure.role, note: node.note || noteOf(figure) });
+    this.panel.replaceChildren(...about(node, { live: this.host.live, code: () => this.choose("pane", "code"), follow: (entry) => this.followStory(entry) }));
+    this.panel.scrollTop = 0;
+  }
+
+  followStory(entry) {
+    this.go(Math.max(0, entry.frame - 1), entry.frame);
+    if (entry.ids.length) this.pick(entry.ids[0]);
+  }
+
+  // ---- search
+
+  search() {
+    const found = this.canvases.map((c) => query(this.field.value, c.scene));
+    this.canvases.forEach((c, i) => ((c.hits = found[i] ?? []), c.mark(found[i] && new Set(found[i]))));
+    const hits = new Set(found.flatMap((f) => f ?? []));
+    this.hits.textContent = this.field.value ? count(hits.size, "hit") : "";
+  }
+
+  inField(e) {
+    e.stopPropagation();
+    if (e.key === "Enter") this.canvases.at(-1)?.next(e.shiftKey ? -1 : 1);
+    if (e.key === "Escape") ((this.field.value = ""), this.search(), this.root.focus());
+  }
+
+  // ---- panes
+
+  async showText(a, b) {
+    const found = await this.ask("text", a, b);
+    this.text.replaceChildren(found.error ? el("pre", { className: "rl-error", textContent: found.error }) : difference(found.rows, (id) => this.pick(id)));
+  }
+
+  async showCode() {
+    const id = this.host.get("selected");
+    if (!id) return this.code.replaceChildren(el("p", { className: "rl-dim", textContent: "Select a node to see the kernel that it became part of." }));
+    this.code.replaceChildren(el("p", { className: "rl-dim", textContent: "compiling …" }));
+    const found = await this.ask("kernel", this.settled(this.after), id);
+    const light = (node) => this.canvases.forEach((c) => c.byId.forEach(({ element }, key) => element.classList.toggle("rl-glow", key === node)));
+    this.code.replaceChildren(found.error ? el("p", { className: "rl-dim", textContent: found.error }) : kernel(found, light));
+  }
+
+  async showSteps() {
+    const row = this.rows[this.after - 1];
+    const one = this.after - this.before === 1 && row?.steps;
+    this.stepper.hidden = !one;
+    this.steps = one ? (await this.ask("steps", this.after - 1)).steps ?? [] : [];
+    this.drawStep();
+  }
+
+  drawStep() {
+    const step = this.steps[this.step];
+    const move = (by) => this.rewrite(by);
+    const button = (text, by) => el("button", { className: "rl-button", textContent: text, title: "single rewrites: [ ]", onclick: () => move(by) });
+    const words = step ? [el("b", { textContent: step.rule }), el("code", { textContent: ` ${step.at} ` }), el("span", { textContent: `${step.note}  (${step.us.toFixed(0)} µs)` })] : [el("span", { className: "rl-dim", textContent: "single rewrites of this pass" })];
+    const change = step ? el("div", { className: "rl-rewrite" }, el("pre", { className: "rl-minus", textContent: step.before }), el("pre", { className: "rl-plus", textContent: step.after })) : null;
+    this.stepper.replaceChildren(el("div", {}, button("[", -1), el("span", { textContent: ` ${this.step + 1} / ${this.steps.length} ` }), button("]", 1), " ", ...words), ...(change ? [change] : []));
+  }
+
+  rewrite(by) {
+    if (!this.steps.length) return;
+    this.step = Math.max(0, Math.min(this.steps.length - 1, this.step + by));
+    this.drawStep();
+    const id = this.steps[this.step].ids.find((i) => this.canvases.some((c) => c.byId.has(i)));
+    if (id) this.pick(id);
+  }
+
+  async paint(name) {
+    this.overlay = name;
+    this.overlays.value = name;
+    const last = this.canvases.at(-1);
+    if (!name) return this.canvases.forEach((c) => c.heat(null));
+    const found = await this.ask("overlay", name, name === "time" ? this.frames - 1 : this.settled(this.after));
+    if (found.error) return this.read(el("pre", { className: "rl-error", textContent: found.error }));
+    last?.heat(found.values, found.unit);
+    const top = Object.entries(found.values).filter(([id]) => last?.byId.get(id)?.data.kind === "node").sort((x, y) => y[1] - x[1])[0];
+    this.say(top ? `${name}: most at ${last.byId.get(top[0]).data.label}` : `${name}: no figures here`);
+  }
+
+  read(...children) {
+    this.panel.replaceChildren(...children);
+    this.panel.scrollTop = 0;
+  }
+
+  // ---- folding
+
+  groupOf(id) {
+    const known = this.picture.groups.some(([g]) => g === id);
+    return known ? id : this.picture.scenes.at(-1).nodes.find(([n]) => n === id)?.[1];
+  }
+
+  collapse() {
+    const group = this.groupOf(this.host.get("selected")) || "";
+    if (!group) return;
+    this.closed.add(group);
+    this.pick(group);
+    this.refresh();
+  }
+
+  expand() {
+    this.closed.clear();
+    this.refresh();
+  }
+
+  // ---- editing and asking (live only)
+
+  async edit(how, index, value = null) {
+    const rows = await this.host.ask("edit", [how, index, value]);
+    if (rows.error) return this.read(el("h2", { textContent: "not done" }), el("pre", { className: "rl-error", textContent: rows.error }), el("p", {}, el("button", { className: "rl-button", textContent: "ok", onclick: () => this.about(this.host.get("selected")) })), void this.rail.draw(this.rows) ?? "");
+    this.cache.clear();
+    this.rail.lights.clear();
+    this.start(rows);
+  }
+
+  async check() {
+    for (let i = 0; i < this.rows.length; i++) {
+      this.rail.light(i, "wait");
+      const found = await this.ask("check", i);
+      this.rail.light(i, found.error ? undefined : found.ok);
+      if (found.error) return this.read(el("pre", { className: "rl-error", textContent: found.error }));
+    }
+    const wrong = this.rows.findIndex((_, i) => this.rail.lights.get(i) === false);
+    this.say(wrong < 0 ? "every stage keeps the numbers" : `${this.rows[wrong].name} changes the numbers`);
+    this.root.dataset.checked = String(wrong);
+  }
+
+  async bisect() {
+    this.read(el("p", { textContent: "searching …" }));
+    const found = await this.ask("bisect");
+    const text = found.error ?? found.text;
+    this.read(el("h2", { textContent: "bisect" }), el("pre", { className: "rl-code", textContent: text }), ...(found.found ? [el("h3", { textContent: "a program that shows it" }), el("pre", { className: "rl-code", textContent: found.reproducer })] : []));
+    if (found.found) this.go(found.index, found.index + 1);
+  }
+
+  async suggest() {
+    this.read(el("p", { textContent: "trying every pass …" }));
+    const found = await this.ask("suggest", this.settled(this.after));
+    const line = (s) => el("li", {}, el("button", { className: "rl-link", title: "insert it here", onclick: () => this.edit("insert", this.after, s.name) }, el("b", { textContent: `+ ${s.name}` })), el("span", { textContent: ` ${s.ops.map(([op, n]) => `${n > 0 ? "+" : ""}${n} ${op}`).join(", ")}` }), el("div", { className: "rl-dim", textContent: s.summary }));
+    this.read(el("h2", { textContent: "passes that would change this program now" }), el("ul", { className: "rl-story" }, ...(found.suggestions ?? []).map(line)), ...(found.error ? [el("pre", { textContent: found.error })] : []));
+  }
+
+  async copy() {
+    const found = await this.ask("copy");
+    const block = (title, text) => [el("h3", { textContent: title }), el("button", { className: "rl-button", textContent: "copy", onclick: () => navigator.clipboard?.writeText(text) }), el("pre", { className: "rl-code", textContent: text })];
+    this.read(...block("as Python", found.python), ...block("as a command", found.command));
+  }
+
+  async memory() {
+    const found = await this.ask("memory");
+    this.read(...(found.error ? [el("pre", { className: "rl-error", textContent: found.error })] : memory(found)));
+  }
+
+  help() {
+    this.read(el("h2", { textContent: "keys" }), el("table", {}, ...HELP.map(([k, t]) => el("tr", {}, el("th", { textContent: k }), el("td", { textContent: t })))), el("h3", { textContent: "search" }), el("p", { textContent: QUERIES }));
+  }
+
+  // ---- keys
+
+  key(e) {
+    if (e.target.tagName === "INPUT" || e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey) return;
+    const panes = ["graph", "text", "both", ...(this.host.live ? ["code"] : [])];
+    const overlays = [...this.overlays.options].map((o) => o.value);
+    const cycle = (list, at) => list[(list.indexOf(at) + 1) % list.length];
+    const index = this.after - 1;
+    if (e.altKey) {
+      const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
+      if (!by || !this.host.live || index < 0) return;
+      this.edit("move", index, index + by);
+      this.go(Math.max(0, this.before + by), this.after + by);
+    } else {
+      const run = {
+        ArrowRight: () => this.turn(1, e.shiftKey), ArrowLeft: () => this.turn(-1, e.shiftKey), j: () => this.turn(1), k: () => this.turn(-1),
+        Home: () => this.go(0, 0), End: () => this.go(0, this.frames - 1), "[": () => this.rewrite(-1), "]": () => this.rewrite(1),
+        "/": () => this.field.focus(), v: () => this.choose("pane", cycle(panes, this.host.get("pane"))),
+        s: () => this.choose("style", this.host.get("style") === "both" ? "merged" : "both"), c: () => this.collapse(), e: () => this.expand(),
+        o: () => this.paint(cycle(overlays, this.overlay)), l: () => this.root.classList.toggle("rl-show-tree"), "?": () => this.help(),
+        f: () => this.canvases[0]?.fit(), x: () => this.host.live && index >= 0 && this.edit("toggle", index), Escape: () => document.activeElement?.blur(),
+      }[e.key];
+      if (!run) return;
+      run();
+    }
+    e.preventDefault();
+    e.stopPropagation();
+  }
+}
+
+// The remark of the diff about a figure: the last line of its description.
+function noteOf(figure) {
+  const last = figure.detail.split("\n").at(-1);
+  return last.startsWith(`${figure.role}: `) ? last.slice(figure.role.length + 2) : "";
+}

@@ -1,0 +1,189 @@
+// The list of passes and the timeline with its two handles.
+import { el, signed, count } from "./dom.js";
+
+const STATES = { true: ["✓", "keeps the numbers"], false: ["✗", "changes the numbers"], wait: ["…", "being checked"] };
+
+function chips(row) {
+  const list = row.ops.slice(0, 3).map(([name, n]) => el("span", { className: n > 0 ? "rl-chip rl-more" : "rl-chip rl-less", textContent: `${n > 0 ? "+" : "−"}${Math.abs(n)} ${name}` }));
+  if (row.ops.length > 3) list.push(el("span", { className: "rl-chip", textContent: `+${row.ops.length - 3} more`, title: row.ops.map(([n, d]) => `${d} ${n}`).join("\n") }));
+  for (const [key, unit] of [["macs", "MAC"], ["bytes", "B"]])
+    if (row[key]) list.push(el("span", { className: "rl-chip rl-figures", textContent: `${signed(row[key])}${unit}` }));
+  if (row.steps) list.push(el("span", { className: "rl-chip", textContent: count(row.steps, "rewrite") }));
+  return el("div", { className: "rl-chips" }, ...list);
+}
+
+export class Rail {
+  constructor(act) {
+    this.act = act; // { go(frame), edit(how, index, value), live }
+    this.list = el("div", { className: "rl-list", role: "listbox", "aria-label": "passes" });
+    this.adder = el("input", { className: "rl-add", placeholder: "add a pass, e.g. FastMath", ariaLabel: "add a pass" });
+    this.adder.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && this.adder.value.trim()) {
+        act.edit("insert", act.frame(), this.adder.value.trim());
+        this.adder.value = "";
+      }
+    });
+    this.element = el("nav", { className: "rl-rail" }, this.list, act.live ? this.adder : null);
+    this.open = new Set();
+    this.loud = false;
+    this.lights = new Map();
+  }
+
+  draw(rows) {
+    this.rows = rows;
+    this.slowest = Math.max(...rows.map((r) => r.ms), 0.1);
+    const source = el("button", { className: "rl-pass rl-source", role: "option", textContent: "source program", onclick: () => this.act.go(0, 0) });
+    source.dataset.frame = "0";
+    const parts = [source];
+    let quiet = [];
+    const flush = () => {
+      if (quiet.length) parts.push(...this.fold(quiet));
+      quiet = [];
+    };
+    rows.forEach((row, index) => {
+      if (row.changed || row.error || !row.enabled) (flush(), parts.push(this.row(row, index)));
+      else quiet.push(index);
+    });
+    flush();
+    this.list.replaceChildren(...parts);
+    this.mark();
+  }
+
+  fold(indices) {
+    if (this.loud) return indices.map((i) => this.row(this.rows[i], i));
+    const key = indices[0];
+    const open = this.open.has(key);
+    const toggle = el("button", { className: "rl-quiet", textContent: `${open ? "▾" : "▸"} ${count(indices.length, "quiet pass").replace("passs", "passes")}`, "aria-expanded": String(open) });
+    toggle.addEventListener("click", () => (open ? this.open.delete(key) : this.open.add(key), this.draw(this.rows)));
+    return [toggle, ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
+  }
+
+  row(row, index) {
+    const live = this.act.live;
+    const box = el("input", { type: "checkbox", checked: row.enabled, disabled: !live, title: "run this pass", ariaLabel: `run ${row.name}` });
+    box.addEventListener("click", (e) => (e.stopPropagation(), this.act.edit("toggle", index)));
+    const [sign, says] = STATES[this.lights.get(index)] ?? ["", "not checked"];
+    const light = el("span", { className: `rl-light rl-light-${this.lights.get(index)}`, textContent: sign, title: says });
+    const name = el("span", { className: "rl-name", textContent: row.name, title: `${row.text}${row.skipped ? `\nskipped: ${row.skipped}` : ""}` });
+    const time = el("span", { className: "rl-time", textContent: `${row.ms < 10 ? row.ms.toFixed(1) : Math.round(row.ms)} ms` });
+    const bar = el("span", { className: "rl-timebar" });
+    bar.style.width = `${Math.max(1, (100 * row.ms) / this.slowest)}%`;
+    const head = el("div", { className: "rl-head" }, box, light, name, time);
+    const item = el("div", { className: "rl-pass", role: "option", tabIndex: -1 }, head, bar, row.ops.length || row.macs || row.bytes || row.steps ? chips(row) : null);
+    if (row.error) item.append(el("pre", { className: "rl-error", textContent: row.error }));
+    if (row.nested.length && this.open.has(`n${index}`)) item.append(this.nested(row));
+    item.dataset.frame = String(index + 1);
+    item.dataset.index = String(index);
+    item.classList.toggle("rl-off", !row.enabled || !row.ran);
+    item.classList.toggle("rl-still", !row.changed);
+    item.addEventListener("click", () => this.act.go(index, index + 1));
+    item.addEventListener("dblclick", () => (this.open.has(`n${index}`) ? this.open.delete(`n${index}`) : this.open.add(`n${index}`), this.draw(this.rows)));
+    if (live) this.editable(item, head, row, index);
+    return item;
+  }
+
+  nested(row) {
+    return el("div", { className: "rl-nested" }, ...row.nested.map((n) => el("div", { textContent: `${n.changed ? "●" : "○"} ${n.name}  ${n.ms.toFixed(1)} ms` })));
+  }
+
+  editable(item, head, row, index) {
+    const tool = (text, title, run) => el("button", { className: "rl-tool", textContent: text, title, onclick: (e) => (e.stopPropagation(), run()) });
+    const options = () => {
+      const field = el("input", { className: "rl-add", value: row.text, ariaLabel: "the pass with its options" });
+      field.addEventListener("keydown", (e) => {
+        if (e.key === "Enter") this.act.edit("set", index, field.value);
+        if (e.key === "Escape") this.draw(this.rows);
+      });
+      head.replaceChildren(field);
+      field.focus();
+    };
+    head.append(tool("⚙", "options", options), tool("×", "remove", () => this.act.edit("remove", index)));
+    item.draggable = true;
+    item.addEventListener("dragstart", (e) => e.dataTransfer.setData("text/plain", String(index)));
+    item.addEventListener("dragover", (e) => e.preventDefault());
+    item.addEventListener("drop", (e) => (e.preventDefault(), this.act.edit("move", Number(e.dataTransfer.getData("text/plain")), index)));
+  }
+
+  light(index, state) {
+    this.lights.set(index, state);
+    const light = this.list.querySelector(`[data-index="${index}"] .rl-light`);
+    if (!light) return;
+    const [sign, says] = STATES[state] ?? ["", "not checked"];
+    Object.assign(light, { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
+  }
+
+  mark() {
+    for (const item of this.list.querySelectorAll(".rl-pass")) {
+      const current = Number(item.dataset.frame) === this.act.frame();
+      item.setAttribute("aria-selected", String(current));
+      if (current && this.list.clientHeight) {
+        const [top, bottom] = [item.offsetTop, item.offsetTop + item.offsetHeight];
+        if (top < this.list.scrollTop) this.list.scrollTop = top - 20;
+        else if (bottom > this.list.scrollTop + this.list.clientHeight) this.list.scrollTop = bottom - this.list.clientHeight + 20;
+      }
+    }
+  }
+}
+
+// All frames on one line; the two handles say which two are compared.
+export class Timeline {
+  constructor(act) {
+    this.act = act; // { go(before, after), frame(), before() }
+    this.track = el("div", { className: "rl-track" });
+    this.span = el("div", { className: "rl-span" });
+    this.handles = ["before", "after"].map((name) => this.handle(name));
+    this.element = el("div", { className: "rl-timeline" }, this.track);
+  }
+
+  handle(name) {
+    const handle = el("div", { className: `rl-handle rl-${name}`, role: "slider", tabIndex: 0, "aria-label": `stage ${name}`, textContent: name === "before" ? "A" : "B", title: `drag: the stage ${name}` });
+    const place = (frame) => {
+      const to = Math.max(0, Math.min(this.frames - 1, frame));
+      this.act.go(...(name === "before" ? [to, Math.max(to, this.act.frame())] : [Math.min(to, this.act.before()), to]));
+    };
+    handle.addEventListener("keydown", (e) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      e.stopPropagation();
+      place((name === "before" ? this.act.before() : this.act.frame()) + step);
+    });
+    handle.addEventListener("pointerdown", (down) => {
+      down.preventDefault();
+      handle.focus();
+      handle.setPointerCapture(down.pointerId);
+      const move = (e) => {
+        const box = this.track.getBoundingClientRect();
+        place(Math.round(((e.clientX - box.left) / box.width) * (this.frames - 1)));
+      };
+      handle.addEventListener("pointermove", move);
+      handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
+    });
+    return handle;
+  }
+
+  draw(rows) {
+    this.frames = rows.length + 1;
+    this.names = ["source", ...rows.map((r) => r.name)];
+    const ticks = this.names.map((name, frame) => {
+      const row = rows[frame - 1];
+      const tick = el("button", { className: `rl-tick${row && row.changed ? " rl-loud" : ""}${row?.error ? " rl-bad" : ""}`, title: `${frame}: ${name}`, tabIndex: -1, ariaLabel: name });
+      tick.style.left = `${(100 * frame) / Math.max(1, this.frames - 1)}%`;
+      tick.addEventListener("click", () => this.act.go(Math.max(0, frame - 1), frame));
+      return tick;
+    });
+    this.track.replaceChildren(this.span, ...ticks, ...this.handles);
+    this.mark();
+  }
+
+  mark() {
+    const at = (frame) => (100 * frame) / Math.max(1, this.frames - 1);
+    const ends = [this.act.before(), this.act.frame()];
+    this.handles.forEach((handle, i) => {
+      handle.style.left = `${at(ends[i])}%`;
+      for (const [k, v] of Object.entries({ valuemin: 0, valuemax: this.frames - 1, valuenow: ends[i], valuetext: this.names[ends[i]] })) handle.setAttribute(`aria-${k}`, String(v));
+    });
+    this.span.style.left = `${at(ends[0])}%`;
+    this.span.style.width = `${at(ends[1]) - at(ends[0])}%`;
+  }
+}
