@@ -1,0 +1,1 @@
+"""The benchmark: compiled networks beside other inference engines (`python -m relaylab.bench`)."""
