@@ -52,6 +52,8 @@ from relaylab.transform.manager import (
     register_pass,
     run_pipeline,
 )
+from relaylab.transform.manifest_lifetimes import ManifestLifetimes
+from relaylab.transform.merge_composite import MergeComposite
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
 from relaylab.transform.print_ir import PrintIR

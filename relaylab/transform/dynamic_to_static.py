@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir import Call, Constant, Expr, Function, IRModule, Op, facets, op_name, rewrite
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FunctionWithFields,
+    IRModule,
+    Op,
+    facets,
+    is_dynamic,
+    op_name,
+    rewrite,
+)
+from relaylab.ir.trail import derived
 from relaylab.transform.fold_constant import ConstantFolder
 from relaylab.transform.infer_type import typed
 from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
@@ -85,6 +98,12 @@ def _sparse_to_dense(call: Call) -> Expr:
     return Op.get("sparse_to_dense").definition.call(indices, values, default, output_shape=_ints(shape))
 
 
+def _without_dynamic_result(func: Function) -> Function:
+    """Let inference find the result's type anew where it was not known."""
+    dynamic = func.ret_type is not None and is_dynamic(func.ret_type)
+    return derived(FunctionWithFields(func, ret_type=None), func) if dynamic else func  # type: ignore[return-value]
+
+
 def to_static(func: Function, mod: IRModule) -> Function:
     """`func` with shapes folded and dynamic operators replaced, again and again while that makes further ones known."""
     for _ in range(LIMIT):
@@ -92,7 +111,7 @@ def to_static(func: Function, mod: IRModule) -> Function:
         after = rewrite(ConstantFolder()(before), lambda new, old: _static(new))
         if after is before:
             return before  # type: ignore[return-value]
-        func = after  # type: ignore[assignment]
+        func = _without_dynamic_result(after)  # type: ignore[arg-type]
     return func
 
 

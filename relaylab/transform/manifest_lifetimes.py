@@ -1,0 +1,97 @@
+"""ManifestLifetimes: the program says where each value is used last, so that its memory can be given back.
+
+Works on A-normal form: after the binding in which a variable occurs last, `memory.kill` ends it.
+"""
+
+from __future__ import annotations
+
+from relaylab.ir import Expr, Function, If, Let, Match, TensorType, TupleType, Var, children, let_chain, rebuild, walk
+from relaylab.ir.adt import Clause
+from relaylab.ir.trail import derived, made_from
+from relaylab.transform.build import call
+from relaylab.transform.copying import copied
+from relaylab.transform.infer_type import type_of
+from relaylab.transform.lets import rewrite_lets
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+
+
+def _uses(expr: Expr) -> dict[Var, None]:
+    """The variables that occur in an expression, nested functions and branches included, in order."""
+    return {n: None for n in walk((expr,)) if isinstance(n, Var)}
+
+
+def _holds_memory(var: Var) -> bool:
+    return isinstance(type_of(var) or var.type_annotation, (TensorType, TupleType))
+
+
+class _Block:
+    """One chain of lets, rebuilt from its end."""
+
+    def __init__(self, expr: Expr, memo: dict[Expr, Expr]):
+        self.lets, self.tail = let_chain(expr)
+        self.memo = memo
+
+    def run(self) -> Expr:
+        own = {let.var for let in self.lets if _holds_memory(let.var)}
+        alive = _uses(self.tail)
+        body = self.memo[self.tail]
+        for let in reversed(self.lets):
+            used = [v for v in (*_uses(let.value), let.var) if v in own]
+            for var in reversed(used):
+                if var not in alive:
+                    body = _kill(var, body, let)
+            alive.update(dict.fromkeys(used))
+            body = self._let(let, body)
+        return body
+
+    def _let(self, let: Let, body: Expr) -> Expr:
+        with made_from(let):
+            return derived(rebuild(let, (let.var, self.memo[let.value], body)), let)
+
+
+def _kill(var: Var, body: Expr, let: Let) -> Expr:
+    with made_from(let):
+        return copied(Let(copied(Var("_"), let), copied(call("memory.kill", var), let), body), let)  # type: ignore[arg-type]
+
+
+def _without_aliases(func: Function) -> Function:
+    """`func` without bindings of a variable to another one: a value must not end under one name and live under another."""
+    return rewrite_lets(func, lambda new, old: new, lambda let, value, _: value if isinstance(value, Var) else None)  # type: ignore[return-value]
+
+
+def manifest_lifetimes(func: Function) -> Function:
+    """`func`, in A-normal form, with `memory.kill` where values are used last."""
+    func = _without_aliases(func)
+    memo: dict[Expr, Expr] = {}
+    for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else children(n)):
+        with made_from(node):
+            memo[node] = derived(_rebuilt(node, memo), node)
+    return memo[func]  # type: ignore[return-value]
+
+
+def _rebuilt(node: Expr, memo: dict[Expr, Expr]) -> Expr:
+    def block(e: Expr) -> Expr:
+        return _Block(e, memo).run() if isinstance(e, Let) else memo[e]
+
+    match node:
+        case Function():
+            return node if node.is_primitive else rebuild(node, (*node.params, block(node.body)))
+        case If():
+            return rebuild(node, (memo[node.cond], block(node.true_branch), block(node.false_branch)))
+        case Match():
+            clauses = [Clause(c.lhs, block(c.rhs)) for c in node.clauses]
+            return Match(memo[node.data], clauses, node.complete, node.span)
+        case Let():
+            return node  # rebuilt by the block that it begins
+        case _:
+            return rebuild(node, [memo[c] for c in children(node)])
+
+
+@register_pass()
+def ManifestLifetimes() -> Pass:
+    """Ends the life of every `let`-bound tensor after its last use; the program must be in A-normal form."""
+
+    def run(func: Function, mod: object, ctx: object) -> Function:
+        return manifest_lifetimes(func)
+
+    return FunctionPass(PassInfo(0, "ManifestLifetimes"), run)

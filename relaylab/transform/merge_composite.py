@@ -1,0 +1,44 @@
+"""MergeComposite: parts of a program that look like what an accelerator offers become functions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relaylab.ir import Expr, Function, FunctionWithFields, IRModule
+from relaylab.ir.trail import derived
+from relaylab.support.errors import RelayTypeError
+from relaylab.transform.infer_type import typed
+from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.partition import partition
+
+Entry = tuple[str, DFPattern, Callable[[Expr], bool] | None]
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    """One row of a pattern table: a name, a pattern, and perhaps a check."""
+    if len(row) not in (2, 3) or not isinstance(row[0], str) or not isinstance(row[1], DFPattern):
+        text = f"a row of a pattern table is (name, pattern) or (name, pattern, check), not {row!r}"
+        raise RelayTypeError(text, code="composite.bad-row")
+    return row[0], row[1], row[2] if len(row) == 3 else None
+
+
+def merge_composite(func: Function, table: Sequence[Entry], mod: IRModule | None = None) -> Function:
+    """`func` with every match of the table's patterns, in order, called as a function with the attribute `Composite`."""
+    for name, pattern, check in table:
+        func = typed(func, mod)  # type: ignore[assignment]
+        body = partition(pattern, func.body, {"Composite": name}, check)
+        func = derived(FunctionWithFields(func, body=body), func)  # type: ignore[assignment]
+    return func
+
+
+@register_pass(pattern_table=[])
+def MergeComposite(pattern_table: Sequence[Sequence[Any]]) -> Pass:
+    """Makes each match of the patterns, given as (name, pattern[, check]), a function with the attribute `Composite`."""
+    table = [_entry(row) for row in pattern_table]
+
+    def run(func: Function, mod: IRModule, ctx: object) -> Function:
+        return merge_composite(func, table, mod)
+
+    return FunctionPass(PassInfo(0, "MergeComposite"), run)
