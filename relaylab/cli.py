@@ -82,8 +82,7 @@ def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, q
 
 def viz_command(args: argparse.Namespace) -> int:
     """`relaylab viz NET|FILE -o PICTURE`"""
-    from relaylab import tour
-    from relaylab import viz
+    from relaylab import tour, viz
 
     program = tour.load(args.program)
     picture = viz.show(program.mod, title=program.name, params=args.params, direction=args.direction, engine=args.engine)
@@ -119,8 +118,7 @@ def passes_command(args: argparse.Namespace) -> int:
 
 def run_command(args: argparse.Namespace) -> int:
     """`relaylab run NET|FILE`"""
-    from relaylab import tour
-    from relaylab import relay
+    from relaylab import relay, tour
     from relaylab.interp import random_inputs
 
     program = tour.load(args.program)

@@ -16,7 +16,20 @@ from relaylab.codegen.build import compile_main, parse_target
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.values import Closure, Value
-from relaylab.ir import Call, Expr, Function, IRModule, TensorType, TupleType, Type, Var, is_dynamic, structural_equal, structural_hash, walk
+from relaylab.ir import (
+    Call,
+    Expr,
+    Function,
+    IRModule,
+    TensorType,
+    TupleType,
+    Type,
+    Var,
+    is_dynamic,
+    structural_equal,
+    structural_hash,
+    walk,
+)
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule

@@ -2,7 +2,16 @@
 
 from types import ModuleType as _ModuleType
 
-from relaylab.ir.adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
+from relaylab.ir.adt import (
+    Clause,
+    Constructor,
+    Match,
+    Pattern,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+)
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs
 from relaylab.ir.equal import assert_structural_equal, get_first_structural_mismatch, structural_equal, structural_hash
 from relaylab.ir.expr import (
@@ -54,6 +63,17 @@ from relaylab.ir.types import (
     scalar_type,
     type_text,
 )
-from relaylab.ir.visit import children, fold, let_chain, post_order, post_order_visit, rebuild, rewrite, substitute, users, walk
+from relaylab.ir.visit import (
+    children,
+    fold,
+    let_chain,
+    post_order,
+    post_order_visit,
+    rebuild,
+    rewrite,
+    substitute,
+    users,
+    walk,
+)
 
 __all__ = [name for name, value in list(globals().items()) if not name.startswith("_") and not isinstance(value, _ModuleType)]

@@ -15,7 +15,7 @@ from relaylab.support.errors import RelayIndexError, RelayTypeError, RelayValueE
 from relaylab.support.source import AnySpan
 
 if TYPE_CHECKING:
-    from relaylab.ir.op import Op
+    pass
 
 set_ = set_field
 

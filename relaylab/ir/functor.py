@@ -11,10 +11,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from relaylab.ir import adt, expr as ex
+from relaylab.ir import adt
+from relaylab.ir import expr as ex
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail, derived
-from relaylab.ir.types import FuncType, GlobalTypeVar, IncompleteType, RefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeVar, map_type, type_parts
+from relaylab.ir.types import (
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeData,
+    TypeVar,
+    map_type,
+    type_parts,
+)
 from relaylab.ir.visit import children, rebuild, walk
 from relaylab.support.errors import RelayTypeError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from relaylab.ir.adt import Constructor
@@ -11,7 +11,7 @@ from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var, node_text, ri
 from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.names import NameSupply
 from relaylab.ir.node import expect
-from relaylab.ir.types import GlobalTypeVar, TypeData, Type
+from relaylab.ir.types import GlobalTypeVar, Type, TypeData
 from relaylab.ir.visit import rewrite
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean

@@ -9,7 +9,21 @@ from typing import Any
 from relaylab.ir import IRModule
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.table import Table
-from relaylab.zoo import densenet, dcgan, dqn, inception_v3, lstm, mlp, mobilenet, nat, resnet, resnet_3d, squeezenet, synthetic, vgg
+from relaylab.zoo import (
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    lstm,
+    mlp,
+    mobilenet,
+    nat,
+    resnet,
+    resnet_3d,
+    squeezenet,
+    synthetic,
+    vgg,
+)
 
 Workload = tuple[IRModule, dict[str, NDArray]]
 

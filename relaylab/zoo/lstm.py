@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from relaylab.ir import Call, Function, IRModule, ScopeBuilder, TensorType, Tuple, TupleGetItem, TupleType, Var, free_vars, var
-from relaylab.op import add, multiply, nn, sigmoid, split, tanh, zeros
+from relaylab.ir import (
+    Call,
+    Function,
+    IRModule,
+    ScopeBuilder,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    Var,
+    free_vars,
+    var,
+)
+from relaylab.op import add, multiply, sigmoid, split, tanh, zeros
 from relaylab.runtime.ndarray import NDArray
 from relaylab.zoo import layers
 from relaylab.zoo.init import create_workload
