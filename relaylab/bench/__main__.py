@@ -1,0 +1,60 @@
+"""`python -m relaylab.bench`: measure, print the table, write the picture and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from relaylab.bench.measure import Result, measure_apart
+from relaylab.bench.peers import installed
+from relaylab.bench.picture import picture
+from relaylab.bench.report import table, to_json
+from relaylab.bench.rows import ROWS, chosen
+from relaylab.support.errors import RelayError
+
+ROUNDS, QUICK = 30, 7
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="python -m relaylab.bench", description=__doc__)
+    p.add_argument("--rows", help=f"rows with commas between, of {', '.join(ROWS)}")
+    p.add_argument("--threads", default="1,2", help="numbers of threads with commas between (default 1,2)")
+    p.add_argument("--quick", action="store_true", help="few rounds, no memory")
+    p.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    p.add_argument("--svg", metavar="FILE", help="write a picture")
+    return p
+
+
+def results_of(args: argparse.Namespace) -> list[Result]:
+    """Measure the rows that were asked for, one process each, and say how far it has come."""
+    threads = [int(t) for t in args.threads.split(",")]
+    found = []
+    for row in chosen(args.rows):
+        for count in threads:
+            print(f"{row.name}, {count} thread(s)", file=sys.stderr, flush=True)
+            found.append(measure_apart(row, count, QUICK if args.quick else ROUNDS, not args.quick))
+    return found
+
+
+def main() -> int:
+    """Run the command; 0 if all went well, 1 for a wrong argument or a row that failed."""
+    args = parser().parse_args()
+    if "onnxruntime" not in installed():
+        print("onnxruntime is not installed: nothing to compare with (pip install onnxruntime onnx)", file=sys.stderr)
+    try:
+        results = results_of(args)
+    except (RelayError, ValueError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(table(results))
+    for path, text in ((args.json, to_json), (args.svg, picture)):
+        if path:
+            Path(path).write_text(text(results), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

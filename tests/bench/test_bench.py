@@ -1,0 +1,98 @@
+"""The benchmark: models that say the same in ONNX, tables, pictures, the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.bench import encoder
+from relaylab.bench.measure import Result
+from relaylab.bench.picture import picture
+from relaylab.bench.report import table, to_json
+from relaylab.bench.rows import ROWS, chosen
+from relaylab.ir import IRModule
+from relaylab.support.errors import RelayError
+from relaylab.tour.running import seeded
+from relaylab.zoo.catalog import NETWORKS
+
+RESULTS = [
+    Result("mlp", 1, {"relaylab": 0.005, "onnxruntime": 0.01}, 40.0, 0.3, 0.1, 0.05, {"relaylab": 3.0}, 1e-7, 1.5),
+    Result("toy", 2, {"relaylab": 2.0, "onnxruntime": 1.0}, goal=5.0),
+]
+
+
+def _same_in_onnx(mod: IRModule, params: dict) -> None:
+    pytest.importorskip("onnx")
+    ort = pytest.importorskip("onnxruntime")
+    from relaylab.bench.onnx_model import to_onnx
+    from relaylab.bench.peers import inputs_of
+
+    model = to_onnx(mod, params)
+    feed = inputs_of(model)
+    expected = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+    module = seeded(relay.build(mod, "llvm", params=params), feed)
+    module.run()
+    for k, value in enumerate(expected):
+        np.testing.assert_allclose(module.get_output(k).numpy(), value, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1"])
+def test_a_network_says_the_same_in_onnx(name: str) -> None:
+    _same_in_onnx(*NETWORKS[name].small())
+
+
+@pytest.mark.parametrize("name", ["toy", "matmul"])
+def test_a_row_says_the_same_in_onnx(name: str) -> None:
+    _same_in_onnx(*ROWS[name].workload())
+
+
+def test_the_encoder_says_the_same_in_onnx() -> None:
+    _same_in_onnx(*encoder.get_workload(layers=1, length=8))
+
+
+def test_an_operator_without_a_rule_is_named() -> None:
+    pytest.importorskip("onnx")
+    from relaylab.bench.onnx_model import to_onnx
+
+    x = relay.var("x", shape=(3,))
+    mod = IRModule.from_expr(relay.Function([x], relay.nn.leaky_relu(x, 0.1)))
+    with pytest.raises(RelayError, match="nn.leaky_relu"):
+        to_onnx(mod)
+
+
+def test_table_marks_what_misses_its_goal() -> None:
+    lines = table(RESULTS).splitlines()
+    assert "2.00" in lines[2] and "<" not in lines[2]
+    assert "<0.50" in lines[3]
+
+
+def test_json_holds_what_was_measured() -> None:
+    data = json.loads(to_json(RESULTS))
+    assert [r["ratios"]["onnxruntime"] for r in data["results"]] == [2.0, 0.5]
+
+
+def test_picture_has_a_figure_per_result() -> None:
+    root = ElementTree.fromstring(picture(RESULTS))
+    titles = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert any("mlp, 1 thread: 2.00 times faster than onnxruntime" in t for t in titles)
+
+
+def test_an_unknown_row_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(RelayError, match="resnet18"):
+        chosen("resnet81")
+
+
+def test_the_command_measures_a_row(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    out = tmp_path / "found.json"
+    done = subprocess.run([sys.executable, "-m", "relaylab.bench", "--rows", "toy", "--threads", "1", "--quick", "--json", str(out)],
+                          capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("row")
+    assert json.loads(out.read_text())["results"][0]["error"] < 1e-5
