@@ -131,9 +131,24 @@ class Frames:
             node = roles[1].get(name)
             if node and node.role:
                 words.append(f"{node.role}{': ' + node.note if node.note else ''}")
+            if node and (kernel := self._kernel(frame, node.group)) and not self._kernel(frame - 1, self._group(frame - 1, name)):
+                words.append(f"fused into {kernel}")
         if not words and before and before != after:
             words.append(f"now {', '.join(after)}" if after else "folded into what is around it")
         return self._entry(frame, "; ".join(words), after or before) if words else None
+
+    def _group(self, frame: int, name: str) -> str:
+        node = self.views[frame].node_by_id.get(name)
+        return node.group if node else ""
+
+    def _kernel(self, frame: int, group: str) -> str:
+        """The fused kernel around a group, in words; empty if it is in none."""
+        view = self.views[frame]
+        found = view.group_by_id.get(group)
+        while found is not None and found.kind != "primitive":
+            found = view.group_by_id.get(found.parent)
+        members = [n.title for n in view.nodes if found is not None and n.group == found.id and n.operator]
+        return f"one kernel: {', '.join(members[:6])}{' …' if len(members) > 6 else ''}" if members else ""
 
     def _entry(self, frame: int, what: str, ids: list[str]) -> dict:
         name = self.pipeline.items[frame - 1].name if frame else "source"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -199,7 +201,18 @@ def text_of(made: Pass) -> str:
     entry = PASSES.get(name) or next((e for e in PASSES.values() if e.info.name == name), None)
     if entry is None:
         return f"{name}()"
-    return f"{entry.name}({', '.join(f'{k}={v!r}' for k, v in entry.example.items())})"
+    return f"{entry.name}({', '.join(f'{k}={v!r}' for k, v in _options(made, entry).items())})"
+
+
+def _options(made: Pass, entry: Any) -> dict[str, Any]:
+    """The options with which a factory was called, where its pass function still knows them; only those that are not defaults."""
+    parameters = inspect.signature(entry.factory).parameters
+    function = getattr(made, "pass_func", None)
+    known = dict(inspect.getclosurevars(function).nonlocals) if inspect.isfunction(function) else {}
+    if isinstance(function, functools.partial):
+        known = dict(function.keywords)
+    chosen = {name: known.get(name, entry.example.get(name, p.default)) for name, p in parameters.items()}
+    return {name: v for name, v in chosen.items() if v != parameters[name].default and v is not inspect.Parameter.empty}
 
 
 @dataclass(frozen=True)

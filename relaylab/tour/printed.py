@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from relaylab.ir import Constant, Expr, Function, IRModule
+from relaylab.ir import Constant, Expr, IRModule
 from relaylab.text import print_with_map
 from relaylab.viz import textdiff
 
@@ -64,7 +64,7 @@ def _definitions(text: str, ranges: list) -> list[Expr | None]:
     nodes: list[Expr | None] = [None] * len(starts)
     for start, _, node in ranges:
         line = indents.get(start)
-        if line is not None and nodes[line] is None and isinstance(node, Expr) and not isinstance(node, Function):
+        if line is not None and nodes[line] is None and isinstance(node, Expr):
             nodes[line] = node
     return nodes
 

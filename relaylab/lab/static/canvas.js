@@ -11,6 +11,27 @@ export class Canvas extends Picture {
     this.on.moved?.(this);
   }
 
+  // once someone has moved in the picture, a new stage keeps the place instead of fitting the whole
+  zoom(...args) {
+    this.touched = true;
+    super.zoom(...args);
+  }
+
+  wheel(e) {
+    this.touched = true;
+    super.wheel(e);
+  }
+
+  grab(e) {
+    this.svg.addEventListener("pointermove", () => (this.touched ||= this.dragged));
+    super.grab(e);
+  }
+
+  key(e) {
+    if (e.key === "f" || e.key === "0") this.touched = false;
+    super.key(e);
+  }
+
   // Where a node is on the screen; the selected one, or the one nearest to the middle of the view.
   anchor(known) {
     const at = (id) => {
@@ -66,9 +87,12 @@ export class Canvas extends Picture {
   mini(canvas) {
     const { width, height } = this.scene;
     const k = Math.min(canvas.width / width, canvas.height / height);
+    const [left, top] = [(canvas.width - width * k) / 2, (canvas.height - height * k) / 2];
     const context = canvas.getContext("2d");
     const style = getComputedStyle(canvas);
     context.clearRect(0, 0, canvas.width, canvas.height);
+    context.save();
+    context.translate(left, top);
     for (const { data } of this.byId.values()) {
       if (data.kind !== "node") continue;
       const [x, y, w, h] = data.box;
@@ -79,7 +103,8 @@ export class Canvas extends Picture {
     context.strokeStyle = style.color;
     context.lineWidth = 1.5;
     context.strokeRect((-this.x / this.k) * k, (-this.y / this.k) * k, (view.width / this.k) * k, (view.height / this.k) * k);
-    return k;
+    context.restore();
+    return { k, left, top };
   }
 
   center(x, y) {

@@ -101,6 +101,7 @@ export class Explorer {
   // ---- moving between stages
 
   choose(name, value) {
+    this.root.focus({ preventScroll: true });
     this.host.set(name, value);
     this.follow(name);
   }
@@ -164,15 +165,16 @@ export class Explorer {
     const old = this.canvases[0];
     const selected = this.host.get("selected");
     this.picture = picture;
+    const focused = this.graphs.contains(document.activeElement);
     const slots = picture.scenes.map(() => el("div", { className: "rl-view" }));
     this.graphs.replaceChildren(...slots);
     this.graphs.classList.toggle("rl-two", slots.length > 1);
     this.canvases = picture.scenes.map((scene, i) => new Canvas(slots[i], scene, { select: (data) => this.selected(data?.id ?? "", i), moved: (c) => this.moved(c, i) }));
-    const anchor = old?.anchor(new Set(this.canvases[0].byId.keys()));
     this.following = true;
-    if (anchor && old.scene !== this.canvases[0].scene) this.canvases.forEach((c) => c.byId.has(anchor.id) && c.keep(anchor, old.k));
-    else if (anchor) this.canvases.forEach((c) => (Object.assign(c, { k: old.k, x: old.x, y: old.y }), c.apply()));
+    const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
+    if (anchor) this.canvases.forEach((c) => ((c.touched = true), c.byId.has(anchor.id) && c.keep(anchor, old.k)));
     this.following = false;
+    if (focused) this.canvases[0].svg.focus({ preventScroll: true });
     this.drawLegend(picture);
     this.outline.replaceChildren(tree(picture.scenes.at(-1), picture.groups, (id) => id && this.pick(id)));
     this.search();
@@ -204,7 +206,10 @@ export class Explorer {
 
   mapped(e) {
     const box = this.map.getBoundingClientRect();
-    if (this.mapScale) this.canvases[0].center((e.clientX - box.left) / this.mapScale, (e.clientY - box.top) / this.mapScale);
+    if (!this.mapScale) return;
+    const { k, left, top } = this.mapScale;
+    this.canvases[0].touched = true;
+    this.canvases[0].center((e.clientX - box.left - left) / k, (e.clientY - box.top - top) / k);
   }
 
   // ---- selection
@@ -226,8 +231,7 @@ export class Explorer {
     this.choosing = false;
     this.outline.querySelectorAll("[aria-selected=true]").forEach((li) => li.setAttribute("aria-selected", "false"));
     for (const li of this.outline.querySelectorAll("li")) if (li.dataset.id === id) li.setAttribute("aria-selected", "true");
-    this.text.querySelectorAll(".rl-line").forEach((line) => line.classList.toggle("rl-lit", Boolean(id) && line.dataset.id === id));
-    this.text.querySelector(".rl-lit")?.scrollIntoView({ block: "nearest" });
+    this.lightText();
     if (this.host.get("pane") === "code") this.showCode();
     await this.about(id);
   }
@@ -268,6 +272,15 @@ export class Explorer {
   async showText(a, b) {
     const found = await this.ask("text", a, b);
     this.text.replaceChildren(found.error ? el("pre", { className: "rl-error", textContent: found.error }) : difference(found.rows, (id) => this.pick(id)));
+    this.lightText();
+  }
+
+  lightText() {
+    const id = this.host.get("selected");
+    const lines = [...this.text.querySelectorAll(".rl-line")];
+    lines.forEach((line) => line.classList.toggle("rl-lit", Boolean(id) && line.dataset.id === id));
+    const first = lines.find((line) => line.classList.contains("rl-lit"));
+    if (first) this.text.scrollTop = first.offsetTop - this.text.offsetTop - this.text.clientHeight / 3;
   }
 
   async showCode() {

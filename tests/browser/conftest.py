@@ -1,0 +1,157 @@
+"""A real JupyterLab on a free port and a real headless Chromium; tests skip where Chromium is absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+CHROMIUM = os.environ.get("RELAYLAB_CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts" / "browser"
+HARMLESS = ("favicon", "Source map", "net::ERR_", "WebSocket", "Failed to load resource")
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def _environment(root: Path) -> dict[str, str]:
+    """Private folders for everything that Jupyter writes."""
+    env = dict(os.environ)
+    env |= {f"JUPYTER_{kind}_DIR": str(root / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    env |= {"JUPYTERLAB_SETTINGS_DIR": str(root / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(root / "ws"), "IPYTHONDIR": str(root / "ipy")}
+    news = root / "settings/@jupyterlab/apputils-extension"
+    news.mkdir(parents=True)
+    (news / "notification.jupyterlab-settings").write_text('{"fetchNews":"false","checkForUpdates":false}')
+    return env
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """The server: `url`, and `work`, the folder that it serves."""
+    pytest.importorskip("jupyterlab")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    root, port = tmp_path_factory.mktemp("lab"), _free_port()
+    work = root / "work"
+    work.mkdir()
+    options = {
+        "ServerApp.port_retries": 0, "ServerApp.ip": "127.0.0.1", "IdentityProvider.token": "t", "ServerApp.password": "",
+        "ServerApp.root_dir": work, "LabApp.expose_app_in_browser": True, "JupyterNotebookApp.expose_app_in_browser": True,
+        "ServerApp.terminals_enabled": False, "LabApp.extension_manager": "readonly",
+    }
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", *(f"--{k}={v}" for k, v in options.items())]
+    with open(root / "lab.log", "w") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=_environment(root), cwd=work)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait(url, server, root / "lab.log")
+        yield SimpleNamespace(url=url, work=work)
+    finally:
+        server.terminate()
+        try:
+            server.wait(10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
+    start = time.time()
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/api/status?token=t", timeout=2).read()
+            return
+        except OSError:
+            if server.poll() is not None or time.time() - start > 60:
+                pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as pw:
+        chromium = pw.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page whose errors are collected in `page.errors`."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context.set_default_timeout(20_000)
+    page = context.new_page()
+    page.errors = []
+    page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" and not any(h in m.text for h in HARMLESS) else None)
+    page.on("pageerror", lambda e: page.errors.append(str(e)))
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def shot(page):
+    """`shot(name)` keeps a screenshot for people to look at."""
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
+    return lambda name: page.screenshot(path=ARTIFACTS / f"{name}.png")
+
+
+@dataclass
+class Notebook:
+    """A notebook in the browser."""
+
+    page: object
+    lab: object
+    app: str = "lab/tree"
+
+    def open(self, *cells: str) -> None:
+        """Write a notebook of these cells and open it, with its kernel idle."""
+        path = self.lab.work / f"test{time.time_ns()}.ipynb"
+        made = [{"cell_type": "code", "metadata": {}, "source": c, "outputs": [], "execution_count": None, "id": f"c{i}"} for i, c in enumerate(cells)]
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        path.write_text(json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
+        self.page.goto(f"{self.lab.url}/{self.app}/{path.name}?reset&token=t")
+        self.page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+        self.page.wait_for_function("""async () => { const w = window.jupyterapp?.shell.currentWidget; if (!w?.sessionContext) return false;
+            await w.sessionContext.ready; return w.sessionContext.session?.kernel?.status === 'idle' }""")
+
+    def run_all(self) -> None:
+        """Run every cell and wait until the last one is done."""
+        self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        self.page.wait_for_function("""() => window.jupyterapp.shell.currentWidget.content.widgets
+            .filter(c => c.model.type === 'code').every(c => c.model.executionCount != null)""", timeout=60_000)
+
+    def python(self, code: str) -> str:
+        """What a piece of code prints in the kernel."""
+        return self.page.evaluate("""async code => { const k = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel; let out = '';
+            const f = k.requestExecute({code}); f.onIOPub = m => { if (m.header.msg_type === 'stream') out += m.content.text;
+            if (m.header.msg_type === 'error') out += 'ERROR ' + m.content.evalue }; await f.done; return out }""", code).strip()
+
+
+@pytest.fixture
+def nb(page, lab) -> Notebook:
+    """A notebook in JupyterLab."""
+    return Notebook(page, lab)
+
+
+@pytest.fixture
+def nb7(page, lab) -> Notebook:
+    """A notebook in Notebook 7."""
+    pytest.importorskip("notebook", reason="needs the package notebook (Notebook 7)")
+    return Notebook(page, lab, "notebooks")

@@ -1,0 +1,179 @@
+"""The pass explorer in a real JupyterLab: what is drawn, and what the kernel knows."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+START = """%load_ext relaylab
+from relaylab import relay, tour
+from relaylab.lab.explorer import PassExplorer
+w = PassExplorer(tour.explore("{net}"))
+seen = []
+w.on_select(seen.append)
+w"""
+
+
+def shown(page, what: str) -> None:
+    page.wait_for_selector(f'.rl-explorer[data-shown="{what}"]')
+
+
+def open_explorer(nb, net: str):
+    nb.open(START.format(net=net))
+    nb.run_all()
+    nb.page.wait_for_selector(".rl-view .node")
+    return nb.page.locator(".rl-explorer")
+
+
+def test_the_widget_from_first_look_to_edit(nb, page, shot):
+    root = open_explorer(nb, "mlp")
+    shown(page, "10:11")
+    assert page.locator(".rl-pass").count() == 4 and "10 quiet passes" in root.inner_text()
+    assert page.locator(".rl-legend .rl-role-changed").inner_text() == "± 3 changed"
+    shot("mlp_first")
+
+    # step by button and by key; the kernel follows
+    page.locator('.rl-pass[data-frame="18"]').click()
+    shown(page, "17:18")
+    assert nb.python("print(w.before, w.after)") == "17 18"
+    assert page.locator(".rl-legend .rl-role-merged").inner_text() == "& 5 merged"
+    root.focus()
+    page.keyboard.press("ArrowLeft")
+    shown(page, "10:11")
+    page.keyboard.press("End")
+    shown(page, "0:22")
+    page.keyboard.press("Home")
+    shown(page, "0:0")
+    page.keyboard.press("ArrowRight")
+    shown(page, "10:11")
+
+    # select a node: the kernel hears of it, the panel tells its life
+    page.locator('.rl-view .node[data-id="main/nn.dense.2"]').click()
+    page.wait_for_selector(".rl-panel h2")
+    panel = page.locator(".rl-panel").inner_text()
+    assert "nn.dense" in panel and "Tensor[(1, 64), float32]" in panel and "fused into one kernel" in panel and "Fully connected" in panel
+    assert nb.python("print(w.selected, seen, w.selected_node.op.name)") == "main/nn.dense.2 ['main/nn.dense.2'] nn.dense"
+    nb.python("w.selected = 'main/nn.softmax'")
+    page.wait_for_selector('.rl-view .node.selected[data-id="main/nn.softmax"]')
+
+    # the text difference, and from a line to the node
+    root.focus()
+    page.keyboard.press("v")
+    page.wait_for_selector(".rl-textpane .rl-plus")
+    assert page.locator(".rl-textpane .rl-plus").count() == page.locator(".rl-textpane .rl-minus").count() == 3
+    page.locator(".rl-choice button", has_text="Graph").click()
+
+    # search
+    page.keyboard.press("/")
+    page.keyboard.type("op:/dense$/ type:64")
+    assert page.locator(".rl-hits").inner_text() == "1 hit"
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.rl-view .node.selected[data-id="main/nn.dense.2"]')
+    page.keyboard.press("Escape")
+
+    # toggle a pass: only the tail runs again
+    runs = int(nb.python("print(w.session.pipeline.runs)"))
+    page.locator('.rl-pass[data-index="17"] input').click()
+    page.wait_for_selector('.rl-pass[data-index="17"].rl-off')
+    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == 4
+    assert nb.python("print('Primitive' in str(w.session.pipeline.history.mod))") == "False"
+    page.locator('.rl-pass[data-index="17"] input').click()
+    page.wait_for_selector('.rl-pass[data-index="17"]:not(.rl-off)')
+    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == 4, "what was known is not run again"
+
+    # drag the handle of the left-hand stage to the start
+    handle, track = page.locator(".rl-handle.rl-before").bounding_box(), page.locator(".rl-track").bounding_box()
+    page.mouse.move(handle["x"] + 9, handle["y"] + 9)
+    page.mouse.down()
+    page.mouse.move(track["x"] + 2, handle["y"] + 9, steps=5)
+    page.mouse.up()
+    page.wait_for_function("() => document.querySelector('.rl-explorer').dataset.shown.startsWith('0:')")
+    assert nb.python("print(w.before)") == "0"
+    shot("mlp_compared")
+    assert page.errors == []
+
+
+def test_checks_code_overlays_and_side_by_side(nb, page, shot):
+    root = open_explorer(nb, "resnet8")
+    page.locator(".rl-button", has_text="Check").click()
+    page.wait_for_selector(".rl-explorer[data-checked='-1']", timeout=60_000)
+    assert page.locator(".rl-light-true").count() >= 7
+    page.locator(".rl-choice button", has_text="Side by side").click()
+    page.wait_for_selector(".rl-two")
+    assert page.locator(".rl-view").count() == 2
+    shot("resnet8_side_by_side")
+    page.locator(".rl-choice button", has_text="Merged").click()
+    page.locator('.rl-pass', has_text="FuseOps").click()
+    page.wait_for_selector(".rl-legend .rl-role-merged")
+    page.locator(".rl-select").select_option("MACs")
+    page.wait_for_selector(".rl-heat rect")
+    shot("resnet8_macs")
+    page.locator(".rl-select").select_option("")
+    nb.python("w.selected = 'main/nn.conv2d.2'")
+    page.wait_for_selector('.node.selected')
+    page.locator(".rl-choice button", has_text="Code").click()
+    page.wait_for_selector(".rl-kernel .rl-ins", timeout=60_000)
+    page.locator('.rl-column .rl-ins[data-part="1"]').first.hover()
+    assert page.locator(".rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
+    shot("resnet8_code")
+    page.locator(".rl-choice button", has_text="Graph").click()
+    root.focus()
+    page.keyboard.press("c")
+    page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('1 group folded')")
+    page.keyboard.press("e")
+    page.locator(".rl-button", has_text="What next?").click()
+    page.wait_for_selector(".rl-panel .rl-story", timeout=30_000)
+    shot("resnet8_suggest")
+    page.locator(".rl-button", has_text="Copy").click()
+    page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('relay.transform.Sequential')")
+    page.locator(".rl-button", has_text="Memory").click()
+    page.wait_for_selector(".rl-bar-block", timeout=30_000)
+    assert page.errors == []
+
+
+def test_a_wrong_pass_is_found_from_the_widget(nb, page, shot):
+    nb.open("""%load_ext relaylab
+from relaylab import relay, tour
+from relaylab.ir import Call, rewrite
+from relaylab.lab.explorer import PassExplorer
+from relaylab.relay.transform import function_pass
+
+@function_pass(opt_level=0)
+def Swap(func, mod, ctx):
+    wrong = lambda new, old: Call(relay.op.get("sigmoid"), new.args) if isinstance(new, Call) and new.op.name == "tanh" else new
+    return rewrite(func, wrong)
+
+mod = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(3), float32]) { tanh(add(%x, %x)) }')
+passes = [relay.transform.FoldConstant(), Swap, relay.transform.FuseOps()]
+w = PassExplorer(tour.explore(mod, passes=passes), passes)
+w""")
+    nb.run_all()
+    page.wait_for_selector(".rl-view .node")
+    page.locator(".rl-button", has_text="Check").click()
+    page.wait_for_selector(".rl-explorer[data-checked='1']")
+    assert page.locator(".rl-light-false").count() == 2
+    page.locator(".rl-button", has_text="Bisect").click()
+    page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('Swap, changed the numbers')")
+    assert "tanh" in page.locator(".rl-panel").inner_text()
+    shot("bisect")
+    assert page.errors == []
+
+
+def test_magics_draw_in_the_notebook(nb, page, shot):
+    nb.open("%load_ext relaylab", "%relay_viz mlp", "%relay_passes mlp")
+    nb.run_all()
+    page.wait_for_selector(".relaylab-viz[data-live] svg .node", state="attached")
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(2)")
+    page.wait_for_selector(".rl-explorer .node")
+    shot("magics")
+    assert page.errors == []
+
+
+def test_notebook_7(nb7, page):
+    open_explorer(nb7, "mlp")
+    page.locator(".rl-explorer").focus()
+    page.keyboard.press("ArrowRight")
+    shown(page, "17:18")
+    assert nb7.python("print(w.after)") == "18"
+    assert page.errors == []
