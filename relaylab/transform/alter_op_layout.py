@@ -35,7 +35,7 @@ def _choose(site: Site) -> Plan | None:
 
 @register_pass()
 def AlterOpLayout() -> Pass:
-    """Puts convolutions and pooling into channels-last layouts, with changes of layout where the program needs others."""
+    """Puts convolutions and pooling into channels-last layouts, transforming where the program needs others."""
 
     def run(func: Function, mod: object, ctx: object) -> Function:
         return rewrite_layouts(func, _choose)

@@ -24,7 +24,7 @@ def positive_axis(axis: int, rank: int) -> int:
 
 
 def expand_to_axis(bias: Expr, rank: int, axes: Sequence[int]) -> Expr:
-    """`bias` (one dimension per axis) with dimensions of size 1 added, so that it broadcasts along `axes` of a tensor of `rank`."""
+    """`bias` (one dimension per axis) with dimensions of 1 added, to broadcast along `axes` of a tensor of `rank`."""
     for i in range(len(axes), 0, -1):
         after = rank if i == len(axes) else axes[i]
         pad = after - axes[i - 1] - 1

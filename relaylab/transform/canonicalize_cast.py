@@ -27,7 +27,8 @@ class _Repeat:
     def __call__(self, new: Expr, old: Expr) -> Expr:
         if not isinstance(new, Call) or not isinstance(new.op, Op) or new.op.pattern > OpPattern.BROADCAST:
             return new
-        return rebuild(new, (new.op, *(self._own(arg, was) for arg, was in zip(new.args, old.args))))  # type: ignore[attr-defined]
+        args = (self._own(arg, was) for arg, was in zip(new.args, old.args))
+        return rebuild(new, (new.op, *args))
 
     def _own(self, arg: Expr, was: Expr) -> Expr:
         if not is_call_to(arg, "cast") or not _widens(was):

@@ -13,7 +13,7 @@ def _bias_add(new: Expr, old: Expr) -> Expr:
         return new
     data, bias = new.args  # type: ignore[attr-defined]
     rank = rank_of(old.args[0])  # type: ignore[attr-defined]
-    return call("add", data, expand_to_axis(bias, rank, [positive_axis(facets(old).axis, rank)]))  # type: ignore[arg-type]
+    return call("add", data, expand_to_axis(bias, rank, [positive_axis(facets(old).axis, rank)]))
 
 
 @register_pass(idempotent=True)

@@ -47,7 +47,7 @@ class _Conv2D(Combiner):
         return Call(convs[0].op, (convs[0].args[0], weight), attrs)
 
     def _axis_of(self, branch_op: Call, arg: Expr, conv_axis: int) -> int:
-        """The channel axis of an argument that broadcasts against the result of `branch_op`; negative if it has none."""
+        """The channel axis of an argument that broadcasts against a result; negative if it has none."""
         return conv_axis - len(shape_of(branch_op)) + len(shape_of(arg))
 
     def argument_fits(self, a: Call, b: Call, index: int) -> bool:

@@ -108,7 +108,7 @@ class _Wide(_Dense):
 
 @register_pass(idempotent=True)
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
-    """Combines dense layers that read the same tensor: stacked into a batch, or (`to_batch=False`) into one wider layer."""
+    """Combines dense layers that read the same tensor: into a batch, or (`to_batch=False`) into one wider layer."""
 
     def run(func: Function, mod: object, ctx: object) -> Function:
         return combine_parallel(func, _Batched() if to_batch else _Wide(), min_num_branches)

@@ -127,7 +127,7 @@ def _warn_unknown(desired: Mapping[str, Sequence[str]]) -> None:
 
 @register_pass(desired_layouts={"nn.conv2d": ["NHWC", "default"]})
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
-    """Converts operators to the layouts asked for: `{"nn.conv2d": ["NHWC", "default"]}`, `"default"` meaning what goes with it."""
+    """Converts operators to the layouts asked for: `{"nn.conv2d": ["NHWC", "default"]}`; "default" goes with it."""
     if not isinstance(desired_layouts, Mapping):
         text = "desired_layouts is a dictionary from operators to lists of layouts"
         raise RelayTypeError(text, code="layout.bad-argument", help='{"nn.conv2d": ["NHWC", "default"]}')

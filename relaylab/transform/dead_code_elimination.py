@@ -63,7 +63,7 @@ def eliminate(func: Function, purity: PurityAnalysis, inline_once: bool, ignore_
             return value
         return None
 
-    return rewrite_lets(func, lambda new, old: new, bind, lambda n: isinstance(n, Function) and n.is_primitive)  # type: ignore[return-value]
+    return rewrite_lets(func, lambda new, old: new, bind, lambda n: isinstance(n, Function) and n.is_primitive)
 
 
 @register_pass(idempotent=True)

@@ -1,4 +1,4 @@
-"""DynamicToStatic: operators whose shape is an argument become ordinary ones when that argument turns out to be known."""
+"""DynamicToStatic: operators whose shape is an argument become ordinary ones once it is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FirstOrderGradient: reverse-mode differentiation of dataflow programs (Linnainmaa, 1970; Griewank and Walther, 2008)."""
+"""FirstOrderGradient: reverse-mode differentiation of dataflow programs (Griewank and Walther, 2008)."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _expr(grad: Any) -> Expr:
 
 
 def first_order_gradient(func: Function, mod: IRModule | None = None) -> Function:
-    """The function that returns what `func` returns and a tuple of the gradients of its parameters, in A-normal form."""
+    """The function of `func`'s result and a tuple of the gradients of its parameters, in A-normal form."""
     plain = _as_dataflow(func, mod)
     both = Function(plain.params, _Reverse(plain).run(), None, (), plain.attrs)
     return derived(to_anf(derived(both, func)), func)  # type: ignore[return-value]

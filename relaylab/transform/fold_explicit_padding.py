@@ -61,7 +61,8 @@ def _fold(new: Expr, old: Expr) -> Expr:
         return new
     pad, attrs = new.args[0], facets(new)
     was = old.args[0]  # type: ignore[attr-defined]
-    if not isinstance(pad.args[1], Constant) or facets(pad).pad_mode != "constant" or not is_call_to(was, "nn.pad"):  # type: ignore[attr-defined, arg-type]
+    constant = isinstance(pad.args[1], Constant) and facets(pad).pad_mode == "constant"
+    if not constant or not is_call_to(was, "nn.pad"):
         return new
     added = _spatial(attrs, facets(pad).pad_width)  # type: ignore[arg-type]
     if added is None or not _value_fits(name, new, was):  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""FoldScaleAxis: scales of channels move into the weights next to them, backward, then forward, then they are computed."""
+"""FoldScaleAxis: scales of channels move into the weights next to them, backward, then forward."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from relaylab.transform.manager import Pass, Sequential, register_pass
 
 @register_pass()
 def FoldScaleAxis() -> Pass:
-    """Folds multiplications of channels into the weights of convolutions and dense layers: backward, forward, constants."""
+    """Folds multiplications of channels into the weights of convolutions and dense layers, and computes them."""
     return Sequential([BackwardFoldScaleAxis(), ForwardFoldScaleAxis(), FoldConstant()], name="FoldScaleAxis")

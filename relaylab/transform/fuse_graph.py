@@ -37,7 +37,7 @@ _SIMPLE = ("int32", "int64", "float32", "float64", "bool")
 
 
 class Node:
-    """A value of the program: its pattern, its users with the pattern of each edge, and its place in the post-dominator tree."""
+    """A value of the program: its pattern, its users with each edge's pattern, its place in the post-dominator tree."""
 
     __slots__ = (
         "ref",

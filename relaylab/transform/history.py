@@ -175,7 +175,7 @@ class History(Sequence[Stage]):
         return [self.source, *(s.result for s in self.stages)]
 
     def became(self, node: Expr, start: int = 0, stop: int | None = None) -> Expr | None:
-        """What stands, before stage `stop` (default: at the end), in the place of a node that was there before stage `start`."""
+        """What stands before stage `stop` (default: at the end) in the place of a node from before stage `start`."""
         at: Expr | None = node
         for stage in self.stages[start:stop]:
             if at is None or stage.skipped:
@@ -184,7 +184,7 @@ class History(Sequence[Stage]):
         return at
 
     def parents(self, node: Expr, start: int = 0, stop: int | None = None) -> tuple[Expr, ...]:
-        """The nodes before stage `start` that a node present before stage `stop` (default: at the end) was made from."""
+        """The nodes before stage `start` that a node from before stage `stop` (default: the end) was made from."""
         at: tuple[Expr, ...] = (node,)
         for stage in reversed(self.stages[start:stop]):
             if not stage.skipped:

@@ -15,7 +15,7 @@ def InferType() -> Pass:
 
 
 def typed(expr: Expr, mod: IRModule | None = None) -> Expr:
-    """`expr` with the types of all its parts (and what `mod` defines known); the same object if they are filled in already."""
+    """`expr` with the types of all its parts, `mod` being known; the same object if they are filled in already."""
     return infer_expr(expr, mod)
 
 

@@ -91,7 +91,7 @@ class _FunctionLifter:
         gv = self.lifter.supply.fresh_global(f"lifted_name{structural_hash(old) & (1 << 63) - 1}")
         inner = Call(gv, captured) if captured else gv
         body = renewed(new, {own: inner}) if own in self.free[old] else new
-        self.lifter.lifted[gv] = copied(_closure(body, captured) if captured else body, old)  # type: ignore[arg-type, assignment]
+        self.lifter.lifted[gv] = copied(_closure(body, captured) if captured else body, old)
         return Call(gv, captured) if captured else gv
 
 
@@ -101,7 +101,7 @@ def _closure(func: Function, captured: list[Var]) -> Function:
         v: fresh(v) if v.type_annotation is not None else copied(Var(v.name_hint, type_of(v)), v) for v in captured
     }
     inner = renewed(func, dict(params))
-    return Function(tuple(params.values()), inner, type_of(func), free_type_vars(func), {"Closure": 1})  # type: ignore[arg-type]
+    return Function(tuple(params.values()), inner, type_of(func), free_type_vars(func), {"Closure": 1})
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:

@@ -70,7 +70,7 @@ def moved(values: Sequence[AnyAttrs], pair: Pair) -> list[AnyAttrs]:
 def _same(site: Site, count: int = 1, attrs: Attrs | None = None) -> Plan:
     """Arguments and results all in the layout of the first argument."""
     pair = site.first
-    return Plan((pair,) * len(site.given), (pair,) * count, attrs if attrs is not None else site.call.attrs)  # type: ignore[arg-type]
+    return Plan((pair,) * len(site.given), (pair,) * count, attrs if attrs is not None else site.call.attrs)
 
 
 def elementwise(site: Site) -> Plan | None:
@@ -106,7 +106,7 @@ def reduce(site: Site) -> Plan | None:
         return Plan((pair,), (pair,), changed)
     gone = {old.axes[a].letter for a in axes}
     left = tuple("".join(c for c in text if c not in gone) for text in pair)
-    return Plan((pair,), (left if len(left[0]) > 1 and left[0] != left[1] else None,), changed)  # type: ignore[arg-type]
+    return Plan((pair,), (left if len(left[0]) > 1 and left[0] != left[1] else None,), changed)
 
 
 def along_axis(site: Site) -> Plan | None:
@@ -147,7 +147,7 @@ def strided_slice(site: Site) -> Plan | None:
 
 
 def own_layout(site: Site) -> Plan | None:
-    """An operator with an attribute `layout` takes over the layout in which its argument comes, if that keeps the spatial axes whole."""
+    """An operator with an attribute `layout` takes over that of its argument, if it splits no axis."""
     pair, attrs = site.given[0], site.attrs
     if pair is None or pair[0] != attrs.layout or not parse_layout(pair[1]).is_plain():
         return None

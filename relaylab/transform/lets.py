@@ -49,7 +49,7 @@ def rewrite_lets(
     """
     memo: dict[Expr, Expr] = {}
     gone: set[Expr] = set()
-    for node in walk((root,), lambda n: () if not isinstance(n, Bound) and keep(n) else below(n)):  # type: ignore[type-var, arg-type]
+    for node in walk((root,), lambda n: () if not isinstance(n, Bound) and keep(n) else below(n)):
         if isinstance(node, Bound):
             _decide(node.let, memo, gone, bind)
         elif keep(node):

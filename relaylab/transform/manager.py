@@ -30,7 +30,8 @@ class PassInfo:
 
     def __str__(self) -> str:
         required = f"[{', '.join(self.required)}]"
-        return f"The meta data of the pass - pass name: {self.name}, opt_level: {self.opt_level}, required passes: {required}"
+        about = f"pass name: {self.name}, opt_level: {self.opt_level}, required passes: {required}"
+        return f"The meta data of the pass - {about}"
 
     __repr__ = __str__
 
@@ -285,5 +286,5 @@ def module_pass(
 def function_pass(
     pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Sequence[str] | None = None
 ) -> Any:
-    """Make a function pass of `f(func, mod, ctx) -> func` or of a class with `transform_function(self, func, mod, ctx)`."""
+    """Make a function pass of `f(func, mod, ctx) -> func` or a class with `transform_function(func, mod, ctx)`."""
     return _decorate(FunctionPass, "transform_function", pass_func, (opt_level, name, required))

@@ -51,12 +51,12 @@ class _Block:
 
 def _kill(var: Var, body: Expr, let: Let) -> Expr:
     with made_from(let):
-        return copied(Let(copied(Var("_"), let), copied(call("memory.kill", var), let), body), let)  # type: ignore[arg-type]
+        return copied(Let(copied(Var("_"), let), copied(call("memory.kill", var), let), body), let)
 
 
 def _without_aliases(func: Function) -> Function:
-    """`func` without bindings of a variable to another one: a value must not end under one name and live under another."""
-    return rewrite_lets(func, lambda new, old: new, lambda let, value, _: value if isinstance(value, Var) else None)  # type: ignore[return-value]
+    """`func` without second names: a value must not end under one name and live under another."""
+    return rewrite_lets(func, lambda new, old: new, lambda let, value, _: value if isinstance(value, Var) else None)
 
 
 def manifest_lifetimes(func: Function) -> Function:

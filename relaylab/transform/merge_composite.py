@@ -25,7 +25,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def merge_composite(func: Function, table: Sequence[Entry], mod: IRModule | None = None) -> Function:
-    """`func` with every match of the table's patterns, in order, called as a function with the attribute `Composite`."""
+    """`func` with each match of the patterns, in order, called as a function with the attribute `Composite`."""
     for name, pattern, check in table:
         func = typed(func, mod)  # type: ignore[assignment]
         body = partition(pattern, func.body, {"Composite": name}, check)
@@ -35,7 +35,7 @@ def merge_composite(func: Function, table: Sequence[Entry], mod: IRModule | None
 
 @register_pass(pattern_table=[])
 def MergeComposite(pattern_table: Sequence[Sequence[Any]]) -> Pass:
-    """Makes each match of the patterns, given as (name, pattern[, check]), a function with the attribute `Composite`."""
+    """Makes each match of patterns (name, pattern[, check]) a function with the attribute `Composite`."""
     table = [_entry(row) for row in pattern_table]
 
     def run(func: Function, mod: IRModule, ctx: object) -> Function:

@@ -1,4 +1,4 @@
-"""The default pipelines: what `relay.build` and the virtual machine do to a program before code is made, step by step."""
+"""The default pipelines: what `relay.build` and the virtual machine do to a program before code is made."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def default_passes(opt_level: int | None = None, vm: bool = False) -> list[Pass]
 def optimize(
     mod: IRModule, params: Mapping[str, Any] | None = None, vm: bool = False, ctx: PassContext | None = None
 ) -> History:
-    """The default pipeline run on a module, with its parameters bound first; everything is kept. Raises what a pass raised."""
+    """The default pipeline run on a module, parameters bound first, everything kept. Raises what a pass raised."""
     level = (ctx or PassContext.current()).opt_level
     passes = default_passes(level, vm)
     history = run_pipeline(mod, [BindParams(params), *passes] if params else passes, ctx)

@@ -93,7 +93,7 @@ def _below(node: Expr) -> tuple[Expr, ...]:
 
 
 def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
-    """Which functions of a module have no effect: the largest solution, reached by taking back what turns out impure."""
+    """Which functions of a module have no effect: all, but those found impure and what calls them."""
     pure = {gv: not func.attr("Extern", 0) for gv, func in mod.functions.items()}
     effect = {
         gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,)))

@@ -56,15 +56,15 @@ def fits(data: Expr, factor: Expr, axes: Sequence[int]) -> bool:
 def is_light(factor: Expr) -> bool:
     """Whether a scale is computed without convolutions, products or pooling.
 
-    Others depend on the data of each run (gates of recurrent cells, squeeze-and-excitation): scaling weights by them costs
-    more than it saves.
+    Others depend on the data of each run (gates of recurrent cells, squeeze-and-excitation): scaling weights by
+    them costs more than it saves.
     """
     calls = (e for e in walk((factor,)) if isinstance(e, Call) and isinstance(e.op, Op))
     return all(call.op.pattern < OpPattern.OUT_ELEMWISE_FUSABLE for call in calls)  # type: ignore[attr-defined]
 
 
 def squeezed(factor: Expr, data: Expr, axes: Sequence[int], typed: Expr | None = None) -> Expr:
-    """`factor`, which fits `data`, with one dimension for each of `axes`; `typed` is a node of its type if it has none."""
+    """`factor`, which fits `data`, with one dimension for each of `axes`; `typed` is a node of its type."""
     rank = len(type_of(factor if typed is None else typed).shape)  # type: ignore[union-attr]
     base = len(type_of(data).shape) - rank  # type: ignore[union-attr]
     ones = [i for i in range(rank) if i + base not in axes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylab.ir import OPERATORS, Call, Constant, Expr, Function, IRModule, TensorType, op_name
+from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, op_name
 from relaylab.op.base import OpPattern
 from relaylab.transform.build import call, is_scalar_constant, scalar
 from relaylab.transform.canonicalize_cast import bits
@@ -161,20 +161,16 @@ CASTS = RuleSet([same_cast, two_casts])
 # ---- order statistics do not see quantization
 
 
-def _quantized_rules() -> RuleSet:
-    if "qnn.dequantize" not in OPERATORS:
-        return RuleSet()
-    quantized = is_op("qnn.dequantize")(x, wildcard(), wildcard())
-
-    @rule(is_op("argmax")(quantized) | is_op("argmin")(quantized) | is_op("argsort")(quantized))
-    def of_dequantized(root, x):
-        """The order of quantized numbers is that of the numbers."""
-        return Call(root.op, (x,), root.attrs, root.type_args)
-
-    return RuleSet([of_dequantized])
+_quantized = is_op("qnn.dequantize")(x, wildcard(), wildcard())
 
 
-SIMPLIFY = LIKE + ARITHMETIC + SHAPES + CASTS + RuleSet([filled_operand, add_constants]) + _quantized_rules()
+@rule(is_op("argmax")(_quantized) | is_op("argmin")(_quantized) | is_op("argsort")(_quantized))
+def of_dequantized(root, x):
+    """The order of quantized numbers is that of the numbers."""
+    return Call(root.op, (x,), root.attrs, root.type_args)
+
+
+SIMPLIFY = LIKE + ARITHMETIC + SHAPES + CASTS + RuleSet([filled_operand, add_constants, of_dequantized])
 
 
 @register_pass(idempotent=True)

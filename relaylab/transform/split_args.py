@@ -21,10 +21,10 @@ def _split(new: Expr, limit: int) -> Expr:
 
 @register_pass(max_function_args=4, idempotent=True)
 def SplitArgs(max_function_args: int) -> Pass:
-    """Splits concatenations so that no kernel has more than `max_function_args` tensors, its result included; negative: no limit."""
+    """Splits concatenations so that no kernel has more than `max_function_args` tensors; negative: no limit."""
     limit = max(2, max_function_args - 1)
 
     def run(func: Function, mod: object, ctx: object) -> Function:
-        return func if max_function_args < 0 else rewrite(func, lambda new, old: _split(new, limit))  # type: ignore[return-value]
+        return func if max_function_args < 0 else rewrite(func, lambda new, old: _split(new, limit))
 
     return FunctionPass(PassInfo(1, "SplitArgs", ("InferType",)), run)

@@ -24,7 +24,7 @@ def ToANormalForm() -> Pass:
 
 
 def ToANormalFormExpr(e: Expr) -> Expr:
-    """One expression in A-normal form; it must have no free variables unless it is a function's body wrapped by the caller."""
+    """One expression in A-normal form; it must have no free variables."""
     if isinstance(e, Function):
         return to_anf(e)
     free = free_vars(e)

@@ -19,7 +19,7 @@ def to_bbnf(func: Function) -> Function:
 
 @register_pass(idempotent=True)
 def ToBasicBlockNormalForm() -> Pass:
-    """Names the values that several branches or functions use, where all of them can see the name; the rest stays a graph."""
+    """Names the values that several branches or functions use, where all can see the name; the rest stays a graph."""
 
     def run(mod: IRModule, ctx: object) -> IRModule:
         return mod.with_functions({gv: f if f.attr("Compiler") else to_bbnf(f) for gv, f in mod.functions.items()})

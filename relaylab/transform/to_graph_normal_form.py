@@ -22,4 +22,4 @@ def to_gnf(expr: Expr) -> Expr:
 @register_pass()
 def ToGraphNormalForm() -> Pass:
     """Replaces every `let` by sharing; the order of effects is lost."""
-    return FunctionPass(PassInfo(1, "ToGraphNormalForm"), lambda func, mod, ctx: to_gnf(func))  # type: ignore[arg-type, return-value]
+    return FunctionPass(PassInfo(1, "ToGraphNormalForm"), lambda func, mod, ctx: to_gnf(func))

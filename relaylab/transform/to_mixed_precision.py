@@ -59,14 +59,21 @@ class Category(IntEnum):
 _ALWAYS = (
     "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose nn.dense nn.batch_matmul"
 )
-_FOLLOW = """nn.pad nn.batch_flatten concatenate zeros split squeeze transpose expand_dims reshape dyn.reshape broadcast_to_like
-dyn.broadcast_to strided_slice dyn.strided_slice take argwhere where tile dyn.tile scatter full dyn.full nn.depth_to_space less
-greater less_equal greater_equal copy cast cast_like add subtract multiply divide nn.bias_add nn.batch_norm sqrt shape_of max min
-maximum minimum argmax argmin nn.relu nn.leaky_relu nn.prelu nn.dropout sigmoid tanh fast_tanh fast_exp fast_erf clip
-nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.global_max_pool2d nn.adaptive_max_pool1d
-nn.adaptive_max_pool2d nn.adaptive_max_pool3d image.resize2d"""
-_NEVER = """exp power nn.cross_entropy nn.cross_entropy_with_logits nn.softmax nn.l2_normalize erf arange nn.global_avg_pool2d
-nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d sum mean variance nn.layer_norm"""
+_FOLLOW = """
+nn.pad nn.batch_flatten concatenate zeros split squeeze transpose expand_dims reshape dyn.reshape
+broadcast_to_like dyn.broadcast_to strided_slice dyn.strided_slice take argwhere where tile dyn.tile
+scatter full dyn.full nn.depth_to_space less greater less_equal greater_equal copy cast cast_like
+add subtract multiply divide nn.bias_add nn.batch_norm sqrt shape_of max min maximum minimum argmax
+argmin nn.relu nn.leaky_relu nn.prelu nn.dropout sigmoid tanh fast_tanh fast_exp fast_erf clip
+nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d
+nn.global_max_pool2d nn.adaptive_max_pool1d nn.adaptive_max_pool2d nn.adaptive_max_pool3d
+image.resize2d
+"""
+_NEVER = """
+exp power nn.cross_entropy nn.cross_entropy_with_logits nn.softmax nn.l2_normalize erf arange
+nn.global_avg_pool2d nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d sum mean
+variance nn.layer_norm
+"""
 CATEGORIES: dict[str, Category] = {
     **dict.fromkeys(_ALWAYS.split(), Category.ALWAYS),
     **dict.fromkeys(_FOLLOW.split(), Category.FOLLOW),
@@ -106,7 +113,7 @@ class _Converter:
         self.casts: dict[tuple[Expr, str], Expr] = {}
 
     def run(self, func: Function) -> Function:
-        for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else below(n)):  # type: ignore[type-var, arg-type]
+        for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else below(n)):
             if isinstance(node, Bound):
                 self._bind(node.let)
             elif node not in self.memo:

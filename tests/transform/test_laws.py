@@ -1,4 +1,4 @@
-"""What every registered pass promises: meaning, an untouched input, the same object when nothing changes, a complete trail."""
+"""What every pass promises: meaning, an untouched input, the same object when nothing changes, a complete trail."""
 
 from __future__ import annotations
 
