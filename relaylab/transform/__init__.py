@@ -54,6 +54,7 @@ from relaylab.transform.manager import (
 )
 from relaylab.transform.manifest_lifetimes import ManifestLifetimes
 from relaylab.transform.merge_composite import MergeComposite
+from relaylab.transform.partial_evaluate import PartialEvaluate
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
 from relaylab.transform.print_ir import PrintIR

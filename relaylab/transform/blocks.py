@@ -103,6 +103,11 @@ class LetBlocks:
             return derived(Let(var, value, body), origin) if isinstance(origin, Let) else Let(var, value, body)
 
 
+def name_values(func: Function) -> Function:
+    """A function in A-normal form, each value under one name."""
+    return LetBlocks(func, lambda node: True).run()
+
+
 def _below(node: Expr | _Bound) -> tuple[Expr | _Bound, ...]:
     """The parts in the order of evaluation, without binders and without the inside of kernels."""
     match node:

@@ -25,12 +25,12 @@ from relaylab.ir import (
 from relaylab.ir.trail import derived, made_from
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.transform.blocks import name_values
 from relaylab.transform.build import call
 from relaylab.transform.copying import copied, inlined
 from relaylab.transform.gradients import GRADIENTS
 from relaylab.transform.infer_type import type_of, typed
 from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
-from relaylab.transform.to_a_normal_form import to_anf
 from relaylab.transform.to_graph_normal_form import to_gnf
 
 _DATAFLOW = (Var, Constant, Tuple, TupleGetItem, Call, Op)
@@ -137,7 +137,7 @@ def first_order_gradient(func: Function, mod: IRModule | None = None) -> Functio
     """The function of `func`'s result and a tuple of the gradients of its parameters, in A-normal form."""
     plain = _as_dataflow(func, mod)
     both = Function(plain.params, _Reverse(plain).run(), None, (), plain.attrs)
-    return derived(to_anf(derived(both, func)), func)  # type: ignore[return-value]
+    return derived(name_values(derived(both, func)), func)  # type: ignore[return-value]
 
 
 def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order") -> Function:

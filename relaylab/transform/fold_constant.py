@@ -58,12 +58,13 @@ class ConstantFolder:
         self.fold_qnn = fold_qnn
 
     def __call__(self, expr: Expr) -> Expr:
-        return rewrite_lets(expr, self._post, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
+        return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
 
     def _bind(self, let: Let, value: Expr, recursive: bool) -> Expr | None:
         return value if isinstance(value, Constant) else None
 
-    def _post(self, new: Expr, old: Expr) -> Expr:
+    def node(self, new: Expr, old: Expr) -> Expr:
+        """What one node, its parts being folded, becomes; `old` is the node with the types."""
         match new:
             case Call(op=Op()):
                 return self._call(new, old)

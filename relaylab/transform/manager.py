@@ -109,6 +109,8 @@ class FunctionPass(Pass):
         self.pass_func = pass_func
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        if "InferType" in self.info.required and any(f._checked_type is None for f in mod.functions.values()):
+            mod = create("InferType")(mod)  # a direct call on an untyped module: the pass could not work without
         # like Relay, each function sees the module with the functions before it rewritten
         out = mod.shallow_copy()
         for gv, func in mod.functions.items():

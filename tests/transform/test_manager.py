@@ -86,6 +86,14 @@ def test_a_direct_call_ignores_levels_and_requirements(mod):
     assert names(log) == ["InferType", "FastMath"]  # the one after a function pass; none before
 
 
+def test_a_direct_call_on_an_untyped_module_infers_types_if_the_pass_needs_them():
+    untyped = random_program(1, features={"graph", "let"}, typed=False)
+    log = Log()
+    with PassContext(instruments=[log]):
+        create("FuseOps")(untyped)
+    assert names(log) == ["InferType", "InferType", "FuseOps"]
+
+
 def test_requirements_run_first_in_a_sequential(mod):
     log = Log()
     with PassContext(4, instruments=[log]):

@@ -229,3 +229,18 @@ def test_a_rule_that_asks_for_an_unknown_part_is_refused_where_it_is_written():
         @rule(is_op("exp")(a))
         def wrong(c):
             return c
+
+
+def test_merge_composite_goes_through_its_table_in_order():
+    conv = is_op("nn.conv2d")(wildcard(), wildcard())
+    table = [("a.conv_relu", is_op("nn.relu")(conv)), ("a.conv", conv, lambda e: e.attrs.groups == 1)]
+    d, w = var("d", shape=(1, 2, 4, 4)), var("w", shape=(2, 2, 1, 1))
+    inner = call("nn.conv2d", d, w)
+    mod = IRModule.from_expr(call("nn.conv2d", call("nn.relu", inner), w))
+    after = create("MergeComposite", table)(mod)
+    outer = after["main"].body
+    assert outer.op.attrs["Composite"] == "a.conv"
+    assert outer.args[0].op.attrs["Composite"] == "a.conv_relu"
+    assert outer.args[0].op.attrs["PartitionedFromPattern"] == "nn.conv2d_nn.relu_"
+    with pytest.raises(RelayError, match="row of a pattern table"):
+        create("MergeComposite", [("name",)])
