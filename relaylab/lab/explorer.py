@@ -24,7 +24,7 @@ MOST_NODES = 2500
 class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 
-    `style` is merged or both (side by side), `pane` graph, text, both or code.
+    `compare` is merged or both (side by side), `pane` graph, text, both or code.
     """
 
     _esm = script("live.js")
@@ -33,7 +33,7 @@ class PassExplorer(anywidget.AnyWidget):
     before = Int(0).tag(sync=True)
     after = Int(0).tag(sync=True)
     selected = Unicode("").tag(sync=True)
-    style = Unicode("merged").tag(sync=True)
+    compare = Unicode("merged").tag(sync=True)
     pane = Unicode("graph").tag(sync=True)
     overlays = List(Unicode()).tag(sync=True)
     height = Int(680).tag(sync=True)
@@ -139,5 +139,5 @@ def book(session: Session) -> dict[str, Any]:
     for index in range(len(frames) - 1):
         keep("steps", index)
     first = stops[1] if len(stops) > 1 else 0
-    chosen = {"before": max(0, first - 1), "after": first, "selected": "", "style": "merged", "pane": "graph", "overlays": list(session.overlays)}
+    chosen = {"before": max(0, first - 1), "after": first, "selected": "", "compare": "merged", "pane": "graph", "overlays": list(session.overlays)}
     return {"rows": session.rows(), "chosen": chosen, "answers": answers}

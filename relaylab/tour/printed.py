@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -11,6 +12,9 @@ from relaylab.ir import Constant, Expr, IRModule
 from relaylab.text import print_with_map
 from relaylab.viz import textdiff
 
+FIXED = "\u200b"
+_TEMPORARY = re.compile(r"%(\d+)\b")
+_DEFINITION = re.compile(r"\s*(?:let )?%(\d+) = ")
 LONGEST = 600
 """Characters of a line that are shown."""
 
@@ -71,16 +75,55 @@ def _definitions(text: str, ranges: list) -> list[Expr | None]:
 
 def rows(before: Printed, after: Printed, name: Callable[[Expr | None, bool], str], context: int = 3) -> list[list]:
     """The difference as rows `[mark, text, node id]`; runs of equal lines longer than the context become `["⋮", count, ""]`."""
-    lines = textdiff.diff_lines(before.text, after.text)
+    left_text, right_text = _renamed(before, after, name)
+    lines = textdiff.diff_lines(left_text, right_text)
     left = right = 0
     full: list[list] = []
     for line in lines:
         old = line.mark == "-"
         node = before.nodes[left] if old and left < len(before.nodes) else after.nodes[right] if right < len(after.nodes) else None
-        full.append([line.mark, line.text, name(node, old)])
+        full.append([line.mark, line.text.replace(FIXED, ""), name(node, old)])
         left += line.mark in " -"
         right += line.mark in " +"
     return _folded(full, context)
+
+
+def _renamed(before: Printed, after: Printed, name: Callable[[Expr | None, bool], str]) -> tuple[str, str]:
+    """Both texts with their temporaries named alike: what stands for a node of before has its number, the rest new ones.
+
+    The numbers are marked as fixed, so that the line-by-line comparison takes them for names.
+    """
+    numbers = {key: number for key, number in _numbers(before, lambda node: name(node, True))}
+    free = itertools.count(1 + max((int(n) for n in re.findall(r"%(\d+)\b", before.text)), default=-1))
+    taken: dict[tuple[str, str], str] = {}
+    used: set[tuple[str, str]] = set()
+    for (scope, node), number in _numbers(after, lambda node: name(node, False)):
+        old = numbers.get((scope, node)) if node else None
+        taken[scope, number] = old if old is not None and (scope, old) not in used else str(next(free))
+        used.add((scope, taken[scope, number]))
+    return _with_names(before, {}), _with_names(after, taken)
+
+
+def _numbers(text: Printed, name: Callable[[Expr | None], str]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Each temporary: (the global function that it is in, the id of its node), and its number."""
+    for scope, line, node in _scoped(text):
+        found = _DEFINITION.match(line)
+        if found:
+            yield (scope, name(node)), found[1]
+
+
+def _scoped(text: Printed) -> Iterator[tuple[str, str, Expr | None]]:
+    scope = ""
+    for line, node in zip(text.lines, text.nodes):
+        if line.startswith("def "):
+            scope = line.split("(")[0]
+        yield scope, line, node
+
+
+def _with_names(text: Printed, names: dict[tuple[str, str], str]) -> str:
+    return "\n".join(
+        _TEMPORARY.sub(lambda m, s=scope: f"%{FIXED}{names.get((s, m[1]), m[1])}", line) for scope, line, _ in _scoped(text)
+    )
 
 
 def _folded(full: list[list], context: int) -> list[list]:

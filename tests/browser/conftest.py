@@ -100,16 +100,22 @@ def page(browser):
     page = context.new_page()
     page.errors = []
     page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" and not any(h in m.text for h in HARMLESS) else None)
-    page.on("pageerror", lambda e: page.errors.append(str(e)))
+    page.on("pageerror", lambda e: page.errors.append(f"{e} {(e.stack or str())[:600]}"))
     yield page
     context.close()
 
 
-@pytest.fixture
-def shot(page):
-    """`shot(name)` keeps a screenshot for people to look at."""
+@pytest.fixture(scope="session")
+def artifacts() -> Path:
+    """The folder for screenshots."""
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    return lambda name: page.screenshot(path=ARTIFACTS / f"{name}.png")
+    return ARTIFACTS
+
+
+@pytest.fixture
+def shot(page, artifacts):
+    """`shot(name)` keeps a screenshot for people to look at."""
+    return lambda name: page.screenshot(path=artifacts / f"{name}.png")
 
 
 @dataclass
@@ -142,6 +148,15 @@ class Notebook:
         return self.page.evaluate("""async code => { const k = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel; let out = '';
             const f = k.requestExecute({code}); f.onIOPub = m => { if (m.header.msg_type === 'stream') out += m.content.text;
             if (m.header.msg_type === 'error') out += 'ERROR ' + m.content.evalue }; await f.done; return out }""", code).strip()
+
+    def until(self, code: str, expected: str) -> None:
+        """Wait until a piece of code prints what is expected: what a page chooses reaches the kernel a little later."""
+        for _ in range(40):
+            found = self.python(code)
+            if found == expected:
+                return
+            time.sleep(0.05)
+        pytest.fail(f"{code} prints {found}, not {expected}")
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     page.mouse.move(track["x"] + 2, handle["y"] + 9, steps=5)
     page.mouse.up()
     page.wait_for_function("() => document.querySelector('.rl-explorer').dataset.shown.startsWith('0:')")
-    assert nb.python("print(w.before)") == "0"
+    nb.until("print(w.before)", "0")
     shot("mlp_compared")
     assert page.errors == []
 
@@ -114,8 +114,8 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.wait_for_selector('.node.selected')
     page.locator(".rl-choice button", has_text="Code").click()
     page.wait_for_selector(".rl-kernel .rl-ins", timeout=60_000)
-    page.locator('.rl-column .rl-ins[data-part="1"]').first.hover()
-    assert page.locator(".rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
+    page.locator(".rl-kernel-bar .rl-chip", has_text="nn.relu").hover()
+    assert page.locator(".rl-ins.rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
     shot("resnet8_code")
     page.locator(".rl-choice button", has_text="Graph").click()
     root.focus()

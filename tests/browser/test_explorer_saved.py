@@ -81,9 +81,7 @@ def test_the_tree_mirrors_the_picture(offline, page, tmp_path):
     assert "changed" in page.locator(".rl-said").text_content()
 
 
-def test_dark_where_the_reader_likes_it(browser, tmp_path):
-    from .conftest import ARTIFACTS
-
+def test_dark_where_the_reader_likes_it(browser, artifacts, tmp_path):
     path = PassExplorer(tour.explore("mlp")).save(tmp_path / "x.html")
     context = browser.new_context(viewport={"width": 1300, "height": 800}, color_scheme="dark")
     page = context.new_page()
@@ -91,7 +89,7 @@ def test_dark_where_the_reader_likes_it(browser, tmp_path):
     page.wait_for_selector(".rl-explorer[data-shown] .node")
     background = page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer')).backgroundColor")
     box = page.evaluate("() => getComputedStyle(document.querySelector('.rl-view .node .box')).fill")
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=ARTIFACTS / "dark.png")
+    artifacts.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=artifacts / "dark.png")
     context.close()
     assert background == "rgb(17, 21, 28)" and box != "rgb(255, 255, 255)"

@@ -23,7 +23,7 @@ export class Explorer {
     this.timeline = new Timeline(act);
     this.build();
     this.start(host.get("rows"));
-    for (const name of ["before", "after", "style", "pane", "selected"]) host.on(name, () => this.follow(name));
+    for (const name of ["before", "after", "compare", "pane", "selected"]) host.on(name, () => this.follow(name));
     host.on("rows", () => (this.cache.clear(), this.start(host.get("rows"))));
     host.on("overlays", () => this.overlayNames());
   }
@@ -40,7 +40,7 @@ export class Explorer {
     this.field.addEventListener("keydown", (e) => this.inField(e));
     this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
     this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"]].filter(([p]) => p !== "code" || host.live), host.get("pane"), (v) => this.choose("pane", v));
-    this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("style"), (v) => this.choose("style", v));
+    this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("compare"), (v) => this.choose("compare", v));
     this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
     this.overlayNames();
     const button = (text, title, run) => el("button", { className: "rl-button", textContent: text, title, onclick: run });
@@ -137,12 +137,12 @@ export class Explorer {
     const pane = this.host.get("pane");
     this.root.dataset.pane = pane;
     this.panes.mark(pane);
-    this.styles.mark(this.host.get("style"));
+    this.styles.mark(this.host.get("compare"));
     this.rail.mark();
     this.timeline.mark();
     const [a, b] = [this.settled(this.before), this.settled(this.after)];
     const turn = (this.turnNumber = (this.turnNumber ?? 0) + 1);
-    const picture = await this.ask("picture", a, b, this.host.get("style"), [...this.closed].sort().join("\n"));
+    const picture = await this.ask("picture", a, b, this.host.get("compare"), [...this.closed].sort().join("\n"));
     if (turn !== this.turnNumber) return;
     if (picture.error) this.fail(picture.error);
     else this.draw(picture);
@@ -237,6 +237,7 @@ export class Explorer {
   }
 
   async about(id) {
+    this.root.classList.toggle("rl-nothing", !id);
     if (!id) return this.panel.replaceChildren(el("p", { className: "rl-dim", textContent: "Select a node: its type, attributes, cost, values, documentation, and its life through the passes." }));
     const node = await this.ask("node", this.settled(this.after), id);
     if (id !== this.host.get("selected")) return;
@@ -330,6 +331,7 @@ export class Explorer {
   }
 
   read(...children) {
+    this.root.classList.remove("rl-nothing");
     this.panel.replaceChildren(...children);
     this.panel.scrollTop = 0;
   }
@@ -424,7 +426,7 @@ export class Explorer {
         ArrowRight: () => this.turn(1, e.shiftKey), ArrowLeft: () => this.turn(-1, e.shiftKey), j: () => this.turn(1), k: () => this.turn(-1),
         Home: () => this.go(0, 0), End: () => this.go(0, this.frames - 1), "[": () => this.rewrite(-1), "]": () => this.rewrite(1),
         "/": () => this.field.focus(), v: () => this.choose("pane", cycle(panes, this.host.get("pane"))),
-        s: () => this.choose("style", this.host.get("style") === "both" ? "merged" : "both"), c: () => this.collapse(), e: () => this.expand(),
+        s: () => this.choose("compare", this.host.get("compare") === "both" ? "merged" : "both"), c: () => this.collapse(), e: () => this.expand(),
         o: () => this.paint(cycle(overlays, this.overlay)), l: () => this.root.classList.toggle("rl-show-tree"), "?": () => this.help(),
         f: () => this.canvases[0]?.fit(), x: () => this.host.live && index >= 0 && this.edit("toggle", index), Escape: () => document.activeElement?.blur(),
       }[e.key];
