@@ -12,6 +12,7 @@ from relaylab.transform.batching_ops import BatchingOps
 from relaylab.transform.bind import BindParams, bind, bind_params_by_name
 from relaylab.transform.canonicalize_cast import CanonicalizeCast
 from relaylab.transform.canonicalize_ops import CanonicalizeOps
+from relaylab.transform.change_batch import ChangeBatch
 from relaylab.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
 from relaylab.transform.combine_parallel_conv2d import CombineParallelConv2D
 from relaylab.transform.combine_parallel_dense import CombineParallelDense
@@ -62,6 +63,7 @@ from relaylab.transform.qnn import QnnCanonicalizeOps, QnnLegalize
 from relaylab.transform.remove_unused_functions import RemoveUnusedFunctions
 from relaylab.transform.rules import Rule, RuleSet, apply_rules, rule
 from relaylab.transform.simplify_expr import SimplifyExpr
+from relaylab.transform.simplify_fc_transpose import SimplifyFCTranspose
 from relaylab.transform.simplify_inference import SimplifyInference
 from relaylab.transform.split_args import SplitArgs
 from relaylab.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr

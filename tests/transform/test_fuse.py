@@ -69,6 +69,8 @@ def test_defusing_undoes_fusing():
 def test_a_value_used_outside_is_not_fused_away():
     x = var("x", shape=(4,))
     a = call("exp", x)
-    both = call("concatenate", [call("tanh", a), call("reshape", call("sum", a, axis=[0], keepdims=True), newshape=[1])], axis=0)
+    both = call(
+        "concatenate", [call("tanh", a), call("reshape", call("sum", a, axis=[0], keepdims=True), newshape=[1])], axis=0
+    )
     mod = fused(both)
     assert sum(operators(k).count("exp") for k in kernels(mod)) == 1
