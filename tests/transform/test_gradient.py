@@ -11,28 +11,41 @@ from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import create, gradient
 
-UNARY = "exp log log2 log10 sqrt rsqrt sigmoid tanh negative copy abs sin cos tan sinh cosh asin acos atan asinh atanh erf".split()
+UNARY = """
+exp log log2 log10 sqrt rsqrt sigmoid tanh negative copy abs sin cos tan sinh cosh
+asin acos atan asinh atanh erf
+""".split()
 M = "%x: Tensor[(2, 3), float32]"
 IMAGE = "%x: Tensor[(1, 2, 5, 5), float32], %w: Tensor[(3, 2, 3, 3), float32]"
 PROGRAMS = {
     **{name: f"fn ({M}) {{ {name}(%x) }}" for name in UNARY},
-    "binary": f"fn ({M}, %y: Tensor[(3), float32]) {{ %0 = add(%x, %y); %1 = multiply(%0, %x); %2 = subtract(%1, %y); divide(%2, %y) }}",
+    "binary": f"fn ({M}, %y: Tensor[(3), float32]) {{ %0 = add(%x, %y); %1 = multiply(%0, %x); "
+    f"%2 = subtract(%1, %y); divide(%2, %y) }}",
     "power": f"fn ({M}, %y: Tensor[(3), float32]) {{ power(%x, %y) }}",
     "extrema": f"fn ({M}, %y: Tensor[(3), float32]) {{ %0 = maximum(%x, %y); minimum(%0, %x) }}",
-    "relu": f"fn ({M}) {{ %0 = subtract(%x, 0.5f); %1 = nn.relu(%0); %2 = nn.leaky_relu(%0, alpha=0.1f); add(%1, %2) }}",
+    "relu": f"fn ({M}) {{ %0 = subtract(%x, 0.5f); %1 = nn.relu(%0); %2 = nn.leaky_relu(%0, alpha=0.1f); "
+    f"add(%1, %2) }}",
     "clip": f"fn ({M}) {{ clip(%x, a_min=0.3f, a_max=0.6f) }}",
-    "shapes": f"fn ({M}) {{ %0 = transpose(%x, axes=[1, 0]); %1 = reshape(%0, newshape=[6]); %2 = expand_dims(%1, axis=0); squeeze(%2, axis=[0]) }}",
-    "reductions": f"fn ({M}) {{ %0 = sum(%x, axis=[1]); %1 = mean(%x, axis=[1]); %2 = max(%x, axis=[1]); %3 = multiply(%0, %1); multiply(%3, %2) }}",
+    "shapes": f"fn ({M}) {{ %0 = transpose(%x, axes=[1, 0]); %1 = reshape(%0, newshape=[6]); "
+    f"%2 = expand_dims(%1, axis=0); squeeze(%2, axis=[0]) }}",
+    "reductions": f"fn ({M}) {{ %0 = sum(%x, axis=[1]); %1 = mean(%x, axis=[1]); %2 = max(%x, axis=[1]); "
+    f"%3 = multiply(%0, %1); multiply(%3, %2) }}",
     "concatenate": f"fn ({M}) {{ %0 = exp(%x); %1 = (%x, %0); %2 = concatenate(%1, axis=1); tanh(%2) }}",
-    "split": f"fn (%x: Tensor[(2, 4), float32]) {{ %0 = split(%x, indices_or_sections=2, axis=1); %1 = %0.0; exp(%1) }}",
+    "split": "fn (%x: Tensor[(2, 4), float32]) { %0 = split(%x, indices_or_sections=2, axis=1); %1 = %0.0; exp(%1) }",
     "stack": f"fn ({M}) {{ %0 = (%x, %x); %1 = stack(%0, axis=1); tanh(%1) }}",
-    "dense": f"fn ({M}, %w: Tensor[(4, 3), float32], %b: Tensor[(4), float32]) {{ %0 = nn.dense(%x, %w, units=4); %1 = nn.bias_add(%0, %b); nn.softmax(%1) }}",
+    "dense": f"fn ({M}, %w: Tensor[(4, 3), float32], %b: Tensor[(4), float32]) {{ "
+    f"%0 = nn.dense(%x, %w, units=4); %1 = nn.bias_add(%0, %b); nn.softmax(%1) }}",
     "log_softmax": f"fn ({M}) {{ %0 = nn.log_softmax(%x); multiply(%0, %x) }}",
-    "batch_matmul": "fn (%x: Tensor[(2, 3, 4), float32], %y: Tensor[(2, 5, 4), float32]) { nn.batch_matmul(%x, %y, transpose_b=True) }",
-    "conv2d": f"fn ({IMAGE}) {{ nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2], channels=3, kernel_size=[3, 3]) }}",
-    "pools": f"fn (%x: Tensor[(1, 2, 4, 4), float32]) {{ %0 = nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]); nn.global_avg_pool2d(%0) }}",
-    "max_pool": "fn (%x: Tensor[(1, 2, 4, 4), float32]) { nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]) }",
-    "lets": f"fn ({M}) {{ let %a = exp(%x); let %f = fn (%b: Tensor[(2, 3), float32]) {{ multiply(%b, %a) }}; %f(%a) }}",
+    "batch_matmul": "fn (%x: Tensor[(2, 3, 4), float32], %y: Tensor[(2, 5, 4), float32]) "
+    "{ nn.batch_matmul(%x, %y, transpose_b=True) }",
+    "conv2d": f"fn ({IMAGE}) {{ "
+    f"nn.conv2d(%x, %w, padding=[1, 1, 1, 1], strides=[2, 2], channels=3, kernel_size=[3, 3]) }}",
+    "pools": "fn (%x: Tensor[(1, 2, 4, 4), float32]) "
+    "{ %0 = nn.avg_pool2d(%x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]); nn.global_avg_pool2d(%0) }",
+    "max_pool": "fn (%x: Tensor[(1, 2, 4, 4), float32]) "
+    "{ nn.max_pool2d(%x, pool_size=[2, 2], strides=[2, 2], padding=[0, 0, 0, 0]) }",
+    "lets": f"fn ({M}) {{ let %a = exp(%x); let %f = fn (%b: Tensor[(2, 3), float32]) {{ multiply(%b, %a) }}; "
+    f"%f(%a) }}",
     "unused": f"fn ({M}, %y: Tensor[(3), float32]) {{ tanh(%x) }}",
 }
 STEP = 1e-2

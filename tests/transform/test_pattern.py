@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import relaylab.op  # noqa: F401
-from relaylab.ir import Call, Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, structural_equal, var
+from relaylab.ir import Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, structural_equal, var
 from relaylab.op.base import call_operator as call
 from relaylab.support.errors import RelayError
 from relaylab.transform import RuleSet, apply_rules, create, rule, run_pipeline
