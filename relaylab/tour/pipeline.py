@@ -215,6 +215,10 @@ def _options(made: Pass, entry: Any) -> dict[str, Any]:
     return {name: v for name, v in chosen.items() if v != parameters[name].default and v is not inspect.Parameter.empty}
 
 
+UNASKED = ("InferType", "PrintIR")
+"""Passes that nobody would look for among those that change a program."""
+
+
 @dataclass(frozen=True)
 class Suggestion:
     """A pass that would change a program now, and what it would do to the number of operators."""
@@ -233,9 +237,11 @@ def suggestions(mod: IRModule, names: Sequence[str] | None = None, budget: float
     for name, entry in PASSES.items() if names is None else ((n, PASSES.lookup(n)) for n in names):
         if time.perf_counter() - start > budget:
             break
+        if name in UNASKED:
+            continue
         begin = time.perf_counter()
         history = run_pipeline(mod, [entry.make()], PassContext(opt_level=4))
-        if history.error is None and history.mod is not mod and name != "InferType":
+        if history.error is None and history.mod is not mod:
             after = operators(history.mod)
             delta = {op: after[op] - before[op] for op in sorted(before | after) if after[op] != before[op]}
             found.append(Suggestion(name, entry.summary, delta, time.perf_counter() - begin))

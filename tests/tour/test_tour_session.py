@@ -1,0 +1,139 @@
+"""The explorer's answers: pictures with roles, texts, stories, checks, kernels; what stays, stays where it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from relaylab import relay, tour
+from relaylab.ir import Call, rewrite
+from relaylab.tour.folding import folded
+from relaylab.tour.session import Session
+
+
+def session(what, passes=None) -> Session:
+    return Session(tour.explore(what, passes=passes), passes)
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    return session("resnet8")
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return session("mlp")
+
+
+def test_every_answer_is_plain_data(resnet):
+    last = len(resnet.frames) - 1
+    node = next(n.id for n in resnet.frames.views[0].nodes if n.operator == "nn.conv2d")
+    questions = [("rows",), ("picture", 0, last), ("picture", 4, 5, "both"), ("text", 0, last), ("node", 0, node), ("kernel", 0, node),
+                 ("steps", 0), ("check", 4), ("suggest", 0), ("bisect",), ("copy",), ("overlay", "MACs", 0), ("overlay", "time", last), ("memory",)]
+    for question in questions:
+        answer = json.loads(json.dumps(resnet.ask(*question)))
+        assert answer and "error" not in answer, (question, answer.get("error"))
+
+
+@pytest.mark.parametrize("question, words", [
+    (("pictures",), "did you mean `picture`"), (("picture", 0, 99), "there is no frame 99"), (("node", 0, "nobody"), "there is no node"),
+    (("overlay", "MAC", 0), "did you mean `MACs`"), (("edit", "togle", 0), "did you mean `toggle`"), (("edit", "toggle", 99), "passes, not one at 99"),
+    (("edit", "insert", 0, "FusOps"), "did you mean `FuseOps`"),
+])
+def test_mistakes_are_answers(mlp, question, words):
+    assert words in mlp.ask(*question)["error"]
+
+
+def test_an_operator_in_front_is_one_node_and_one_line():
+    mod = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(4), float32]) { %0 = exp(%x); %1 = tanh(%0); add(%1, %0) }')
+
+    @relay.transform.function_pass(opt_level=0)
+    def InFront(func, mod, ctx):
+        first = lambda n: isinstance(n, Call) and n.args == func.params
+        return rewrite(func, lambda new, old: Call(new.op, [relay.nn.relu(new.args[0])]) if first(new) else new)
+
+    found = session(mod, [InFront])
+    picture, text = found.ask("picture", 0, 1), found.ask("text", 0, 1)
+    assert picture["roles"].get("added") == 1 and "removed" not in picture["roles"]
+    changed = [row for row in text["rows"] if row[0] in "+-"]
+    assert sum(row[0] == "+" and "nn.relu" in row[1] for row in changed) == 1
+    assert all("relu" in row[1] or "exp" in row[1] for row in changed), changed
+
+
+def test_roles_of_fusion_and_the_life_of_a_node(mlp):
+    fuse = next(k for k, item in enumerate(mlp.pipeline.items) if item.name == "FuseOps")
+    assert mlp.ask("picture", fuse, fuse + 1)["roles"] == {"merged": 5}
+    story = mlp.ask("node", 0, "main/nn.bias_add")["story"]
+    assert [e["pass"] for e in story] == ["source", "CanonicalizeOps", "FuseOps"]
+    assert "was nn.bias_add" in story[1]["what"] and "one kernel: nn.dense, add, nn.relu" in story[2]["what"]
+    assert mlp.ask("node", len(mlp.frames) - 1, "main/nn.bias_add")["story"] == story, "the life is the same from each end"
+
+
+def test_machine_code_is_linked_to_operators(resnet):
+    node = next(n.id for n in resnet.frames.views[0].nodes if n.operator == "nn.dense")
+    found = resnet.ask("kernel", 0, node)
+    names = [name for name, _ in found["parts"]]
+    assert "nn.dense" in names and all(part < len(names) for _, part in found["asm"]) and len(found["asm"]) > 10
+    assert "define " in "\n".join(line for line, _ in found["llvm"])
+
+
+def test_checks_name_the_wrong_stage():
+    wrong = swap("tanh", "sigmoid")
+    mod = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(3), float32]) { tanh(add(%x, %x)) }')
+    found = session(mod, [relay.transform.FoldConstant(), wrong, relay.transform.FuseOps()])
+    assert [found.ask("check", i)["ok"] for i in range(3)] == [True, False, False]
+    assert found.ask("bisect")["index"] == 1 and "tanh" in found.ask("bisect")["text"]
+
+
+def swap(old: str, new: str):
+    @relay.transform.function_pass(opt_level=0, name=f"Swap_{old}")
+    def made(func, mod, ctx):
+        return rewrite(func, lambda n, o: Call(relay.op.get(new), n.args) if isinstance(n, Call) and getattr(n.op, "name", "") == old else n)
+
+    return made
+
+
+def test_thirty_stages_keep_what_is_common_in_its_place():
+    unary = ["exp", "tanh", "sigmoid", "nn.relu", "sqrt", "abs", "negative", "ceil", "floor", "round"]
+    body = "".join(f"%{i} = {unary[i % 10]}(%{'x' if i == 0 else i - 1});\n" for i in range(30))
+    mod = relay.parse(f'#[version = "0.0.5"] def @main(%x: Tensor[(4), float32]) {{ {body} add(%29, %3) }}')
+    others = ["erf", "sin", "cos"]
+    passes = [swap(a, b) for k in range(10) for a, b in zip([unary[k], *others], others)][:30]
+    found = session(mod, passes)
+    places: dict[str, tuple] = {}
+    moves = 0
+    for k in found.frames.changing():
+        picture = found.ask("picture", k - 1, k)
+        now = {f["id"]: f["box"] for f in picture["scenes"][0]["figures"] if f["kind"] == "node"}
+        for name in places.keys() & now.keys():
+            (x0, y0, w0, h0), (x1, y1, w1, h1) = places[name], now[name]
+            assert abs(x0 + w0 / 2 - x1 - w1 / 2) < 40, (k, name)
+            moves += 1
+        places = now
+    assert len(found.frames.changing()) >= 10 and moves > 200
+
+
+def test_folding_keeps_the_sums(mlp):
+    view = mlp.frames.views[-1]
+    closed = [g.id for g in view.groups if g.kind == "primitive"]
+    small = folded(view, closed).check()
+    assert len(small.nodes) < len(view.nodes) and {n.id for n in small.nodes} >= set(closed)
+
+    def macs(v):
+        return sum(value for n in v.nodes for name, value in n.cost if name == "MACs")
+
+    assert macs(small) == macs(view) > 0
+    assert folded(view, []) is view
+
+
+def test_overlays_sum_over_groups(mlp):
+    mlp.overlays["mine"] = {"main/nn.dense": 2.0, "main/nn.dense.2": 3.0}
+    values = mlp.ask("overlay", "mine", len(mlp.frames) - 1)["values"]
+    roots = [g.id for g in mlp.frames.views[-1].groups if not g.parent]
+    assert sum(values.get(r, 0.0) for r in roots) == 5.0
+
+
+def test_memory_bars_stay_in_the_arena(resnet):
+    plan = resnet.ask("memory")
+    assert plan["bars"] and all(0 <= b["offset"] and b["offset"] + b["bytes"] <= plan["arena"] and b["first"] <= b["last"] for b in plan["bars"])
