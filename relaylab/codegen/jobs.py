@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaylab.codegen.contraction import Contraction
+from relaylab.codegen.contraction import Contraction, Made
 from relaylab.codegen.generic import Operand, lower_group, read, write
 from relaylab.codegen.inside import Inside, Views
 from relaylab.codegen.kernel import Kernel
-from relaylab.codegen.network import Operation, Tensor, Value
+from relaylab.codegen.network import Operation, Tensor, Value, flatten
 from relaylab.codegen.tail import Tail
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates import Epilogue
@@ -53,6 +53,9 @@ class Launch:
     operands: Mapping[str, Reference]
 
 
+Memo = dict[tuple, Made]
+
+
 @dataclass(eq=False, slots=True)
 class Job:
     """What all jobs have. `operation` is the one it belongs to (None for copies that the planner adds)."""
@@ -61,9 +64,22 @@ class Job:
     reads: tuple[Tensor, ...]
     writes: tuple[Tensor, ...]
 
-    def launches(self, views: Views, target: Target) -> list[Launch]:
-        """The kernels for these views, in order."""
+    def launches(self, views: Views, target: Target, memo: Memo) -> list[Launch]:
+        """The kernels for these views, in order. `memo` holds what equal jobs of this network have made."""
         raise AttributeError(type(self).__name__)
+
+    def _once(self, views: Views, memo: Memo, part: int, make: Callable[[], Made]) -> Made:
+        """What `make` gives, made once for jobs that are the same part of equal functions and see equal views.
+
+        Operations of equal functions have one name; their operands must also coincide in the same places.
+        """
+        inputs = list(flatten(self.operation.inputs))
+        alike = tuple(inputs.index(t) for t in inputs)
+        packed = tuple(t.origin == "constant" for t in self.reads)
+        key = (self.operation.name, part, alike, packed, tuple(map(views, (*self.reads, *self.writes))))
+        if key not in memo:
+            memo[key] = make()
+        return memo[key]
 
     def in_place(self) -> tuple[Tensor, ...]:
         """The tensors that are read only where, and before, the first result is written."""
@@ -78,7 +94,7 @@ class Job:
 class Copy(Job):
     """Copies a tensor into another memory order or halo."""
 
-    def launches(self, views: Views, target: Target) -> list[Launch]:
+    def launches(self, views: Views, target: Target, memo: Memo) -> list[Launch]:
         source, result = self.reads[0], self.writes[0]
         group = Group("copy")
         value = read(group, Operand("in0", views(source)))
@@ -88,23 +104,31 @@ class Copy(Job):
 
 @dataclass(eq=False, slots=True)
 class Generic(Job):
-    """Calls of operators fused by the generic lowering. `known` are the values of its inputs, `results` of its writes."""
+    """Calls of operators fused by the generic lowering. `known` are the values of its inputs, `results` of its writes.
+
+    `part` numbers the jobs of an operation.
+    """
 
     calls: tuple[Call, ...] = ()
     known: Mapping[Expr, Value] = field(default_factory=dict)
     results: tuple[tuple[Expr, int | None], ...] = ()
+    part: int = 0
 
-    def launches(self, views: Views, target: Target) -> list[Launch]:
+    def launches(self, views: Views, target: Target, memo: Memo) -> list[Launch]:
+        made = self._once(views, memo, self.part, lambda: Made((self._kernel(views, target),)))
+        operands: dict[str, Reference] = {f"in{k}": t for k, t in enumerate(self.reads)}
+        operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
+        return [Launch(made.kernels[0], operands)]
+
+    def _kernel(self, views: Views, target: Target) -> Kernel:
         group = Group("_".join(dict.fromkeys(c.op.name.replace(".", "_") for c in self.calls))[:40] or "copy")
         inside = Inside(group)
         inside.read(self.reads, views)
         inside.know(self.known)
-        operands: dict[str, Reference] = {f"in{k}": t for k, t in enumerate(self.reads)}
-        for k, (tensor, (expr, part)) in enumerate(zip(self.writes, self.results)):
+        for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
             value = inside.value(expr)
-            write(group, Operand(f"out{k}", views(tensor)), value if part is None else value[part])
-            operands[f"out{k}"] = tensor
-        return [Launch(lower_group(group, target), operands)]
+            write(group, Operand(f"out{k}", views(tensor)), value if field_ is None else value[field_])
+        return lower_group(group, target)
 
     def in_place(self) -> tuple[Tensor, ...]:
         if len(self.writes) != 1 or not all(c.op.pattern <= OpPattern.BROADCAST for c in self.calls):
@@ -123,18 +147,18 @@ class Heavy(Job):
     data: Tensor | None = None
     weight: Tensor | None = None
     tail: Tail | None = None
+    part: int = 0
 
     @property
     def sides(self) -> tuple[Tensor, ...]:
         """The side inputs of the epilogue, once for every way in which they are read."""
         return self.tail.tensors if self.tail else ()
 
-    def launches(self, views: Views, target: Target) -> list[Launch]:
+    def launches(self, views: Views, target: Target, memo: Memo) -> list[Launch]:
         data, weight, out = self.data, self.weight, self.writes[0]
-        epilogue = self.tail.epilogue(views, self.contraction, target) if self.tail else Epilogue()
         roles = [f"side{k}" for k in range(len(self.sides))]
         packed = weight.origin == "constant"
-        made = self.contraction.build(views(data), None if packed else views(weight), views(out), target, epilogue)
+        made = self._once(views, memo, self.part, lambda: self._made(views, target, packed))
         operands: dict[str, Reference] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
         operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
         if packed:
@@ -144,6 +168,11 @@ class Heavy(Job):
         else:
             operands["in1"] = weight
         return [Launch(kernel, operands) for kernel in made.kernels]
+
+    def _made(self, views: Views, target: Target, packed: bool) -> Made:
+        epilogue = self.tail.epilogue(views, self.contraction, target) if self.tail else Epilogue()
+        weight = None if packed else views(self.weight)
+        return self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
 
     def in_place(self) -> tuple[Tensor, ...]:
         others = {t.root for t in (self.data, self.weight)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from relaylab.codegen.arena import Block, place
-from relaylab.codegen.jobs import Job, Launch, Packed, Reference, Workspace
+from relaylab.codegen.jobs import Job, Launch, Memo, Packed, Reference, Workspace
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.layout import Layouts
 from relaylab.codegen.network import Network, Tensor
@@ -91,8 +91,9 @@ class _Planner:
 
     def planned(self) -> Planned:
         """The plan and all that belongs to it."""
+        memo: Memo = {}
         for job in self.layouts.jobs:
-            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target)]
+            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target, memo)]
         self._bind_outputs()
         self._allocate()
         steps = tuple(self._step(job, launch) for job, launch in self.launches)

@@ -43,6 +43,12 @@ class _Selection:
 
     def jobs(self) -> list[Job]:
         """The whole operation."""
+        found = self._jobs()
+        for part, job in enumerate(found):
+            job.part = part
+        return found
+
+    def _jobs(self) -> list[Job]:
         heavy = {call: found for call in self.calls if (found := self._contraction(call)) is not None}
         if not heavy:
             return [self._generic(self.calls, self.body, self.operation.outputs)]
