@@ -120,6 +120,12 @@ def _body(card: Card, place: Place) -> list[Shape]:
     node, (x, y, w, h) = card.node, (place.x, place.y, place.width, place.height)
     role = (*((f"role-{node.role}",) if node.role else ()), *node.paint)
     family = f"family-{node.family or 'value'}"
+    if node.kind == "stack":
+        behind = [Rect(x + d, y + d, w, h, 4.0, ("box", family, *role)) for d in (6.0, 3.0)]
+        return [*behind, Rect(x, y, w, h, 4.0, ("box", family, *role))]
+    if node.kind == "folded":
+        inner = Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring"))
+        return [Rect(x, y, w, h, 4.0, ("box", family, *role)), inner]
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
     if node.kind == "function":
