@@ -23,6 +23,7 @@ from relaylab.runtime.memory import aligned
 
 ALIGNMENT = 64
 PREFETCHED = 16 << 10   # kernels prefetch the panel after the last one: keep it mapped
+EXPANSION = 2           # packed weights of most networks take less than this times the plain ones
 SMALL_SECONDS = 4e-6    # a step that takes less runs on one thread
 FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
 
@@ -54,35 +55,43 @@ class _Buffer:
     offset: int = 0
 
 
-@dataclass(slots=True)
 class _Constants:
-    """Constants one after another, equal ones once."""
+    """Constants one after another, equal ones once.
 
-    offsets: dict[tuple, int] = field(default_factory=dict)
-    parts: list[tuple[int, np.ndarray]] = field(default_factory=list)
-    size: int = 0
+    Each goes to its place as soon as it is packed, so that the memory in which it was packed serves the next one:
+    the first touch of fresh memory takes longer than packing. Pages that are never touched cost nothing.
+    """
+
+    def __init__(self, expected: int):
+        self.offsets: dict[tuple, int] = {}
+        self.size = 0
+        self.memory = aligned(expected + PREFETCHED, "the constants")
 
     def add(self, packed: Packed) -> int:
         """The offset of a constant."""
         if packed.key not in self.offsets:
-            data = np.ascontiguousarray(packed.make())
-            self.offsets[packed.key] = self.size
-            self.parts.append((self.size, data))
+            data = np.ascontiguousarray(packed.make()).reshape(-1).view(np.uint8)
+            start = self.offsets[packed.key] = self.size
             self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
+            self._make_room()
+            self.memory[start : start + data.nbytes] = data
         return self.offsets[packed.key]
+
+    def _make_room(self) -> None:
+        if self.size + PREFETCHED > self.memory.nbytes:
+            larger = aligned(2 * self.size + PREFETCHED, "the constants")
+            larger[: self.memory.nbytes] = self.memory
+            self.memory = larger
 
     def blob(self) -> np.ndarray:
         """All of them as bytes."""
-        blob = aligned(self.size + PREFETCHED, "the constants")
-        for offset, data in self.parts:
-            blob[offset : offset + data.nbytes] = data.reshape(-1).view(np.uint8)
-        return blob
+        return self.memory[: self.size + PREFETCHED]
 
 
 class _Planner:
     def __init__(self, network: Network, layouts: Layouts, target: Target):
         self.network, self.layouts, self.target = network, layouts, target
-        self.constants = _Constants()
+        self.constants = _Constants(EXPANSION * sum(t.data.nbytes for t in network.constants))
         self.buffers: dict[Tensor | Workspace, _Buffer] = {}
         self.launches: list[tuple[Job, Launch]] = []
         self.outputs: dict[Tensor, int] = {}

@@ -11,6 +11,8 @@ from relaylab.support.errors import RelayError
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
 SMALL = 64 << 10
+# Shared pages, mmap's default, are never huge on most systems, and a forked child would write into ours.
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class OutOfMemory(RelayError, MemoryError):
@@ -55,7 +57,7 @@ def _small(nbytes: int) -> np.ndarray:
 def _mapped(nbytes: int) -> np.ndarray:
     """Anonymous pages; large blocks start on a huge page boundary."""
     large = nbytes >= HUGE_PAGE
-    pages = mmap.mmap(-1, nbytes + (HUGE_PAGE if large else 0))
+    pages = mmap.mmap(-1, nbytes + (HUGE_PAGE if large else 0), **PRIVATE)
     raw = np.frombuffer(pages, np.uint8)
     if not large:
         return raw
