@@ -4,8 +4,9 @@ The command, the magics and the notebooks are thin wrappers of what is here.
 """
 
 from relaylab.tour.bisect import Finding, bisect, bisect_history
-from relaylab.tour.checking import Check, check, leaves, needs_vm, relative_error
+from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, relative_error
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
+from relaylab.tour.pipeline import Pipeline, Suggestion, suggestions
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.running import describe, listing, profile, run, run_library, runner, seeded, timed
 
@@ -13,12 +14,15 @@ __all__ = [
     "Check",
     "Exploration",
     "Finding",
+    "Pipeline",
     "Program",
     "Row",
+    "Suggestion",
     "bisect",
     "bisect_history",
     "check",
     "describe",
+    "difference",
     "explore",
     "leaves",
     "listing",
@@ -34,5 +38,6 @@ __all__ = [
     "runner",
     "seeded",
     "stage_diff",
+    "suggestions",
     "timed",
 ]

@@ -47,6 +47,14 @@ def check(mod: IRModule, params: Mapping[str, Any] | None = None, opt_level: int
     return Check(error, tolerance, [e.shape for e in expected], [float(v) for v in expected[0].ravel()[:4]] if expected else [])
 
 
+def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
+    """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all."""
+    first, second = (relay.transform.InferType()(mod) for mod in (before, after))
+    inputs = random_inputs(first["main"], seed)
+    expected, got = (leaves(Interpreter(mod).evaluate()(*inputs)) for mod in (first, second))
+    return max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
+
+
 def needs_vm(mod: IRModule) -> bool:
     """Whether the program has control flow, recursion or data types, which the graph executor has not."""
     return not is_static_graph(mod)

@@ -93,7 +93,7 @@ def _renamed(before: Printed, after: Printed, name: Callable[[Expr | None, bool]
 
     The numbers are marked as fixed, so that the line-by-line comparison takes them for names.
     """
-    numbers = {key: number for key, number in _numbers(before, lambda node: name(node, True))}
+    numbers = dict(_numbers(before, lambda node: name(node, True)))
     free = itertools.count(1 + max((int(n) for n in re.findall(r"%(\d+)\b", before.text)), default=-1))
     taken: dict[tuple[str, str], str] = {}
     used: set[tuple[str, str]] = set()

@@ -100,7 +100,7 @@ def page(browser):
     page = context.new_page()
     page.errors = []
     page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" and not any(h in m.text for h in HARMLESS) else None)
-    page.on("pageerror", lambda e: page.errors.append(f"{e} {(e.stack or str())[:600]}"))
+    page.on("pageerror", lambda e: page.errors.append(f"{e} {(e.stack or '')[:600]}"))
     yield page
     context.close()
 
@@ -142,6 +142,9 @@ class Notebook:
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         self.page.wait_for_function("""() => window.jupyterapp.shell.currentWidget.content.widgets
             .filter(c => c.model.type === 'code').every(c => c.model.executionCount != null)""", timeout=60_000)
+        errors = self.page.evaluate("""() => window.jupyterapp.shell.currentWidget.content.widgets.filter(c => c.model.type === 'code')
+            .flatMap(c => c.model.outputs.toJSON()).filter(o => o.output_type === 'error').map(o => o.ename + ': ' + o.evalue)""")
+        assert not errors, errors
 
     def python(self, code: str) -> str:
         """What a piece of code prints in the kernel."""

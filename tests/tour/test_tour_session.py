@@ -107,7 +107,7 @@ def test_thirty_stages_keep_what_is_common_in_its_place():
         picture = found.ask("picture", k - 1, k)
         now = {f["id"]: f["box"] for f in picture["scenes"][0]["figures"] if f["kind"] == "node"}
         for name in places.keys() & now.keys():
-            (x0, y0, w0, h0), (x1, y1, w1, h1) = places[name], now[name]
+            (x0, _, w0, _), (x1, _, w1, _) = places[name], now[name]
             assert abs(x0 + w0 / 2 - x1 - w1 / 2) < 40, (k, name)
             moves += 1
         places = now
