@@ -40,7 +40,8 @@ class Finding:
     step: Step | None = None
 
     def __str__(self) -> str:
-        lines = [f"pass {self.index + 1}, {self.stage.name}, changed the numbers: error {self.error:.1e} ({self.evaluations} stages evaluated)"]
+        head = f"the pass {self.stage.name} changed the numbers: error {self.error:.1e}"
+        lines = [f"{head} ({self.evaluations} stages evaluated)"]
         if self.step is not None:
             lines.append(f"  by the rule {self.step.rule}  {self.step.location}")
         if self.node is not None:

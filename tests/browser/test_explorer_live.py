@@ -154,7 +154,7 @@ w""")
     page.wait_for_selector(".rl-explorer[data-checked='1']")
     assert page.locator(".rl-light-false").count() == 2
     page.locator(".rl-button", has_text="Bisect").click()
-    page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('Swap, changed the numbers')")
+    page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('Swap changed the numbers')")
     assert "tanh" in page.locator(".rl-panel").inner_text()
     shot("bisect")
     assert page.errors == []

@@ -47,7 +47,7 @@ def test_the_guilty_rewrite_is_named(wrong, says, tmp_path):
     assert finding.stage.name == "Wrong" and finding.evaluations <= 6
     assert "cos" in str(finding.node) and "sin" in str(finding.became)
     assert (finding.step.rule if finding.step else None) == says
-    assert "Wrong, changed the numbers" in str(finding)
+    assert "Wrong changed the numbers" in str(finding)
     namespace: dict = {}
     exec(finding.save(tmp_path / "show.py").read_text(), namespace)
     assert str(namespace["expected"]) != str(namespace["got"])
