@@ -144,7 +144,7 @@ def _body(card: Card, place: Place) -> list[Shape]:
             w,
             card.head - 1,
             4.0,
-            (family, "plate", *(p for p in node.paint if p.startswith("fill:"))),
+            (family, "plate", *(p for p in node.paint if p.startswith(("fill:", "heat-")))),
             top_only=True,
         ),
         Rect(x, y, w, h, 4.0, ("box", *role, "ring")),

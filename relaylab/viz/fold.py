@@ -101,14 +101,13 @@ def reveal(view: View, closed: Collection[str], node: str) -> frozenset[str]:
 
 
 def group_costs(view: View) -> dict[str, dict[str, float]]:
-    """The cost of every group: its own figures where it has some (a kernel), else the sum of what is inside."""
-    sums: dict[str, dict[str, float]] = {"": {}, **{g.id: dict(g.cost) for g in view.groups}}
+    """The cost of every group: a figure of its own where it has it (a kernel), else the sum of what is inside."""
+    sums: dict[str, dict[str, float]] = {"": {}, **{g.id: {} for g in view.groups}}
     for node in view.nodes:
-        if node.group and not view.group_by_id[node.group].cost:
-            _add(sums[node.group], dict(node.cost))
+        _add(sums[node.group], dict(node.cost))
     for group in reversed(outer_first(view)):
-        if group.parent and not view.group_by_id[group.parent].cost:
-            _add(sums[group.parent], sums[group.id])
+        sums[group.id].update(group.cost)
+        _add(sums[group.parent], sums[group.id])
     del sums[""]
     return sums
 

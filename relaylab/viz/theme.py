@@ -65,6 +65,15 @@ _GROUPS = {
     "block": ("#f8fafc", "#1b2230", "#94a3b8"),
 }
 
+HEAT = (
+    ("#fff3d6", "#33291a"),
+    ("#fee2a8", "#4a3517"),
+    ("#fdc877", "#664114"),
+    ("#fba94f", "#854a12"),
+    ("#f5853a", "#a85212"),
+)
+"""Fill of an overlay's steps, small to large, light and dark; text stays readable on all of them."""
+
 _ROLES = {
     "added": ("#0072b2", "#56b4e9", 2.4, ""),
     "removed": ("#b34700", "#ff9a56", 1.8, "5 3"),
@@ -83,6 +92,7 @@ def _table(dark: int) -> dict[str, Paint]:
         table[f"group-{kind}"] = Paint((light, night)[dark], border, 1.0, "4 2" if kind == "let" else "")
     table["box"] = Paint(("#ffffff", "#1a202b")[dark], line, 1.0, "")
     table |= {f"family-{name}": Paint(fill=pair[dark]) for name, pair in FAMILIES.items()}
+    table |= {f"heat-{step}": Paint(fill=pair[dark]) for step, pair in enumerate(HEAT)}
     table["plate"] = Paint(stroke="none", width=0.0)
     table["rule"] = Paint("none", ("#d6dce5", "#3a4456")[dark], 0.6, "")
     table["wire"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")

@@ -1,0 +1,190 @@
+"""Figures over a picture: any metric of nodes and groups as colour and badge, with sums and a legend.
+
+A figure is data first (`measured` puts it beside the node's other costs, so that it is summed where groups collapse)
+and colour last (`painted`, when it is known what is drawn). `overlay` does both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.viz.fold import group_costs, outer_first, outermost
+from relaylab.viz.query import figure_of
+from relaylab.viz.theme import HEAT
+from relaylab.viz.view import Group, Node, View
+
+UNITS = {"MACs": "", "bytes": "B", "intensity": "MACs/B", "time": "µs"}
+"""The ready overlays (`time` needs a profile, see `kernel_times`) and their units."""
+RATIOS = frozenset({"intensity"})
+"""Figures of which there is no share in a total."""
+_PREFIX = re.compile(r"^(?:tvmgen_default_)?(?:fused_)?")
+
+
+def overlay(
+    view: View,
+    name: str,
+    values: Mapping[str | Node | Group, float] | None = None,
+    *,
+    unit: str = "",
+    how: str = "sum",
+    hot: bool = False,
+) -> View:
+    """The view with a metric as colour and badge; without `values` one that its nodes have (`MACs`, `bytes`, `intensity`).
+
+    `values` are by id or by node; groups without a value get the `sum` or the `max` of what is inside (`how`). `hot`
+    marks the path of the largest sum. Raises `RelayValueError` for an id that is not there or a figure that no node has.
+    """
+    return painted(measured(view, name, values, how=how) if values is not None else view, name, unit=unit, hot=hot)
+
+
+def measured(view: View, name: str, values: Mapping[str | Node | Group, float], *, how: str = "sum") -> View:
+    """The view with a figure more; groups say it as their own only if they are given it or `how` is `max`."""
+    if how not in ("sum", "max"):
+        raise RelayValueError(f"figures are aggregated by sum or max, not by {how!r}", code="viz.option")
+    table = {key if isinstance(key, str) else key.id: float(value) for key, value in values.items()}
+    for key, value in table.items():
+        if key not in view.node_by_id and key not in view.group_by_id:
+            help = did_you_mean(key, [*view.node_by_id, *view.group_by_id])
+            raise RelayValueError(f"the picture has no node `{key}`", code="viz.unknown-node", help=help)
+        if not math.isfinite(value):
+            raise RelayValueError(f"`{key}` has {value}, which no colour can show", code="viz.overlay")
+    if how == "max":
+        table = _largest(view, table)
+    return replace(
+        view,
+        nodes=tuple(_with(n, name, table) for n in view.nodes),
+        groups=tuple(_with(g, name, table) for g in view.groups),
+    )
+
+
+def _with(part: Any, name: str, table: Mapping[str, float]) -> Any:
+    if part.id not in table:
+        return part
+    return replace(part, cost=(*((k, v) for k, v in part.cost if k != name), (name, table[part.id])))
+
+
+def _largest(view: View, table: Mapping[str, float]) -> dict[str, float]:
+    found = dict(table)
+    inner = ((n.id, n.group) for n in view.nodes)
+    for part, home in (*inner, *((g.id, g.parent) for g in reversed(outer_first(view)))):
+        if part in found and home and home not in table:
+            found[home] = max(found.get(home, found[part]), found[part])
+    return found
+
+
+def painted(view: View, name: str, *, unit: str = "", hot: bool = False) -> View:
+    """The view coloured by a figure that its nodes have (`time`, or a name of `query.figure_of`); the last step before drawing."""
+    totals = group_costs(view)
+    groups = {g.id: replace(g, cost=tuple(totals[g.id].items())) for g in view.groups}
+    figures = {p.id: figure_of(view, p, name) for p in (*view.nodes, *groups.values())}
+    shown = {key: value for key, value in figures.items() if value is not None}
+    if not shown:
+        known = sorted({k for n in view.nodes for k, _ in n.cost})
+        help = did_you_mean(name, known) or "there are: " + ", ".join(known) if known else "infer types first"
+        raise RelayValueError(f"no node of the picture has a figure `{name}`", code="viz.overlay", help=help)
+    unit = unit or UNITS.get(name, "")
+    leaves = _leaves(view, shown)
+    top = max((abs(v) for k, v in shown.items() if k in view.node_by_id or k in leaves), default=0.0) or 1.0
+    total = 0.0 if name in RATIOS else sum(leaves.values())
+    path = hot_path(view, {k: v for k, v in shown.items() if k in view.node_by_id}) if hot else ()
+    nodes = tuple(_painted(n, name, shown.get(n.id), top, total, unit, n.id in path) for n in view.nodes)
+    boxes = (_titled(groups[g.id], shown.get(g.id), total, unit) for g in view.groups)
+    return replace(view, nodes=nodes, groups=tuple(boxes), notes=(*view.notes, *_legend(name, top, total, unit)))
+
+
+def _leaves(view: View, shown: Mapping[str, float]) -> dict[str, float]:
+    """The figures that add up to the whole: of kernels that have their own, else of nodes."""
+    owners = {g.id for g in view.groups if g.cost and g.id in shown}
+    homes = outermost(view, owners)
+    return {g: shown[g] for g in owners if homes[g] == g} | {
+        n.id: shown[n.id] for n in view.nodes if n.id in shown and not homes[n.id]
+    }
+
+
+def _painted(node: Node, name: str, value: float | None, top: float, total: float, unit: str, hot: bool) -> Node:
+    if value is None:
+        return node
+    step = min(len(HEAT) - 1, int(abs(value) / top * len(HEAT)))
+    border = ("width:2.6",) if hot else ()
+    paint = (*node.paint, *((f"heat-{step}",) if value else ()), *border)
+    return replace(node, rows=(*node.rows, f"{name} {_amount(value, total, unit)}"), paint=paint)
+
+
+def _titled(group: Group, value: float | None, total: float, unit: str) -> Group:
+    return group if value is None else replace(group, title=f"{group.title}  ·  {_amount(value, total, unit)}")
+
+
+def _amount(value: float, total: float, unit: str) -> str:
+    share = f" ({value / total:.1%})" if total and value else ""
+    return f"{figure(value)}{' ' + unit if unit else ''}{share}"
+
+
+def figure(value: float) -> str:
+    """A number as people read it: three digits and k, M, G or T."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def _legend(name: str, top: float, total: float, unit: str) -> Iterable[str]:
+    whole = f", {figure(total)} {unit}".rstrip() + " in all" if total else ""
+    yield f"{name}: pale 0 to strong {figure(top)} {unit}".rstrip() + whole
+
+
+def hot_path(view: View, values: Mapping[str, float]) -> tuple[str, ...]:
+    """The nodes of the path along the edges with the largest sum of values, first to last; linear time."""
+    edges = [e for e in view.edges if {e.source, e.target} <= view.node_by_id.keys() and e.kind != "recursion"]
+    waiting = dict.fromkeys(view.node_by_id, 0)
+    for edge in edges:
+        waiting[edge.target] += 1
+    ready = deque(n for n, count in waiting.items() if not count)
+    best: dict[str, float] = {}
+    before: dict[str, str] = {}
+    while ready:
+        at = ready.popleft()
+        best[at] = best.get(at, 0.0) + values.get(at, 0.0)
+        for edge in view.outgoing.get(at, ()):
+            if edge.kind == "recursion" or edge.target not in waiting:
+                continue
+            if best[at] > best.get(edge.target, -1.0):
+                best[edge.target], before[edge.target] = best[at], at
+            waiting[edge.target] -= 1
+            if not waiting[edge.target]:
+                ready.append(edge.target)
+    path = [max(best, key=lambda n: best[n])] if best else []
+    while path and path[-1] in before:
+        path.append(before[path[-1]])
+    return tuple(reversed(path))
+
+
+def kernel_times(view: View, calls: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Measured microseconds of the fused functions of a view, by group id, from the `calls` of a profile report.
+
+    Kernels are named after the operators they fuse: those of one name go to the fused functions with these operators,
+    in the order of both, the calls of a kernel together. Kernels that the view does not have are left out.
+    """
+    spent: dict[str, float] = {}
+    for call in calls:
+        spent[str(call["Name"])] = spent.get(str(call["Name"]), 0.0) + call["Duration (us)"].value
+    boxes: dict[str, list[str]] = {}
+    for group in (g for g in view.groups if g.kind == "primitive"):
+        boxes.setdefault(_fused_name(view, group.id), []).append(group.id)
+    times: dict[str, float] = {}
+    for kernel, duration in spent.items():
+        places = boxes.get(re.sub(r"_\d+$", "", _PREFIX.sub("", kernel)), [])
+        if places:
+            times[places.pop(0)] = duration
+    return times
+
+
+def _fused_name(view: View, group: str) -> str:
+    inside: Sequence[Node] = [n for n in view.nodes if n.group == group and n.operator]
+    return "_".join(n.operator.replace(".", "_") for n in inside)
