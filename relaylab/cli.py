@@ -85,7 +85,8 @@ def viz_command(args: argparse.Namespace) -> int:
     from relaylab import tour, viz
 
     program = tour.load(args.program)
-    picture = viz.show(program.mod, title=program.name, params=args.params, direction=args.direction, engine=args.engine)
+    chosen = {name: value for name in ("fold", "collapse", "select", "focus", "hops", "overlay") if (value := getattr(args, name)) is not None}
+    picture = viz.show(program.mod, title=program.name, params=args.params, direction=args.direction, engine=args.engine, **chosen)
     if args.output is None:
         say(str(picture))
     else:
@@ -103,7 +104,10 @@ def passes_command(args: argparse.Namespace) -> int:
         return 0
     from relaylab import tour
 
-    exploration = tour.explore(args.program, args.opt_level, args.passes.split(",") if args.passes else None)
+    chosen = passes_of(args.passes)
+    exploration = tour.explore(args.program, args.opt_level, chosen)
+    for path in args.output or ():
+        say(f"wrote {save_exploration(exploration, chosen, path)}", quiet=args.json)
     if args.json:
         say(json.dumps(exploration.to_dict(), indent=1))
     else:
@@ -113,6 +117,65 @@ def passes_command(args: argparse.Namespace) -> int:
         say(f"\n{exploration.history.mod}")
     if exploration.history.error is not None:
         raise exploration.history.error
+    return 0
+
+
+def passes_of(text: str | None) -> list[Any] | None:
+    """`A,B(option=1)` as passes; None for the default ones."""
+    from relaylab import tour
+
+    return [tour.pass_of(part) for part in tour.split(text)] if text else None
+
+
+def save_exploration(exploration: Any, passes: list[Any] | None, path: str) -> Path:
+    """Write a pipeline run: the explorer as a page for `.html`, the pictures for other formats."""
+    if not path.endswith(".html"):
+        return exploration.save(path)
+    from relaylab.lab.explorer import save_page
+
+    return save_page(exploration, path, passes)
+
+
+def diff_command(args: argparse.Namespace) -> int:
+    """`relaylab diff A B`"""
+    from relaylab import tour, viz
+
+    difference = viz.diff(tour.load(args.program).mod, tour.load(args.other).mod)
+    if args.output:
+        say(f"wrote {difference.save(args.output)}")
+    say(json.dumps(difference.counts) if args.json else f"{difference}\n{difference!r}")
+    return 0
+
+
+def bisect_command(args: argparse.Namespace) -> int:
+    """`relaylab bisect NET|FILE`: status 1 if a pass changes the numbers."""
+    from relaylab import tour
+
+    finding = tour.bisect(tour.load(args.program), args.opt_level, passes_of(args.passes))
+    if finding is not None and args.output:
+        say(f"wrote {finding.save(args.output)}", quiet=args.json)
+    found = None if finding is None else {"pass": finding.stage.name, "error": finding.error, "rule": finding.step.rule if finding.step else None}
+    say(json.dumps(found) if args.json else str(finding or "every pass keeps the numbers"))
+    return 0 if finding is None else 1
+
+
+def profile_command(args: argparse.Namespace) -> int:
+    """`relaylab profile NET|FILE`"""
+    from relaylab import tour
+
+    report = tour.profile(tour.load(args.program), args.opt_level, args.number)
+    say(report.json() if args.json else report.table())
+    return 0
+
+
+def asm_command(args: argparse.Namespace) -> int:
+    """`relaylab asm NET|FILE [KERNEL]`"""
+    from relaylab import relay, tour
+
+    program = tour.load(args.program)
+    with relay.transform.PassContext(opt_level=args.opt_level):
+        lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    say(tour.listing(lib, args.kernel, args.stage))
     return 0
 
 
@@ -190,10 +253,32 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
     sub.add_argument("--direction", choices=("TB", "LR"), default="TB")
     sub.add_argument("--engine", choices=("builtin", "dot"), default="builtin")
+    sub.add_argument("--fold", action="store_true", default=None, help="draw repeated blocks as one card")
+    sub.add_argument("--collapse", metavar="KIND|LEVEL", help="draw groups as cards: a kind such as primitive, or how many levels stay open")
+    sub.add_argument("--select", metavar="QUERY", help="mark nodes, for example 'op:nn.conv2d & cost>1e8'")
+    sub.add_argument("--focus", metavar="ID|QUERY", help="only these nodes and what is near them")
+    sub.add_argument("--hops", type=int, metavar="N", help="how many edges are near (default 1)")
+    sub.add_argument("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes, intensity, …")
     sub = command("passes", passes_command, "list the passes, or run the pipeline and list what each did", program=False)
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
     sub.add_argument("--text", action="store_true", help="print the program at the end")
+    sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html) or the pictures (.pdf …)")
+    sub = command("diff", diff_command, "what differs between two programs")
+    sub.add_argument("other", metavar="OTHER", help="the program to compare with")
+    sub.add_argument("-o", "--output", metavar="FILE", help="write the picture")
+    sub.add_argument("--json", action="store_true", help="print the number of changes of each role")
+    sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")
+    _common(sub)
+    sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
+    sub.add_argument("-o", "--output", metavar="FILE.py", help="write a program that shows it")
+    sub = command("profile", profile_command, "measure the time of each kernel")
+    _common(sub)
+    sub.add_argument("-n", "--number", type=int, default=20, help="how often")
+    sub = command("asm", asm_command, "show a kernel as loops, LLVM IR or assembly; without a name the kernels")
+    _common(sub)
+    sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
+    sub.add_argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
     sub = command("run", run_command, "run a program on seeded inputs and print what it gives")
     _common(sub)
     sub.add_argument("--seed", type=int, default=0)

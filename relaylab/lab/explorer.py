@@ -98,7 +98,7 @@ class PassExplorer(anywidget.AnyWidget):
         """Write the explorer as one page that needs neither kernel nor network; other suffixes: the pictures."""
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path)
-        return files.write(path, page(book(self.session), self.session.program.name))
+        return write_page(self.session, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""
@@ -110,6 +110,16 @@ class PassExplorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         rows = self.rows.get("rows", [])
         return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {sum(r['changed'] for r in rows)} changed it>"
+
+
+def write_page(session: Session, path: str | Path) -> Path:
+    """Write all that can be asked about a session as one page."""
+    return files.write(path, page(book(session), session.program.name))
+
+
+def save_page(exploration: Exploration, path: str | Path, passes: list[Any] | None = None) -> Path:
+    """Write the explorer as one page that needs neither kernel nor network."""
+    return write_page(Session(exploration, passes), path)
 
 
 def book(session: Session) -> dict[str, Any]:

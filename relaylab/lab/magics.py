@@ -75,17 +75,7 @@ def passes_of(text: str | None, namespace: dict[str, Any]) -> list[Any] | None:
     """`A,B(option=1),my_pass` as passes: registered names, calls of factories, or pass objects of the notebook."""
     if not text:
         return None
-    return [_pass(part, namespace) for part in _split(text)]
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for i, char in enumerate(text + ","):
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [p for p in parts if p]
+    return [_pass(part, namespace) for part in tour.split(text)]
 
 
 def _pass(part: str, namespace: dict[str, Any]) -> Any:

@@ -6,7 +6,7 @@ The command, the magics and the notebooks are thin wrappers of what is here.
 from relaylab.tour.bisect import Finding, bisect, bisect_history
 from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, relative_error
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
-from relaylab.tour.pipeline import Pipeline, Suggestion, suggestions
+from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.running import describe, listing, profile, run, run_library, runner, seeded, timed
 
@@ -29,6 +29,7 @@ __all__ = [
     "load",
     "needs_vm",
     "operators",
+    "pass_of",
     "profile",
     "read",
     "relative_error",
@@ -37,6 +38,7 @@ __all__ = [
     "run_library",
     "runner",
     "seeded",
+    "split",
     "stage_diff",
     "suggestions",
     "timed",

@@ -12,6 +12,7 @@ from typing import Any
 
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.tour.exploration import operators
 from relaylab.transform import PASSES, History, Pass, PassContext, Stage, create, run_pipeline
 
 
@@ -186,6 +187,17 @@ def pass_of(text: str) -> Pass:
         raise RelayValueError(f"{name}: {error}", code="tour.pass-options", help=PASSES[name].signature) from None
 
 
+def split(text: str) -> list[str]:
+    """`A,B(x=[1, 2]),C` at its outer commas."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text + ","):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [p for p in parts if p]
+
+
 def _dotted(node: ast.expr) -> str:
     """The last name of `relay.transform.Name`."""
     if isinstance(node, ast.Attribute):
@@ -231,8 +243,6 @@ class Suggestion:
 
 def suggestions(mod: IRModule, names: Sequence[str] | None = None, budget: float = 5.0) -> list[Suggestion]:
     """Which registered passes would change a program now; tried one by one until `budget` seconds are spent."""
-    from relaylab.tour.exploration import operators
-
     found, start, before = [], time.perf_counter(), operators(mod)
     for name, entry in PASSES.items() if names is None else ((n, PASSES.lookup(n)) for n in names):
         if time.perf_counter() - start > budget:
@@ -247,7 +257,3 @@ def suggestions(mod: IRModule, names: Sequence[str] | None = None, budget: float
             found.append(Suggestion(name, entry.summary, delta, time.perf_counter() - begin))
     return found
 
-
-def typed_error(error: BaseException | None) -> dict[str, Any] | None:
-    """An error as data for a page."""
-    return None if error is None else {"kind": type(error).__name__, "text": str(error)}

@@ -27,21 +27,16 @@ from relaylab.tour.frames import Frames
 from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, suggestions
 from relaylab.tour.printed import rows
-from relaylab.transform import BindParams, InferType
+from relaylab.transform import BindParams, InferType, default_passes
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
 from relaylab.viz.scene import Scene
-
-CHECKED_NODES = 4000
-"""Programs larger than this are not interpreted unless they have a small form."""
 
 
 class Session:
     """A program, its editable pipeline and everything that can be asked about it."""
 
     def __init__(self, exploration: Exploration, passes: list[Any] | None = None):
-        from relaylab.transform import default_passes
-
         self.program, self.opt_level = exploration.program, exploration.opt_level
         chosen = default_passes(self.opt_level) if passes is None else passes
         self.pipeline = Pipeline(exploration.history.source, chosen, self.opt_level)

@@ -1,0 +1,61 @@
+"""The command mirrors the public functions: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from relaylab.cli import main
+
+TEXT = '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, add(1f, 2f))) }'
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "p.relay"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*args: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as done:
+            main(args)
+        captured = capsys.readouterr()
+        return done.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_passes_take_the_text_that_the_explorer_copies(run, program, tmp_path):
+    page, paper = tmp_path / "x.html", tmp_path / "x.pdf"
+    code, out, _ = run("passes", program, "-p", "FoldConstant(),FuseOps(fuse_opt_level=2)", "-o", str(page), "-o", str(paper))
+    assert code == 0 and "FuseOps" in out and "rl-explorer" in page.read_text() and paper.read_bytes().startswith(b"%PDF")
+
+
+def test_diff(run, program, tmp_path):
+    other = tmp_path / "q.relay"
+    other.write_text(TEXT.replace("nn.relu", "tanh"))
+    code, out, _ = run("diff", program, str(other), "-o", str(tmp_path / "d.svg"))
+    assert code == 0 and "tanh" in out and (tmp_path / "d.svg").exists()
+    assert sum(json.loads(run("diff", program, str(other), "--json")[1]).values()) >= 1
+
+
+def test_bisect_profile_asm_run(run, program):
+    assert run("bisect", program)[:2] == (0, "every pass keeps the numbers\n")
+    assert json.loads(run("bisect", program, "--json")[1]) is None
+    assert "Duration (us)" in run("profile", program, "-n", "2")[1]
+    assert "fused_add_nn_relu" in run("asm", program)[1]
+    assert "max(" in run("asm", program, "relu", "--stage", "loop")[1]
+    assert "float32[2, 3]" in run("run", program)[1]
+
+
+@pytest.mark.parametrize("args, words", [
+    (("passes", "resnet81"), "did you mean"), (("passes", "mlp", "-p", "FusOps"), "did you mean `FuseOps`"),
+    (("asm", "mlp", "nobody"), "no kernel is called"), (("diff", "mlp", "nowhere.relay"), "cannot read"),
+])
+def test_mistakes_are_messages(run, args, words):
+    code, _, err = run(*args)
+    assert code == 1 and words in err and "Traceback" not in err
