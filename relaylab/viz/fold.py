@@ -17,6 +17,8 @@ from relaylab.viz.view import Edge, Group, Node, View
 MOST_ROWS = 3
 """Lines that say what is inside a collapsed card."""
 PER_ROW = 3
+MARKS = frozenset({"Primitive", "hash"})
+"""Attributes of kernels that a card need not say."""
 SIDES = ("in", "out", "both")
 
 
@@ -132,7 +134,7 @@ def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: C
         group=group.parent,
         rows=tuple(_rows(group, nodes)),
         type=group.type or one,
-        attrs=group.attrs,
+        attrs=tuple(replace(a, default=a.default or a.name in MARKS) for a in group.attrs),
         span=group.span,
         cost=tuple(cost.items()),
         text=group.text,

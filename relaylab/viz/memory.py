@@ -28,24 +28,28 @@ class Bar:
 
 
 def bars(plan: Any) -> tuple[Bar, ...]:
-    """The values of an `Executable.plan` that lie in the arena, with the steps from the first to the last that uses them."""
+    """The values of an `Executable.plan` that lie in the arena, with the steps from the first to the last that uses them.
+
+    What a step keeps for itself (scratch, intermediate layouts) is not a value of the graph and has no bar.
+    """
     held = sorted((v for _, _, v in plan.values if v.place[0] == 0), key=lambda v: v.ready)
-    after: dict[Any, int] = {}
-    until = []
-    for value in reversed(held):
-        until.append(after.get(value.place, len(plan.steps) + 1))
-        after[value.place] = value.ready
     uses: dict[Any, list[int]] = {}
     for k, step in enumerate(plan.steps):
         for place in set(step.operands):
             uses.setdefault(place, []).append(k)
     made = []
-    for value, end in zip(held, reversed(until)):
+    for k, value in enumerate(held):
+        end = next((v.ready - 1 for v in held[k + 1 :] if _overlap(v, value) and v.ready > value.ready), len(plan.steps))
         first = max(0, value.ready - 1)
-        last = max((k for k in uses.get(value.place, ()) if first <= k < end), default=first)
+        last = max((s for s in uses.get(value.place, ()) if first <= s < end), default=first)
         label = plan.steps[first].label if plan.steps else ""
         made.append(Bar(value.place[1], _size(value), first, last, label))
     return tuple(made)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    """Whether two values share bytes of the arena."""
+    return a.place[1] < b.place[1] + _size(b) and b.place[1] < a.place[1] + _size(a)
 
 
 def _size(value: Any) -> int:

@@ -11,12 +11,14 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.fold import group_costs, outer_first, outermost
 from relaylab.viz.query import figure_of
+from relaylab.viz.repeats import in_order
 from relaylab.viz.theme import HEAT
 from relaylab.viz.view import Group, Node, View
 
@@ -168,20 +170,25 @@ def hot_path(view: View, values: Mapping[str, float]) -> tuple[str, ...]:
 def kernel_times(view: View, calls: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Measured microseconds of the fused functions of a view, by group id, from the `calls` of a profile report.
 
-    Kernels are named after the operators they fuse: those of one name go to the fused functions with these operators,
-    in the order of both, the calls of a kernel together. Kernels that the view does not have are left out.
+    Kernels are named after the operators they fuse: calls of one name go to the fused functions with these operators,
+    both in the order of evaluation (steps of one kernel in a row are one call). Where their numbers differ, the time
+    is shared equally. Calls that the view has no function for are left out.
     """
-    spent: dict[str, float] = {}
-    for call in calls:
-        spent[str(call["Name"])] = spent.get(str(call["Name"]), 0.0) + call["Duration (us)"].value
+    spent: dict[str, list[float]] = {}
+    for kernel, steps in groupby(calls, key=lambda call: str(call["Name"])):
+        stem = re.sub(r"_\d+$", "", _PREFIX.sub("", kernel))
+        spent.setdefault(stem, []).append(sum(step["Duration (us)"].value for step in steps))
     boxes: dict[str, list[str]] = {}
-    for group in (g for g in view.groups if g.kind == "primitive"):
-        boxes.setdefault(_fused_name(view, group.id), []).append(group.id)
+    for name in (n for parts in in_order(view).values() for n in parts):
+        if name in view.group_by_id and view.group_by_id[name].kind == "primitive":
+            boxes.setdefault(_fused_name(view, name), []).append(name)
     times: dict[str, float] = {}
-    for kernel, duration in spent.items():
-        places = boxes.get(re.sub(r"_\d+$", "", _PREFIX.sub("", kernel)), [])
-        if places:
-            times[places.pop(0)] = duration
+    for stem, places in boxes.items():
+        durations = spent.get(stem, [])
+        if len(durations) == len(places):
+            times.update(zip(places, durations))
+        elif durations:
+            times.update(dict.fromkeys(places, sum(durations) / len(places)))
     return times
 
 

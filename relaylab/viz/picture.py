@@ -21,6 +21,8 @@ from relaylab.viz.identity import Identities
 from relaylab.viz.pdf import pdf
 from relaylab.viz.png import png
 from relaylab.viz.scene import Scene
+from relaylab.viz.select import OPTIONS as SELECTING
+from relaylab.viz.select import arranged
 from relaylab.viz.svg import svg
 from relaylab.viz.term import tree
 from relaylab.viz.view import View
@@ -82,11 +84,15 @@ def show(program: IRModule | Expr | View, **options: Any) -> Picture:
     Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.Options`); `direction`
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
     `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
+    What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from nodes to numbers), `fold` (repeated
+    blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
+    (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
     """
-    of_ir, look, rest = split_options(options, {"title", "identities", "engine", "seed"})
+    of_ir, look, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
     title, identities = rest.pop("title", ""), rest.pop("identities", None)
     shown = program if isinstance(program, View) else view(program, Options(**of_ir), identities or Identities(), title)
-    return Picture(shown, Look(**look), **rest)
+    chosen = {name: rest.pop(name) for name in SELECTING if name in rest}
+    return Picture(arranged(shown, **chosen), Look(**look), **rest)
 
 
 def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[dict, dict, dict]:

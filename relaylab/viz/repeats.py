@@ -96,6 +96,11 @@ def _operators(view: View, names: Sequence[str], parts: Mapping[str, Sequence[st
     return counts
 
 
+def in_order(view: View) -> dict[str, list[str]]:
+    """The parts (nodes and groups) of each group and, under the empty name, of the top level, in an order of evaluation."""
+    return _Search(view).items
+
+
 class _Search:
     """The parts of every group in order, and what makes two parts alike."""
 

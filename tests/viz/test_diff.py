@@ -172,3 +172,25 @@ def test_a_removed_line_is_one_removed_line():
 def test_equal_texts_have_no_difference_and_all_lines_are_there():
     assert unified(BEFORE, BEFORE) == ""
     assert [line.text for line in diff_lines(BEFORE, BEFORE)] == BEFORE.splitlines()
+
+
+def test_thirty_stages_leave_everything_where_it_was():
+    """Each stage adds one operator; nodes that two stages share keep their distance from the selected one."""
+    from dataclasses import replace
+
+    from relaylab.viz import Edge, Node
+    from relaylab.viz.draw import draw
+
+    made, seed, last = view(network(False, 40)), None, None
+    for stage in range(30):
+        edge = made.edges[(7 * stage) % len(made.edges)]
+        node = Node(f"new{stage}", "call", "sigmoid", "sigmoid", group=made.groups[0].id)
+        edges = [e for e in made.edges if e is not edge]
+        edges += [replace(edge, target=node.id, position=0), replace(edge, source=node.id)] + [Edge(node.id, edge.target, 9)]
+        made = replace(made, nodes=(*made.nodes, node), edges=tuple(edges))
+        scene = draw(made, seed=seed)
+        places = {f.id: f.box[0] + f.box[2] / 2 for f in scene.figures if f.kind == "node"}
+        if last is not None:
+            moves = [places[n] - last[n] for n in last]
+            assert max(moves) - min(moves) < 12.0, stage
+        seed, last = scene.seed, places

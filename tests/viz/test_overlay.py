@@ -1,0 +1,134 @@
+"""Figures over pictures, the options of `show`, the memory timeline, and the files for other viewers."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from programs import SOURCES, program
+from test_fold import layers
+
+from relaylab.runtime.executable import Plan, Step, Value
+from relaylab.support.errors import RelayValueError
+from relaylab.viz import View, show, view
+from relaylab.viz.export import model_explorer, netron
+from relaylab.viz.fold import collapse, of_kind
+from relaylab.viz.memory import bars, peak, timeline
+from relaylab.viz.overlay import figure, hot_path, kernel_times, measured, overlay, painted
+from relaylab.viz.svg import svg
+
+
+def heat(made: View, node: str) -> list[str]:
+    return [p for p in made.node_by_id[node].paint if p.startswith("heat-")]
+
+
+def test_a_metric_is_colour_badge_and_legend():
+    made = overlay(layers(2), "error", {"conv0": 1.0, "relu1": 4.0, "add1": 0.0}, unit="ulp")
+    assert (heat(made, "conv0"), heat(made, "relu1"), heat(made, "add1")) == (["heat-1"], ["heat-4"], [])
+    assert made.node_by_id["relu1"].rows == ("error 4 ulp (80.0%)",)
+    assert made.notes == ("error: pale 0 to strong 4 ulp, 5 ulp in all",)
+    assert made.node_by_id["norm0"].paint == ()
+    assert "heat-4" in svg(show(made).scene)
+
+
+def test_groups_and_cards_show_sums():
+    made = view(program("fused"))
+    (kernel,) = of_kind(made, "primitive")
+    shown = overlay(made, "MACs")
+    assert shown.group_by_id[kernel].title.endswith("·  9.22k (100.0%)")
+    timed = collapse(measured(made, "time", {kernel: 12.0}), {kernel})
+    assert painted(timed, "time").node_by_id[kernel].rows[-1] == "time 12 µs (100.0%)"
+
+
+def test_the_largest_instead_of_the_sum():
+    made = view(program("fused"))
+    relu, conv = (next(n.id for n in made.nodes if n.operator == op) for op in ("nn.relu", "nn.conv2d"))
+    (kernel,) = of_kind(made, "primitive")
+    card = collapse(measured(made, "error", {relu: 3.0, conv: 2.0}, how="max"), {kernel}).node_by_id[kernel]
+    assert dict(card.cost)["error"] == 3.0
+    card = collapse(measured(made, "error", {relu: 3.0, conv: 2.0}), {kernel}).node_by_id[kernel]
+    assert dict(card.cost)["error"] == 5.0
+
+
+def test_the_hot_path():
+    made = layers(2)
+    path = hot_path(made, {"conv0": 5.0, "add1": 1.0, "norm1": 2.0})
+    assert path[0] == "in" and {"conv0", "norm0", "conv1", "norm1"} <= set(path) and path[-1] == "add1"
+
+
+@pytest.mark.parametrize("bad", [{"nothing": 1.0}, {"conv0": float("nan")}])
+def test_bad_figures_are_refused(bad):
+    with pytest.raises(RelayValueError):
+        overlay(layers(1), "error", bad)
+    with pytest.raises(RelayValueError, match="no node of the picture"):
+        overlay(layers(1), "unknown")
+
+
+def test_numbers_for_people():
+    assert [figure(v) for v in (0, 12, 1234, 5.6e7, 3e9)] == ["0", "12", "1.23k", "56M", "3G"]
+
+
+def test_profiled_kernels_find_their_functions():
+    made = view(program("fused"))
+    (kernel,) = of_kind(made, "primitive")
+    calls = [
+        {"Name": f"tvmgen_default_fused_{name}", "Duration (us)": SimpleNamespace(value=us)}
+        for name, us in (("nn_conv2d_add_nn_relu_3", 2.0), ("nn_conv2d_add_nn_relu_3", 5.0), ("nn_dense", 9.0))
+    ]
+    assert kernel_times(made, calls) == {kernel: 7.0}
+
+
+def test_options_of_show():
+    made = layers(6)
+    assert len(show(made, fold=True).view.nodes) == 2
+    shown = show(made, fold=True, select="op:conv | id:in", overlay="MACs").view
+    assert shown.notes[-1] == "2 selected"  # the input, and the card that holds all convolutions
+    assert [n.rows[-1] for n in shown.nodes if n.kind == "stack"] == ["MACs 240 (100.0%)"]
+    assert {n.id for n in show(made, focus="norm2", hops=1).view.nodes} == {"conv2", "norm2", "relu2"}
+    assert {n.id for n in show(made, focus="op:norm & id:norm2", hops=0).view.nodes} == {"norm2"}
+    assert not show(program("closure"), collapse=0).view.groups
+    assert not of_kind(show(program("fused"), collapse="primitive").view, "primitive")
+    with pytest.raises(RelayValueError, match="no group"):
+        show(made, collapse="primitives")
+    with pytest.raises(RelayValueError, match="nothing in the picture"):
+        show(made, focus="norm99")
+
+
+PLAN = Plan(
+    (), (),
+    tuple(Step(f"k{k}", ops, 1) for k, ops in enumerate([((0, 0),), ((0, 0), (0, 64)), ((0, 64), (0, 0))])),
+    arena_bytes=128,
+    values=((0, 0, Value((0, 0), (16,), (1,), "float32", 1)), (1, 0, Value((0, 64), (16,), (1,), "float32", 2)),
+            (2, 0, Value((0, 0), (8,), (1,), "float32", 3)), (3, 0, Value((4, 0), (8,), (1,), "float32", 3))),
+)  # fmt: skip
+
+
+def test_the_memory_timeline():
+    held = bars(PLAN)
+    assert [(b.offset, b.size, b.first, b.last) for b in held] == [(0, 64, 0, 1), (64, 64, 1, 2), (0, 32, 2, 2)]
+    assert peak(held) == (1, 128)
+    scene = timeline(PLAN, "plan")
+    assert sum(f.kind == "node" for f in scene.figures) == 3
+    assert "peak 128B at step 1" in svg(scene)
+    assert timeline(Plan((), (), ())).figures
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_model_explorer_json(name):
+    made = view(program(name))
+    graph = json.loads(model_explorer(made))["graphs"][0]
+    ids = {n["id"] for n in graph["nodes"]}
+    assert ids == {n.id for n in made.nodes}
+    assert all(e["sourceNodeId"] in ids for n in graph["nodes"] for e in n["incomingEdges"])
+    assert len({n["namespace"] for n in graph["nodes"]}) > 1 or len(made.groups) == 1
+    assert all(isinstance(a["value"], str) for n in graph["nodes"] for a in n["attrs"])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_onnx_for_netron(name):
+    onnx = pytest.importorskip("onnx")
+    made = view(program(name))
+    graph = onnx.load_from_string(netron(made)).graph
+    assert {n.name for n in graph.node} == {n.id for n in made.nodes if n.kind != "var"}
+    assert {n.domain for n in graph.node} == {"relay"}
