@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.chromium import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,3 +37,15 @@ def golden(update_golden: bool):
         assert text == file.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, driven by Playwright; one at a time in a process, as its loop allows."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield chromium
+        chromium.close()

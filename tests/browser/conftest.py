@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,9 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.chromium import CHROMIUM
 
-CHROMIUM = os.environ.get("RELAYLAB_CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts" / "browser"
 HARMLESS = ("favicon", "Source map", "net::ERR_", "WebSocket", "Failed to load resource")
 
@@ -78,18 +76,6 @@ def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
             if server.poll() is not None or time.time() - start > 60:
                 pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
             time.sleep(0.1)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    with playwright.sync_playwright() as pw:
-        chromium = pw.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

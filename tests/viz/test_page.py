@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
 from programs import program
 
 from relaylab.ir import Function, TensorType, Tuple, Var
 from relaylab.viz import save, show
 
-CHROMIUM = (
-    os.environ.get("RELAYLAB_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-]
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
