@@ -20,7 +20,7 @@ class Scalar(Broadcast):
     def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         wide = [x.astype("float32") if x.dtype == "float16" else x for x in (lhs, rhs)]
         with np.errstate(all="ignore"):
-            return np.asarray(SCALAR_OPS[self.function].meaning(*wide)).astype(lhs.dtype)
+            return np.asarray(SCALAR_OPS[self.function].meaning(*wide)).astype(lhs.dtype, copy=False)
 
     def scalar(self, b: Any, x: Any, y: Any) -> Any:
         return getattr(b, self.function)(x, y)

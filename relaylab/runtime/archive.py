@@ -33,6 +33,7 @@ ALIGN = 64
 HEAD = struct.Struct("<8sIIQ")
 ROW = struct.Struct("<16sQQ32s")
 DIGEST = 32
+PIECE = 1 << 20  # bytes that are read at once to verify a section
 MAX_SECTIONS = 64
 Content = bytes | bytearray | memoryview | np.ndarray
 
@@ -91,6 +92,18 @@ def _write_all(file: BinaryIO, sections: dict[str, memoryview]) -> None:
         file.write(content)
 
 
+def _digest(file: BinaryIO, length: int) -> bytes:
+    """The digest of the next `length` bytes of a file, read piece by piece."""
+    total = hashlib.sha256()
+    while length:
+        piece = file.read(min(length, PIECE))
+        if not piece:
+            break
+        total.update(piece)
+        length -= len(piece)
+    return total.digest()
+
+
 def _header_size(count: int) -> int:
     return HEAD.size + count * ROW.size + DIGEST
 
@@ -121,6 +134,19 @@ class Reader:
         if got != section.length or hashlib.sha256(content).digest() != section.digest:
             raise self.damaged(f"the section `{name}` has changed since it was written")
         return content
+
+    def mapped(self, name: str) -> np.ndarray:
+        """The bytes of a section, verified now but read from the file again when they are used; writes stay private."""
+        section = self.sections.get(name)
+        if section is None:
+            raise self.damaged(f"the section `{name}` is missing")
+        with self._open() as file:
+            file.seek(section.offset)
+            if not section.length:
+                return np.empty(0, np.uint8)
+            if _digest(file, section.length) != section.digest:
+                raise self.damaged(f"the section `{name}` has changed since it was written")
+            return np.asarray(np.memmap(file, np.uint8, "c", section.offset, (section.length,)))
 
     def _open(self) -> BinaryIO:
         try:

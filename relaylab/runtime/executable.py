@@ -171,7 +171,7 @@ def _pack_params(params: dict[str, np.ndarray]) -> tuple[tuple[TensorInfo, ...],
 
 
 def _unpack_params(file: Reader, infos: tuple[TensorInfo, ...]) -> dict[str, np.ndarray]:
-    blob = file.read("params")
+    blob = file.mapped("params")  # the kernels read packed constants, so that these are seldom needed
     params = {}
     for info in infos:
         raw = blob[info.offset : info.offset + info.nbytes]
