@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylab.viz.metrics import fit, text_width
-from relaylab.viz.overlay import figure
+from relaylab.viz.overlay import PREFIX, figure
 from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text
 
 MARGIN, CAPTION, AXIS = 16.0, 30.0, 46.0
@@ -42,7 +42,7 @@ def bars(plan: Any) -> tuple[Bar, ...]:
         end = next((v.ready - 1 for v in held[k + 1 :] if _overlap(v, value) and v.ready > value.ready), len(plan.steps))
         first = max(0, value.ready - 1)
         last = max((s for s in uses.get(value.place, ()) if first <= s < end), default=first)
-        label = plan.steps[first].label if plan.steps else ""
+        label = PREFIX.sub("", plan.steps[first].label) if plan.steps else ""
         made.append(Bar(value.place[1], _size(value), first, last, label))
     return tuple(made)
 

@@ -26,7 +26,7 @@ UNITS = {"MACs": "", "bytes": "B", "intensity": "MACs/B", "time": "µs"}
 """The ready overlays (`time` needs a profile, see `kernel_times`) and their units."""
 RATIOS = frozenset({"intensity"})
 """Figures of which there is no share in a total."""
-_PREFIX = re.compile(r"^(?:tvmgen_default_)?(?:fused_)?")
+PREFIX = re.compile(r"^(?:tvmgen_default_)?(?:fused_)?")
 
 
 def overlay(
@@ -176,7 +176,7 @@ def kernel_times(view: View, calls: Iterable[Mapping[str, Any]]) -> dict[str, fl
     """
     spent: dict[str, list[float]] = {}
     for kernel, steps in groupby(calls, key=lambda call: str(call["Name"])):
-        stem = re.sub(r"_\d+$", "", _PREFIX.sub("", kernel))
+        stem = re.sub(r"_\d+$", "", PREFIX.sub("", kernel))
         spent.setdefault(stem, []).append(sum(step["Duration (us)"].value for step in steps))
     boxes: dict[str, list[str]] = {}
     for name in (n for parts in in_order(view).values() for n in parts):
