@@ -13,6 +13,8 @@ from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz import files
+from relaylab.viz.arrange import OPTIONS as SELECTING
+from relaylab.viz.arrange import arranged
 from relaylab.viz.dot import dot_text, run_dot
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.from_ir import Options, view
@@ -21,8 +23,6 @@ from relaylab.viz.identity import Identities
 from relaylab.viz.pdf import pdf
 from relaylab.viz.png import png
 from relaylab.viz.scene import Scene
-from relaylab.viz.select import OPTIONS as SELECTING
-from relaylab.viz.select import arranged
 from relaylab.viz.svg import svg
 from relaylab.viz.term import tree
 from relaylab.viz.view import View

@@ -74,6 +74,24 @@ def unified(before: str, after: str, context: int = 3) -> str:
     return "\n".join(shown)
 
 
+def tally(lines: Iterable[Line]) -> dict[str, int]:
+    """How many lines are `added`, `removed` and `changed` (one removed with one added in its place)."""
+    counts = {"added": 0, "removed": 0, "changed": 0}
+    gone = 0
+    for line in lines:
+        if line.mark == "-":
+            gone += 1
+        elif line.mark == "+" and gone:
+            gone -= 1
+            counts["changed"] += 1
+        else:
+            counts["removed"] += gone
+            counts["added"] += line.mark == "+"
+            gone = 0
+    counts["removed"] += gone
+    return counts
+
+
 def _near(changed: Sequence[int], context: int, count: int) -> list[int]:
     return sorted({i for c in changed for i in range(max(0, c - context), min(count, c + context + 1))})
 
