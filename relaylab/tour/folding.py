@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -17,7 +18,8 @@ def folded(view: View, closed: Collection[str]) -> View:
     for node in view.nodes:
         if homes[node.id]:
             inside.setdefault(homes[node.id], []).append(node)
-    boxes = tuple(_box(view.group_by_id[g], nodes, view) for g, nodes in inside.items())
+    alike = Counter(_signature(nodes) for nodes in inside.values())
+    boxes = tuple(_box(view.group_by_id[g], nodes, alike[_signature(nodes)]) for g, nodes in inside.items())
     nodes = tuple(n for n in view.nodes if not homes[n.id]) + boxes
     groups = tuple(g for g in view.groups if not homes[g.id])
     return View(view.title, nodes, _edges(view, homes), groups, view.notes)
@@ -36,12 +38,17 @@ def _homes(view: View, closed: Collection[str]) -> dict[str, str]:
     return home | {n.id: home[n.group] for n in view.nodes}
 
 
-def _box(group: Group, nodes: list[Node], view: View) -> Node:
+def _signature(nodes: list[Node]) -> tuple:
+    """What makes two folded boxes alike: the same operators with the same attributes and types, in order."""
+    return tuple((n.kind, n.operator, n.type, n.attrs) for n in nodes)
+
+
+def _box(group: Group, nodes: list[Node], alike: int) -> Node:
     cost: dict[str, float] = {}
     for node in nodes:
         for name, value in node.cost:
             cost[name] = cost.get(name, 0.0) + value
-    rows = (f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}, folded",)
+    rows = (f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}, folded", *([f"×{alike} alike"] if alike > 1 else []))
     return Node(
         group.id, "function", group.title, family="call" if group.kind == "primitive" else "function", group=group.parent,
         rows=rows, type=group.type, attrs=group.attrs, span=group.span, cost=tuple(cost.items()), text=group.text,

@@ -122,6 +122,14 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.keyboard.press("c")
     page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('1 group folded')")
     page.keyboard.press("e")
+    page.wait_for_function("() => !document.querySelector('.rl-legend').innerText.includes('folded')")
+    nb.python("w.go(len(w.session.frames) - 1)")
+    shown(page, "21:22")
+    page.keyboard.press("C")
+    page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('groups folded')")
+    page.wait_for_function("() => document.querySelectorAll('.rl-view .node').length < 30")
+    shot("resnet8_folded")
+    page.keyboard.press("e")
     page.locator(".rl-button", has_text="What next?").click()
     page.wait_for_selector(".rl-panel .rl-story", timeout=30_000)
     shot("resnet8_suggest")
@@ -157,6 +165,16 @@ w""")
     page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('Swap changed the numbers')")
     assert "tanh" in page.locator(".rl-panel").inner_text()
     shot("bisect")
+    assert page.errors == []
+
+
+def test_dark_as_jupyterlab_is(nb, page, shot):
+    open_explorer(nb, "mlp")
+    page.evaluate("""async () => { await window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }""")
+    page.wait_for_selector('body[data-jp-theme-light="false"]', state="attached")
+    page.wait_for_timeout(600)
+    shot("lab_dark")
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.rl-view .node .box')).fill") != "rgb(255, 255, 255)"
     assert page.errors == []
 
 

@@ -127,6 +127,12 @@ def test_folding_keeps_the_sums(mlp):
     assert folded(view, []) is view
 
 
+def test_alike_kernels_are_counted(resnet):
+    view = resnet.frames.views[-1]
+    small = folded(view, [g.id for g in view.groups if g.kind == "primitive"])
+    assert any(row.startswith("×") for n in small.nodes for row in n.rows)
+
+
 def test_overlays_sum_over_groups(mlp):
     mlp.overlays["mine"] = {"main/nn.dense": 2.0, "main/nn.dense.2": 3.0}
     values = mlp.ask("overlay", "mine", len(mlp.frames) - 1)["values"]

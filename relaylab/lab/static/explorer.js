@@ -9,7 +9,7 @@ const HELP = [
   ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
   ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
   ["v", "graph, text, both, code"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
-  ["c e", "collapse the group of the node, expand all"], ["u d", "up-stream, down-stream of the node"],
+  ["c C e", "collapse the group of the node, all kernels; expand all"], ["u d", "up-stream, down-stream of the node"],
   ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
   ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
 ];
@@ -193,10 +193,19 @@ export class Explorer {
     if (!this.following && this.canvases.length > 1) {
       this.following = true;
       const other = this.canvases[1 - index];
-      if (other && other !== canvas) (Object.assign(other, { k: canvas.k, x: canvas.x, y: canvas.y }), other.apply());
+      if (other && other !== canvas) this.twin(canvas, other);
       this.following = false;
     }
     this.minimap();
+  }
+
+  // the other side moves along; a selected node stands at one height on both
+  twin(canvas, other) {
+    const id = this.host.get("selected");
+    if (canvas.byId.has(id) && other.byId.has(id)) {
+      const [x, y, w, h] = canvas.byId.get(id).data.box;
+      other.keep({ id, x: canvas.x + (x + w / 2) * canvas.k, y: canvas.y + (y + h / 2) * canvas.k }, canvas.k);
+    } else (Object.assign(other, { k: canvas.k, x: canvas.x, y: canvas.y }), other.apply());
   }
 
   minimap() {
@@ -351,6 +360,11 @@ export class Explorer {
     this.refresh();
   }
 
+  collapseAll() {
+    for (const [id, , kind] of this.picture.groups) if (kind === "primitive") this.closed.add(id);
+    this.refresh();
+  }
+
   expand() {
     this.closed.clear();
     this.refresh();
@@ -426,7 +440,7 @@ export class Explorer {
         ArrowRight: () => this.turn(1, e.shiftKey), ArrowLeft: () => this.turn(-1, e.shiftKey), j: () => this.turn(1), k: () => this.turn(-1),
         Home: () => this.go(0, 0), End: () => this.go(0, this.frames - 1), "[": () => this.rewrite(-1), "]": () => this.rewrite(1),
         "/": () => this.field.focus(), v: () => this.choose("pane", cycle(panes, this.host.get("pane"))),
-        s: () => this.choose("compare", this.host.get("compare") === "both" ? "merged" : "both"), c: () => this.collapse(), e: () => this.expand(),
+        s: () => this.choose("compare", this.host.get("compare") === "both" ? "merged" : "both"), c: () => this.collapse(), C: () => this.collapseAll(), e: () => this.expand(),
         o: () => this.paint(cycle(overlays, this.overlay)), l: () => this.root.classList.toggle("rl-show-tree"), "?": () => this.help(),
         f: () => this.canvases[0]?.fit(), x: () => this.host.live && index >= 0 && this.edit("toggle", index), Escape: () => document.activeElement?.blur(),
       }[e.key];

@@ -73,6 +73,13 @@ export function kernel(found, light) {
     element.querySelectorAll(`[data-part="${part}"]`).forEach((e) => e.classList.add("rl-lit"));
     light(found.parts[part]?.[1] ?? "");
   };
+  const reveal = (part) => {
+    over(part);
+    for (const column of element.querySelectorAll(".rl-column")) {
+      const first = column.querySelector(".rl-lit");
+      if (first) column.scrollTop = first.offsetTop - column.offsetTop - column.clientHeight / 3;
+    }
+  };
   const line = ([text, part]) => {
     const row = el("div", { className: `rl-ins rl-part-${part < 0 ? "none" : part % 8}`, textContent: text });
     row.dataset.part = String(part);
@@ -81,7 +88,7 @@ export function kernel(found, light) {
   };
   const column = (title, ...children) => el("div", { className: "rl-column" }, el("h3", { textContent: title }), ...children);
   const legend = found.parts.map(([name], part) => {
-    const chip = el("button", { className: `rl-chip rl-part-${part % 8}`, textContent: name, onmouseenter: () => over(part), onfocus: () => over(part) });
+    const chip = el("button", { className: `rl-chip rl-part-${part % 8}`, textContent: name, onmouseenter: () => reveal(part), onfocus: () => reveal(part) });
     chip.dataset.part = String(part);
     return chip;
   });
