@@ -32,13 +32,24 @@ _SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
 _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end", "annotation.stop_fusion", "on_device")
 
 
+_FILLED = ("zeros", "ones")
+_PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
+
+
 def _is_known(expr: Expr) -> bool:
     return isinstance(expr, Constant) or (isinstance(expr, Tuple) and all(map(_is_known, expr.fields)))
+
+
+def _is_filled(expr: Expr) -> bool:
+    """Is it a tensor of one value? Alone such a call stays: the constant would only be larger."""
+    return isinstance(expr, Call) and op_name(expr) in _FILLED
 
 
 def _value(expr: Expr) -> Any:
     if isinstance(expr, Tuple):
         return tuple(map(_value, expr.fields))
+    if isinstance(expr, Call):
+        return facets(expr).reference()
     return expr.data.numpy()  # type: ignore[attr-defined]
 
 
@@ -82,7 +93,11 @@ class ConstantFolder:
         definition = call.op.definition  # type: ignore[attr-defined]
         if not call.args or definition.stateful or name in _PLACED or not (definition.computes or self.fold_qnn):
             return call
-        return self._evaluate(call, old) if all(map(_is_known, call.args)) else call
+        if all(map(_is_known, call.args)):
+            return self._evaluate(call, old)
+        if name in _PRODUCTS and type_of(old) and all(_is_known(a) or _is_filled(a) for a in call.args):
+            return self._evaluate(call, old)  # the first step of a recurrent network, whose state is zeros
+        return call
 
     def _evaluate(self, call: Call, old: Expr) -> Expr:
         typ = type_of(old) or _local_type(call)
