@@ -47,7 +47,7 @@ class Session:
         """Forget what was computed about the frames; after an edit."""
         self.frames = Frames(self.pipeline, self.program.name)
         self._seeds: dict[tuple, Mapping[str, float]] = {}
-        self._last: Mapping[str, float] | None = None
+        self._last: dict[str, dict[str, float]] = {}
         self.__dict__.pop("kernels", None)
 
     @cached_property
@@ -108,9 +108,9 @@ class Session:
         old, new = (folded(self.frames.views[k], closed.split("\n") if closed else ()) for k in self._pair(before, after))
         shared = {"groups": [[g.id, g.title, g.kind, g.parent] for g in self.frames.views[after].groups], "how": ""}
         if old is new:
-            return {"scenes": [self._scene(new, ("one", after, closed))], "roles": {}} | shared
+            return {"scenes": [self._scene(new, (closed, "one", after))], "roles": {}} | shared
         difference = viz.Difference(old, new, "compared by provenance")
-        key = (style, before, after, closed)
+        key = (closed, style, before, after)
         if style == "both":
             left, right = difference.sides
             scenes = [self._scene(left, (*key, 0)), self._scene(right, (*key, 1))]
@@ -125,10 +125,11 @@ class Session:
         return frames
 
     def _scene(self, view: viz.View, key: tuple) -> dict[str, Any]:
-        """A picture laid out to resemble the last one that was drawn; asking again gives the same picture."""
-        seed = self._seeds.setdefault(key, self._last or {})
+        """A picture laid out to resemble the last one that was drawn with the same boxes folded; asked again it is the same."""
+        last = self._last.setdefault(key[0], {})
+        seed = self._seeds.setdefault(key, dict(last))
         scene = draw(view, Look(types="nodes", caption=False), seed or None)
-        self._last = {**(self._last or {}), **scene.seed}
+        last.update(scene.seed)
         nodes = [[n.id, n.group, n.operator, n.type, [f"{a.name}={a.value}" for a in n.attrs]] for n in view.nodes]
         return scene_data(scene) | {"nodes": nodes}
 

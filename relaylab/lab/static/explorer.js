@@ -60,6 +60,7 @@ export class Explorer {
     const stage = el("section", { className: "rl-stage" }, this.legend, this.stepper, el("div", { className: "rl-panes" }, el("div", { className: "rl-graphpane" }, this.graphs, this.map), this.text, this.code));
     this.root.className = "rl-explorer";
     this.root.tabIndex = 0;
+    this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // Jupyter's own keys rest while the explorer has the focus
     this.root.replaceChildren(bar, this.timeline.element, el("div", { className: "rl-main" }, el("div", { className: "rl-left" }, this.rail.element, this.outline), stage, this.panel), this.said);
     this.root.addEventListener("keydown", (e) => this.key(e));
     this.about(null);
