@@ -47,7 +47,10 @@ class PassExplorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, widget: Any, content: Mapping[str, Any], buffers: Any) -> None:
-        answer = self.session.ask(str(content.get("what")), *content.get("args", ()))
+        try:
+            answer = self.session.ask(str(content.get("what")), *content.get("args", ()))
+        except Exception as error:  # a page that asks must get an answer, whatever a pass of the user's raised
+            answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"id": content.get("id"), "answer": answer})
 
     # -- from Python ------------------------------------------------------------------------------------

@@ -29,6 +29,14 @@ def test_messages_are_answered(widget, monkeypatch):
     assert sent[0] == {"id": "7", "answer": {"steps": []}} and "no question" in sent[1]["answer"]["error"]
 
 
+def test_every_message_is_answered_whatever_goes_wrong(widget, monkeypatch):
+    sent = []
+    monkeypatch.setattr(widget, "send", sent.append)
+    widget._answer(widget, {"id": "9", "what": "steps", "args": [999]}, [])
+    widget._answer(widget, {"id": "10", "what": "picture", "args": []}, [])
+    assert [m["id"] for m in sent] == ["9", "10"] and all("error" in m["answer"] for m in sent)
+
+
 def test_python_moves_it_and_hears_of_it(widget):
     seen = []
     widget.on_select(seen.append)
