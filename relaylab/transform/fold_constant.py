@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end"
 
 
 _FILLED = ("zeros", "ones")
+_SMALL = 1 << 16  # elements of a product of filled tensors that may become a constant
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -43,6 +45,10 @@ def _is_known(expr: Expr) -> bool:
 def _is_filled(expr: Expr) -> bool:
     """Is it a tensor of one value? Alone such a call stays: the constant would only be larger."""
     return isinstance(expr, Call) and op_name(expr) in _FILLED
+
+
+def _is_small(typ: Type | None) -> bool:
+    return isinstance(typ, TensorType) and not typ.is_dynamic and math.prod(typ.concrete_shape) <= _SMALL
 
 
 def _value(expr: Expr) -> Any:
@@ -95,7 +101,7 @@ class ConstantFolder:
             return call
         if all(map(_is_known, call.args)):
             return self._evaluate(call, old)
-        if name in _PRODUCTS and type_of(old) and all(_is_known(a) or _is_filled(a) for a in call.args):
+        if name in _PRODUCTS and _is_small(type_of(old)) and all(_is_known(a) or _is_filled(a) for a in call.args):
             return self._evaluate(call, old)  # the first step of a recurrent network, whose state is zeros
         return call
 
