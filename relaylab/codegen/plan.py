@@ -6,7 +6,7 @@ dies with it; results of the network are written where the caller reads them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
