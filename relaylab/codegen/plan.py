@@ -172,10 +172,16 @@ class _Planner:
             buffer = self.buffers.get(home)
             if buffer is None or home is not operand.root or buffer.base != abi.BASE_ARENA:
                 continue
-            dies = buffer.last == step == last[home]
+            dies = buffer.last == step == last[home] and not self._read_elsewhere(job, operand, buffer)
             if dies and same_place(own, view) and (own.halo, own.dtype) == (view.halo, view.dtype):
                 return buffer
         return None
+
+    def _read_elsewhere(self, job: Job, operand: Tensor, buffer: _Buffer) -> bool:
+        """Does the job read this buffer at other places too (a part of a concatenation, say, broadcast over the whole)?"""
+        view = self.layouts(operand)
+        others = (t for t in job.reads if t is not operand and self.buffers.get(self.layouts.home(t)) is buffer)
+        return any(not same_place(self.layouts(t), view) for t in others)
 
     def _workspace(self, job: Job, work: Workspace, step: int) -> None:
         """Memory for the kernels of one job, from the first of them that uses it to the last."""

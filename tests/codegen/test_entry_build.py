@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relaylab import relay
+from relaylab import relay, tour
 from relaylab.codegen.network import is_static_graph, network_of
 from relaylab.interp import Interpreter
 from relaylab.ir import IRModule
@@ -294,3 +294,13 @@ def test_a_long_chain_of_kernels() -> None:
     module = compiled(mod, 0)
     module.run(x=np.zeros(2))
     assert module.get_output(0).numpy().tolist() == [3000, 3000]
+
+
+@pytest.mark.parametrize("opt_level", [0, 3])
+def test_a_part_of_a_concatenation_is_read_after_the_whole_was_overwritten_nowhere(opt_level: int) -> None:
+    """`x + concat(x, y)`: x lies in the concatenation's buffer and is broadcast over it, so the sum needs its own."""
+    a, b = relay.var("a", shape=(1, 3)), relay.var("b", shape=(1, 3))
+    x = relay.tanh(a)
+    mod = relay.IRModule.from_expr(relay.Function([a, b], relay.negative(relay.add(x, relay.concatenate([x, relay.sigmoid(b)], 0)))))
+    found = tour.check(mod, opt_level=opt_level)
+    assert found.agrees, found
