@@ -68,7 +68,7 @@ def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, q
         lib, seconds = tour.timed(exploration.build)
         progress("")
         say(f"\ncompiled in {seconds:.2f} s: {tour.describe(lib)}", quiet=quiet)
-        module = tour.runner(lib, program.mod, program.params)
+        module = tour.seeded(lib)
         module.run()
         result = module.benchmark(number=1, repeat=max(3, args.repeat))
         say(f"one run takes {result.median * 1e3:.3f} ms (median of {len(result.results)})", quiet=quiet)

@@ -8,7 +8,7 @@ from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, r
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
-from relaylab.tour.running import describe, listing, profile, run, run_library, runner, seeded, timed
+from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
 
 __all__ = [
     "Check",
@@ -36,7 +36,6 @@ __all__ = [
     "rule_hits",
     "run",
     "run_library",
-    "runner",
     "seeded",
     "split",
     "stage_diff",

@@ -10,7 +10,6 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.interp import random_inputs
-from relaylab.ir import IRModule
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.support.errors import RelayValueError
@@ -18,16 +17,6 @@ from relaylab.support.table import did_you_mean
 from relaylab.tour.checking import leaves, needs_vm
 from relaylab.tour.program import Program
 from relaylab.transform import PassContext
-
-
-def runner(lib: Any, mod: IRModule, params: Mapping[str, Any], seed: int = 0) -> GraphModule:
-    """A graph module with seeded inputs set."""
-    module = GraphModule(lib["default"](cpu(0)))
-    typed = relay.transform.InferType()(mod)["main"]
-    for param, value in zip(typed.params, random_inputs(typed, seed)):
-        if param.name_hint not in params:
-            module.set_input(param.name_hint, value)
-    return module
 
 
 def timed(what: Callable[[], Any]) -> tuple[Any, float]:
