@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--rows", help=f"rows with commas between, of {', '.join(ROWS)}")
     p.add_argument("--threads", default="1,2", help="numbers of threads with commas between (default 1,2)")
     p.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
-    p.add_argument("--quick", action="store_true", help="few rounds, no memory")
+    p.add_argument("--quick", action="store_true", help="few rounds")
     p.add_argument("--json", metavar="FILE", help="write everything that was measured")
     p.add_argument("--svg", metavar="FILE", help="write a picture")
     return p
@@ -36,7 +36,7 @@ def results_of(args: argparse.Namespace) -> list[Result]:
     for row in chosen(args.rows):
         for count in threads:
             print(f"{row.name}, {count} thread(s)", file=sys.stderr, flush=True)
-            found.append(measure_apart(row, count, QUICK if args.quick else args.rounds, not args.quick))
+            found.append(measure_apart(row, count, QUICK if args.quick else args.rounds))
     return found
 
 

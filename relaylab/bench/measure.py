@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import statistics
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from relaylab import relay
 from relaylab.analysis import call_macs, infer_module
 from relaylab.bench.onnx_model import to_onnx
 from relaylab.bench.peak import peak_flops
-from relaylab.bench.peers import Ready, built, cache_directory, inputs_of, installed, ours
+from relaylab.bench.peers import OURS, PEERS, installed
 from relaylab.bench.rows import ROWS, Row
+from relaylab.bench.turns import Player, interleaved, players
 from relaylab.codegen.first_order import first_order
 from relaylab.ir import Call, IRModule, Op, walk
-
-OURS = "relaylab"
-PAUSE = 0.004       # seconds of rest before an engine's turn: other engines' idle threads stop spinning
-SAMPLE = 0.01       # a sample repeats a run until it takes about so many seconds
-TOLERANCE = 1e-3    # of the largest output
+from relaylab.runtime import cpu
+from relaylab.runtime.graph_executor import GraphModule
 
 
 @dataclass(slots=True)
@@ -56,23 +56,61 @@ class Result:
         return {name: ms / self.ms[OURS] for name, ms in self.ms.items() if name != OURS}
 
 
-def measure(row: Row, threads: int, rounds: int, memory: bool) -> Result:
-    """Measure a row in this process; engines take turns for `rounds` rounds."""
+def measure(row: Row, threads: int, rounds: int) -> Result:
+    """Measure a row; engines take turns for `rounds` rounds."""
     mod, params = row.workload()
     result = Result(row.name, threads, goal=row.goals[threads > 1])
-    with tempfile.TemporaryDirectory() as directory, cache_directory(directory):
-        lib, result.cold = built(mod, params)
-        lib, result.warm = built(mod, params)
-    model = to_onnx(mod, params)
-    feed, data = inputs_of(model), model.SerializeToString()
-    engines = {OURS: ours(lib, feed, threads)} | {n: load(data, feed, threads) for n, load in installed().items()}
-    result.ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
-    result.error = _error(engines)
+    with tempfile.TemporaryDirectory() as directory:
+        stored = Path(directory)
+        result.cold, result.warm = _store(mod, params, stored)
+        with players((OURS, *installed()), stored, threads) as engines:
+            result.ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
+            result.mib = {name: player.mib for name, player in engines.items()}
+            result.error = _error(engines, stored)
     result.gflops = _flops(mod) / result.ms[OURS] / 1e6
     result.share = result.gflops * 1e9 / (peak_flops() * threads)
-    if memory:
-        result.mib = _memory(lib, data, feed, threads)
     return result
+
+
+def _store(mod: IRModule, params: Mapping[str, Any], stored: Path) -> tuple[float, float]:
+    """Put the program into a directory in the forms that engines read, with inputs; the seconds of a cold and a warm build."""
+    with cache_directory(str(stored / "cache")):
+        cold = built(mod, params)[1]
+        lib, warm = built(mod, params)
+    lib.export_library(str(stored / "net.so"))
+    np.savez(stored / "feed.npz", **inputs_of(lib))
+    if installed():
+        (stored / "net.onnx").write_bytes(to_onnx(mod, params).SerializeToString())
+    return cold, warm
+
+
+def built(mod: Any, params: Mapping[str, Any]) -> tuple[Any, float]:
+    """The library of a program at level 3, and the seconds that building took."""
+    start = time.perf_counter()
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm", params=params)
+    return lib, time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def cache_directory(path: str) -> Iterator[None]:
+    """Keep object code in `path` while the block runs; an empty one turns the cache off."""
+    before = os.environ.get("RELAYLAB_CACHE_DIR")
+    os.environ["RELAYLAB_CACHE_DIR"] = path
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["RELAYLAB_CACHE_DIR"]
+        else:
+            os.environ["RELAYLAB_CACHE_DIR"] = before
+
+
+def inputs_of(lib: Any) -> dict[str, np.ndarray]:
+    """Seeded values for the inputs of a library, by name."""
+    shapes, dtypes = GraphModule(lib["default"](cpu(0))).get_input_info()
+    rng, bound = np.random.default_rng(0), set(lib.get_params())
+    return {n: rng.uniform(-1, 1, shapes[n]).astype(dtypes[n]) for n in shapes if n not in bound}
 
 
 def _flops(mod: IRModule) -> int:
@@ -81,51 +119,18 @@ def _flops(mod: IRModule) -> int:
     return sum(2 * call_macs(n) for n in walk((main,)) if isinstance(n, Call) and isinstance(n.op, Op))
 
 
-def interleaved(engines: Mapping[str, Ready], rounds: int) -> dict[str, float]:
-    """The median seconds of a run of each engine; the engines take turns, so that a moving clock hits all."""
-    times = {name: _repeats(ready) for name, ready in engines.items()}
-    samples: dict[str, list[float]] = {name: [] for name in engines}
-    for _ in range(rounds):
-        for name, ready in engines.items():
-            time.sleep(PAUSE)
-            ready.run()
-            samples[name].append(_sample(ready, times[name]))
-    return {name: statistics.median(found) for name, found in samples.items()}
-
-
-def _repeats(ready: Ready) -> int:
-    for _ in range(2):
-        ready.run()
-    return max(1, round(SAMPLE / max(_sample(ready, 1), 1e-7)))
-
-
-def _sample(ready: Ready, repeats: int) -> float:
-    run, start = ready.run, time.perf_counter()
-    for _ in range(repeats):
-        run()
-    return (time.perf_counter() - start) / repeats
-
-
-def _error(engines: Mapping[str, Ready]) -> float:
+def _error(engines: Mapping[str, Player], stored: Path) -> float:
     """The largest difference between our outputs and the first peer's, over the largest output."""
-    peers = [ready for name, ready in engines.items() if name != OURS]
-    pairs = zip(engines[OURS].outputs(), peers[0].outputs()) if peers else ()
-    return max((float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in pairs), default=0.0)
+    peers = [name for name in PEERS if name in engines]
+    if not peers:
+        return 0.0
+    ours, theirs = (engines[name].outputs(stored / f"{name}.npz") for name in (OURS, peers[0]))
+    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs))
 
 
-def _memory(lib: Any, data: bytes, feed: Mapping[str, np.ndarray], threads: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as directory:
-        paths = {OURS: Path(directory) / "net.so", "onnxruntime": Path(directory) / "net.onnx"}
-        lib.export_library(str(paths[OURS]))
-        paths["onnxruntime"].write_bytes(data)
-        np.savez(Path(directory) / "feed.npz", **feed)
-        names = [OURS, *(n for n in installed() if n in paths)]
-        return {n: float(_child("relaylab.bench.memory", n, str(paths[n]), f"{directory}/feed.npz", str(threads))) for n in names}
-
-
-def measure_apart(row: Row, threads: int, rounds: int, memory: bool) -> Result:
+def measure_apart(row: Row, threads: int, rounds: int) -> Result:
     """`measure` in a process of its own, so that no row sees the memory and threads of another."""
-    return Result(**json.loads(_child("relaylab.bench.measure", row.name, str(threads), str(rounds), str(int(memory)))))
+    return Result(**json.loads(_child("relaylab.bench.measure", row.name, str(threads), str(rounds))))
 
 
 def _child(module: str, *arguments: str) -> str:
@@ -135,4 +140,4 @@ def _child(module: str, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(measure(ROWS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3]), bool(int(sys.argv[4]))))))
+    print(json.dumps(asdict(measure(ROWS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])))))

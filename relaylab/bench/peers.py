@@ -1,23 +1,19 @@
-"""The engines that are compared: each turns a row into a callable that runs it once."""
+"""The engines that are compared: each turns a stored program into a callable that runs it once.
+
+An engine imports only what it needs when it is used, so that a process which holds one engine is that engine's alone.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from relaylab import relay
-from relaylab.runtime.graph_executor import GraphModule
-from relaylab.runtime.threads import set_num_threads
-from relaylab.tour.running import seeded
-
 Feed = Mapping[str, np.ndarray]
+OURS = "relaylab"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +24,69 @@ class Ready:
     outputs: Callable[[], list[np.ndarray]]
 
 
-def ours(lib: Any, feed: Feed, threads: int) -> Ready:
-    """A compiled library with its inputs set."""
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A way to run stored programs.
+
+    `prepare` imports the engine; `load(path, feed, threads)` gives a `Ready`; `suffix` says which form it reads:
+    `.so` (our library) or `.onnx`.
+    """
+
+    package: str
+    prepare: Callable[[], object]
+    load: Callable[[str, Feed, int], Ready]
+    suffix: str = ".onnx"
+
+
+def _import_ours() -> object:
+    from relaylab.runtime import graph_executor
+    from relaylab.runtime.native import linker
+
+    linker()
+    return graph_executor
+
+
+def _ours(path: str, feed: Feed, threads: int) -> Ready:
+    from relaylab.runtime import cpu, load_module
+    from relaylab.runtime.graph_executor import GraphModule
+    from relaylab.runtime.threads import set_num_threads
+
     set_num_threads(threads)
-    module: GraphModule = seeded(lib, feed)
+    module = GraphModule(load_module(path)["default"](cpu(0)))
+    for name, value in feed.items():
+        module.set_input(name, value)
     count = module.get_num_outputs()
     return Ready(module.run, lambda: [module.get_output(k).numpy() for k in range(count)])
 
 
-def onnxruntime(model: bytes, feed: Feed, threads: int) -> Ready:
+def _import_onnxruntime() -> object:
+    import onnxruntime
+
+    return onnxruntime
+
+
+def _onnxruntime(path: str, feed: Feed, threads: int) -> Ready:
     """An onnxruntime session of all graph optimisations, on float32."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 3
-    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return _remembering(lambda: session.run(None, dict(feed)))
 
 
-def openvino(model: bytes, feed: Feed, threads: int) -> Ready:
+def _import_openvino() -> object:
+    import openvino
+
+    return openvino
+
+
+def _openvino(path: str, feed: Feed, threads: int) -> Ready:
     """An OpenVINO request with the float32 hint (its default on some processors is bfloat16)."""
     import openvino as ov
 
     config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
-    compiled = ov.Core().compile_model(ov.Core().read_model(model), "CPU", config)
+    compiled = ov.Core().compile_model(path, "CPU", config)
     request = compiled.create_infer_request()
     for name, value in feed.items():
         request.set_tensor(name, ov.Tensor(value))
@@ -66,38 +101,14 @@ def _remembering(run: Callable[[], list[np.ndarray]]) -> Ready:
     return Ready(once, lambda: last[0])
 
 
-PEERS: dict[str, Callable[[bytes, Feed, int], Ready]] = {"onnxruntime": onnxruntime, "openvino": openvino}
+ENGINES: dict[str, Engine] = {
+    OURS: Engine("relaylab", _import_ours, _ours, ".so"),
+    "onnxruntime": Engine("onnxruntime", _import_onnxruntime, _onnxruntime),
+    "openvino": Engine("openvino", _import_openvino, _openvino),
+}
+PEERS = tuple(name for name in ENGINES if name != OURS)
 
 
-def installed() -> dict[str, Callable[[bytes, Feed, int], Ready]]:
+def installed() -> tuple[str, ...]:
     """The peers that can be imported here."""
-    return {name: load for name, load in PEERS.items() if find_spec(name) is not None}
-
-
-def inputs_of(model: Any) -> dict[str, np.ndarray]:
-    """Seeded values for the inputs of an ONNX model, by name."""
-    rng = np.random.default_rng(0)
-    shapes = {i.name: tuple(d.dim_value for d in i.type.tensor_type.shape.dim) for i in model.graph.input}
-    return {name: rng.uniform(-1, 1, shape).astype("float32") for name, shape in shapes.items()}
-
-
-def built(mod: Any, params: Mapping[str, Any]) -> tuple[Any, float]:
-    """The library of a program at level 3, and the seconds that building took."""
-    start = time.perf_counter()
-    with relay.transform.PassContext(opt_level=3):
-        lib = relay.build(mod, target="llvm", params=params)
-    return lib, time.perf_counter() - start
-
-
-@contextlib.contextmanager
-def cache_directory(path: str) -> Iterator[None]:
-    """Keep object code in `path` while the block runs; an empty one turns the cache off."""
-    before = os.environ.get("RELAYLAB_CACHE_DIR")
-    os.environ["RELAYLAB_CACHE_DIR"] = path
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["RELAYLAB_CACHE_DIR"]
-        else:
-            os.environ["RELAYLAB_CACHE_DIR"] = before
+    return tuple(name for name in PEERS if find_spec(ENGINES[name].package) is not None)

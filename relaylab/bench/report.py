@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
-from relaylab.bench.measure import OURS, Result
-from relaylab.bench.peers import PEERS
+from relaylab.bench.measure import Result
+from relaylab.bench.peers import OURS, PEERS
 
 LEFT = 1
 

@@ -13,7 +13,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.bench import encoder
-from relaylab.bench.measure import Result
+from relaylab.bench.measure import Result, inputs_of
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
@@ -32,12 +32,11 @@ def _same_in_onnx(mod: IRModule, params: dict) -> None:
     pytest.importorskip("onnx")
     ort = pytest.importorskip("onnxruntime")
     from relaylab.bench.onnx_model import to_onnx
-    from relaylab.bench.peers import inputs_of
 
-    model = to_onnx(mod, params)
-    feed = inputs_of(model)
+    lib = relay.build(mod, "llvm", params=params)
+    model, feed = to_onnx(mod, params), inputs_of(lib)
     expected = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
-    module = seeded(relay.build(mod, "llvm", params=params), feed)
+    module = seeded(lib, feed)
     module.run()
     for k, value in enumerate(expected):
         np.testing.assert_allclose(module.get_output(k).numpy(), value, rtol=1e-3, atol=1e-5 * np.abs(value).max())

@@ -31,7 +31,7 @@ LATE = {
     "__init__.py": "the parts load when they are first used, so that `import relaylab` is quick",
     "cli.py": "a command loads what it needs: `relaylab --help` is quick",
     "relay/__init__.py": "pictures load when the first one is drawn",
-    "bench/memory.py": "a fresh process measures the memory of what it loads, and of nothing else",
+    "bench/peers.py": "a process imports the one engine that it measures, and nothing else",
     "lab/magics.py": "anywidget is loaded when the explorer is asked for",
     "lab/__init__.py": "loading the extension must not load IPython before it is asked to",
 }
