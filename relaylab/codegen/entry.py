@@ -6,7 +6,7 @@ compiled once.
 
 from __future__ import annotations
 
-from relaylab.codegen.pool import NO_POOL, POOL
+from relaylab.codegen.pool import NO_POOL, NO_SPREAD, POOL, SPREAD
 from relaylab.runtime import abi
 
 # MXCSR: all exceptions masked, round to nearest, denormal results and operands are zero (FTZ, DAZ).
@@ -19,7 +19,8 @@ CHUNKS = 4   # per share; at most 255
 def entry_text(triple: str) -> str:
     """LLVM IR of the entry for a machine; without pthreads (Windows) steps run on the calling thread."""
     threaded = "windows" not in triple
-    parts = [_float_mode(triple), _RUN, _pause(triple), POOL if threaded else NO_POOL]
+    pool = [POOL, SPREAD if "linux" in triple else NO_SPREAD] if threaded else [NO_POOL]
+    parts = [_float_mode(triple), _RUN, _pause(triple), *pool]
     return _fill("\n".join(parts))
 
 

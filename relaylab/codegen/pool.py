@@ -105,6 +105,8 @@ entry:
   br i1 %ok, label %detach, label %out
 detach:
   %handle = load i64, ptr %handle.at, align 8
+  %kept.at = getelementptr i64, ptr %slot, i64 3
+  store i64 %handle, ptr %kept.at, align 8
   %ignored = call i32 @pthread_detach(i64 %handle)
   br label %out
 out:
@@ -251,6 +253,7 @@ entry:
   %any = icmp sgt i64 %sleepers, 0
   br i1 %any, label %call, label %out
 call:
+  call void @send_away(ptr %pool)
   %mutex = getelementptr i8, ptr %pool, i64 {POOL_MUTEX}
   %cond = getelementptr i8, ptr %pool, i64 {POOL_COND}
   %lock.rc = call i32 @pthread_mutex_lock(ptr %mutex)
@@ -322,8 +325,78 @@ doze:
 awake:
   %left = atomicrmw sub ptr %sleepers.at, i64 1 seq_cst, align 8
   %unlock.rc = call i32 @pthread_mutex_unlock(ptr %mutex)
+  call void @come_back(ptr %pool)
   ret i64 %late
 out:
   ret i64 %epoch
+}
+"""
+
+# Linux likes to wake a thread on the processor of the one that wakes it, which here goes on working: the two would
+# share it for milliseconds. So sleepers may use every processor but the caller's until they are awake.
+SPREAD = """
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare i64 @llvm.vector.reduce.or.v16i64(<16 x i64>)
+
+define internal void @send_away(ptr %pool) {
+entry:
+  %others = alloca <16 x i64>, align 8
+  %mask = getelementptr i8, ptr %pool, i64 {POOL_MASK}
+  %got = call i32 @sched_getaffinity(i32 0, i64 {MASK_BYTES}, ptr %mask)
+  %cpu = call i32 @sched_getcpu()
+  %word = lshr i32 %cpu, 6
+  %known = icmp ult i32 %word, 16
+  %read = icmp sge i32 %got, 0
+  %fine = and i1 %known, %read
+  br i1 %fine, label %without, label %out
+without:
+  %all = load <16 x i64>, ptr %mask, align 8
+  store <16 x i64> %all, ptr %others, align 8
+  %at = getelementptr i64, ptr %others, i32 %word
+  %in = and i32 %cpu, 63
+  %shift = zext i32 %in to i64
+  %bit = shl i64 1, %shift
+  %keep = xor i64 %bit, -1
+  %old = load i64, ptr %at, align 8
+  %less = and i64 %old, %keep
+  store i64 %less, ptr %at, align 8
+  %rest = load <16 x i64>, ptr %others, align 8
+  %left = call i64 @llvm.vector.reduce.or.v16i64(<16 x i64> %rest)
+  %none = icmp eq i64 %left, 0
+  %workers.at = getelementptr i8, ptr %pool, i64 {POOL_WORKERS}
+  %workers = load i64, ptr %workers.at, align 8
+  br i1 %none, label %out, label %next
+next:
+  %thread = phi i64 [ 1, %without ], [ %thread.next, %send ]
+  %more = icmp ule i64 %thread, %workers
+  br i1 %more, label %send, label %out
+send:
+  %slot = call ptr @slot_of(ptr %pool, i64 %thread)
+  %handle.at = getelementptr i64, ptr %slot, i64 3
+  %handle = load i64, ptr %handle.at, align 8
+  %rc = call i32 @pthread_setaffinity_np(i64 %handle, i64 {MASK_BYTES}, ptr %others)
+  %thread.next = add i64 %thread, 1
+  br label %next
+out:
+  ret void
+}
+
+define internal void @come_back(ptr %pool) {
+  %mask = getelementptr i8, ptr %pool, i64 {POOL_MASK}
+  %rc = call i32 @sched_setaffinity(i32 0, i64 {MASK_BYTES}, ptr %mask)
+  ret void
+}
+"""
+
+NO_SPREAD = """
+define internal void @send_away(ptr %pool) {
+  ret void
+}
+
+define internal void @come_back(ptr %pool) {
+  ret void
 }
 """

@@ -12,7 +12,7 @@ A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)`
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 ENTRY = "relaylab_run"
 
 CONTEXT_WORDS = 5
@@ -32,7 +32,9 @@ POOL_SPIN = 520        # i64: how often a worker looks before it sleeps
 POOL_JOB = 640         # kernel*, operands*, items
 POOL_MUTEX = 768
 POOL_COND = 896
-POOL_SLOTS = 1024      # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*
+POOL_MASK = 1024       # the processors that the last caller may use, as the system writes them
+MASK_BYTES = 128
+POOL_SLOTS = 1152      # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*, i64 handle
 SLOT_BYTES = 128
 POOL_BYTES = POOL_SLOTS + SLOT_BYTES * MAX_THREADS
 

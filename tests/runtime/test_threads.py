@@ -147,3 +147,31 @@ def test_denormals_are_flushed_within_and_kept_without(count: int) -> None:
     normal = products >= np.finfo(np.float32).tiny
     assert (products[~normal] > 0).any()
     np.testing.assert_array_equal(executor.get_output(0).numpy(), np.where(normal, products, 0))
+
+
+WAKES = """
+import time
+def allowed():
+    return sorted(tuple(sorted(os.sched_getaffinity(int(t)))) for t in os.listdir("/proc/self/task"))
+executor = GraphExecutor(lib.code, 3)
+check(executor)
+time.sleep(0.1)
+{between}
+for _ in range(20):
+    check(executor)
+    time.sleep(0.005)
+time.sleep(0.1)
+mine = tuple(sorted(os.sched_getaffinity(0)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads cannot be bound to processors here")
+def test_a_worker_that_was_woken_may_use_all_processors_again() -> None:
+    print_all = "print(all(mask == mine for mask in allowed()), len(allowed()) >= 3)"
+    assert run(WAKES.format(between="") + print_all) == "True True"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads cannot be bound to processors here")
+def test_workers_wake_where_the_caller_has_one_processor() -> None:
+    one = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})"
+    assert run(WAKES.format(between=one) + "print(len(mine), len(allowed()) >= 3)") == "1 True"
