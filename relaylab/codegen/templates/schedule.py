@@ -160,4 +160,5 @@ def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) ->
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
         return Plan(vectors, tile, block, 1, False)
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
-    return Plan(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS)
+    # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
+    return Plan(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)
