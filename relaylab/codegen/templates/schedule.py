@@ -21,6 +21,7 @@ CACHE_WAYS = 8
 ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
 COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
+SUPPLY_CYCLES = 3.2         # cycles per vector of weights from the second-level cache
 STORE_CYCLES = 1.5          # cycles per accumulator vector for epilogue and store
 
 
@@ -61,10 +62,13 @@ def overlapped(work: float, weight_bytes: int, target: Target, cold: bool) -> fl
 
 
 @lru_cache(maxsize=4096)
-def plan_contraction(problem: Problem, target: Target) -> Plan:
-    """The cheapest plan of the cost model for this problem on this target."""
+def plan_contraction(problem: Problem, target: Target, supply: float = SUPPLY_CYCLES) -> Plan:
+    """The cheapest plan of the cost model for this problem on this target.
+
+    `supply` is what it costs to get a vector of weights that are not in the first-level cache, in cycles.
+    """
     width = target.lanes(problem.dtype)
-    best = min(_tiles(problem, target), key=lambda t: _cost(problem, width, *t))
+    best = min(_tiles(problem, target), key=lambda t: _cost(problem, width, *t, supply))
     vectors, tile = best
     return _order(problem, width, vectors, tile)
 
@@ -86,7 +90,7 @@ def _tiles(problem: Problem, target: Target) -> list[tuple[int, tuple[int, int]]
     return found
 
 
-def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> float:
+def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], supply: float = SUPPLY_CYCLES) -> float:
     """Estimated cycles of the whole contraction for one batch member."""
     panels = _panel_vectors(problem.columns, width, vectors)
     splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
@@ -95,18 +99,18 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> 
     for rows, row_times in _pieces(splits):
         for wide, wide_times in panels.items():
             products = rows * wide
-            step = _step(rows, wide, problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL)
+            far = problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
+            step = _step(rows, wide, supply if far else 0.0)
             once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += once * row_times * wide_times
     variants = len(panels) * math.prod(len(split.sizes) for split in splits)
     return total * outer * (1 + 0.003 * variants)
 
 
-def _step(rows: int, vectors: int, far: bool) -> float:
-    """Cycles of one step of the reduction: products, loads, or weights that come from the second-level cache."""
+def _step(rows: int, vectors: int, supply: float) -> float:
+    """Cycles of one step of the reduction: products, loads, or weights that come from farther away."""
     loads = rows + vectors
-    supply = 3.2 * vectors if far else 0.0
-    return max(rows * vectors, loads, supply, 4.0) + 0.1 * loads + 0.5
+    return max(rows * vectors, loads, supply * vectors, 4.0) + 0.1 * loads + 0.5
 
 
 def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:

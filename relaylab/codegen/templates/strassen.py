@@ -7,9 +7,9 @@ Strassen (1969) in Winograd's form, one level: with A and B cut into quarters,
     C11 = A11 B11 + A12 B21                    U2 = A11 B11 + S2 T2     U3 = U2 + S3 T3
     C21 = U3 - A22 T4    C22 = U3 + S1 T1      C12 = U2 + S1 T1 + S4 B22
 
-The sums of B are made when the weights are packed. The sums of A are made per block of rows in scratch. Everything on
-the side of C happens in the registers of a tile: the seven products run one after another over the same accumulators,
-of which three are kept on the stack meanwhile, so nothing the size of C is ever written but C.
+The sums of B are made when the weights are packed. The sums of A are made per block of rows in scratch. The products
+run one after another over all tiles of a block, so that a panel of weights is read from afar once per block; what a
+tile has so far waits in two places in scratch, and nothing the size of C is ever written but C.
 
 Error: a few times that of the ordinary product, as F(2, 3) minimal filtering (see the tests). The gain is 1/8 of the
 products less the sums, so both halves have to be large.
@@ -18,7 +18,7 @@ products less the sums, so both halves have to be large.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,11 +31,13 @@ from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
 from relaylab.codegen.templates.schedule import Plan, estimate, packed_columns, plan_contraction
 from relaylab.codegen.templates.site import Epilogue, load_lanes, split_index, store_lanes
-from relaylab.codegen.templates.tile import Tile, accumulate
+from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
 
 SUM_CYCLES = 12.0        # per vector of the four sums (measured)
 LEAST_DEPTH = 128        # below this the sums eat the gain
-BLOCK_BYTES = 320 << 10  # sums of a block of rows, which stay in the second-level cache
+BLOCK_BYTES = 640 << 10  # sums of a block of rows
+BLOCKS, ITEMS = 4, 16    # row blocks are a multiple of the first; panels are divided up to as many work items
+SUPPLY = 5.0             # cycles to get a vector of weights nearer, of which seven panels are used in turn
 ADVANTAGE = 0.92         # below it costs more code and memory than it saves (measured)
 PRODUCTS = 7
 
@@ -69,7 +71,7 @@ def half_problem(problem: Problem) -> Problem:
 def half_plan(problem: Problem, target: Target) -> Plan:
     """The plan of the products: tiles lie along the last row axis."""
     half = half_problem(problem)
-    return plan_contraction(replace(half, rows=(UNIT, half.rows[-1])), target)
+    return plan_contraction(replace(half, rows=(UNIT, half.rows[-1])), target, SUPPLY)
 
 
 def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: int = 1) -> bool:
@@ -83,8 +85,37 @@ def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: 
     return halves < ADVANTAGE * estimate(problem, target, weight_bytes, cold, threads)
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One of the seven: a factor of A by packed factor number `weights`.
+
+    Accumulators begin with what waits in place `start` (nothing: zero) and then wait in place `keep`, or with `onto`
+    are added to both places: place 0 keeps its sum, that with place 1 is the result. `result` is the quarter of C
+    (bottom, right) that is done.
+    """
+
+    left: str
+    weights: int
+    start: int | None = None
+    keep: int | None = None
+    result: tuple[bool, bool] | None = None
+    onto: bool = False
+
+
+LEFT_SUMS = {"s1": 0, "s2": 1, "s3": 2, "s4": 3}
+PLAN = (
+    Product("a11", 0, keep=0),
+    Product("a12", 1, start=0, result=(False, False)),
+    Product("s2", 2, start=0, keep=0),                                # U2
+    Product("s3", 3, start=0, keep=1),                                # U3
+    Product("a22", 4, start=1, result=(True, False)),
+    Product("s1", 5, keep=0, result=(True, True), onto=True),         # U2 + S1 T1 waits, U3 + S1 T1 is C22
+    Product("s4", 6, start=0, result=(False, True)),
+)
+
+
 class _Strassen:
-    """Emits the kernel. A work item is a block of row pairs times all columns.
+    """Emits the kernel. A work item is a block of row pairs times a group of weight panels.
 
     A row is (y, x) on the two row axes; pair (y, x) is that row of the upper half and its fellow of the lower half,
     which lies `cut` further along the halved axis. Pairs are numbered y-major.
@@ -112,12 +143,20 @@ class _Strassen:
         self.pitch = -(-self.half.depth // 16) * 16 + 16
         row_bytes = self.planes * self.pitch * self.size
         tiles = self.half.rows[-2].extent * self.split.count
-        most = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-tiles // 4)))
+        most = max(1, min(BLOCK_BYTES // (row_bytes * self.split.sizes[0]), -(-tiles // BLOCKS)))
         count = -(-tiles // most)
-        self.blocks = Split(tiles, min(tiles, -(-count // 4) * 4))
+        self.blocks = Split(tiles, min(tiles, -(-count // BLOCKS) * BLOCKS))
+        panels = -(-self.half.columns // self.panel)
+        self.groups = Split(panels, min(panels, -(-ITEMS // self.blocks.count)))
         self.block_rows = self.blocks.sizes[0] * self.split.sizes[0]
-        self.scratch = -(-self.block_rows * row_bytes // 64) * 64
+        self.sums_bytes = -(-self.block_rows * row_bytes // 64) * 64
+        self.scratch = self.sums_bytes + 2 * self.block_rows * self.panel * self.size
         self.sums = self.f.offset(self.f.pointers[-1], self.f.mul(self.f.thread, self.scratch))
+
+    @property
+    def items(self) -> int:
+        """Work items."""
+        return self.groups.count * self.blocks.count
 
     @property
     def planes(self) -> int:
@@ -128,25 +167,37 @@ class _Strassen:
         """Emit the loop over work items."""
         self.f.loop(self.f.begin, self.f.end, self._block)
 
-    def _block(self, block: Index) -> None:
+    def _block(self, item: Index) -> None:
         f = self.f
+        group, block = split_index(f, item, (self.groups.count, self.blocks.count))
         first, last = self.blocks.start(f, block), self.blocks.start(f, f.add(block, 1))
         low, high = self._first_pair(first), self._first_pair(last)
         f.loop(low, high, lambda pair: self._sums(pair, f.sub(pair, low)), nonempty=True)
         full, rest = divmod(self.half.columns, self.panel)
+        run = lambda panel, vectors: lambda: self._panel((first, last), low, panel, vectors)
+        f.loop(self.groups.start(f, group), self.groups.start(f, f.add(group, 1)), lambda panel: choose(
+            f, panel, full, run(panel, self.plan.vectors) if full else None, run(panel, rest // self.width) if rest else None))
 
-        def tile(t: Index, panel: Index, vectors: int) -> None:
-            slot = f.sub(self._first_pair(t), low)
-            y, piece = split_index(f, t, (self.half.rows[-2].extent, self.split.count))
-            by_size(f, self.split, piece, lambda rows: self._tile((y, self.split.start(f, piece)), slot, rows, panel,
-                                                                  vectors))
+    def _panel(self, tiles: tuple[Index, Index], low: Index, panel: Index, vectors: int) -> None:
+        """The seven products, each over all tiles of a block, for one panel of columns of both halves."""
+        f = self.f
+        for product in PLAN:
+            following = (panel, product.weights + 1) if product is not PLAN[-1] else (f.add(panel, 1), 0)
+            weights, ahead = self._weights(panel, product.weights), self._weights(*following)
 
-        def columns(panel: Index) -> None:
-            run = lambda vectors: lambda: f.loop(first, last, lambda t: tile(t, panel, vectors), nonempty=True)
-            choose(f, panel, full, run(self.plan.vectors) if full else None,
-                   run(rest // self.width) if rest else None)
+            def tile(t: Index, product: Product = product, weights: Value = weights, ahead: Value = ahead) -> None:
+                y, piece = split_index(f, t, (self.half.rows[-2].extent, self.split.count))
+                at, slot = (y, self.split.start(f, piece)), f.sub(self._first_pair(t), low)
+                supply = weights, self._ahead(ahead, f.sub(t, tiles[0]), vectors)
+                by_size(f, self.split, piece, lambda rows: self._tile(product, supply, at, slot, rows, panel, vectors))
 
-        f.loop(0, full + bool(rest), columns)
+            f.loop(*tiles, tile, nonempty=True)
+
+    def _ahead(self, panel: Value, tile: Index, vectors: int) -> Prefetch:
+        """The share of the next panel of weights that a tile asks for."""
+        size = self.half.depth * vectors * self.width * self.size
+        share = -(-size // self.blocks.sizes[0])
+        return Prefetch(self.f.offset(panel, self.f.mul(tile, share)), -(-share // self.half.depth))
 
     def _first_pair(self, tile: Index) -> Index:
         y, piece = split_index(self.f, tile, (self.half.rows[-2].extent, self.split.count))
@@ -200,42 +251,51 @@ class _Strassen:
         where = self.f.offset(pointer, self.f.mul(at, self.size))
         return load_lanes(self.f, self.type, where, self.width, active, self.size, self.size)
 
-    def _tile(self, at: tuple[Index, Index], slot: Index, rows: int, panel: Index, vectors: int) -> None:
-        """A tile of row pairs x columns of both halves: seven products over the same accumulators."""
+    def _tile(self, product: Product, supply: tuple[Value, Prefetch], at: tuple[Index, Index], slot: Index, rows: int,
+              panel: Index, vectors: int) -> None:
+        """One product for one tile of row pairs x columns."""
         f = self.f
-        a22 = self._plane(4, slot) if self.odd else self._quarter(at, True, True)
-        plain, summed = (self._shape(rows, vectors, step) for step in (self.problem.rows[-1].x, self.pitch))
-        weight = lambda k: f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), k * self._member()),
-                                                  self.size))
-        a11, a12 = (self._quarter(at, False, right) for right in (False, True))
-        s1, s2, s3, s4 = (self._plane(plane, slot) for plane in range(4))
-        done = lambda acc, bottom, right: self._finish(at, rows, panel, vectors, acc, bottom, right)
-        first = self._keep(accumulate(f, plain, a11, weight(0), plain.zeros()))
-        done(accumulate(f, plain, a12, weight(1), first()), False, False)
-        u2 = self._keep(accumulate(f, summed, s2, weight(2), first()))
-        u3 = self._keep(accumulate(f, summed, s3, weight(3), u2()))
-        done(accumulate(f, summed if self.odd else plain, a22, weight(4), u3()), True, False)
-        p5 = accumulate(f, summed, s1, weight(5), summed.zeros())
-        u4 = self._keep([f.binary("fadd", p, u) for p, u in zip(p5, u2())])
-        done([f.binary("fadd", p, u) for p, u in zip(p5, u3())], True, True)
-        done(accumulate(f, summed, s4, weight(6), u4()), False, True)
+        pointer, step = self._left(product.left, at, slot)
+        shape = Tile(self.type, self.size, self.width, vectors, self.width, tuple(row * step * self.size for row in range(rows)),
+                     self.half.taps, vectors * self.width * self.size, True)
+        start = self._kept(product.start, slot, rows * vectors) if product.start is not None else shape.zeros()
+        acc = accumulate(f, shape, pointer, supply[0], start, supply[1])
+        done = acc
+        if product.onto:
+            done = [f.binary("fadd", p, u) for p, u in zip(acc, self._kept(1, slot, len(acc)))]
+            acc = [f.binary("fadd", p, u) for p, u in zip(acc, self._kept(0, slot, len(acc)))]
+        if product.keep is not None:
+            for place, value in zip(self._places(product.keep, slot, len(acc)), acc):
+                f.store(value, place, self.width * self.size)
+        if product.result is not None:
+            self._finish(at, rows, panel, vectors, done, *product.result)
+
+    def _left(self, name: str, at: tuple[Index, Index], slot: Index) -> tuple[Value, int]:
+        """The pointer to the first row of a factor on the side of A, and the elements between its rows."""
+        plane = LEFT_SUMS.get(name, 4 if name == "a22" and self.odd else None)
+        if plane is not None:
+            return self._plane(plane, slot), self.pitch
+        return self._quarter(at, name == "a22", name != "a11"), self.problem.rows[-1].x
+
+    def _places(self, which: int, slot: Index, count: int) -> list[Value]:
+        """Where the accumulators of a tile wait; a tile's place begins at that of its first row pair."""
+        f, step = self.f, self.width * self.size
+        row = self.plan.vectors * step
+        start = f.add(f.mul(slot, row), self.sums_bytes + which * self.block_rows * row)
+        return [f.offset(self.sums, f.add(start, k * step)) for k in range(count)]
+
+    def _kept(self, which: int, slot: Index, count: int) -> list[Value]:
+        type, align = vector(self.type, self.width), self.width * self.size
+        return [self.f.load(type, place, align) for place in self._places(which, slot, count)]
+
+    def _weights(self, panel: Index, member: int) -> Value:
+        """The pointer to one panel of a factor on the side of B."""
+        f = self.f
+        return f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), member * self._member()), self.size))
 
     def _member(self) -> int:
         """Elements of the packed weights of one product."""
         return self.half.depth * packed_columns(self.half, self.plan, self.width)
-
-    def _shape(self, rows: int, vectors: int, step: int) -> Tile:
-        return Tile(self.type, self.size, self.width, vectors, self.width,
-                    tuple(row * step * self.size for row in range(rows)), self.half.taps,
-                    vectors * self.width * self.size, True)
-
-    def _keep(self, values: Sequence[Value]):
-        """Put accumulators on the stack; calling the result loads them again."""
-        f, step = self.f, self.width * self.size
-        block = f.reserve(len(values) * step)
-        for slot, value in enumerate(values):
-            f.store(value, f.offset(block, slot * step), step)
-        return lambda: [f.load(values[0].type, f.offset(block, slot * step), step) for slot in range(len(values))]
 
     def _finish(self, at: tuple[Index, Index], rows: int, panel: Index, vectors: int, acc: Sequence[Value],
                 bottom: bool, right: bool) -> None:
@@ -268,12 +328,13 @@ class _Strassen:
         """The same loops as text."""
         rows, columns = self.split.sizes[0], self.panel
         return "\n".join([
-            f"{title} (Strassen): parallel over {self.blocks.count} items",
-            f"  for block in {self.blocks.count} blocks of <= {self.block_rows} row pairs:",
+            f"{title} (Strassen): parallel over {self.items} items",
+            f"  for group in {self.groups.count} groups of <= {self.groups.sizes[0]} panels, block in {self.blocks.count} blocks"
+            f" of <= {self.block_rows} row pairs:",
             "    s[1..4] = sums of the quarters of x  # scratch",
-            f"    for panel in {-(-self.half.columns // columns)} panels of 2 x {columns} columns:",
+            f"    for panel in group: panels of 2 x {columns} columns: for product in 7:",
             f"      for tile in block: tiles of <= {rows} row pairs  # registers: {rows} rows x {self.plan.vectors} vectors",
-            f"        for product in 7: for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
+            f"        for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
             f"        out = {self.epilogue.shown('acc[r, c]')}  # four quarters", ""])
 
 
@@ -285,7 +346,7 @@ def strassen(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, 
     emitter = _Strassen(f, problem, target, operands, epilogue)
     emitter.run()
     text, declares = f.finish()
-    return Kernel(prefix, text, declares, operands, emitter.blocks.count, emitter.scratch, problem.flops, traffic,
+    return Kernel(prefix, text, declares, operands, emitter.items, emitter.scratch, problem.flops, traffic,
                   emitter.loops(prefix)).by_content(prefix)
 
 
