@@ -18,6 +18,7 @@ from relaylab.loop.expr import (
     cast,
     const,
     guard,
+    limited,
 )
 from relaylab.loop.scalar import highest, lowest
 from relaylab.support.errors import RelayTypeError, RelayValueError
@@ -65,12 +66,12 @@ class Builder:
         return as_index(x)
 
     def load_index(self, x: Expr) -> Expr:
-        """An element that is to be used as an index, as int64."""
-        return as_index(x)
+        """An element that is to be used as an index, as int64; uint64 saturates."""
+        return as_index(apply("min", x, const(2**63 - 1, "uint64")) if x.dtype == "uint64" else x)
 
     def clamp_index(self, x: Expr, extent: int) -> Expr:
         """An index limited to 0 .. extent-1."""
-        return apply("max", apply("min", as_index(x), extent - 1), 0)
+        return limited(x, extent)
 
     # ---- choice
     def select(self, condition: Expr, then: Value, otherwise: Value) -> Expr:

@@ -237,6 +237,11 @@ def as_index(value: Expr | int) -> Expr:
     return Const(int(value), INDEX)
 
 
+def limited(index: Expr, extent: int) -> Expr:
+    """An index limited to 0 .. extent-1."""
+    return apply("max", apply("min", as_index(index), extent - 1), 0)
+
+
 def cast(value: Expr, dtype: str) -> Expr:
     """`value` as `dtype`; itself if it is that already."""
     if value.dtype == dtype:

@@ -25,12 +25,15 @@ from relaylab.loop.expr import (
     Expr,
     Guard,
     Load,
+    Local,
     Reduce,
     Tensor,
     apply,
     as_index,
     children,
+    const,
     guard,
+    limited,
     post_order,
     rebuild,
 )
@@ -251,15 +254,29 @@ def _cut(region: Region, axis: Axis, places: list[int]) -> list[Region]:
 
 
 def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]]) -> Expr:
-    """`root` with loads of the tensors in `flat` as loads of one address: (buffer, strides, offset)."""
+    """`root` with loads of the tensors in `flat` as loads of one address: (buffer, strides, offset).
+
+    An index that is computed from data is kept inside the tensor: a wrong one gives a wrong element, never a crash.
+    """
     done: dict[Expr, Expr] = {}
+    fed: set[Expr] = set()
     for node in post_order(root):
+        if isinstance(node, (Load, Local)) or any(c in fed for c in children(node)):
+            fed.add(node)
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Load) and new.tensor in flat:
-            buffer, strides, offset = flat[new.tensor]
-            new = Load(buffer, (address(new.indices, strides, offset),), new.part)
+            new = _flat_load(new, *flat[new.tensor], tuple(i in fed for i in children(node)))
         done[node] = new
     return done[root]
+
+
+def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int, fed: tuple[bool, ...]) -> Expr:
+    """A load as one of an address, with the indices that are `fed` by data limited; 0 where there is no element."""
+    if 0 in node.tensor.shape and any(fed):
+        return const(0, node.dtype)
+    extents = node.tensor.shape
+    indices = tuple(limited(i, n) if by_data else i for i, n, by_data in zip(node.indices, extents, fed))
+    return Load(buffer, (address(indices, strides, offset),), node.part)
 
 
 def address(indices: tuple[Expr, ...], strides: tuple[int, ...], offset: int = 0) -> Expr:

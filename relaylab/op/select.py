@@ -56,7 +56,7 @@ class where(Injective):
 @op("take", inputs=("data", "indices"), level=3, attrs_key="Take", parameters="data indices axis batch_dims mode")
 class take(Injective):
     """Slices of `data` along `axis` at integer indices (of the flattened data if there is no axis). Indices outside are
-    clamped ("clip"), wrapped around ("wrap") or must not occur ("fast"); the first `batch_dims` axes go together.
+    clamped ("clip" and "fast") or wrapped around ("wrap"); the first `batch_dims` axes go together.
     """
 
     batch_dims: int = 0
@@ -85,14 +85,18 @@ class take(Injective):
         return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
 
     def reference(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        mode = "wrap" if self.mode == "wrap" else "clip"
         if self.axis is None:
-            return np.take(data, indices, mode=mode)
+            return np.take(data, self._inside(indices, data.size))
         axis, batch = self.axis % data.ndim, self._batch(indices.ndim)
-        parts = [
-            np.take(data[at], indices[at], axis=axis - batch, mode=mode) for at in np.ndindex(*indices.shape[:batch])
-        ]
-        return np.stack(parts).reshape(*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
+        inside = self._inside(indices, data.shape[axis])
+        parts = [np.take(data[at], inside[at], axis=axis - batch) for at in np.ndindex(*inside.shape[:batch])]
+        return np.stack(parts).reshape((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]))
+
+    def _inside(self, indices: np.ndarray, extent: int) -> np.ndarray:
+        """Indices within 0 .. extent-1. (numpy's own "wrap" counts down from an index step by step.)"""
+        wide = indices if indices.dtype == "uint64" else indices.astype("int64")
+        bound = wide.dtype.type(max(extent, 1))
+        return (wide % bound if self.mode == "wrap" else np.clip(wide, 0, bound - 1)).astype("int64")
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, indices: Any) -> Any:
         if self.axis is None:
@@ -104,10 +108,9 @@ class take(Injective):
         return data(*i[:axis], at, *i[axis + width :])
 
     def _bounded(self, b: Any, index: Any, extent: int) -> Any:
-        at = b.load_index(index)
         if self.mode == "wrap":
-            return b.floormod(at, extent)
-        return at if self.mode == "fast" else b.clamp_index(at, extent)
+            return b.load_index(b.floormod(index if index.dtype == "uint64" else b.load_index(index), max(extent, 1)))
+        return b.clamp_index(b.load_index(index), extent)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -117,6 +120,7 @@ class take(Injective):
             sample((3, 4), picks, axis=0),
             sample((3, 4, 2), np.array([3, -1, 0], "int64"), axis=1, mode="wrap"),
             sample((3, 4), np.array(2, "int32"), axis=-1, mode="fast"),
+            sample((4,), np.array(1, "int32"), axis=0),
             sample((2, 3, 4), picks, axis=1, batch_dims=1),
         ]
 

@@ -1,0 +1,56 @@
+"""Programs in one line, run by compiled code and by the interpreter: what tests of faults compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab import relay
+from relaylab.interp import Interpreter
+from relaylab.ir import IRModule
+from relaylab.runtime import cpu, graph_executor
+from relaylab.transform import PassContext
+
+TARGETS = ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64")
+
+
+def tensor(values: np.ndarray) -> str:
+    """The Relay type of an array, as text."""
+    return f"Tensor[({', '.join(map(str, values.shape))}), {values.dtype}]"
+
+
+def program(body: str, *values: np.ndarray) -> IRModule:
+    """The program with this body over inputs %a, %b, ... of the types of `values`."""
+    params = ", ".join(f"%{letter}: {tensor(v)}" for letter, v in zip("abcdef", values))
+    return relay.transform.InferType()(relay.fromtext(f'#[version = "0.0.5"]\ndef @main({params}) {{ {body} }}'))
+
+
+def leaves(value: Any) -> list[np.ndarray]:
+    """The arrays in nested tuples."""
+    return [x for v in value for x in leaves(v)] if isinstance(value, (tuple, list)) else [np.asarray(value)]
+
+
+def interpreted(mod: IRModule, *values: np.ndarray) -> list[np.ndarray]:
+    """What the interpreter gives."""
+    with np.errstate(all="ignore"):
+        return leaves(Interpreter(mod).evaluate()(*values))
+
+
+def compiled(mod: IRModule, *values: np.ndarray, target: str = "llvm", level: int = 3) -> list[np.ndarray]:
+    """What compiled code gives, at its second run."""
+    with PassContext(opt_level=level):
+        module = graph_executor.GraphModule(relay.build(mod, target)["default"](cpu(0)))
+    for index, value in enumerate(values):
+        module.set_input(index, value)
+    module.run()
+    module.run()
+    return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
+
+
+def same(body: str, *values: np.ndarray, target: str = "llvm", level: int = 3) -> None:
+    """Compiled code gives exactly what the interpreter gives, NaN for NaN."""
+    mod = program(body, *values)
+    for got, want in zip(compiled(mod, *values, target=target, level=level), interpreted(mod, *values), strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        np.testing.assert_array_equal(got, want)
