@@ -36,8 +36,8 @@ from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
 SUM_CYCLES = 12.0        # per vector of the four sums (measured)
 LEAST_DEPTH = 128        # below this the sums eat the gain
 BLOCK_BYTES = 640 << 10  # sums of a block of rows
-BLOCKS, ITEMS = 4, 16    # row blocks are a multiple of the first; panels are divided up to as many work items
-SUPPLY = 5.0             # cycles to get a vector of weights nearer, of which seven panels are used in turn
+BLOCKS, ITEMS = 4, 8     # row blocks are a multiple of the first; panels are divided up to as many work items
+SUPPLY = 4.0             # cycles to get a vector of weights nearer, of which seven panels are used in turn
 ADVANTAGE = 0.92         # below it costs more code and memory than it saves (measured)
 PRODUCTS = 7
 
