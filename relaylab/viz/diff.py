@@ -10,9 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from relaylab.ir import Expr, IRModule
+from relaylab.ir import Expr, Function, IRModule
 from relaylab.ir.trail import Trail
+from relaylab.support.errors import RelayError
 from relaylab.transform.history import Tracker
+from relaylab.transform.infer_type import InferType
 from relaylab.viz import textdiff
 from relaylab.viz.align import align
 from relaylab.viz.draw import Look, draw
@@ -124,6 +126,7 @@ def diff(
     of_ir, look, _ = split_options(options, {"title"})
     title = options.get("title", "")
     if isinstance(before, View) or isinstance(after, View) or trail is None:
+        before, after = _typed_alike(before, after)
         first = before if isinstance(before, View) else view(before, Options(**of_ir))
         second = after if isinstance(after, View) else view(after, Options(**of_ir), title=title)
         return Difference(first, _renamed(first, second), BY_STRUCTURE, _texts(before, after), Look(**look), style)
@@ -132,6 +135,21 @@ def diff(
     identities.follow(_relation(before, after, trail))
     second = view(after, Options(**of_ir), identities, title)
     return Difference(first, second, BY_TRAIL, _texts(before, after), Look(**look), style)
+
+
+def _typed_alike(before: Any, after: Any) -> tuple[Any, Any]:
+    """Two modules of which one has no types yet, which is no difference of the programs: both with types if they have any."""
+    known = [_typed(m) if isinstance(m, IRModule) else None for m in (before, after)]
+    if {True, False} != set(known):
+        return before, after
+    try:
+        return tuple(m if done else InferType()(m) for m, done in zip((before, after), known))  # type: ignore[return-value]
+    except RelayError:
+        return before, after
+
+
+def _typed(mod: IRModule) -> bool:
+    return all(f.body._checked_type is not None for f in mod.functions.values() if isinstance(f, Function))
 
 
 def _relation(before: Any, after: Any, trail: Any) -> Any:
@@ -159,12 +177,7 @@ def _renamed(before: View, after: View) -> View:
     for part in (*after.nodes, *after.groups):
         if part.id not in ids:
             ids[part.id] = part.id if part.id not in taken else f"{part.id}'"
-    ids[""] = ""
-    nodes = tuple(replace(n, id=ids[n.id], group=ids[n.group]) for n in after.nodes)
-    groups = tuple(replace(g, id=ids[g.id], parent=ids[g.parent]) for g in after.groups)
-    return View(
-        after.title, nodes, tuple(replace(e, source=ids[e.source], target=ids[e.target]) for e in after.edges), groups
-    )
+    return after.renamed(ids)
 
 
 def _texts(before: Any, after: Any) -> tuple[str, str]:

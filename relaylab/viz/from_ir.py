@@ -82,4 +82,4 @@ def _named(drafts: Drafts, identities: Identities, title: str) -> View:
     )
     ids |= {name: ids[key] for name, key in drafts.functions.items()}
     edges = tuple(replace(e, source=ids[a], target=ids[b]) for a, b, e in drafts.edges)
-    return View(title, nodes, edges, groups).check()
+    return identities.settle(View(title, nodes, edges, groups), ids).check()

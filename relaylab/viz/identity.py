@@ -7,6 +7,8 @@ from typing import Any
 
 from relaylab.ir import Expr
 from relaylab.ir.trail import Trail
+from relaylab.viz.align import complete
+from relaylab.viz.view import View
 
 Parents = Callable[[Expr], Iterable[Expr]]
 
@@ -26,6 +28,7 @@ class Identities:
         self._sources: list[Parents] = []
         self._last: dict[Hashable, str] = {}
         self._became: Callable[[Expr], Expr | None] = lambda node: None
+        self._view: View | None = None
 
     def follow(self, trail: Trail | Any) -> None:
         """Learn what new nodes were made from: a `Trail`, or a `Stage` or `History` (anything with `parents(node)`)."""
@@ -70,6 +73,19 @@ class Identities:
             met.add(new)
             new = self._became(new)
         return new if new in keys else None
+
+    def settle(self, view: View, ids: dict[Hashable, str]) -> View:
+        """The picture that was named by `ids`, with the ids of the one before for what no trail explains: see `align.complete`.
+
+        A function built by hand, a new parameter in the place of an old one, a program read again from its text.
+        `ids` is brought up to date.
+        """
+        renamed = complete(self._view, view) if self._view is not None else {}
+        for table in (ids, self._last, self._ids) if renamed else ():
+            table.update((key, renamed[name]) for key, name in table.items() if name in renamed)
+        self._used.update(renamed.values())
+        self._view = view.renamed(renamed)
+        return self._view
 
     def origins(self, key: Hashable) -> tuple[str, ...]:
         """The ids of the nodes that a node was made from, nearest known first."""

@@ -118,7 +118,7 @@ def _pair(names: dict[str, str], old: str, new: str) -> None:
 
 def _operator(line: str) -> str:
     """What a line does: the operator of a definition, or the whole line."""
-    return line.split(" = ", 1)[1].split("(", 1)[0] if _DEFINITION.match(line) else line
+    return _blank(line.split(" = ", 1)[1]).split("(", 1)[0] if _DEFINITION.match(line) else line
 
 
 def _name(number: str, names: dict[str, str], used: set[str]) -> str:

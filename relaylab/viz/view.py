@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from types import GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
@@ -153,6 +153,15 @@ class View:
             if name not in self.node_by_id and name not in self.group_by_id:
                 raise RelayValueError(f"the view mentions `{name}`, which is not in it", code="viz.unknown-id")
         return self
+
+    def renamed(self, ids: Mapping[str, str]) -> View:
+        """The view with other ids for some of its nodes and groups."""
+        if not ids:
+            return self
+        nodes = tuple(replace(n, id=ids.get(n.id, n.id), group=ids.get(n.group, n.group)) for n in self.nodes)
+        groups = tuple(replace(g, id=ids.get(g.id, g.id), parent=ids.get(g.parent, g.parent)) for g in self.groups)
+        ends = ((e, ids.get(e.source, e.source), ids.get(e.target, e.target)) for e in self.edges)
+        return View(self.title, nodes, tuple(replace(e, source=a, target=b) for e, a, b in ends), groups, self.notes)
 
     def _references(self) -> Iterable[str]:
         for edge in self.edges:

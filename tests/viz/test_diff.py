@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from programs import SOURCES, add, program, relu
 
+from relaylab import relay
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Var, const, is_call_to
 from relaylab.ir.trail import Trail, recording
 from relaylab.ir.visit import rewrite
+from relaylab.transform import run_pipeline
 from relaylab.transform.infer_type import InferType
 from relaylab.viz import View, diff, view
 from relaylab.viz.diff import BY_STRUCTURE, BY_TRAIL
@@ -193,3 +195,58 @@ def test_thirty_stages_leave_everything_where_it_was():
             moves = [places[n] - last[n] for n in last]
             assert max(moves) - min(moves) < 12.0, stage
         seed, last = scene.seed, places
+
+
+def _typed(func: Function) -> IRModule:
+    return InferType()(IRModule.from_expr(func))
+
+
+def _layer() -> Function:
+    x, w, b = (relay.var(name, shape=shape) for name, shape in (("x", (1, 8)), ("w", (4, 8)), ("b", (4,))))
+    return relay.Function([x, w, b], relay.nn.relu(relay.nn.bias_add(relay.nn.dense(x, w), b)))
+
+
+def _bound(func: Function) -> Function:
+    x = func.params[0]
+    return relay.Function(func.params, relay.bind(func.body, {x: relay.add(x, relay.const(1.0))}))
+
+
+def _new_parameter(func: Function) -> Function:
+    x, z = func.params[0], relay.var("x", shape=(1, 8))
+    return relay.Function([z, *func.params[1:]], relay.bind(func.body, {x: relay.add(z, relay.const(1.0))}))
+
+
+def _by_hand(func: Function) -> Function:
+    return _bound(_layer())
+
+
+def _read_again(func: Function) -> Function:
+    return relay.parse('#[version = "0.0.5"]\n' + str(_typed(_bound(func))))["main"]
+
+
+@pytest.mark.parametrize("rebuilt", [_bound, _new_parameter, _by_hand, _read_again])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_one_operator_in_front_is_one_node_and_one_line_however_it_was_built(rebuilt, tracked):
+    before = _typed(_layer())
+    if tracked:
+        history = run_pipeline(before, [relay.transform.function_pass(lambda f, m, c: rebuilt(f), opt_level=1, name="Front")])
+        found = diff(before, history.mod, history)
+    else:
+        found = diff(before, IRModule.from_expr(rebuilt(before["main"])))
+    assert found.counts == {"added": 1}
+    assert tally(diff_lines(*found.texts))["added"] == 1
+
+
+def test_another_parameter_in_the_place_of_one_is_a_change():
+    func = _layer()
+    z = relay.var("z", shape=(1, 8))
+    other = relay.Function([z, *func.params[1:]], relay.bind(func.body, {func.params[0]: z}))
+    found = diff(_typed(func), _typed(other))
+    assert found.counts == {"changed": 1}
+    assert [n.note for n in found.merged.nodes if n.role] == ["was %x"]
+
+
+def test_an_operator_in_the_place_of_another_is_a_change():
+    x = relay.var("x", shape=(1, 8))
+    pair = [_typed(relay.Function([x], relay.exp(f(relay.tanh(x))))) for f in (relay.nn.relu, relay.sigmoid)]
+    assert diff(*pair).counts == {"changed": 1}
