@@ -115,14 +115,15 @@ class Sampling:
                 return m.ceil(at - 0.5)
         return m.floor(at + 0.5)
 
-    def matrix(self, extent: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
-        """The (target, extent) matrix whose product with an axis resamples it."""
-        out = np.zeros((target, extent))
-        rows = np.arange(target)
-        at = self.position(rows.astype("float64"), extent, target, roi)
+    def along(self, data: np.ndarray, axis: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
+        """`data` (float64) with an axis resampled to `target` positions."""
+        extent = data.shape[axis]
+        at = self.position(np.arange(target, dtype="float64"), extent, target, roi)
+        total = np.zeros(())
         for index, weight in self.taps(Arrays(), at, extent):
-            np.add.at(out, (rows, index), 1.0 if weight is None else weight)
-        return out
+            values = np.moveaxis(np.take(data, index, axis), axis, -1)
+            total = total + (values if weight is None else values * weight)
+        return np.moveaxis(total, -1, axis)
 
 
 def cubic_weights(t: Any, a: float) -> list[Any]:

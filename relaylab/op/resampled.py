@@ -69,8 +69,7 @@ class Resampled(Injective):
         target = [int(n) for n in self.target([IntImm(data.shape[k]) for k in at])]
         out = data.astype("float64")
         for axis, (k, n) in enumerate(zip(at, target)):
-            matrix = how.matrix(data.shape[k], n, self.region(axis))
-            out = np.moveaxis(np.tensordot(matrix, out, axes=(1, k)), 0, k)
+            out = how.along(out, k, n, self.region(axis))
         return as_dtype(self._cut(out, data.shape, at, target), self.result_dtype(data.dtype.name))
 
     def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:

@@ -54,3 +54,22 @@ def same(body: str, *values: np.ndarray, target: str = "llvm", level: int = 3) -
     for got, want in zip(compiled(mod, *values, target=target, level=level), interpreted(mod, *values), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_array_equal(got, want)
+
+
+def poisoned(shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    """Numbers among which NaN, infinities, zeros of both signs and very large ones are strewn."""
+    values = np.random.default_rng(seed).uniform(-2, 2, shape)
+    flat = values.reshape(-1)
+    for k, special in enumerate((np.nan, np.inf, -np.inf, -0.0, 0.0, 1e30, -1e30, 88.8, -104.0, np.nan)):
+        flat[(k * 7 + 3) % flat.size] = special
+    with np.errstate(over="ignore"):
+        return values.astype(dtype)
+
+
+def alike(body: str, *values: np.ndarray, target: str = "llvm", level: int = 3, tolerance: float = 1e-4) -> None:
+    """Compiled code gives NaN and infinities exactly where the interpreter does, and the same finite numbers."""
+    mod = program(body, *values)
+    for got, want in zip(compiled(mod, *values, target=target, level=level), interpreted(mod, *values), strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
+        exact = want.dtype.kind != "f"
+        np.testing.assert_allclose(got, want, rtol=0 if exact else tolerance, atol=0 if exact else tolerance)
