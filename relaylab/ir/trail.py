@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relaylab.support.source import AnySpan, SourceName, Span
+from relaylab.support.source import AnySpan, SourceName, Span, readable
 
 if TYPE_CHECKING:
     from relaylab.ir.expr import Expr
@@ -135,5 +135,5 @@ def default_span() -> AnySpan | None:
         return None
     key = (frame.f_code.co_filename, frame.f_lineno)
     if key not in _places:
-        _places[key] = Span(SourceName(key[0]), key[1], key[1], 1, 1)
+        _places[key] = Span(SourceName(readable(key[0])), key[1], key[1], 1, 1)
     return _places[key]

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import PurePath
+
+CELL = "cell In["
+
+
+def readable(filename: str) -> str:
+    """The name of a file of Python code as people know it: `cell In[5]` for a cell of the running notebook, else as it is."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda filename: None)(filename)
+    return f"{name[0].lower()} {name[1]}" if name else filename
+
+
+def python_place(filename: str, line: int) -> str:
+    """A line of Python code in short: `rules.py:12`, in a notebook `cell In[5], line 4`."""
+    name = readable(filename)
+    return f"{name}, line {line}" if name.startswith(CELL) else f"{PurePath(filename).name}:{line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +51,8 @@ class Span:
         return Span(self.source_name, start[0], end[0], start[1], end[1])
 
     def __str__(self) -> str:
-        return f"{self.source_name}:{self.line}:{self.column}"
+        name = str(self.source_name)
+        return f"{name}, line {self.line}" if name.startswith(CELL) else f"{name}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Type, children, rewrite, walk
 from relaylab.ir.trail import Step, current_trail
 from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.source import python_place
 from relaylab.transform.infer_type import typed
 from relaylab.transform.pattern.callback import LIMIT, endless
 from relaylab.transform.pattern.match import Match, Matcher, pattern_nodes, root_ops
@@ -81,7 +81,7 @@ def rule(
 
     def make(build: Callable[..., Expr | None]) -> Rule:
         code = build.__code__
-        location = f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
+        location = python_place(code.co_filename, code.co_firstlineno)
         made = Rule(
             name or build.__name__, pattern, build, when, location, (inspect.getdoc(build) or "").split("\n")[0]
         )

@@ -152,3 +152,18 @@ def test_programs_draw_themselves(cell):
 def test_completion(cell, ip, text, expected):
     with provisionalcompleter():
         assert expected in [c.text for c in ip.Completer.completions(text, len(text))]
+
+
+def test_what_is_written_in_a_cell_says_which_cell(cell, ip):
+    code = """
+from relaylab import relay
+from relaylab.relay.dataflow_pattern import is_op, wild
+from relaylab.transform import rule
+@rule(is_op("nn.relu")(wild("x")))
+def gone(x):
+    return x
+call = relay.nn.relu(relay.var("x", shape=(1,)))
+"""
+    assert cell(code.strip()).success
+    assert ip.user_ns["gone"].location.startswith("cell In[") and ip.user_ns["gone"].location.endswith("], line 4")
+    assert str(ip.user_ns["call"].span).endswith("], line 7")
