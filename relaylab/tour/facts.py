@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir import OPERATORS, Call, Constant, Expr, Function, Op
-from relaylab.viz.view import Group, Node
+from relaylab.viz.graph import Group, Node
 
 BINS = 16
 

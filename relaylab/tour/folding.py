@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from relaylab.viz.view import Edge, Group, Node, View
+from relaylab.viz.graph import Edge, Group, Node, View
 
 
 def folded(view: View, closed: Collection[str]) -> View:

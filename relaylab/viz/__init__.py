@@ -1,16 +1,16 @@
 """Pictures of programs: neutral graph view, layered layout, scene, writers, and the diff of two stages."""
 
 from relaylab.viz.arrange import arranged
-from relaylab.viz.diff import Difference, diff
+from relaylab.viz.blocks import repeats
+from relaylab.viz.difference import Difference, diff
+from relaylab.viz.figures import overlay
 from relaylab.viz.fold import collapse, focus
 from relaylab.viz.from_ir import view
+from relaylab.viz.graph import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.identity import Identities
 from relaylab.viz.memory import timeline
-from relaylab.viz.overlay import overlay
 from relaylab.viz.picture import Picture, save, show
 from relaylab.viz.query import select
-from relaylab.viz.repeats import repeats
-from relaylab.viz.view import Attr, Edge, Group, Node, Operand, View
 
 __all__ = [
     "Attr",

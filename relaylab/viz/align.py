@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from relaylab.viz.view import Node, View
+from relaylab.viz.graph import Node, View
 
 LONG = 4000
 """Sequences longer than this are matched by counting (first with first), which takes no quadratic time."""

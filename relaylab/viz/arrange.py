@@ -8,11 +8,11 @@ from typing import Any
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.viz.blocks import repeats
+from relaylab.viz.figures import measured, painted
 from relaylab.viz.fold import closed_at, collapse, focus, of_kind
-from relaylab.viz.overlay import measured, painted
+from relaylab.viz.graph import View
 from relaylab.viz.query import select
-from relaylab.viz.repeats import repeats
-from relaylab.viz.view import View
 
 OPTIONS = ("overlay", "fold", "collapse", "select", "focus", "hops")
 MARK = ("stroke:#0072b2", "width:3.2")

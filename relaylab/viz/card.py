@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from relaylab.viz.graph import Attr, Node, Operand
 from relaylab.viz.layout import Rect as Place
 from relaylab.viz.metrics import fit, text_width, wrap
 from relaylab.viz.scene import Path, Rect, Shape, Text
 from relaylab.viz.theme import BODY, LINE, ROLE_ICONS, SMALL, TITLE
-from relaylab.viz.view import Attr, Node, Operand
 
 MAX_WIDTH = 260.0
 MIN_WIDTH = 26.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylab.viz.view import Edge, Group, Node, View
+from relaylab.viz.graph import Edge, Group, Node, View
 
 
 def describe_node(node: Node) -> str:

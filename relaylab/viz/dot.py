@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from relaylab.support.errors import RelayError
 from relaylab.viz.card import card
+from relaylab.viz.graph import Edge, Group, Node, View
 from relaylab.viz.metrics import plain
 from relaylab.viz.theme import ROLE_ICONS, resolve
-from relaylab.viz.view import Edge, Group, Node, View
 
 TIMEOUT = 60.0
 """Seconds that `dot` may take."""

@@ -11,10 +11,10 @@ from relaylab.support.table import did_you_mean
 from relaylab.viz import layout as engine
 from relaylab.viz.card import BODY, MIN_WIDTH, SMALL, Card, card, shapes, short_type
 from relaylab.viz.describe import describe_edge, describe_group, describe_node
+from relaylab.viz.graph import ROLES, Edge, Group, View
 from relaylab.viz.metrics import fit, text_width
 from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve, merged_bands
 from relaylab.viz.theme import LINE, ROLE_ICONS, TITLE
-from relaylab.viz.view import ROLES, Edge, Group, View
 
 MARGIN = 16.0
 CAPTION = 24.0

@@ -14,7 +14,7 @@ from typing import Any
 
 from relaylab.support.errors import RelayError
 from relaylab.viz.fold import outer_first
-from relaylab.viz.view import Node, View
+from relaylab.viz.graph import Node, View
 
 _TENSOR = re.compile(r"Tensor\[\(([^()]*)\), (\w+)\]")
 

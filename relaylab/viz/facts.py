@@ -32,7 +32,7 @@ from relaylab.ir import (
     type_text,
 )
 from relaylab.ir.adt import pattern_parts
-from relaylab.viz.view import Attr, Operand
+from relaylab.viz.graph import Attr, Operand
 
 _FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "fusable"}
 _KINDS: dict[type, tuple[str, str]] = {

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz.view import Edge, Group, Node, View
+from relaylab.viz.graph import Edge, Group, Node, View
 
 MOST_ROWS = 3
 """Lines that say what is inside a collapsed card."""

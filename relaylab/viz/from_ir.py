@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz import annotate
+from relaylab.viz.graph import View
 from relaylab.viz.identity import Identities
 from relaylab.viz.plan import Plan
 from relaylab.viz.sketch import Drafts, Sketch
-from relaylab.viz.view import View
 
 PARAMS = ("rows", "nodes", "hide")
 Costs = Callable[[Expr], Mapping[str, float]]

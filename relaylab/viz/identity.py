@@ -8,7 +8,7 @@ from typing import Any
 from relaylab.ir import Expr
 from relaylab.ir.trail import Trail
 from relaylab.viz.align import complete
-from relaylab.viz.view import View
+from relaylab.viz.graph import View
 
 Parents = Callable[[Expr], Iterable[Expr]]
 

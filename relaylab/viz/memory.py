@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from relaylab.viz.figures import PREFIX, figure
 from relaylab.viz.metrics import fit, text_width
-from relaylab.viz.overlay import PREFIX, figure
 from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text
 
 MARGIN, CAPTION, AXIS = 16.0, 30.0, 46.0

@@ -18,6 +18,7 @@ from relaylab.viz.arrange import arranged
 from relaylab.viz.dot import dot_text, run_dot
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.from_ir import Options, view
+from relaylab.viz.graph import View
 from relaylab.viz.html import bundle, page
 from relaylab.viz.identity import Identities
 from relaylab.viz.pdf import pdf
@@ -25,7 +26,6 @@ from relaylab.viz.png import png
 from relaylab.viz.scene import Scene
 from relaylab.viz.svg import svg
 from relaylab.viz.term import tree
-from relaylab.viz.view import View
 
 FORMATS = ("svg", "pdf", "png", "html", "dot", "txt", "json")
 ENGINES = ("builtin", "dot")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz.view import Group, Node, View
+from relaylab.viz.graph import Group, Node, View
 
 Part = Node | Group
 Test = Callable[[View, Part], bool]

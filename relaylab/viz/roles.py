@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from relaylab.viz.view import Edge, Group, Node, View
+from relaylab.viz.graph import Edge, Group, Node, View
 
 
 class Roles:

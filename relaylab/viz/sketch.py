@@ -9,8 +9,8 @@ from relaylab.ir import Call, Constructor, Expr, Function, GlobalVar, If, Let, M
 from relaylab.ir.adt import pattern_vars
 from relaylab.ir.visit import children
 from relaylab.viz import facts
+from relaylab.viz.graph import Edge, Group, Node, Operand
 from relaylab.viz.plan import ATOMS, Key, Plan
-from relaylab.viz.view import Edge, Group, Node, Operand
 
 Inputs = Iterable[tuple[Expr, str, str]]  # operand, its name, the kind of the edge that brings it
 

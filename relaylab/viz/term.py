@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from relaylab.viz.card import short_type
+from relaylab.viz.graph import Edge, Node, View
 from relaylab.viz.metrics import plain
 from relaylab.viz.theme import ROLE_ICONS
-from relaylab.viz.view import Edge, Node, View
 
 DEEP = 24
 """A tree indented further than this goes on at the margin."""

@@ -12,7 +12,7 @@ from relaylab.ir.visit import rewrite
 from relaylab.transform import run_pipeline
 from relaylab.transform.infer_type import InferType
 from relaylab.viz import View, diff, view
-from relaylab.viz.diff import BY_STRUCTURE, BY_TRAIL
+from relaylab.viz.difference import BY_STRUCTURE, BY_TRAIL
 from relaylab.viz.textdiff import diff_lines, tally, unified
 
 T = TensorType((1, 4))

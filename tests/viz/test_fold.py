@@ -8,7 +8,7 @@ from programs import SOURCES, chain, diamonds, program, random_view
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import Edge, Group, Node, View, view
 from relaylab.viz.fold import closed_at, collapse, focus, group_costs, levels, of_kind, reveal, toggled
-from relaylab.viz.repeats import repeats
+from relaylab.viz.blocks import repeats
 
 
 def layers(count: int, first: int = 0) -> View:

@@ -11,7 +11,7 @@ from programs import random_view
 from relaylab.viz.draw import Look, _Drawing
 from relaylab.viz.layout import Box, Layout, Link, Options, Rect, lay_out
 from relaylab.viz.layout.order import inversions
-from relaylab.viz.view import View
+from relaylab.viz.graph import View
 
 
 def drawing(seed: int, direction: str = "TB") -> _Drawing:

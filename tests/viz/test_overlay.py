@@ -15,7 +15,7 @@ from relaylab.viz import View, show, view
 from relaylab.viz.export import model_explorer, netron
 from relaylab.viz.fold import collapse, of_kind
 from relaylab.viz.memory import bars, peak, timeline
-from relaylab.viz.overlay import figure, hot_path, kernel_times, measured, overlay, painted
+from relaylab.viz.figures import figure, hot_path, kernel_times, measured, overlay, painted
 from relaylab.viz.svg import svg
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 
 import pytest
 from programs import SOURCES, program, random_view
 
+from relaylab import viz
 from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Tuple, Var, const
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz import Edge, Group, Identities, Node, View, show, view
@@ -184,3 +186,8 @@ def test_what_is_not_a_program_is_refused(bad):
 def test_edges_of_a_view_are_found_from_both_ends():
     made = View(nodes=(Node("a", "call", "x"), Node("b", "call", "y")), edges=(Edge("a", "b", 1), Edge("a", "b", 0)))
     assert [e.position for e in made.incoming["b"]] == [0, 1] == [e.position for e in made.outgoing["a"]]
+
+
+def test_no_function_hides_the_module_of_its_name():
+    modules = {m.name for m in pkgutil.iter_modules(viz.__path__)}
+    assert not modules & set(viz.__all__)

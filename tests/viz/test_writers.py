@@ -29,7 +29,7 @@ from relaylab.viz.scene import Text, extent
 from relaylab.viz.svg import svg
 from relaylab.viz.term import tree
 from relaylab.viz.theme import DARK, LIGHT, resolve
-from relaylab.viz.view import ROLES
+from relaylab.viz.graph import ROLES
 
 HOSTILE = [
     "<script>alert(1)</script>",

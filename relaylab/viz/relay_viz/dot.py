@@ -11,10 +11,10 @@ from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import files
 from relaylab.viz.dot import run_dot
+from relaylab.viz.graph import Edge, Group, Node, View
 from relaylab.viz.picture import Picture, show
 from relaylab.viz.relay_viz.interface import DefaultVizParser, Plotter, VizEdge, VizGraph, VizNode
 from relaylab.viz.theme import paint_of
-from relaylab.viz.view import Edge, Group, Node, View
 
 DotVizParser = DefaultVizParser
 Attributes = Mapping[str, str]

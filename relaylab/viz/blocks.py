@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from relaylab.viz.fold import census, of_kind, outer_first
-from relaylab.viz.view import Group, Node, View
+from relaylab.viz.graph import Group, Node, View
 
 WIDTHS = frozenset({"channels", "units", "newshape"})
 """Attributes that only say how wide a layer is; they may differ between repetitions."""

@@ -19,12 +19,12 @@ from relaylab.viz import textdiff
 from relaylab.viz.align import align
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.from_ir import Options, view
+from relaylab.viz.graph import ROLES, View
 from relaylab.viz.html import bundle
 from relaylab.viz.identity import Identities
 from relaylab.viz.picture import Picture, save, split_options
 from relaylab.viz.roles import Roles
 from relaylab.viz.scene import Scene, beside
-from relaylab.viz.view import ROLES, View
 
 BY_TRAIL = "compared by provenance"
 BY_STRUCTURE = "compared by structure: no trail of passes was given"

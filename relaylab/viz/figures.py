@@ -16,11 +16,11 @@ from typing import Any
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.viz.blocks import in_order
 from relaylab.viz.fold import group_costs, outer_first, outermost
+from relaylab.viz.graph import Group, Node, View
 from relaylab.viz.query import figure_of
-from relaylab.viz.repeats import in_order
 from relaylab.viz.theme import HEAT
-from relaylab.viz.view import Group, Node, View
 
 UNITS = {"MACs": "", "bytes": "B", "intensity": "MACs/B", "time": "µs"}
 """The ready overlays (`time` needs a profile, see `kernel_times`) and their units."""
