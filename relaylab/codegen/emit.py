@@ -53,11 +53,15 @@ class Mask:
 
 @dataclass(slots=True)
 class Lanes:
-    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real."""
+    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.
+
+    `real` says how many those are where that is known: the first ones.
+    """
 
     env: dict[Expr, Lane]
     width: int = 1
     mask: Mask = Mask()
+    real: int | None = None
 
 
 @dataclass(slots=True)

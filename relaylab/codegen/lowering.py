@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen import scalars
-from relaylab.codegen.emit import DUMMY_BYTES, Emitter, Lane, Lanes, Lin, Mask
+from relaylab.codegen.emit import DUMMY_BYTES, Emitter, Lane, Lanes, Lin, Mask, storage_type
 from relaylab.codegen.irtext import Index, IRFunction, Value, constant, lanes, tail_mask, vector
 from relaylab.codegen.kernel import Kernel, item_bytes
+from relaylab.codegen.squares import load_columns
 from relaylab.codegen.target import Target
 from relaylab.loop.expr import INDEX, Apply, Axis, Expr, Guard, Load, Local, Tensor, post_order
 from relaylab.loop.program import Accumulate, For, Let, Nest, Program, Statement, Store, identity, statements, values
@@ -20,6 +21,7 @@ from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.scalar import is_float as is_float_dtype
 
 ALIGN = 64
+SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
 
 
 def lower_program(program: Program, target: Target) -> Kernel:
@@ -120,12 +122,13 @@ class _Lowering:
 
     def _serial(self, loop: For, group: list[Lanes]) -> None:
         """A loop that carries the accumulators of all contexts."""
-        if len(loop.body) == 1 and isinstance(loop.body[0], Store) and self._interleave(loop, loop.body[0], group):
-            return
+        if len(loop.body) == 1 and isinstance(loop.body[0], Store):
+            if self._interleave(loop, loop.body[0], group) or self._transpose(loop, loop.body[0], group):
+                return
         carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
 
         def turn(i: Index, *phis: Value) -> list[Value]:
-            inner = [Lanes(dict(at.env) | {loop.axis: Lin(i)}, at.width, at.mask) for at in group]
+            inner = [Lanes(dict(at.env) | {loop.axis: Lin(i)}, at.width, at.mask, at.real) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = self._as_lane(local, phi)
             self._body(loop.body, inner)
@@ -139,7 +142,7 @@ class _Lowering:
         """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""
         count, places = loop.axis.extent, []
         for at in group:
-            turns = [Lanes(dict(at.env) | {loop.axis: Lin(k)}, at.width, at.mask) for k in range(count)]
+            turns = _turns(loop, at)
             first, second = (self.emitter.lane(store.address, turn) for turn in turns[:2])
             adjacent = isinstance(first, Lin) and isinstance(second, Lin) and first.step == count == second.step
             if at.width < 2 or not adjacent or self.f.sub(second.base, first.base) != 1:
@@ -149,6 +152,35 @@ class _Lowering:
             rows = [self.emitter.spread(self.emitter.value(store.value, turn), at.width) for turn in turns]
             self.emitter.store_interleaved(store.buffer, base, rows, at)
         return True
+
+    def _transpose(self, loop: For, store: Store, group: list[Lanes]) -> bool:
+        """Do a loop over neighbours of loads whose lanes are rows apart with transposed squares; False if it is not one."""
+        nodes = post_order(store.value)
+        if any(isinstance(n, Guard) for n in nodes) or any(at.width < 2 or at.real is None for at in group):
+            return False
+        places = [(at, _turns(loop, at)) for at in group]
+        found = [{n: first for n in nodes if isinstance(n, Load) and (first := self._rows_apart(n, turns))}
+                 for _, turns in places]
+        if not all(found):
+            return False
+        for (at, turns), loads in zip(places, found):
+            for load, first in loads.items():
+                type, size = storage_type(load.dtype), item_bytes(load.dtype)
+                pointer = self.f.offset(self.pointers[load.tensor], self.f.mul(first.base, size))
+                vectors = load_columns(self.f, pointer, type, size, at.width, at.real, first.step, len(turns))
+                for turn, column in zip(turns, vectors):
+                    turn.env[load] = self.emitter.from_storage(column, load.dtype)
+            for turn in turns:
+                self._body(loop.body, [turn])
+        return True
+
+    def _rows_apart(self, load: Load, turns: Sequence[Lanes]) -> Lin | None:
+        """Where a load begins whose lanes are apart and whose turns are neighbours; None for any other."""
+        if len(turns) < 2 or item_bytes(load.dtype) not in SQUARE_BYTES:
+            return None
+        first, second = (self.emitter.lane(load.indices[0], turn) for turn in turns[:2])
+        fits = isinstance(first, Lin) and isinstance(second, Lin) and first.step == second.step not in (0, 1)
+        return first if fits and self.f.sub(second.base, first.base) == 1 else None
 
     @staticmethod
     def _as_lane(local: Local, x: Value) -> Lane:
@@ -193,7 +225,7 @@ class _Lowering:
         for first in range(start, loop.axis.extent, width):
             active = min(width, loop.axis.extent - first)
             mask = Mask(None, tail_mask(active, width)) if active < width else Mask()
-            contexts.append(self._context(loop, at, first, width, mask))
+            contexts.append(self._context(loop, at, first, width, mask, active))
         if not contexts:
             return flat
         count = len(contexts) * len(sums)
@@ -206,8 +238,9 @@ class _Lowering:
         self._body(loop.body, contexts)
         return [self._register(local, context) for context in contexts for local in sums]
 
-    def _context(self, loop: For, at: Lanes, first: Index, width: int, mask: Mask) -> Lanes:
-        return Lanes(dict(at.env) | {loop.axis: Lin(first, 1)}, width, mask)
+    def _context(self, loop: For, at: Lanes, first: Index, width: int, mask: Mask, real: int | None = None) -> Lanes:
+        real = width if mask.lanes is None else real
+        return Lanes(dict(at.env) | {loop.axis: Lin(first, 1)}, width, mask, real)
 
     def _vector_range(self, loop: For, low: Index, high: Index) -> None:
         """A vectorised loop between bounds that are known at run time."""
@@ -271,6 +304,11 @@ class _Lowering:
                 low, high = self.f.extract(x, 0), self.f.extract(x, 1)
             x = self.combine(kind, dtype, low, high)
         return x
+
+
+def _turns(loop: For, at: Lanes) -> list[Lanes]:
+    """The context of every turn of a loop inside a vector."""
+    return [Lanes(dict(at.env) | {loop.axis: Lin(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)]
 
 
 def carried_locals(loop: For) -> list[Local]:

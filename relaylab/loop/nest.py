@@ -14,7 +14,7 @@ from itertools import count
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
-from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Load, Local, Reduce, Tensor, children, post_order
+from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Guard, Load, Local, Reduce, Tensor, children, post_order
 from relaylab.loop.keep import EXPENSIVE, kept, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, For, Let, Nest, Statement, Store, identity
 from relaylab.loop.region import Region, substitute
@@ -24,6 +24,7 @@ from relaylab.loop.weight import weight
 GRAIN = 4096
 FEW_ITEMS = 8
 INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved from vectors along the next one
+SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
 Roots = tuple[Expr, ...]
@@ -32,7 +33,8 @@ Roots = tuple[Expr, ...]
 def build_nest(region: Region, simplifier: Simplifier, scratch: list[Tensor]) -> Nest:
     """The loops that do the stores of a normalised region; private buffers that they need are added to `scratch`."""
     region = _with_items(region, simplifier)
-    builder = _Builder(region, simplifier, scratch)
+    squared = _with_squares(region, simplifier)
+    builder = _Builder(squared, simplifier, scratch, squared is not region)
     return builder.nest()
 
 
@@ -52,6 +54,35 @@ def _with_items(region: Region, simplifier: Simplifier) -> Region:
         region = region.map(lambda e: simplifier(substitute(e, values)))
         order = (items, *order[2:])
     return Region(order, region.stores)
+
+
+def _with_squares(region: Region, simplifier: Simplifier) -> Region:
+    """The region with a part of the axis along which loads are contiguous inside the vectors that would gather them.
+
+    A copy that transposes is then done in squares; the same region where there is nothing to transpose.
+    """
+    axes, value = region.axes, region.stores[0].value
+    strides = simplifier.linear(region.stores[0].address).terms
+    vector = next((a for a in axes[1:] if strides.get(a) == 1 and a.extent > INTERLEAVED), None)
+    nodes = post_order(*region.roots)
+    if vector is None or len(region.stores) > 1 or any(isinstance(n, (Reduce, Guard)) for n in nodes):
+        return region
+    for load in (n for n in post_order(value) if isinstance(n, Load) and n.dtype.endswith(("32", "64"))):
+        terms = simplifier.linear(load.indices[0]).terms
+        along = next((a for a in axes if terms.get(a) == 1), None)
+        if along is None or terms.get(vector, 0) <= 1:
+            continue
+        size = max((t for t in SQUARES if along.extent % t == 0), default=0)
+        if size:
+            return _split(region, along, size, simplifier)
+    return region
+
+
+def _split(region: Region, axis: Axis, size: int, simplifier: Simplifier) -> Region:
+    """The region with an axis in two: blocks in its place, `size` neighbours innermost."""
+    outer, inner = Axis(f"{axis.name}o", axis.extent // size), Axis(f"{axis.name}i", size)
+    region = region.map(lambda e: simplifier(substitute(e, {axis: outer * size + inner})))
+    return Region((*(outer if a is axis else a for a in region.axes), inner), region.stores)
 
 
 def loop_order(region: Region, simplifier: Simplifier) -> tuple[Axis, ...]:
@@ -86,6 +117,7 @@ class _Builder:
     region: Region
     simplifier: Simplifier
     scratch: list[Tensor]
+    squared: bool = False
     depends: Dependence = field(default_factory=Dependence)
     names: count = field(default_factory=count)
 
@@ -136,7 +168,7 @@ class _Builder:
             return (*body, *(Store(s.buffer, address, value) for s, address, value in pairs))
         axis = later[0]
         kind = "vectorized" if axis is vector else "serial"
-        unroll = self._unroll(axis, roots) if kind == "vectorized" else 1
+        unroll = self._unroll(axis, roots) if kind == "vectorized" and not self.squared else 1
         return (*body, For(axis, kind, self._inside(roots, depth + 1, vector), unroll))
 
     # ---- what is computed before an inner loop

@@ -6,11 +6,11 @@ transposed in registers; any other layout is copied element by element.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.irtext import Index, IRFunction, Value, constant, llvm_type, vector
+from relaylab.codegen.irtext import Index, IRFunction, Value, llvm_type
 from relaylab.codegen.kernel import item_bytes
+from relaylab.codegen.squares import load_columns
 from relaylab.codegen.templates.site import load_lanes
 
 
@@ -23,19 +23,6 @@ class PanelSource:
     depth: int
     k: int
     n: int
-
-
-def transpose_square(f: IRFunction, rows: Sequence[Value]) -> list[Value]:
-    """The transpose of a square held as one vector per row (a power of two of them)."""
-    rows, count, step = list(rows), len(rows), 1
-    while step < count:
-        keep = [lane if not lane & step else count + lane - step for lane in range(count)]
-        take = [lane + step if not lane & step else count + lane for lane in range(count)]
-        for low in (r for r in range(count) if not r & step):
-            a, b = rows[low], rows[low + step]
-            rows[low], rows[low + step] = f.shuffle(a, b, keep), f.shuffle(a, b, take)
-        step *= 2
-    return rows
 
 
 def gather_panel(f: IRFunction, source: PanelSource, x: Value, scratch: Value, columns: int, pitch: int) -> None:
@@ -62,10 +49,7 @@ def _square(f: IRFunction, source: PanelSource, x: Value, to: Value, columns: in
             depth: int) -> None:
     type, size, width = llvm_type(source.dtype), item_bytes(source.dtype), source.width
     start, target = f.offset(x, f.mul(k, size)), f.offset(to, f.mul(k, pitch))
-    rows = [load_lanes(f, type, f.offset(start, n * source.n * size), width, depth, size, size)
-            for n in range(columns)]
-    rows += [constant(vector(type, width), 0)] * (width - columns)
-    for lane, row in enumerate(transpose_square(f, rows)[:depth]):
+    for lane, row in enumerate(load_columns(f, start, type, size, width, columns, source.n, depth)):
         f.store(row, f.offset(target, lane * pitch), size)
 
 
