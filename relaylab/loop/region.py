@@ -272,7 +272,7 @@ def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]])
 
 def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int, fed: tuple[bool, ...]) -> Expr:
     """A load as one of an address, with the indices that are `fed` by data limited; 0 where there is no element."""
-    if 0 in node.tensor.shape and any(fed):
+    if 0 in node.tensor.shape:
         return const(0, node.dtype)
     extents = node.tensor.shape
     indices = tuple(limited(i, n) if by_data else i for i, n, by_data in zip(node.indices, extents, fed))

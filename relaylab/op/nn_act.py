@@ -90,7 +90,7 @@ class AlongAxis(OutElementwiseFusable):
     def shifted(self, data: np.ndarray) -> np.ndarray:
         """`data` in float64 less its largest element along the axis."""
         wide = data.astype("float64")
-        return wide - wide.max(axis=self.axis, keepdims=True)
+        return wide - wide.max(axis=self.axis, keepdims=True, initial=-np.inf)
 
     def reader(self, b: Any, i: tuple, data: Any) -> tuple[Any, Any, int]:
         """A reader along the axis, the largest element there, and the extent."""

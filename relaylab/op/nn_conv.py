@@ -187,8 +187,8 @@ def convolve(x: np.ndarray, w: np.ndarray, steps: Sequence[tuple[int, int]], pad
     total = np.zeros((n, groups, outs // groups, math.prod(sizes)), x.dtype)
     for tap in np.ndindex(*taps):
         window = tuple(slice(t * d, t * d + (m - 1) * st + 1, st) for t, m, (st, d) in zip(tap, sizes, steps))
-        seen = x[(slice(None), slice(None), *window)].reshape(n, groups, -1, math.prod(sizes))
-        total += w[(slice(None), slice(None), *tap)].reshape(groups, outs // groups, -1) @ seen
+        seen = x[(slice(None), slice(None), *window)].reshape(n, groups, w.shape[1], math.prod(sizes))
+        total += w[(slice(None), slice(None), *tap)].reshape(groups, outs // groups, w.shape[1]) @ seen
     return total.reshape(n, outs, *sizes)
 
 

@@ -169,9 +169,9 @@ def spread_out(
     total = np.zeros((n, groups * w.shape[1], *full), x.dtype)
     flat = x.reshape(n, groups, c // groups, math.prod(sizes))
     for tap in np.ndindex(*taps):
-        part = w[(slice(None), slice(None), *tap)].reshape(groups, c // groups, -1).swapaxes(1, 2) @ flat
+        part = w[(slice(None), slice(None), *tap)].reshape(groups, c // groups, w.shape[1]).swapaxes(1, 2) @ flat
         window = tuple(slice(t * d, t * d + (e - 1) * st + 1, st) for t, e, (st, d, _) in zip(tap, sizes, steps))
-        total[(slice(None), slice(None), *window)] += part.reshape(n, -1, *sizes)
+        total[(slice(None), slice(None), *window)] += part.reshape(n, total.shape[1], *sizes)
     return total[(slice(None), slice(None), *(slice(low, e - high) for e, (low, high) in zip(full, pad)))]
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type
+from relaylab.loop.scalar import lowest
 from relaylab.op import rules
 from relaylab.op.base import Dims, OutElementwiseFusable, Sample, op, sample
 from relaylab.op.nn_pool import check_layouts, positions
@@ -54,7 +55,7 @@ class SizedPool(OutElementwiseFusable):
 
     def _pool(self, window: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         if self.kind == "max":
-            return window.max(axis=axes, keepdims=True)
+            return window.max(axis=axes, keepdims=True, initial=lowest(window.dtype.name))
         wide = "float64" if window.dtype.kind == "f" else window.dtype
         mean = window.sum(axis=axes, keepdims=True, dtype=wide) / np.prod([window.shape[k] for k in axes])
         return mean if window.dtype.kind == "f" else np.trunc(mean)

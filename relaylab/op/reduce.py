@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import Dim, IntImm, TensorType, Type
+from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.loop.scalar import compute_dtype, highest, lowest
 from relaylab.op import rules
 from relaylab.op.base import CommReduce, Ints, Sample, op, sample
@@ -171,12 +171,15 @@ class Arg(Over):
         found = rules.tensor(s, data)
         if found is not None and not found.shape:
             s.fail(f"{self.op_name} needs at least one dimension, not a scalar")
-        return found and TensorType(self.reduced(s, found), "int32")
+        result = found and TensorType(self.reduced(s, found), "int32")
+        if found is not None and 0 in [found.shape[d] for d in self.axes(len(found.shape))]:
+            s.fail(f"{self.op_name} has nothing to choose from in {type_text(found)}", help="reduce over an axis with elements")
+        return result
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = self.axes(data.ndim)
         rest = [d for d in range(data.ndim) if d not in axes]
-        flat = data.transpose(*rest, *axes).reshape([data.shape[d] for d in rest] + [-1])
+        flat = data.transpose(*rest, *axes).reshape([*(data.shape[d] for d in rest), math.prod(data.shape[d] for d in axes)])
         best = self.last(flat) if self.select_last_index else getattr(np, self.op_name)(flat, axis=-1)
         shape = [1 if d in axes else n for d, n in enumerate(data.shape)] if self.keepdims else best.shape
         return best.reshape(shape).astype("int32")

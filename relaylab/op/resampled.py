@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import Dim, IntImm, TensorType, Type
+from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective
 from relaylab.op.casts import as_dtype
@@ -60,6 +60,8 @@ class Resampled(Injective):
         at, shape = positions(self.layout, self.spatial), list(found.shape)
         if any(layout.factor(a) > 1 for a in self.spatial):
             s.fail(f"the layout {self.layout} splits a resampled axis")
+        if any(shape[k] == 0 for k in at):
+            s.fail(f"{self.op_name} has nothing to resample in {type_text(found)}", help="give an image with elements")
         for k, n in zip(at, self.target([shape[k] for k in at])):
             shape[k] = n
         return TensorType(shape, self.result_dtype(found.dtype))
