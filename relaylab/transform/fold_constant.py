@@ -35,6 +35,7 @@ _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end"
 
 _FILLED = ("zeros", "ones")
 _SMALL = 1 << 16  # elements of a product of filled tensors that may become a constant
+_LARGE = 1 << 26  # elements of a constant that is made only if the constants it is made of are as large
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -107,9 +108,20 @@ class ConstantFolder:
 
     def _evaluate(self, call: Call, old: Expr) -> Expr:
         typ = type_of(old) or _local_type(call)
-        with np.errstate(all="ignore"):
-            value = facets(call).reference(*map(_value, call.args))
+        if _elements(typ) > max(_LARGE, *(_elements(type_of(a)) for a in call.args)):
+            return call
+        try:
+            with np.errstate(all="ignore"):
+                value = facets(call).reference(*map(_value, call.args))
+        except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
+            return call
         return _literal(value, typ)
+
+
+def _elements(typ: Type | None) -> int:
+    """The elements of a value of a type, as far as they are known; a tuple has those of its fields."""
+    fields = typ.fields if isinstance(typ, TupleType) else (typ,)
+    return sum(math.prod(t.concrete_shape) for t in fields if isinstance(t, TensorType) and not t.is_dynamic)
 
 
 def _local_type(call: Call) -> Type | None:
