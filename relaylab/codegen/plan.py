@@ -18,7 +18,7 @@ from relaylab.codegen.network import Network, Tensor
 from relaylab.codegen.target import Target
 from relaylab.codegen.views import same_place, span_bytes
 from relaylab.runtime import abi
-from relaylab.runtime.executable import Plan, Step, TensorInfo, Value
+from relaylab.runtime.executable import Held, Plan, Step, TensorInfo, Value
 from relaylab.runtime.memory import aligned
 
 ALIGNMENT = 64
@@ -111,7 +111,7 @@ class _Planner:
         plan = Plan(
             tuple(TensorInfo(t.name, t.shape, t.dtype) for t in self.network.inputs),
             tuple(TensorInfo(f"output{k}", t.shape, t.dtype) for k, t in enumerate(self.network.outputs)),
-            steps, self.arena, scratch, tuple((k, self._value(t)) for k, t in self.copies), self._values(),
+            steps, self.arena, scratch, tuple((k, self._value(t)) for k, t in self.copies), self._values(), self._held(),
         )
         return Planned(plan, kernels, self.constants.blob(), self._storage())
 
@@ -243,6 +243,14 @@ class _Planner:
     def _values(self) -> tuple[tuple[int, int, Value], ...]:
         tensors = [t for operation in self.network.operations for t in operation.outputs]
         return tuple((t.node, t.output, self._value(t)) for t in tensors)
+
+    def _held(self) -> tuple[Held, ...]:
+        """What the arena holds, each buffer once, in the order of the steps."""
+        kinds = {id(b): (b, "tensor" if isinstance(key, Tensor) else "workspace") for key, b in self.buffers.items()}
+        end = len(self.launches) - 1
+        found = [Held(b.offset, b.nbytes, b.first, min(b.last, end), "padded" if b.halo else kind)
+                 for b, kind in kinds.values() if b.base == abi.BASE_ARENA]
+        return tuple(sorted(found, key=lambda h: (h.first, h.offset)))
 
     def _storage(self) -> dict[Tensor, int]:
         """A number for the memory of every tensor of the graph: equal for tensors that share it."""

@@ -78,6 +78,21 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Bytes of the arena that are taken from step `first` to step `last`, both inclusive.
+
+    `kind`: a `tensor`, the `workspace` of one operation, or a `padded` tensor, whose zeros around it must stay zero: its
+    bytes are kept for tensors with the same zeros all the time.
+    """
+
+    offset: int
+    nbytes: int
+    first: int
+    last: int
+    kind: str = "tensor"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The memory and the steps of a network. Bases: arena, constants, scratch, inputs, outputs (`runtime.abi`)."""
 
@@ -88,6 +103,7 @@ class Plan:
     scratch_bytes: int = 0
     copies: tuple[tuple[int, Value], ...] = ()
     values: tuple[tuple[int, int, Value], ...] = ()
+    held: tuple[Held, ...] = ()
 
     def input_base(self, index: int) -> int:
         """The base number of an input."""

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.debuglines import assembly_parts, with_debug_lines
 from relaylab.codegen.jit import emit_assembly
 from relaylab.codegen.network import network_of
 from relaylab.ir import Call, Expr, Function, IRModule, Op, post_order
 from relaylab.tour.running import seeded
+from relaylab.viz.memory import bars
 
 WORK = "loops and addresses"
 LONGEST = 4000
@@ -98,13 +97,7 @@ def _llvm_lines(text: str) -> list[tuple[str, int]]:
 
 
 def memory_plan(library: Any) -> dict[str, Any]:
-    """Which bytes of the arena hold which value from which step to which: the bars of a timeline."""
+    """Which bytes of the arena hold what from which step to which: the bars of a timeline."""
     plan = library.executable.plan
-    held = sorted((v for _, _, v in plan.values if v.place[0] == 0), key=lambda v: v.ready)
-    bars = []
-    for k, value in enumerate(held):
-        until = next((v.ready for v in held[k + 1:] if v.place == value.place), len(plan.steps))
-        used = [i for i, step in enumerate(plan.steps) if value.ready <= i < until and value.place in step.operands]
-        size = int(np.prod(value.shape)) * np.dtype(value.dtype).itemsize
-        bars.append({"offset": value.place[1], "bytes": size, "first": value.ready, "last": max(used, default=value.ready)})
-    return {"arena": plan.arena_bytes, "steps": [step.label for step in plan.steps], "bars": bars}
+    held = [{"offset": b.offset, "bytes": b.size, "first": b.first, "last": b.last, "kind": b.kind} for b in bars(plan)]
+    return {"arena": plan.arena_bytes, "scratch": plan.scratch_bytes, "steps": [step.label for step in plan.steps], "bars": held}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -170,26 +170,45 @@ def hot_path(view: View, values: Mapping[str, float]) -> tuple[str, ...]:
 def kernel_times(view: View, calls: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Measured microseconds of the fused functions of a view, by group id, from the `calls` of a profile report.
 
-    Kernels are named after the operators they fuse: calls of one name go to the fused functions with these operators,
-    both in the order of evaluation (steps of one kernel in a row are one call). Where their numbers differ, the time
-    is shared equally. Calls that the view has no function for are left out.
+    Where the view has more or fewer functions of a name than there were calls, the time is shared equally. Calls that the
+    view has no function for are left out.
     """
-    spent: dict[str, list[float]] = {}
-    for kernel, steps in groupby(calls, key=lambda call: str(call["Name"])):
-        stem = re.sub(r"_\d+$", "", PREFIX.sub("", kernel))
-        spent.setdefault(stem, []).append(sum(step["Duration (us)"].value for step in steps))
+    calls = list(calls)
+    times: dict[str, float] = {}
+    spent: dict[str, float] = {}
+    for call, home in zip(calls, kernel_boxes(view, [str(call["Name"]) for call in calls])):
+        table, key = (times, home) if home else (spent, _stem(str(call["Name"])))
+        table[key] = table.get(key, 0.0) + call["Duration (us)"].value
+    for stem, places in _fused_boxes(view).items():
+        if stem in spent:
+            times.update(dict.fromkeys(places, spent[stem] / len(places)))
+    return times
+
+
+def kernel_boxes(view: View, names: Sequence[str]) -> list[str]:
+    """For the kernels that run one after another the ids of the fused functions of a view; empty where that is not certain.
+
+    Kernels are named after the operators they fuse: those of one name go to the fused functions with these operators,
+    both in the order of evaluation (steps of one kernel in a row are one call), if there are as many.
+    """
+    runs = [(name, len(list(steps))) for name, steps in groupby(names)]
+    boxes = _fused_boxes(view)
+    counts = Counter(_stem(name) for name, _ in runs)
+    waiting = {stem: iter(places) for stem, places in boxes.items() if len(places) == counts[stem]}
+    return [home for name, count in runs for home in [next(waiting.get(_stem(name), iter(())), "")] * count]
+
+
+def _stem(kernel: str) -> str:
+    return re.sub(r"_\d+$", "", PREFIX.sub("", kernel))
+
+
+def _fused_boxes(view: View) -> dict[str, list[str]]:
+    """The fused functions of a view in the order of evaluation, by the operators that are in them."""
     boxes: dict[str, list[str]] = {}
     for name in (n for parts in in_order(view).values() for n in parts):
         if name in view.group_by_id and view.group_by_id[name].kind == "primitive":
             boxes.setdefault(_fused_name(view, name), []).append(name)
-    times: dict[str, float] = {}
-    for stem, places in boxes.items():
-        durations = spent.get(stem, [])
-        if len(durations) == len(places):
-            times.update(zip(places, durations))
-        elif durations:
-            times.update(dict.fromkeys(places, sum(durations) / len(places)))
-    return times
+    return boxes
 
 
 def _fused_name(view: View, group: str) -> str:

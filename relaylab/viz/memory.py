@@ -1,118 +1,158 @@
-"""The memory plan as a picture: steps to the right, bytes of the arena upward, one bar for each value that is held."""
+"""The memory plan as a picture: steps to the right, bytes of the arena upward, one bar for all that is held."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-from relaylab.viz.figures import PREFIX, figure
+from relaylab.viz.figures import PREFIX, figure, kernel_boxes
+from relaylab.viz.graph import View
 from relaylab.viz.metrics import fit, text_width
-from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text
+from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text, extent, merged_bands
 
 MARGIN, CAPTION, AXIS = 16.0, 30.0, 46.0
 WIDTH, HEIGHT = 860.0, 360.0
+KINDS = ("tensor", "workspace")
 FAMILIES = ("fusable", "elementwise", "broadcast", "reduce", "opaque", "call")
-_BYTES = {"bool": 1, "bfloat16": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Bytes `[offset, offset + size)` of the arena, held from step `first` to step `last` by the value of a step."""
+    """Bytes `[offset, offset + size)` of the arena, held from step `first` to step `last`; `label` is who fills them first.
+
+    `kind` is tensor, padded (with zeros around it that must stay zero, so that its bytes are kept all the time) or
+    workspace (what the kernels of one operation keep between them). `home` is the id of the kernel in the view that the
+    plan is shown with.
+    """
 
     offset: int
     size: int
     first: int
     last: int
     label: str = ""
+    kind: str = "tensor"
+    home: str = ""
 
 
-def bars(plan: Any) -> tuple[Bar, ...]:
-    """The values of an `Executable.plan` that lie in the arena, with the steps from the first to the last that uses them.
-
-    What a step keeps for itself (scratch, intermediate layouts) is not a value of the graph and has no bar.
-    """
-    held = sorted((v for _, _, v in plan.values if v.place[0] == 0), key=lambda v: v.ready)
-    uses: dict[Any, list[int]] = {}
-    for k, step in enumerate(plan.steps):
-        for place in set(step.operands):
-            uses.setdefault(place, []).append(k)
-    made = []
-    for k, value in enumerate(held):
-        end = next((v.ready - 1 for v in held[k + 1 :] if _overlap(v, value) and v.ready > value.ready), len(plan.steps))
-        first = max(0, value.ready - 1)
-        last = max((s for s in uses.get(value.place, ()) if first <= s < end), default=first)
-        label = PREFIX.sub("", plan.steps[first].label) if plan.steps else ""
-        made.append(Bar(value.place[1], _size(value), first, last, label))
-    return tuple(made)
+def bars(plan: Any, view: View | None = None) -> tuple[Bar, ...]:
+    """All that an `Executable.plan` keeps in the arena, from the first step to the last that needs it."""
+    homes = kernel_boxes(view, [step.label for step in plan.steps]) if view is not None else [""] * len(plan.steps)
+    labels = [PREFIX.sub("", step.label) for step in plan.steps]
+    return tuple(Bar(h.offset, h.nbytes, h.first, h.last, labels[h.first], h.kind, homes[h.first]) for h in plan.held)
 
 
-def _overlap(a: Any, b: Any) -> bool:
-    """Whether two values share bytes of the arena."""
-    return a.place[1] < b.place[1] + _size(b) and b.place[1] < a.place[1] + _size(a)
+def held_bytes(view: View, plan: Any) -> dict[str, float]:
+    """For each kernel of a view of the fused program the most bytes that the arena holds while it runs: values for `overlay`."""
+    found: dict[str, float] = {}
+    for home, total in zip(kernel_boxes(view, [step.label for step in plan.steps]), _totals(bars(plan), len(plan.steps))):
+        if home:
+            found[home] = max(found.get(home, 0.0), float(total))
+    return found
 
 
-def _size(value: Any) -> int:
-    digits = "".join(filter(str.isdigit, value.dtype))
-    return math.prod(value.shape) * (_BYTES.get(value.dtype) or int(digits) // 8)
+def kept(held: tuple[Bar, ...]) -> tuple[tuple[int, int], ...]:
+    """The ranges of bytes (start, end) that are kept for padded tensors through all steps."""
+    return tuple((int(a), int(b)) for a, b in merged_bands((b.offset, b.offset + b.size) for b in held if b.kind == "padded"))
+
+
+def _totals(held: tuple[Bar, ...], steps: int) -> list[int]:
+    """The bytes of the arena that no other value may use, at each step."""
+    change = [0] * (steps + 1)
+    for bar in held:
+        if bar.kind != "padded":
+            change[bar.first] += bar.size
+            change[bar.last + 1] -= bar.size
+    return list(accumulate(change[:-1], initial=sum(b - a for a, b in kept(held))))[1:]
 
 
 def peak(held: tuple[Bar, ...]) -> tuple[int, int]:
-    """The step at which the most bytes are held, and how many those are."""
-    change: dict[int, int] = {}
-    for bar in held:
-        change[bar.first] = change.get(bar.first, 0) + bar.size
-        change[bar.last + 1] = change.get(bar.last + 1, 0) - bar.size
-    best, total, at = 0, 0, 0
-    for step in sorted(change):
-        total += change[step]
-        best, at = max((best, at), (total, step), key=lambda p: p[0])
-    return at, best
+    """The step at which the most bytes are held or kept, and how many those are."""
+    totals = _totals(held, max((b.last for b in held), default=0) + 1)
+    best = max(totals)
+    return totals.index(best), best
 
 
-def timeline(plan: Any, title: str = "memory plan") -> Scene:
-    """The picture of an `Executable.plan`: bars of the arena over the steps, with the peak marked; all writers take it."""
-    held = bars(plan)
-    steps, arena = max(1, len(plan.steps)), max(1, plan.arena_bytes, *(b.offset + b.size for b in held))
+def timeline(plan: Any, title: str = "memory plan", view: View | None = None) -> Scene:
+    """The picture of an `Executable.plan`: bars of the arena over the steps, with the peak marked; all writers take it.
+
+    With the `view` of the fused program the bars name the kernels that fill them by their ids.
+    """
+    held = bars(plan, view)
+    steps, arena = max(1, len(plan.steps)), max(1, plan.arena_bytes)
     x0, y0 = MARGIN + AXIS, MARGIN + CAPTION
     across, up = WIDTH / steps, HEIGHT / arena
     figures = [_frame(title, plan, held, x0, y0)]
-    for k, bar in enumerate(sorted(held, key=lambda b: (b.first, b.offset))):
+    figures += [_kept(k, low, high, x0, y0 + HEIGHT, up) for k, (low, high) in enumerate(kept(held))]
+    for k, bar in enumerate(held):
         x, wide = x0 + bar.first * across, (bar.last - bar.first + 1) * across
         high = bar.size * up
         box = (round(x, 1), round(y0 + HEIGHT - bar.offset * up - high, 1), round(wide, 1), round(high, 1))
         figures.append(_bar(k, bar, box))
     if held:
         figures.append(_peak(held, x0, y0, across))
-    return Scene(x0 + WIDTH + MARGIN, y0 + HEIGHT + CAPTION, tuple(figures), title)
+    return Scene(max(x0 + WIDTH, _end(figures[0])) + MARGIN, y0 + HEIGHT + CAPTION, tuple(figures), title)
+
+
+def _end(frame: Figure) -> float:
+    return max(extent(shape)[2] for shape in frame.shapes)
 
 
 def _frame(title: str, plan: Any, held: tuple[Bar, ...], x0: float, y0: float) -> Figure:
-    total = sum(b.size for b in held)
-    words = f"{len(held)} values of {figure(total)}B in an arena of {figure(plan.arena_bytes)}B"
+    words = _words(plan, held)
+    at = MARGIN + text_width(title, 12.0, "bold") + 14
     parts: list[Shape] = [
         Text(MARGIN, MARGIN + 11, title, 12.0, "bold", styles=("text-title",)),
-        Text(MARGIN + text_width(title, 12.0, "bold") + 14, MARGIN + 11, words, 9.0, styles=("text-dim",)),
+        Text(at, MARGIN + 11, words, 9.0, styles=("text-dim",)),
         Rect(x0, y0, WIDTH, HEIGHT, 0.0, ("group-block",)),
-        Text(x0, y0 + HEIGHT + 14, "step 0", 8.0, styles=("text-dim",)),
-        Text(x0 + WIDTH, y0 + HEIGHT + 14, f"step {max(0, len(plan.steps) - 1)}", 8.0, anchor="end", styles=("text-dim",)),
     ]
     for k in range(5):
         y = y0 + HEIGHT * (1 - k / 4)
         parts.append(Path((("M", x0 - 4, y), ("L", x0 + WIDTH, y)), ("rule",)))
         label = f"{figure(plan.arena_bytes * k / 4)}B"
         parts.append(Text(x0 - 6, y + 3, label, 8.0, anchor="end", styles=("text-dim",)))
+    count = len(plan.steps)
+    for step in range(0, count, max(1, -(-count // 10))):
+        x = x0 + (step + 0.5) * WIDTH / count
+        name = f"step {step}" if step == 0 else str(step)
+        parts.append(Text(x, y0 + HEIGHT + 12, name, 8.0, anchor="middle", styles=("text-dim",)))
     return Figure("memory", "note", tuple(parts), title, words, box=(MARGIN, MARGIN, WIDTH, CAPTION))
+
+
+def _words(plan: Any, held: tuple[Bar, ...]) -> str:
+    """The caption: how much of what."""
+    kinds = {kind: [b.size for b in held if (b.kind == "workspace") == (kind == "workspace")] for kind in KINDS}
+    parts = [f"{len(sizes)} {kind}{'' if len(sizes) == 1 else 's'} of {figure(sum(sizes))}B" for kind, sizes in kinds.items() if sizes]
+    parts = [f"{' and '.join(parts) or 'nothing'} in an arena of {figure(plan.arena_bytes)}B"]
+    if plan.scratch_bytes:
+        parts.append(f"beside it {figure(plan.scratch_bytes)}B of scratch for each thread")
+    parts += ["dashed: workspaces"] if kinds["workspace"] else []
+    parts += ["striped rows: kept for tensors with zeros around them"] if kept(held) else []
+    return "; ".join(parts)
+
+
+def _kept(k: int, low: int, high: int, x: float, bottom: float, up: float) -> Figure:
+    """Bytes that padded tensors keep, as a band over all steps."""
+    box = (round(x, 1), round(bottom - high * up, 1), WIDTH, round((high - low) * up, 1))
+    words = f"{high - low} bytes at {low}, kept for tensors with zeros around them"
+    stripes = [Path((("M", x, y), ("L", x + WIDTH, y)), ("rule",)) for y in _every(box[1], box[1] + box[3], 4.0)]
+    return Figure(f"kept.{k}", "node", (Rect(*box, 0.0, ("group-primitive", "plate")), *stripes), words, words, box=box)
+
+
+def _every(start: float, end: float, distance: float) -> list[float]:
+    return [start + distance * (k + 0.5) for k in range(int((end - start) / distance))]
 
 
 def _bar(k: int, bar: Bar, box: tuple[float, float, float, float]) -> Figure:
     x, y, wide, high = box
-    parts: list[Shape] = [Rect(x, y, wide, max(0.8, high), 1.5, ("box", f"family-{FAMILIES[k % len(FAMILIES)]}"))]
+    look = ("family-value", "dash:3 2") if bar.kind == "workspace" else (f"family-{FAMILIES[k % len(FAMILIES)]}",)
+    parts: list[Shape] = [Rect(x, y, wide, max(0.8, high), 1.5, ("box", *look))]
     label = f"{bar.label} {figure(bar.size)}B"
     if high >= 10 and wide >= 40:
         parts.append(Text(x + 4, y + high / 2 + 3, fit(label, wide - 8, 8.0), 8.0))
-    words = f"{bar.size} bytes at {bar.offset}, steps {bar.first} to {bar.last}"
-    return Figure(f"value.{k}", "node", tuple(parts), label, words, box=box)
+    until = f"steps {bar.first} to {bar.last}" if bar.last > bar.first else f"step {bar.first}"
+    words = f"{bar.kind}: {bar.size} bytes at {bar.offset}, {until}" + (f", {bar.home}" if bar.home else "")
+    return Figure(f"{bar.kind}.{k}", "node", tuple(parts), label, words, box=box)
 
 
 def _peak(held: tuple[Bar, ...], x0: float, y0: float, across: float) -> Figure:
@@ -120,6 +160,6 @@ def _peak(held: tuple[Bar, ...], x0: float, y0: float, across: float) -> Figure:
     x = x0 + (step + 0.5) * across
     right = x > x0 + WIDTH / 2
     text = f"peak {figure(size)}B at step {step}"
-    label = Text(x + (-5 if right else 5), y0 + 10, text, 9.0, "bold", "end" if right else "start", ("text-role-removed",))
+    label = Text(x + (2 if right else -2), y0 - 4, text, 9.0, "bold", "end" if right else "start", ("text-role-removed",))
     line = Path((("M", x, y0), ("L", x, y0 + HEIGHT)), ("wire", "role-removed"))
     return Figure("peak", "note", (line, label), text, box=(x - 5, y0, 10, HEIGHT))

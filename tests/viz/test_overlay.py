@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from types import SimpleNamespace
 
 import pytest
 from programs import SOURCES, program
 from test_fold import layers
 
-from relaylab.runtime.executable import Plan, Step, Value
+from relaylab import relay
+from relaylab.runtime.executable import Held, Plan, Step
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import View, show, view
 from relaylab.viz.export import model_explorer, netron
 from relaylab.viz.fold import collapse, of_kind
-from relaylab.viz.memory import bars, peak, timeline
-from relaylab.viz.figures import figure, hot_path, kernel_times, measured, overlay, painted
+from relaylab.viz.memory import bars, held_bytes, kept, peak, timeline
+from relaylab.viz.figures import figure, hot_path, kernel_boxes, kernel_times, measured, overlay, painted
 from relaylab.viz.svg import svg
 
 
@@ -96,22 +98,34 @@ def test_options_of_show():
 
 
 PLAN = Plan(
-    (), (),
-    tuple(Step(f"k{k}", ops, 1) for k, ops in enumerate([((0, 0),), ((0, 0), (0, 64)), ((0, 64), (0, 0))])),
-    arena_bytes=128,
-    values=((0, 0, Value((0, 0), (16,), (1,), "float32", 1)), (1, 0, Value((0, 64), (16,), (1,), "float32", 2)),
-            (2, 0, Value((0, 0), (8,), (1,), "float32", 3)), (3, 0, Value((4, 0), (8,), (1,), "float32", 3))),
+    (), (), tuple(Step(f"k{k}", (), 1) for k in range(3)), arena_bytes=176, scratch_bytes=32,
+    held=(Held(0, 64, 0, 1), Held(64, 64, 1, 2), Held(128, 32, 1, 1, "workspace"), Held(0, 32, 2, 2),
+          Held(160, 16, 2, 2, "padded")),
 )  # fmt: skip
 
 
 def test_the_memory_timeline():
     held = bars(PLAN)
-    assert [(b.offset, b.size, b.first, b.last) for b in held] == [(0, 64, 0, 1), (64, 64, 1, 2), (0, 32, 2, 2)]
-    assert peak(held) == (1, 128)
+    assert [(b.offset, b.size, b.first, b.last, b.label) for b in held][0] == (0, 64, 0, 1, "k0")
+    assert peak(held) == (1, 176) and kept(held) == ((160, 176),)
     scene = timeline(PLAN, "plan")
-    assert sum(f.kind == "node" for f in scene.figures) == 3
-    assert "peak 128B at step 1" in svg(scene)
+    assert [f.id for f in scene.figures if f.kind == "node"] == ["kept.0", "tensor.0", "tensor.1", "workspace.2", "tensor.3", "padded.4"]
+    assert all(word in svg(scene) for word in ("peak 176B at step 1", "4 tensors of 176B and 1 workspace of", "32B of scratch"))
     assert timeline(Plan((), (), ())).figures
+
+
+def test_the_plan_of_a_compiled_program_is_linked_to_its_kernels():
+    pytest.importorskip("llvmlite")
+    library = relay.build(program("fused"), "llvm")
+    plan, made = library.executable.plan, view(relay.optimize(program("fused"), "llvm")[0])
+    kernels = of_kind(made, "primitive")
+    assert kernels and all(h.offset + h.nbytes <= plan.arena_bytes for h in plan.held)
+    assert set(kernel_boxes(made, [step.label for step in plan.steps])) == kernels
+    assert {b.home for b in bars(plan, made)} <= kernels
+    assert all(0 <= size <= plan.arena_bytes for size in held_bytes(made, plan).values())
+    for a, b in combinations(plan.held, 2):
+        together = a.first <= b.last and b.first <= a.last
+        assert not together or a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
 
 
 @pytest.mark.parametrize("name", SOURCES)
