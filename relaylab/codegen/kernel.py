@@ -114,8 +114,8 @@ class Kernel:
     loops: str = ""
 
     def renamed(self, name: str) -> Kernel:
-        """The same kernel under another symbol."""
-        return replace(self, name=name, text=self.text.replace(f"@{self.name}(", f"@{name}("))
+        """The same kernel under another symbol. A call of the C function `sin` in a kernel named so returns a number."""
+        return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}("))
 
     def by_content(self, prefix: str) -> Kernel:
         """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names."""
