@@ -315,6 +315,8 @@ class IRFunction:
 
     def masked_store(self, x: Value, pointer: Value, mask: Value, align: int = 4) -> None:
         """Store the lanes of `mask`; other memory is not touched."""
+        if mask.ref == tail_mask(1, lanes(x.type)).ref:  # LLVM stores a truncated value in its full width for AVX-512
+            return self.store(self.extract(x, 0), pointer, align)
         name = f"llvm.masked.store.{suffix(x.type)}.p0"
         self.declare(name, "void", (x.type, "ptr", "i32", mask.type))
         self.emit(f"call void @{name}({x}, {pointer}, i32 {align}, {mask})")
