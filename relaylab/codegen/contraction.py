@@ -84,6 +84,13 @@ class Contraction(Protocol):
     def out_view(self, out: View) -> View:
         """A view over the result, axes as the template walks them; for the output and for side inputs."""
 
+    def places(self, side: View) -> bool:
+        """Can the template read a side input that lies like this over the axes of the result?"""
+
+    @property
+    def row_major(self) -> bool:
+        """Must the result and full side inputs be row-major, without zeros around them?"""
+
     def build(self, data: View, weight: View | None, out: View, target: Target, epilogue: Epilogue) -> Made:
         """The kernels for these views; `weight` is None when it is packed."""
 
@@ -161,6 +168,13 @@ class Conv:
 
     def out_view(self, out: View) -> View:
         return permuted(out, self.out_order)
+
+    def places(self, side: View) -> bool:
+        return True
+
+    @property
+    def row_major(self) -> bool:
+        return False
 
     def _spec(self, data: View, out: View) -> ConvSpec:
         return replace(self.spec, data=permuted(data, self.data_order), out=permuted(out, self.out_order))
@@ -267,6 +281,13 @@ class ConvTranspose:
     def out_view(self, out: View) -> View:
         return permuted(out, self.out_order)
 
+    def places(self, side: View) -> bool:
+        return True
+
+    @property
+    def row_major(self) -> bool:
+        return False
+
     def _spec(self, data: View, out: View) -> ConvTransposeSpec:
         return replace(self.spec, data=permuted(data, self.data_order), out=permuted(out, self.out_order))
 
@@ -324,6 +345,13 @@ class Product:
 
     def out_view(self, out: View) -> View:
         return _flat(out)
+
+    def places(self, side: View) -> bool:
+        return _batched(side) is not None
+
+    @property
+    def row_major(self) -> bool:
+        return len(self.out_order) > 3
 
     def _spec(self, data: View, weight: View | None, out: View) -> GemmSpec:
         a, o = _flat(_swapped(data, self.transpose_a)), _flat(out)

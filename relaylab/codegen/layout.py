@@ -43,7 +43,7 @@ class Layouts:
 
 def lay_out(network: Network, jobs: list[Job]) -> Layouts:
     """Decide the layout of all tensors that the jobs make."""
-    fixed = _row_major(network)
+    fixed = _row_major(network) | _merged(jobs)
     wishes = _wishes(jobs)
     orders: dict[Tensor, Order] = {}
     for job in jobs:
@@ -72,6 +72,12 @@ def _row_major(network: Network) -> set[Tensor]:
         if operation.reshape_only:
             fixed |= {operation.outputs[0], operation.outputs[0].root}
     return fixed
+
+
+def _merged(jobs: list[Job]) -> set[Tensor]:
+    """Tensors whose leading axes a template takes as one: its result and what its epilogue reads."""
+    flat = [job for job in jobs if isinstance(job, Heavy) and job.contraction.row_major]
+    return {tensor for job in flat for t in (*job.writes, *job.sides) for tensor in (t, t.root)}
 
 
 def _wishes(jobs: list[Job]) -> dict[Tensor, Order]:

@@ -79,7 +79,7 @@ class _Selection:
             return None
         known = self._known_below(self.body, {anchor})
         tail = tail_of(self.body, anchor, known) if self.body is not anchor else None
-        if tail is None and self.body is not anchor:
+        if self.body is not anchor and (tail is None or not tail.fits(contraction)):
             return None
         return self._heavy(anchor, contraction, self.operation.outputs[0], tail)
 

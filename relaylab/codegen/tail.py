@@ -62,6 +62,11 @@ class Tail:
         """What is read, one for every way in which it is read."""
         return tuple(side.tensor for side in self.sides)
 
+    def fits(self, contraction: Contraction) -> bool:
+        """Whether the template can read all sides where they are row-major."""
+        dense = lambda tensor: View.dense(tensor.shape, tensor.dtype)
+        return all(contraction.places(side.view(dense, self.shape)) for side in self.sides)
+
     def epilogue(self, views: Views, contraction: Contraction, target: Target) -> Epilogue:
         """The epilogue; its operands are "side0", "side1" … in the order of `tensors`."""
         roles = tuple(f"side{k}" for k in range(len(self.sides)))
