@@ -36,7 +36,7 @@ class LayoutRewriter:
         self.func, self.choose = func, choose
         self.laid: dict[Expr, Laid | tuple[Laid | None, ...]] = {}
         self.memo: dict[Expr, Expr] = {}
-        self.forms: dict[tuple[Expr, str], Expr] = {}
+        self.forms: dict[tuple[Expr, Pair], Expr] = {}
 
     def run(self) -> Function:
         for node in walk((self.func,)):
@@ -116,11 +116,12 @@ class LayoutRewriter:
         """An argument in the new layout of `pair`, from whatever layout it is in."""
         old, want = pair
         laid = self.laid.get(arg)
-        if isinstance(laid, Laid) and laid.pair[1] == want:
+        same_axes = isinstance(laid, Laid) and laid.pair[0] == old  # else `want` names the axes of the program otherwise
+        if same_axes and laid.pair[1] == want:
             return laid.value
-        key = (arg, want)
+        key = (arg, pair)
         if key not in self.forms:
-            source, layout = (laid.value, laid.pair[1]) if isinstance(laid, Laid) else (self.real(arg), old)
+            source, layout = (laid.value, laid.pair[1]) if same_axes else (self.real(arg), old)
             self.forms[key] = copied(_transform(source, type_of(arg), layout, want), arg)
         return self.forms[key]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any as AnyAttrs
 
-from relaylab.ir import Attrs, Call, Op, TensorType, TupleType, Type, facets
+from relaylab.ir import Attrs, Call, Op, TensorType, TupleType, Type, facets, op_name
 from relaylab.op.base import Broadcast, Elementwise
 from relaylab.op.layout import parse_layout
 
@@ -92,7 +92,7 @@ def broadcast(site: Site) -> Plan | None:
 
 
 def reduce(site: Site) -> Plan | None:
-    """Reduced axes move with the layout; without `keepdims` they leave it."""
+    """Reduced axes move with the layout; without `keepdims` they leave it. Positions count along axes in their order."""
     pair, attrs = site.first, site.attrs
     if pair is None or site.given[0] is None or len(site.given) > 1:
         return None
@@ -101,6 +101,8 @@ def reduce(site: Site) -> Plan | None:
     if getattr(attrs, "exclude", False):
         axes = [a for a in range(old.ndim) if a not in axes]
     new_axes = sorted(moved_axis(a, pair) for a in axes)
+    if op_name(site.call) in ("argmax", "argmin") and new_axes != [moved_axis(a, pair) for a in sorted(axes)]:
+        return None
     changed = attrs.replace(axis=new_axes, exclude=False) if attrs.axis is not None else attrs
     if attrs.keepdims:
         return Plan((pair,), (pair,), changed)
