@@ -208,20 +208,16 @@ class group_norm(Affine):
             s.fail(f"{channels} channels do not split into {self.num_groups} groups")
         return found
 
-    def _axes(self, rank: int) -> tuple[int, ...]:
-        axis = self.axis % rank
-        return tuple(d for d in range(1, rank) if d != axis)
-
     def reference(self, data: np.ndarray, gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
         axis, g = self.axis % data.ndim, self.num_groups
         split = data.astype("float64").reshape(*data.shape[:axis], g, data.shape[axis] // g, *data.shape[axis + 1 :])
-        axes = tuple(d for d in range(1, split.ndim) if d != axis)
+        axes = tuple(range(axis + 1, split.ndim))
         return self.affine(standardized(split, axes, self.epsilon).reshape(data.shape), gamma, beta).astype(data.dtype)
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, gamma: Any, beta: Any) -> Any:
         axis = self.axis % len(i)
         size = int(data.shape[axis]) // self.num_groups
-        others = self._axes(len(i))
+        others = range(axis + 1, len(i))
 
         def read(c: Any, *k: Any) -> Any:
             inner = dict(zip(others, k))

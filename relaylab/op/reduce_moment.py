@@ -19,6 +19,13 @@ def _quotient(total: np.ndarray, count: int) -> np.ndarray:
         return total / np.float64(count) if total.dtype.kind == "f" else np.trunc(total / count)
 
 
+def quotient(b: Any, total: Any, count: int, dtype: str) -> Any:
+    """`total / count` at the loop level; for integers in int64, as the count may be no value of a narrow type."""
+    if dtype.startswith("float"):
+        return total / b.const(count, dtype)
+    return b.cast(b.cast(total, "int64") / b.const(count, "int64"), dtype)
+
+
 @op("mean", level=4, attrs_key="Reduce")
 class mean(Reduction):
     """Arithmetic mean over axes; integers are summed in their own type and divided towards 0."""
@@ -31,11 +38,12 @@ class mean(Reduction):
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         extents = self.extents(data)
-        return b.sum(extents, self.reader(data, i)) / b.const(math.prod(extents), out.dtype)
+        return quotient(b, b.sum(extents, self.reader(data, i)), math.prod(extents), out.dtype)
 
     @classmethod
     def more(cls, d: TensorType) -> list[Sample]:
-        return [*super().more(d), sample(TensorType((2, 5), "int32"), axis=1, low=-50, high=50)]
+        whole = sample(TensorType((2, 5), "int32"), axis=1, low=-50, high=50)
+        return [*super().more(d), whole, sample(TensorType((3, 100), "int8"), axis=-1)]
 
 
 @op("variance", inputs=("data", "mean"), level=4, attrs_key="Variance")
@@ -73,7 +81,7 @@ class variance(Reduction):
             difference = read(*k) - center(*inner)
             return difference * difference
 
-        return b.sum(extents, square) / b.const(self.divisor(extents), out.dtype)
+        return quotient(b, b.sum(extents, square), self.divisor(extents), out.dtype)
 
     @classmethod
     def build(
