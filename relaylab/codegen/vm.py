@@ -1,13 +1,13 @@
 """The virtual machine: control flow, closures, data types and cells are evaluated, kernels run natively.
 
 `compile` runs the VM's pipeline, so that all arithmetic is in Primitive functions, and makes machine code of
-those whose shapes are known. The rest, Primitive functions over shapes that only run time knows, is evaluated
-by the operators' reference semantics: slower, the same numbers.
+those whose shapes are known. The rest, Primitive functions over shapes that only run time knows and operators
+without a loop form (sorting), is evaluated by the operators' reference semantics: slower, the same numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from relaylab.ir import (
     Expr,
     Function,
     IRModule,
+    Op,
     TensorType,
     TupleType,
     Type,
@@ -70,10 +71,15 @@ def flat(value: Value) -> list[np.ndarray]:
 
 
 def compilable(func: Function) -> bool:
-    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, and a flat result."""
+    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, a flat result and a loop form."""
     types = [p._checked_type or p.type_annotation for p in func.params]
     result = func.ret_type or func.body._checked_type
-    return all(isinstance(t, TensorType) and not is_dynamic(t) for t in types) and _flat_result(result)
+    tensors = all(isinstance(t, TensorType) and not is_dynamic(t) for t in types)
+    return tensors and _flat_result(result) and all("lower" not in op.definition.waivers for op in _operators(func))
+
+
+def _operators(func: Function) -> Iterator[Op]:
+    return (node for node in walk((func,)) if isinstance(node, Op))
 
 
 def _flat_result(t: Type | None) -> bool:

@@ -124,7 +124,8 @@ class Operator(Attrs):
 
     def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
         reason = self.waivers.get("lower", "")
-        raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=reason)
+        help = f'{reason}; create_executor("vm") evaluates it' if reason else ""
+        raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=help)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         return 0
