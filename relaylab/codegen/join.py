@@ -62,8 +62,10 @@ def _join(job: Job) -> Join | None:
     if not isinstance(job, Generic) or len(job.calls) != 1 or job.calls[0].op.name != "concatenate":
         return None
     call = job.calls[0]
-    values = [job.known[e] for e in (call.args[0], *getattr(call.args[0], "fields", ())) if e in job.known]
-    parts = tuple(t for value in values for t in flatten(value))
+    joined = (call.args[0],) if call.args[0] in job.known else call.args[0].fields
+    if any(e not in job.known for e in joined):  # a field of an operand that is a tuple
+        return None
+    parts = tuple(t for e in joined for t in flatten(job.known[e]))
     fresh = all(t.origin == "result" and t.alias is None for t in parts)
     if not fresh or len(set(parts)) != len(parts):
         return None
