@@ -99,7 +99,8 @@ class Simplifier:
     def _merge_remainders(self, value: Linear) -> Linear:
         """(x // d) * (d * c) + (x % d) * c is x * c."""
         for atom, factor in list(value.terms.items()):
-            if isinstance(atom, Apply) and atom.op == "floormod" and atom in value.terms:
+            constant = isinstance(atom, Apply) and atom.op == "floormod" and isinstance(atom.args[1], Const)
+            if constant and atom in value.terms:
                 inner, divisor = self.linear(atom.args[0]), atom.args[1].value  # type: ignore[attr-defined]
                 quotient = self.linear(self._floordiv(inner, divisor))
                 scaled = quotient * (divisor * factor)
