@@ -5,8 +5,9 @@ Works on A-normal form: after the binding in which a variable occurs last, `memo
 
 from __future__ import annotations
 
-from relaylab.ir import Expr, Function, If, Let, Match, TensorType, TupleType, Var, children, let_chain, rebuild, walk
-from relaylab.ir.adt import Clause
+from collections.abc import Callable
+
+from relaylab.ir import Expr, Function, Let, TensorType, TupleType, Var, children, let_chain, rebuild, walk
 from relaylab.ir.trail import derived, made_from
 from relaylab.transform.build import call
 from relaylab.transform.copying import copied
@@ -27,14 +28,14 @@ def _holds_memory(var: Var) -> bool:
 class _Block:
     """One chain of lets, rebuilt from its end."""
 
-    def __init__(self, expr: Expr, memo: dict[Expr, Expr]):
+    def __init__(self, expr: Expr, built: Callable[[Expr], Expr]):
         self.lets, self.tail = let_chain(expr)
-        self.memo = memo
+        self.built = built
 
     def run(self) -> Expr:
         own = {let.var for let in self.lets if _holds_memory(let.var)}
         alive = _uses(self.tail)
-        body = self.memo[self.tail]
+        body = self.built(self.tail)
         for let in reversed(self.lets):
             used = [v for v in (*_uses(let.value), let.var) if v in own]
             for var in reversed(used):
@@ -46,7 +47,7 @@ class _Block:
 
     def _let(self, let: Let, body: Expr) -> Expr:
         with made_from(let):
-            return derived(rebuild(let, (let.var, self.memo[let.value], body)), let)
+            return derived(rebuild(let, (let.var, self.built(let.value), body)), let)
 
 
 def _kill(var: Var, body: Expr, let: Let) -> Expr:
@@ -60,31 +61,31 @@ def _without_aliases(func: Function) -> Function:
 
 
 def manifest_lifetimes(func: Function) -> Function:
-    """`func`, in A-normal form, with `memory.kill` where values are used last."""
-    func = _without_aliases(func)
+    """`func`, best in A-normal form, with `memory.kill` where values are used last."""
+    below = lambda n: () if isinstance(n, Function) and n.is_primitive else children(n)
+    order = list(walk((_without_aliases(func),), below))
+    inner = {node.body for node in order if isinstance(node, Let)}
     memo: dict[Expr, Expr] = {}
-    for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else children(n)):
-        with made_from(node):
-            memo[node] = derived(_rebuilt(node, memo), node)
-    return memo[func]  # type: ignore[return-value]
+
+    def built(node: Expr) -> Expr:
+        """A node after the pass; a chain of lets is rebuilt as a whole where it begins."""
+        if node not in memo:
+            memo[node] = _Block(node, built).run()
+        return memo[node]
+
+    for node in order:
+        if not isinstance(node, Let):
+            with made_from(node):
+                memo[node] = derived(_rebuilt(node, built), node)
+        elif node not in inner:
+            built(node)
+    return memo[order[-1]]  # type: ignore[return-value]
 
 
-def _rebuilt(node: Expr, memo: dict[Expr, Expr]) -> Expr:
-    def block(e: Expr) -> Expr:
-        return _Block(e, memo).run() if isinstance(e, Let) else memo[e]
-
-    match node:
-        case Function():
-            return node if node.is_primitive else rebuild(node, (*node.params, block(node.body)))
-        case If():
-            return rebuild(node, (memo[node.cond], block(node.true_branch), block(node.false_branch)))
-        case Match():
-            clauses = [Clause(c.lhs, block(c.rhs)) for c in node.clauses]
-            return Match(memo[node.data], clauses, node.complete, node.span)
-        case Let():
-            return node  # rebuilt by the block that it begins
-        case _:
-            return rebuild(node, [memo[c] for c in children(node)])
+def _rebuilt(node: Expr, built: Callable[[Expr], Expr]) -> Expr:
+    if isinstance(node, Function) and node.is_primitive:
+        return node
+    return rebuild(node, [built(c) for c in children(node)])
 
 
 @register_pass()
