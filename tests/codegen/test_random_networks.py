@@ -54,6 +54,10 @@ MINIMAL = {
     "a product of rank 4 that a convolution reads": network(
         lambda x, w: conv_then(relay.nn.relu)(relay.nn.dense(x, w)), ((1, 3, 6, 5), "float32"), ((9, 5), "float32")),
     "a mean of more elements than the type counts": network(relay.mean, ((3, 100), "int8")),
+    "a concatenation of what a split gives": network(
+        lambda x: relay.Tuple([conv_then(relay.nn.relu)(relay.concatenate([relay.tanh(x), relay.split(x, [1, 2], axis=2)[1]], 2)),
+                               relay.split(x, [1, 2], axis=2)[0]]), IMAGE),
+    "a remainder of data": network(lambda x, y: relay.add(relay.floor_mod(x, y), y), ((4, 5), "int64"), ((4, 5), "int64")),
     "groups of the last axis": network(
         lambda x, g, c: relay.nn.group_norm(x, g, c, num_groups=3, axis=2), ((2, 4, 6, 5), "float32"), ((6,), "float32"), ((6,), "float32")),
     "another layout's pooling": network(conv_then(lambda y: relay.nn.max_pool2d(y, pool_size=(2, 2), layout="NHWC")), IMAGE),
