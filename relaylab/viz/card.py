@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from relaylab.viz.graph import Attr, Node, Operand
 from relaylab.viz.layout import Rect as Place
 from relaylab.viz.metrics import fit, text_width, wrap
+from relaylab.viz.ports import Ports
 from relaylab.viz.scene import Path, Rect, Shape, Text
 from relaylab.viz.theme import BODY, LINE, ROLE_ICONS, SMALL, TITLE
 
@@ -18,6 +19,9 @@ NAME_GAP = 6.0
 
 PILLS = frozenset({"var", "constant", "tuple", "projection", "pattern", "global", "operator", "constructor"})
 CUT = frozenset({"if", "match"})
+DOUBLE = frozenset({"function", "folded"})
+RING = 2.5
+"""The distance between the two lines around a double box."""
 
 _TENSOR = re.compile(r"Tensor\[\(([^()]*)\), (\w+)\]")
 
@@ -54,20 +58,26 @@ class Card:
     width: float
     head: float
     height: float
+    ports: Ports = Ports()
 
 
-def card(node: Node, types: str = "nodes", attrs: str = "changed", least: float = MIN_WIDTH) -> Card:
-    """The card of a node, `least` wide. `types`: nodes, edges, both, none; `attrs`: changed, all, none."""
+def card(node: Node, types: str = "nodes", attrs: str = "changed", ports: Ports = Ports()) -> Card:
+    """The card of a node. `types`: nodes, edges, both, none; `attrs`: changed, all, none."""
     icon = f"{ROLE_ICONS[node.role]} " if node.role else ""
     names = "".join(f"{name} = " for name in node.names)
     title = fit(icon + names + node.title, MAX_WIDTH, TITLE, "bold")
     lines = tuple(_lines(node, types, attrs))
     text = max([text_width(title, TITLE, "bold"), *(line.width for line in lines)])
     side = 14.0 if node.kind in PILLS | CUT else PAD_X
-    width = max(least, text + 2 * side)
-    head = TITLE * LINE + 2 * PAD_Y
+    front, back = ports.depth
+    head = TITLE * LINE + 2 * PAD_Y + (RING if node.kind in DOUBLE else 0.0)
     body = sum(line.size * LINE for line in lines) + (PAD_Y * 1.5 if lines else 0.0)
-    return Card(node, title, lines, round(width, 1), head, round(head + body, 1))
+    body += RING if node.kind in DOUBLE and not lines else 0.0
+    if ports.sideways:
+        width, height = text + 2 * side + front + back, max(head + body, ports.along)
+    else:
+        width, height, head = max(text + 2 * side, ports.along), head + body + front + back, head + front
+    return Card(node, title, lines, round(max(width, MIN_WIDTH), 1), head, round(height, 1), ports)
 
 
 def _lines(node: Node, types: str, attrs: str) -> list[Line]:
@@ -113,7 +123,7 @@ def _attr_lines(attrs: tuple[Attr, ...], which: str, most: int = 4) -> list[str]
 
 def shapes(card: Card, place: Place) -> tuple[Shape, ...]:
     """The card drawn at its place."""
-    return (*_body(card, place), *_texts(card, place))
+    return (*_body(card, place), *card.ports.texts(place), *_texts(card, card.ports.inner(place)))
 
 
 def _body(card: Card, place: Place) -> list[Shape]:
@@ -123,16 +133,11 @@ def _body(card: Card, place: Place) -> list[Shape]:
     if node.kind == "stack":
         behind = [Rect(x + d, y + d, w, h, 4.0, ("box", family, *role)) for d in (6.0, 3.0)]
         return [*behind, Rect(x, y, w, h, 4.0, ("box", family, *role))]
-    if node.kind == "folded":
-        inner = Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring"))
-        return [Rect(x, y, w, h, 4.0, ("box", family, *role)), inner]
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
-    if node.kind == "function":
-        return [
-            Rect(x, y, w, h, 4.0, ("box", family, *role)),
-            Rect(x + 2.5, y + 2.5, w - 5, h - 5, 3.0, ("box", "ring")),
-        ]
+    if node.kind in DOUBLE:
+        inner = Rect(x + RING, y + RING, w - 2 * RING, h - 2 * RING, 3.0, ("box", "ring"))
+        return [Rect(x, y, w, h, 4.0, ("box", family, *role)), inner]
     if node.kind in PILLS or not card.lines:
         radius = min(h / 2, 12.0) if node.kind in PILLS else 4.0
         return [Rect(x, y, w, h, radius, ("box", family, *role))]
@@ -170,10 +175,10 @@ def _texts(card: Card, place: Place) -> list[Shape]:
     middle = place.x + place.width / 2
     left = place.x + (place.width - max([line.width for line in card.lines], default=0.0)) / 2
     left = min(left, place.x + (14.0 if card.node.kind in PILLS | CUT else PAD_X))
-    at = place.y + PAD_Y + TITLE
+    at = place.y + PAD_Y + TITLE + (RING if card.node.kind in DOUBLE else 0.0)
     style = f"text-role-{card.node.role}" if card.node.role else "text-title"
     texts: list[Shape] = [Text(middle, at - 1.0, card.title, TITLE, "bold", "middle", (style,))]
-    at = place.y + card.head - PAD_Y * 0.2
+    at = place.y + card.head - (0.0 if card.ports.sideways else card.ports.depth[0]) - PAD_Y * 0.2
     for line in card.lines:
         at += line.size * LINE
         texts += _line(line, left, middle, at, centered=not _named(card))

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz import layout as engine
-from relaylab.viz.card import BODY, MIN_WIDTH, SMALL, Card, card, shapes, short_type
+from relaylab.viz.card import BODY, SMALL, Card, card, shapes, short_type
 from relaylab.viz.describe import describe_edge, describe_group, describe_node
 from relaylab.viz.graph import ROLES, Edge, Group, View
 from relaylab.viz.metrics import fit, text_width
-from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve, merged_bands
+from relaylab.viz.ports import Ports, share
+from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, arrow, curve, extent, merged_bands
 from relaylab.viz.theme import LINE, ROLE_ICONS, TITLE
 
 MARGIN = 16.0
 CAPTION = 24.0
+ROW = 64.0
 TYPE_WIDTH = 120.0
 """The room for a type on an edge."""
-SPREAD = 0.86
-"""The middle part of a box's side where edges enter."""
+MANY = 8
+"""More calls of other functions than this are drawn faintly: the titles say which they are."""
 MAX_DEPTH = 16
 """Groups nested deeper than this are drawn as part of the group around them (their nodes all are)."""
 
@@ -60,8 +63,9 @@ class _Drawing:
         self.view, self.look = view, look
         self.sideways = look.direction == "LR"
         self.parent = _shallow_parents(view)
-        self.cards = {n.id: card(n, look.types, look.attrs, self._ports_width(n.id)) for n in view.nodes}
+        self.cards = {n.id: card(n, look.types, look.attrs, self._ports(n.id)) for n in view.nodes}
         self.typed = self._typed_edges()
+        self.crowded = sum(e.kind == "callee" and self._roots_differ(e) for e in view.edges) > MANY
         options = engine.Options(direction=look.direction, rank_gap=self._rank_gap())
         self.layout = engine.lay_out(self._boxes(), self._links(), self._frames(), options, seed)
         self.dx, self.dy = MARGIN, MARGIN + (CAPTION if self._caption() else 0.0)
@@ -74,7 +78,9 @@ class _Drawing:
         figures += [self._plate(g) for g in self._drawn_groups() if g.title]
         figures += [self._node(c) for c in self.cards.values()]
         figures += self._notes()
-        width = max([self.layout.width + 2 * MARGIN, *(_right(f) + MARGIN for f in figures if f.kind == "note")])
+        texts = (extent(s)[2] for f in figures if f.kind == "edge" for s in f.shapes if isinstance(s, Text))
+        notes = (_right(f) for f in figures if f.kind == "note")
+        width = MARGIN + max(self.layout.width + MARGIN, *texts, *notes, 0.0)
         return Scene(
             round(width, 1),
             round(self.layout.height + self.dy + MARGIN, 1),
@@ -113,7 +119,7 @@ class _Drawing:
 
     def _links(self) -> list[engine.Link]:
         fan = {n.id: self.view.incoming.get(n.id, []) for n in self.view.nodes}
-        into = {e.id: self._share(i, len(edges)) for edges in fan.values() for i, e in enumerate(edges)}
+        into = {e.id: share(i, len(edges)) for edges in fan.values() for i, e in enumerate(edges)}
         return [
             engine.Link(
                 e.id,
@@ -127,19 +133,11 @@ class _Drawing:
             if self._has_place(e)
         ]
 
-    def _ports_width(self, node: str) -> float:
-        """How wide a box must be for the labels of its operands to stand beside each other."""
-        edges = self.view.incoming.get(node, [])
-        widest = max((min(80.0, text_width(e.label, SMALL)) + 9 for e in edges if e.label), default=0.0)
-        return max(MIN_WIDTH, (widest * len(edges) if not self.sideways else 0.0) / SPREAD)
+    def _ports(self, node: str) -> Ports:
+        return Ports.of(self.view.incoming.get(node, ()), self.sideways)
 
     def _has_place(self, edge: Edge) -> bool:
         return edge.source in self.parent and edge.target in self.parent
-
-    @staticmethod
-    def _share(index: int, count: int) -> float:
-        """Where along the side the operand enters: spread over the middle of it."""
-        return 0.5 if count < 2 else (1 - SPREAD) / 2 + SPREAD * (index + 0.5) / count
 
     def _roots_differ(self, edge: Edge) -> bool:
         return self._root(edge.source) != self._root(edge.target)
@@ -194,7 +192,7 @@ class _Drawing:
         label = describe_edge(edge, self.view)
         if not route or len(route) < 2:
             return Figure(edge.id, "edge", self._stub(edge), label, "", edge.role, (edge.source, edge.target))
-        points = [(x + self.dx, y + self.dy) for x, y in route]
+        points = _distinct([(x + self.dx, y + self.dy) for x, y in route])
         return Figure(edge.id, "edge", self._line(edge, points), label, "", edge.role, (edge.source, edge.target))
 
     def _line(self, edge: Edge, points: list[Point]) -> tuple[Shape, ...]:
@@ -203,32 +201,33 @@ class _Drawing:
         direction = _direction(points, self.sideways or loose)
         tip = points[-1]
         points[-1] = (tip[0] - direction[0] * 5, tip[1] - direction[1] * 5)
-        line = Path(curve(points, self.sideways or loose), ("wire", f"wire-{edge.kind}", *role))
+        kind = "far" if loose and self.crowded else edge.kind
+        line = Path(curve(points, self.sideways or loose), ("wire", f"wire-{kind}", *role))
         head = Path(arrow(tip, direction), ("tip", *((f"tip-{edge.role}",) if edge.role else ())))
-        return (line, head, *self._edge_texts(edge, points[0], tip, direction))
+        return (line, head, *self._edge_texts(edge, points[0]))
 
-    def _edge_texts(self, edge: Edge, start: Point, tip: Point, direction: Point) -> list[Shape]:
-        texts: list[Shape] = []
-        if edge.label:
-            x, y = (tip[0] - 5 * direction[0] - 2, tip[1] - 3) if self.sideways else (tip[0] + 4, tip[1] - 3)
-            y += SMALL + 5 if direction[1] < 0 else 0.0
-            texts.append(
-                Text(
-                    x,
-                    y,
-                    fit(edge.label, 80, SMALL),
-                    SMALL,
-                    anchor="end" if self.sideways else "start",
-                    styles=("text-dim",),
-                )
-            )
-        if edge.id in self.typed:
-            texts.append(
-                Text(
-                    start[0] + 4, start[1] + SMALL + 1, short_type(edge.type, TYPE_WIDTH), SMALL, styles=("text-type",)
-                )
-            )
-        return texts
+    def _edge_texts(self, edge: Edge, start: Point) -> list[Shape]:
+        """The type that an edge carries, where it leaves its source."""
+        if edge.id not in self.typed:
+            return []
+        x, y = start[0] + 4, start[1] + SMALL + 1
+        text = short_type(edge.type, self._room(x, start[1], y))
+        return [Text(x, y, text, SMALL, styles=("text-type",))] if text else []
+
+    def _room(self, x: float, top: float, bottom: float) -> float:
+        """How far a text may go to the right before it meets a box."""
+        near = (b for row in range(int(top // ROW), int(bottom // ROW) + 1) for b in self.rows.get(row, ()))
+        beside = [b.x for b in near if b.right > x and b.y < bottom + 2 and b.bottom > top + 1]
+        return max(0.0, min((left - x - 2 for left in beside), default=TYPE_WIDTH))
+
+    @cached_property
+    def rows(self) -> dict[int, list[engine.Rect]]:
+        """The boxes by the horizontal strips that they are in."""
+        rows: dict[int, list[engine.Rect]] = {}
+        for place in map(self._shift, self.layout.boxes.values() if self.typed else ()):
+            for row in range(int(place.y // ROW), int(place.bottom // ROW) + 1):
+                rows.setdefault(row, []).append(place)
+        return rows
 
     def _stub(self, edge: Edge) -> tuple[Shape, ...]:
         """Both ends of an edge that is too long to draw: an arrow from a name, and a tail."""
@@ -290,6 +289,15 @@ def _box(place: engine.Rect) -> tuple[float, float, float, float]:
 def _group_title(group: Group) -> str:
     icon = f"{ROLE_ICONS[group.role]} " if group.role else ""
     return icon + fit(group.title, 300.0, BODY, "bold")
+
+
+def _distinct(points: list[Point]) -> list[Point]:
+    """A route without steps that are too small to have a direction."""
+    kept = points[:1]
+    for x, y in points[1:]:
+        if abs(x - kept[-1][0]) > 0.05 or abs(y - kept[-1][1]) > 0.05:
+            kept.append((x, y))
+    return kept if len(kept) > 1 else points
 
 
 def _direction(points: list[Point], sideways: bool) -> Point:

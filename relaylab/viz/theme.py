@@ -97,6 +97,7 @@ def _table(dark: int) -> dict[str, Paint]:
     table["rule"] = Paint("none", ("#d6dce5", "#3a4456")[dark], 0.6, "")
     table["wire"] = Paint("none", ("#64748b", "#8291a7")[dark], 1.1, "")
     table["wire-callee"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="4 3")
+    table["wire-far"] = Paint(stroke=("#dccb94", "#5f5530")[dark], width=0.8, dash="4 3")
     table["wire-recursion"] = Paint(stroke=("#8a6d1a", "#d9b84a")[dark], dash="2 2")
     table["wire-order"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark], dash="1 3")
     table["wire-body"] = Paint(stroke=("#94a3b8", "#5d6b80")[dark])
