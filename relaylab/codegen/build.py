@@ -16,6 +16,7 @@ from relaylab.codegen.layout import lay_out
 from relaylab.codegen.network import Network, network_of
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.codegen.plan import Planned, make_plan
+from relaylab.codegen.remembered import Memo
 from relaylab.codegen.select import jobs_of
 from relaylab.codegen.stages import Stages
 from relaylab.codegen.target import Target
@@ -29,9 +30,6 @@ from relaylab.transform.context import register_config
 
 WINOGRAD = "relay.codegen.winograd"
 BASELINE = "llvm -mcpu=x86-64"
-FAMILY_FEATURES = {
-    "generic": (), "avx2": ("avx2", "fma"), "avx512": ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
-}
 register_config(WINOGRAD, bool)
 
 
@@ -73,10 +71,10 @@ def compile_main(mod: IRModule, target: Target, mod_name: str = "default", execu
     network = network_of(main, f"tvmgen_{mod_name}")
     minimal = bool(PassContext.current().get_config(WINOGRAD, True))
     jobs = [job for operation in network.operations for job in jobs_of(operation, target, minimal)]
-    planned = make_plan(network, lay_out(network, jobs), target)
+    planned = make_plan(network, lay_out(network, jobs), target, Memo(target, ObjectCache.default(), {WINOGRAD: minimal}))
     entry, objects = _objects(planned, target)
     executable = Executable(
-        mod_name, TargetInfo(host_triple(), _features(target), str(target)), planned.plan, entry, objects,
+        mod_name, TargetInfo(host_triple(), target.needs, str(target)), planned.plan, entry, objects,
         planned.constants, {t.name: t.data for t in network.constants}, graph_json(network, planned.storage),
     )
     return GraphExecutorFactoryModule(executable, ir_mod=mod if ir_mod is None else ir_mod, target=target,
@@ -141,12 +139,6 @@ def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]
 def entry_target(target: Target) -> Target:
     """The entry uses no special features, so that all modules of a process share one."""
     return Target.parse(BASELINE) if host_triple().startswith("x86_64") else target
-
-
-def _features(target: Target) -> tuple[str, ...]:
-    """The CPU features that object code for a target may use."""
-    named = {feature[1:] for feature in target.features.split(",") if feature.startswith("+")}
-    return tuple(sorted(named | set(FAMILY_FEATURES[target.isa])))
 
 
 def _stages(network: Network, planned: Planned, target: Target) -> Stages:

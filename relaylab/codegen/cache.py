@@ -1,7 +1,7 @@
 """An on-disk cache of object code, addressed by content and shared by processes.
 
 Entries are written to a temporary file and renamed, so a reader sees a whole entry or none. An entry carries the
-digest of its payload; a damaged one is ignored and replaced. Least recently used entries go when the cache exceeds
+digest of its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used entries go when the cache exceeds
 its limit. A directory that cannot be written makes the cache empty, never an error.
 
 `RELAYLAB_CACHE_DIR` moves the directory (default `$XDG_CACHE_HOME/relaylab`, `~/.cache/relaylab`); an empty value
@@ -13,11 +13,14 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import time
 from pathlib import Path
 
-FORMAT = b"relaylab-object-1\n"
+FORMAT = b"relaylab-object-2\n"
 DEFAULT_LIMIT = 256 << 20
-_SUFFIX = ".o"
+_SUFFIX, _UNFINISHED = ".o", ".part"
+_SEAL = 32  # bytes of a digest
+_ABANDONED = 3600  # seconds after which an unfinished file belongs to a process that was killed
 
 
 def digest(*parts: str | bytes) -> str:
@@ -63,8 +66,8 @@ class ObjectCache:
             data = path.read_bytes()
         except OSError:
             return None
-        payload = data[len(FORMAT) + 32:]
-        if data[: len(FORMAT)] != FORMAT or data[len(FORMAT): len(FORMAT) + 32] != hashlib.sha256(payload).digest():
+        head, payload = data[: len(FORMAT) + _SEAL], data[len(FORMAT) + _SEAL:]
+        if head != FORMAT + bytes.fromhex(digest(key, payload)):
             _remove(path)
             return None
         _touch(path)
@@ -76,7 +79,7 @@ class ObjectCache:
             return
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._write(self._path(key), FORMAT + hashlib.sha256(payload).digest() + payload)
+            self._write(self._path(key), FORMAT + bytes.fromhex(digest(key, payload)) + payload)
         except OSError:
             return
         self._evict()
@@ -85,7 +88,7 @@ class ObjectCache:
         return self.directory / (key + _SUFFIX)
 
     def _write(self, path: Path, data: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".", suffix=_UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -95,16 +98,18 @@ class ObjectCache:
             raise
 
     def entries(self) -> list[tuple[float, int, Path]]:
-        """(last use, size in bytes, path) of every entry, least recently used first."""
+        """(last use, size in bytes, path) of every entry, least recently used first; clears what was never finished."""
         found = []
         try:
             with os.scandir(self.directory) as files:
                 for file in files:
-                    if file.name.endswith(_SUFFIX):
-                        status = file.stat()
+                    status = _status(file) if file.name.endswith((_SUFFIX, _UNFINISHED)) else None
+                    if status is not None and file.name.endswith(_SUFFIX):
                         found.append((status.st_mtime, status.st_size, Path(file.path)))
-        except OSError:
-            return found
+                    elif status is not None and status.st_mtime < time.time() - _ABANDONED:
+                        _remove(Path(file.path))
+        except OSError:  # the directory has gone, or was never there
+            pass
         return sorted(found)
 
     def _evict(self) -> None:
@@ -122,6 +127,14 @@ def _limit_from_environment() -> int:
         return int(os.environ.get("RELAYLAB_CACHE_LIMIT", DEFAULT_LIMIT))
     except ValueError:
         return DEFAULT_LIMIT
+
+
+def _status(file: os.DirEntry[str]) -> os.stat_result | None:
+    """What the file system knows of a file; None if another process has removed it meanwhile."""
+    try:
+        return file.stat()
+    except OSError:
+        return None
 
 
 def _remove(path: Path) -> None:

@@ -29,7 +29,9 @@ OPTIONS = ("-disable-lsr", "-disable-post-ra")
 _OBJECT_VERSION = "1"
 _local = threading.local()
 _serial = itertools.count()
-_linking = threading.Lock()
+_linking = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child never starts with a half-linked library: the fork waits
+    os.register_at_fork(before=_linking.acquire, after_in_parent=_linking.release, after_in_child=_linking.release)
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +59,7 @@ def _machine(target: Target):
         llvm = _llvm()
         native = llvm.Target.from_triple(llvm.get_process_triple())
         machines[target.key] = native.create_target_machine(
-            cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small", jit=True)
+            cpu=target.level, features=target.features, opt=2, reloc="pic", codemodel="small", jit=True)
     if not hasattr(_local, "context"):
         _local.context = _llvm().create_context()
     return machines[target.key], _local.context

@@ -4,7 +4,7 @@
     Target.parse("llvm")                           the same
     Target.parse("llvm -mattr=-avx512f")           this machine without AVX-512
     Target.parse("llvm -mattr=+avx2,+fma")         baseline x86-64 plus these features
-    Target.parse("llvm -mcpu=x86-64-v4")           what LLVM knows about a CPU
+    Target.parse("llvm -mcpu=skylake")             a CPU that LLVM knows: its feature level, tuned for it
 """
 
 from __future__ import annotations
@@ -13,19 +13,13 @@ import shlex
 from dataclasses import dataclass
 from functools import lru_cache
 
+from relaylab.codegen.cpus import BASELINE, LEVEL_OF, LEVELS, PERMANENT
 from relaylab.codegen.kernel import item_bytes
 from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
 
 _AVX2 = ("avx2", "fma")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
-_CPU_FEATURES = {
-    **dict.fromkeys(("x86-64", "x86-64-v2", "generic", "nehalem", "westmere", "sandybridge", "ivybridge"), ()),
-    **dict.fromkeys(("x86-64-v3", "haswell", "broadwell", "skylake", "alderlake", "raptorlake", "meteorlake",
-                     "znver1", "znver2", "znver3"), _AVX2),
-    **dict.fromkeys(("x86-64-v4", "skylake-avx512", "cascadelake", "cooperlake", "icelake-client", "icelake-server",
-                     "rocketlake", "tigerlake", "sapphirerapids", "graniterapids", "emeraldrapids",
-                     "znver4", "znver5"), _AVX512),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +42,13 @@ class Target:
         options = _options(text or "llvm")
         attributes = [a for a in options.get("-mattr", "").split(",") if a]
         for attribute in attributes:
-            if attribute[0] not in "+-":
-                raise RelayValueError(f"CPU feature `{attribute}` needs a sign", code="target.feature",
-                                      help="write -mattr=+avx2,+fma or -mattr=-avx512f")
+            _check_feature(attribute)
         cpu = options.get("-mcpu", "")
         if cpu in ("native", "host") or (not cpu and all(a[0] == "-" for a in attributes)):
             host = Target.host()
             return Target(host.cpu, ",".join([host.features, *attributes]) if attributes else host.features)
-        return Target(cpu or "x86-64", ",".join(attributes))
+        _check_cpu(cpu)
+        return Target(cpu or BASELINE, ",".join(attributes))
 
     @property
     def isa(self) -> str:
@@ -77,16 +70,27 @@ class Target:
         return self.vector_bytes // item_bytes(dtype)
 
     @property
+    def level(self) -> str:
+        """The CPU that LLVM takes features from: on x86-64 a feature level, so that none goes unlisted."""
+        return _level(self.cpu, self.features)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The CPU features that code for this target may use."""
+        return tuple(sorted(_needs(self.cpu, self.features)))
+
+    @property
     def attributes(self) -> str:
         """The attribute group of every function compiled for this target."""
         bits = self.vector_bytes * 8
-        return (f'nounwind "no-trapping-math"="true" "frame-pointer"="none" '
+        tune = f'"tune-cpu"="{self.cpu}" ' if self.cpu != self.level else ""
+        return (f'{tune}nounwind "no-trapping-math"="true" "frame-pointer"="none" '
                 f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"')
 
     @property
     def key(self) -> str:
         """What object code depends on, as one string."""
-        return f"{self.cpu}|{self.features}"
+        return f"{self.level}|{self.cpu}|{self.features}"
 
     def __str__(self) -> str:
         attributes = f" -mattr={self.features}" if self.features else ""
@@ -94,27 +98,81 @@ class Target:
 
 
 @lru_cache(maxsize=64)
-def _isa(cpu: str, features: str) -> str:
-    names = [name for name in features.split(",") if name]
-    inventory = "+sse2" in names or "+neon" in names  # a full list, as the host's: the CPU's name adds nothing
-    have = set() if inventory else set(_CPU_FEATURES.get(cpu, ()))
-    for name in names:
+def _level(cpu: str, features: str) -> str:
+    if not _x86():
+        return cpu
+    return BASELINE if _lists_all(features) else LEVEL_OF.get(cpu, BASELINE)
+
+
+def _lists_all(features: str) -> bool:
+    """Is it a full list, as the host's? Then the CPU's name adds nothing."""
+    return not {"+sse2", "+neon"}.isdisjoint(features.split(","))
+
+
+@lru_cache(maxsize=64)
+def _needs(cpu: str, features: str) -> frozenset[str]:
+    have = set(() if _lists_all(features) else LEVELS.get(_level(cpu, features), ()))
+    for name in filter(None, features.split(",")):
         (have.add if name[0] == "+" else have.discard)(name[1:])
+    return frozenset(have)
+
+
+@lru_cache(maxsize=64)
+def _isa(cpu: str, features: str) -> str:
+    have = _needs(cpu, features)
     if not have >= set(_AVX2):
         return "generic"
     return "avx512" if have >= set(_AVX512) else "avx2"
 
 
 @lru_cache(maxsize=1)
+def _known_features() -> dict[str, bool]:
+    """Every feature that LLVM knows on this kind of machine, and whether it is here."""
+    import llvmlite.binding as llvm
+
+    return dict(llvm.get_host_cpu_features())
+
+
+@lru_cache(maxsize=1)
+def _x86() -> bool:
+    import llvmlite.binding as llvm
+
+    return llvm.get_process_triple().startswith("x86_64")
+
+
+def _check_feature(attribute: str) -> None:
+    sign, name = attribute[0], attribute[1:]
+    if sign not in "+-":
+        raise RelayValueError(f"CPU feature `{attribute}` needs a sign", code="target.feature",
+                              help="write -mattr=+avx2,+fma or -mattr=-avx512f")
+    if name not in _known_features():
+        raise RelayValueError(f"there is no CPU feature `{name}`", code="target.feature",
+                              help=did_you_mean(name, _known_features()) or "write -mattr=+avx2,+fma")
+    if sign == "-" and _x86() and name in PERMANENT:
+        raise RelayValueError(f"every x86-64 CPU has `{name}`: code cannot do without it", code="target.feature",
+                              help=f"leave out -{name}")
+
+
+def _check_cpu(cpu: str) -> None:
+    if cpu and _x86() and cpu not in LEVEL_OF:
+        raise RelayValueError(f"there is no x86-64 CPU `{cpu}`", code="target.cpu",
+                              help=did_you_mean(cpu, LEVEL_OF) or "name a feature level, such as -mcpu=x86-64-v3")
+
+
+@lru_cache(maxsize=1)
 def _host() -> Target:
     import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
+    features = _known_features()
     return Target(llvm.get_host_cpu_name(), ",".join(sorted("+" + name for name, on in features.items() if on)))
 
 
 def _options(text: str) -> dict[str, str]:
-    words = shlex.split(text)
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise RelayValueError(f"the target `{text}` cannot be read: {error}", code="target.text",
+                              help="close the quotation mark") from None
     if not words or words[0] not in ("llvm", "cpu"):
         raise RelayValueError(f"unknown target `{text}`", code="target.kind", help="targets begin with `llvm`")
     options: dict[str, str] = {}

@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,8 +14,15 @@ from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray, array, converted
 from relaylab.runtime.params import load_param_dict
 from relaylab.runtime.threads import checked, num_threads
-from relaylab.support.errors import RelayError, RelayIndexError, RelayValueError
+from relaylab.support.errors import RelayError, RelayIndexError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
+
+
+def unpicklable(what: str) -> RelayTypeError:
+    """The error for pickling or deep-copying compiled code."""
+    return RelayTypeError(f"{what} cannot be pickled or deep-copied: it is machine code and memory of this process",
+                          code="runtime.no-pickle", help="lib.export_library(path) there, relay.load_module(path) here")
+
 
 _alive: weakref.WeakSet[GraphExecutor] = weakref.WeakSet()
 
@@ -30,8 +37,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock_all)
 
 
+class Lease:
+    """What arrays over an output's memory hang on: as long as one of them lives, slices of it too, no run writes there.
+
+    numpy lets a view of a view hang on the first array that is no view; it goes no further than to an object like this.
+    """
+
+    __slots__ = ("__array_interface__", "__weakref__", "memory")
+
+    def __init__(self, memory: np.ndarray):
+        self.memory = memory
+        self.__array_interface__ = memory.__array_interface__
+
+
 class GraphExecutor:
-    """Runs one instance of a network. Calls from several threads take turns.
+    """Runs one instance of a network. Calls from several threads take turns. It lives in its process: no pickle.
 
     Inputs are the network's data inputs, then the parameters that were built into it.
     """
@@ -45,10 +65,13 @@ class GraphExecutor:
         self.names = [info.name for info in self.plan.inputs] + list(self.executable.params)
         self.index = {name: i for i, name in enumerate(self.names)}
         self._inputs = [NDArray(data) for data in self.instance.inputs]
-        self._handed_out: list[weakref.ref[np.ndarray] | None] = [None] * len(self.plan.outputs)
+        self._handed_out: list[weakref.ref[Lease] | None] = [None] * len(self.plan.outputs)
         _alive.add(self)
 
     # Inputs
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise unpicklable("a runnable network")
 
     def input_index(self, key: int | str) -> int:
         """The number of an input by name or number; RelayValueError offers the closest names."""
@@ -137,15 +160,15 @@ class GraphExecutor:
                 self._handed_out[index] = None
 
     def get_output(self, index: int) -> NDArray:
-        """An output of the last run."""
+        """An output of the last run, zeros before the first. It keeps its values: a later run writes elsewhere."""
         self._check_output(index)
         with self.lock:
             handed = self._handed_out[index]
-            view = handed() if handed is not None else None
-            if view is None:
-                view = self.instance.outputs[index].view()
-                self._handed_out[index] = weakref.ref(view)
-            return NDArray(view)
+            lease = handed() if handed is not None else None
+            if lease is None:
+                lease = Lease(self.instance.outputs[index])
+                self._handed_out[index] = weakref.ref(lease)
+            return NDArray(np.asarray(lease))
 
     def _check_output(self, index: int) -> None:
         count = len(self.plan.outputs)

@@ -38,8 +38,8 @@ class GraphModule:
         RelayValueError for an unknown `key` or a wrong shape, RelayTypeError for a dtype of another kind.
         """
         if isinstance(key, Mapping):
-            params, key = {**key, **params}, None
-        if key is not None:
+            params, key, value = {**key, **params}, None, None
+        if key is not None or value is not None:
             self._executor.set_input(key, value)
         self._set_params(params)
 
@@ -146,6 +146,9 @@ class GraphModule:
 
 
 def _into(value: NDArray, out: NDArray | None) -> NDArray:
+    if out is not None and not isinstance(out, NDArray):
+        raise RelayTypeError(f"a value is copied into an NDArray, not into {type(out).__name__}", code="runtime.out",
+                             help='leave `out` away, or give relaylab.nd.empty(shape, "float32")')
     return value if out is None else value.copyto(out)
 
 

@@ -6,12 +6,12 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 from relaylab.runtime.benchmark import Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.executable import Executable
-from relaylab.runtime.executor import GraphExecutor
+from relaylab.runtime.executor import GraphExecutor, unpicklable
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
@@ -26,6 +26,9 @@ class Module:
     """Named functions. `module["name"]` gives one."""
 
     type_key = "relaylab"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise unpicklable("a compiled module")
 
     def functions(self) -> Mapping[str, Function]:
         """All functions by name."""

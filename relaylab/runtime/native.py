@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
 from typing import Any
 
@@ -74,6 +75,8 @@ def host_triple() -> str:
 
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child never starts with a half-linked module: the fork waits
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _linker: list[Linker] = []
 
 

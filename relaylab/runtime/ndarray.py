@@ -150,17 +150,20 @@ def from_dlpack(source: Any) -> NDArray:
     return NDArray(data) if shared else array(data)
 
 
-def as_numpy(source: Any) -> np.ndarray:
+def as_numpy(source: Any, what: str = "an array") -> np.ndarray:
     """The values as a numpy array of a numeric dtype, without a copy where possible."""
     if isinstance(source, NDArray):
         return source.view()
+    if hasattr(source, "__dlpack__") and not hasattr(source, "__array__"):
+        return from_dlpack(source).view()
     try:
         values = np.asarray(source)
-    except (ValueError, TypeError) as error:
-        raise RelayValueError(f"not an array: {error}", code="runtime.not-an-array") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RelayValueError(f"{what} cannot be made of this {type(source).__name__}: {error}",
+                              code="runtime.not-an-array", help="give numbers in a regular box") from None
     if values.dtype.name not in DTYPES:
         raise RelayTypeError(
-            f"no array can be made of {type(source).__name__} with elements of dtype `{values.dtype}`",
+            f"{what} cannot be made of {type(source).__name__} with elements of dtype `{values.dtype}`",
             code="runtime.dtype", help=f"dtypes: {', '.join(DTYPES)}",
         )
     return values
@@ -168,7 +171,7 @@ def as_numpy(source: Any) -> np.ndarray:
 
 def converted(source: Any, shape: tuple[int, ...], dtype: np.dtype, what: str = "the array") -> np.ndarray:
     """`source` as numpy values that fit into `what` of `shape` and `dtype`; clear errors where they don't."""
-    values = as_numpy(source)
+    values = as_numpy(source, what)
     if values.shape != shape:
         raise RelayValueError(
             f"{what} has shape {shape}, the value has shape {values.shape}", code="runtime.shape-mismatch",

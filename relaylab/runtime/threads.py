@@ -8,7 +8,9 @@ again in a child after a fork.
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
+import reprlib
 
 from relaylab.runtime import abi
 from relaylab.support.errors import RelayValueError
@@ -37,7 +39,7 @@ def num_threads() -> int:
         return _chosen
     text = os.environ.get(VARIABLE, "").strip()
     if text:
-        return checked(int(text) if text.isascii() and text.isdigit() else text, VARIABLE)
+        return checked(int(text) if text.isascii() and text.isdigit() and len(text) < 9 else text, VARIABLE)
     return min(available_processors(), abi.MAX_THREADS)
 
 
@@ -49,11 +51,16 @@ def set_num_threads(count: int | None) -> None:
 
 def checked(count: object, what: str = "the number of threads") -> int:
     """`count` as a number of threads, or a RelayValueError."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= abi.MAX_THREADS:
+    try:
+        number = 0 if isinstance(count, bool) else operator.index(count)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if not 1 <= number <= abi.MAX_THREADS:
         raise RelayValueError(
-            f"{what} must be a whole number from 1 to {abi.MAX_THREADS}, got {count!r}", code="runtime.num-threads"
+            f"{what} must be a whole number from 1 to {abi.MAX_THREADS}, got {reprlib.repr(count)}",
+            code="runtime.num-threads", help="leave it out for one thread per processor",
         )
-    return count
+    return number
 
 
 def pool_address() -> int:

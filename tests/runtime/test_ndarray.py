@@ -61,7 +61,7 @@ def test_repr() -> None:
 
 @pytest.mark.parametrize(("make", "error", "word"), [
     (lambda: array("text"), RelayTypeError, "str"),
-    (lambda: array([[1], [2, 3]]), RelayError, "not an array"),
+    (lambda: array([[1], [2, 3]]), RelayError, "cannot be made of this list"),
     (lambda: array(np.zeros(2, complex)), RelayTypeError, "complex128"),
     (lambda: array([1, None]), RelayTypeError, "object"),
     (lambda: empty((2,), "flaot32"), RelayTypeError, "did you mean `float32`"),
