@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from relaylab import relay, viz
-from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.tour.checking import Check, check
+from relaylab.tour.pipeline import Pipeline, operators
 from relaylab.tour.program import Program, load
-from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes, run_pipeline
+from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class Row:
         return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  {changes or ('changed' if self.changed else '·')}"
 
 
-def operators(mod: IRModule) -> Counter[str]:
-    """How often each operator is called, and how many kernels there are."""
-    return Counter(list_op_freqs(mod))
-
-
 class Exploration:
-    """A program and the history of its pipeline."""
+    """A program, its pipeline and the history of it as it was at first; the pipeline may be edited later."""
 
-    def __init__(self, program: Program, history: History, opt_level: int):
-        self.program, self.history, self.opt_level = program, history, opt_level
+    def __init__(self, program: Program, pipeline: Pipeline):
+        self.program, self.pipeline, self.history = program, pipeline, pipeline.history
+
+    @property
+    def opt_level(self) -> int:
+        """The optimization level of the pipeline."""
+        return self.pipeline.opt_level
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -113,7 +113,7 @@ def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: I
         program = replace(program, mod=InferType()(program.mod))
     mod = BindParams(program.params)(program.mod) if program.params else program.mod
     chosen = default_passes(opt_level) if passes is None else passes
-    return Exploration(program, run_pipeline(InferType()(mod), chosen, PassContext(opt_level=opt_level)), opt_level)
+    return Exploration(program, Pipeline(InferType()(mod), chosen, opt_level))
 
 
 def rule_hits(history: History) -> dict[str, int]:

@@ -6,14 +6,20 @@ import ast
 import functools
 import inspect
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError, RelayValueError
-from relaylab.tour.exploration import operators
 from relaylab.transform import PASSES, History, Pass, PassContext, Stage, create, run_pipeline
+
+
+def operators(mod: IRModule) -> Counter[str]:
+    """How often each operator is called, and how many kernels there are."""
+    return Counter(list_op_freqs(mod))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,14 @@ class Pipeline:
         self.runs = 0
         self._cache: dict[tuple[IRModule, Pass], Segment] = {}
         self._segments: list[Segment] | None = None
+        self._past: list[tuple[Item, ...]] = []
+        self._future: list[tuple[Item, ...]] = []
+
+    def branch(self) -> Pipeline:
+        """Another pipeline with the same passes over the same program, to be edited by itself; what is known is shared."""
+        other = Pipeline(self.source, (), self.opt_level)
+        other.items, other._cache, other._segments = list(self.items), self._cache, self._segments
+        return other
 
     @property
     def segments(self) -> list[Segment]:
@@ -113,37 +127,54 @@ class Pipeline:
 
     def toggle(self, index: int) -> None:
         """Switch an item on or off."""
-        self._edit(index, replace(self._item(index), enabled=not self.items[index].enabled))
+        self._put(index, replace(self._item(index), enabled=not self.items[index].enabled))
 
     def set(self, index: int, text: str) -> None:
         """Write an item anew: another pass, or other options."""
-        self._edit(index, replace(item_of(text), enabled=self._item(index).enabled))
+        self._put(index, replace(item_of(text), enabled=self._item(index).enabled))
 
     def move(self, index: int, to: int) -> None:
         """Put an item at another place."""
-        self._item(index)
-        self.items.insert(max(0, min(to, len(self.items) - 1)), self.items.pop(index))
-        self._segments = None
+        rest = [item for item in self.items if item is not self._item(index)]
+        to = max(0, min(to, len(rest)))
+        self._edit([*rest[:to], self.items[index], *rest[to:]])
 
     def remove(self, index: int) -> None:
         """Take an item away."""
         self._item(index)
-        del self.items[index]
-        self._segments = None
+        self._edit([*self.items[:index], *self.items[index + 1 :]])
 
     def insert(self, index: int, what: str | Pass) -> None:
         """Add a pass, as text such as `ConvertLayout({"nn.conv2d": ["NHWC", "default"]})` or as an object."""
-        self.items.insert(max(0, min(index, len(self.items))), item_of(what))
-        self._segments = None
+        index = max(0, min(index, len(self.items)))
+        self._edit([*self.items[:index], item_of(what), *self.items[index:]])
+
+    def undo(self) -> None:
+        """Take back the last edit."""
+        self._swap(self._past, self._future, "undo")
+
+    def redo(self) -> None:
+        """Do again what was taken back last."""
+        self._swap(self._future, self._past, "redo")
+
+    def _swap(self, source: list[tuple[Item, ...]], other: list[tuple[Item, ...]], what: str) -> None:
+        if not source:
+            raise RelayValueError(f"there is no edit to {what}", code=f"tour.no-{what}")
+        other.append(tuple(self.items))
+        self.items, self._segments = list(source.pop()), None
 
     def _item(self, index: int) -> Item:
         if not 0 <= index < len(self.items):
             raise RelayValueError(f"the pipeline has {len(self.items)} passes, not one at {index}", code="tour.no-item")
         return self.items[index]
 
-    def _edit(self, index: int, item: Item) -> None:
-        self.items[index] = item
-        self._segments = None
+    def _put(self, index: int, item: Item) -> None:
+        self._edit([*self.items[:index], item, *self.items[index + 1 :]])
+
+    def _edit(self, items: list[Item]) -> None:
+        self._past.append(tuple(self.items))
+        self._future.clear()
+        self.items, self._segments = items, None
 
     # -- as text -------------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from relaylab.tour.frames import Frames
 from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, suggestions
 from relaylab.tour.printed import rows
-from relaylab.transform import BindParams, InferType, default_passes
+from relaylab.transform import BindParams, InferType
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
 from relaylab.viz.scene import Scene
@@ -38,8 +38,11 @@ class Session:
 
     def __init__(self, exploration: Exploration, passes: list[Any] | None = None):
         self.program, self.opt_level = exploration.program, exploration.opt_level
-        chosen = default_passes(self.opt_level) if passes is None else passes
-        self.pipeline = Pipeline(exploration.history.source, chosen, self.opt_level)
+        known = exploration.pipeline
+        if passes is None or [item.made for item in known.items] == [*passes]:
+            self.pipeline = known.branch()
+        else:
+            self.pipeline = Pipeline(known.source, passes, self.opt_level)
         self.overlays: dict[str, dict[str, float]] = {}
         self.refresh()
 
@@ -250,11 +253,11 @@ class Session:
         return {"python": self.pipeline.python(), "command": self.pipeline.command(self.program.name)}
 
     def edit(self, how: str, index: int, value: Any = None) -> dict[str, Any]:
-        """Toggle, set, move, remove or insert a pass; gives the new rows. Only what follows the edit runs."""
+        """Toggle, set, move, remove or insert a pass, undo or redo an edit; gives the new rows. Only what follows the edit runs."""
         edits: dict[str, Callable[[], None]] = {
             "toggle": lambda: self.pipeline.toggle(index), "set": lambda: self.pipeline.set(index, str(value)),
             "move": lambda: self.pipeline.move(index, int(value)), "remove": lambda: self.pipeline.remove(index),
-            "insert": lambda: self.pipeline.insert(index, str(value)),
+            "insert": lambda: self.pipeline.insert(index, str(value)), "undo": self.pipeline.undo, "redo": self.pipeline.redo,
         }
         if how not in edits:
             raise RelayValueError(f"there is no edit `{how}`", code="explorer.edit", help=did_you_mean(how, edits))

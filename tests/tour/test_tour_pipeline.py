@@ -87,3 +87,32 @@ def test_the_python_of_a_pipeline_makes_it(mod):
 def test_suggestions_change_the_program(mod):
     names = {s.name for s in suggestions(mod)}
     assert {"FoldConstant", "FuseOps"} <= names and not {"FlattenAtrousConv", "PrintIR", "InferType"} & names
+
+
+def test_edits_are_undone_and_done_again(mod):
+    pipeline = Pipeline(mod, ["FoldConstant", "FuseOps"])
+    names = [[i.name for i in pipeline.items]]
+    for edit in (lambda: pipeline.move(1, 0), lambda: pipeline.insert(2, "FastMath"), lambda: pipeline.remove(0)):
+        edit()
+        names.append([i.name for i in pipeline.items])
+    for expected in reversed(names[:-1]):
+        pipeline.undo()
+        assert [i.name for i in pipeline.items] == expected
+    with pytest.raises(RelayError, match="no edit to undo"):
+        pipeline.undo()
+    for expected in names[1:]:
+        pipeline.redo()
+        assert [i.name for i in pipeline.items] == expected
+    pipeline.undo()
+    pipeline.toggle(0)
+    with pytest.raises(RelayError, match="no edit to redo"):
+        pipeline.redo()
+
+
+def test_a_branch_is_edited_by_itself_and_knows_what_is_known(mod):
+    pipeline = Pipeline(mod, ["FoldConstant", "FuseOps"])
+    assert pipeline.segments and pipeline.runs == 2
+    branch = pipeline.branch()
+    assert branch.segments[0] is pipeline.segments[0] and branch.runs == 0
+    branch.toggle(1)
+    assert "Primitive" in str(pipeline.history.mod) and "Primitive" not in str(branch.history.mod)

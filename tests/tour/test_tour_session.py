@@ -143,3 +143,12 @@ def test_overlays_sum_over_groups(mlp):
 def test_memory_bars_stay_in_the_arena(resnet):
     plan = resnet.ask("memory")
     assert plan["bars"] and all(0 <= b["offset"] and b["offset"] + b["bytes"] <= plan["arena"] and b["first"] <= b["last"] for b in plan["bars"])
+
+
+def test_what_was_explored_is_not_run_again():
+    found = tour.explore("mlp")
+    made = Session(found)
+    assert made.rows() and made.pipeline.runs == 0
+    made.edit("toggle", 17)
+    made.edit("undo", 0)
+    assert made.rows()["rows"][17]["enabled"] and found.pipeline.items == made.pipeline.items
