@@ -14,8 +14,9 @@ import numpy as np
 from relaylab.codegen.contraction import Contraction, Made
 from relaylab.codegen.generic import Operand, lower_group, read, write
 from relaylab.codegen.inside import Inside, Views
-from relaylab.codegen.kernel import Kernel
+from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.network import Operation, Tensor, Value, flatten
+from relaylab.codegen.remembered import Memo
 from relaylab.codegen.tail import Tail
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates import Epilogue
@@ -53,9 +54,6 @@ class Launch:
     operands: Mapping[str, Reference]
 
 
-Memo = dict[tuple, Made]
-
-
 @dataclass(eq=False, slots=True)
 class Job:
     """What all jobs have. `operation` is the one it belongs to (None for copies that the planner adds)."""
@@ -65,21 +63,22 @@ class Job:
     writes: tuple[Tensor, ...]
 
     def launches(self, views: Views, target: Target, memo: Memo) -> list[Launch]:
-        """The kernels for these views, in order. `memo` holds what equal jobs of this network have made."""
+        """The kernels for these views, in order. `memo` holds what equal jobs have made."""
         raise AttributeError(type(self).__name__)
 
     def _once(self, views: Views, memo: Memo, part: int, make: Callable[[], Made]) -> Made:
         """What `make` gives, made once for jobs that are the same part of equal functions and see equal views.
 
-        Operations of equal functions have one name; their operands must also coincide in the same places.
+        Their operands must also coincide in the same places.
         """
         inputs = list(flatten(self.operation.inputs))
         alike = tuple(inputs.index(t) for t in inputs)
         packed = tuple(t.origin == "constant" for t in self.reads)
-        key = (self.operation.name, part, alike, packed, tuple(map(views, (*self.reads, *self.writes))))
-        if key not in memo:
-            memo[key] = make()
-        return memo[key]
+        return memo.once(self.operation.function, (part, alike, packed, tuple(map(views, (*self.reads, *self.writes)))), make)
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        """What the parts of the kernels (see `IRFunction.at`) come from; None is the loops that all parts share."""
+        return (None,)
 
     def in_place(self) -> tuple[Tensor, ...]:
         """The tensors that are read only where, and before, the first result is written."""
@@ -130,6 +129,14 @@ class Generic(Job):
             write(group, Operand(f"out{k}", views(tensor)), value if field_ is None else value[field_])
         return lower_group(group, target)
 
+    def parts(self) -> tuple[Expr | None, ...]:
+        inside = Inside(Group("parts"))
+        inside.read(self.reads, lambda t: View.dense(t.shape, t.dtype))
+        inside.know(self.known)
+        for expr, _ in self.results:
+            inside.value(expr)
+        return (None, *inside.parts)
+
     def in_place(self) -> tuple[Tensor, ...]:
         if len(self.writes) != 1 or not all(c.op.pattern <= OpPattern.BROADCAST for c in self.calls):
             return ()
@@ -173,6 +180,9 @@ class Heavy(Job):
         epilogue = self.tail.epilogue(views, self.contraction, target) if self.tail else Epilogue()
         weight = None if packed else views(self.weight)
         return self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        return (self.contraction.call, *(self.tail.parts if self.tail else ()))
 
     def in_place(self) -> tuple[Tensor, ...]:
         others = {t.root for t in (self.data, self.weight)}

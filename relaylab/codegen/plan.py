@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylab.codegen.arena import Block, place
-from relaylab.codegen.jobs import Job, Launch, Memo, Packed, Reference, Workspace
+from relaylab.codegen.jobs import Job, Launch, Packed, Reference, Workspace
 from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.layout import Layouts
 from relaylab.codegen.network import Network, Tensor
+from relaylab.codegen.remembered import Memo
 from relaylab.codegen.target import Target
 from relaylab.codegen.views import same_place, span_bytes
 from relaylab.runtime import abi
@@ -30,17 +31,18 @@ FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
 
 @dataclass(slots=True)
 class Planned:
-    """The plan, the distinct kernels by name, the packed constants, and which steps serve which operation."""
+    """The plan, the distinct kernels by name, the packed constants, the memory of tensors, and the job of every step."""
 
     plan: Plan
     kernels: dict[str, Kernel]
     constants: np.ndarray
     storage: dict[Tensor, int]
+    jobs: tuple[Job, ...] = ()
 
 
-def make_plan(network: Network, layouts: Layouts, target: Target) -> Planned:
+def make_plan(network: Network, layouts: Layouts, target: Target, memo: Memo) -> Planned:
     """Plan a network whose tensors have been laid out."""
-    return _Planner(network, layouts, target).planned()
+    return _Planner(network, layouts, target, memo).planned()
 
 
 @dataclass(eq=False, slots=True)
@@ -89,8 +91,8 @@ class _Constants:
 
 
 class _Planner:
-    def __init__(self, network: Network, layouts: Layouts, target: Target):
-        self.network, self.layouts, self.target = network, layouts, target
+    def __init__(self, network: Network, layouts: Layouts, target: Target, memo: Memo):
+        self.network, self.layouts, self.target, self.memo = network, layouts, target, memo
         self.constants = _Constants(EXPANSION * sum(t.data.nbytes for t in network.constants))
         self.buffers: dict[Tensor | Workspace, _Buffer] = {}
         self.launches: list[tuple[Job, Launch]] = []
@@ -100,9 +102,8 @@ class _Planner:
 
     def planned(self) -> Planned:
         """The plan and all that belongs to it."""
-        memo: Memo = {}
         for job in self.layouts.jobs:
-            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target, memo)]
+            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target, self.memo)]
         self._bind_outputs()
         self._allocate()
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
@@ -113,7 +114,7 @@ class _Planner:
             tuple(TensorInfo(f"output{k}", t.shape, t.dtype) for k, t in enumerate(self.network.outputs)),
             steps, self.arena, scratch, tuple((k, self._value(t)) for k, t in self.copies), self._values(), self._held(),
         )
-        return Planned(plan, kernels, self.constants.blob(), self._storage())
+        return Planned(plan, kernels, self.constants.blob(), self._storage(), tuple(job for job, _ in self.launches))
 
     # ---- where things lie
 

@@ -1,0 +1,88 @@
+"""What jobs have made, kept for equal jobs: those of this build, and through the cache those of later builds.
+
+A kernel follows from the function that it computes, from how its operands lie in memory, from the target, and from the
+code of the compiler itself. Where all these are as before, nothing has to be generated again. Operators from outside
+this package are the exception: their code may change between two builds, so their kernels are made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from relaylab.codegen.cache import ObjectCache, digest
+from relaylab.codegen.contraction import Made
+from relaylab.codegen.kernel import Kernel
+from relaylab.codegen.target import Target
+from relaylab.ir import Call, Function, Op, structural_hash, walk
+
+SOURCES = ("codegen", "loop", "op", "ir", "support")  # the code that kernels follow from
+FAST = 1                                              # zlib's level
+
+
+class Memo:
+    """What has been made, by what it follows from. `options` are settings of the build that decide about kernels."""
+
+    def __init__(self, target: Target, cache: ObjectCache, options: Any = None):
+        self.target, self.cache, self.options = target, cache, options
+        self.made: dict[tuple, Made] = {}
+        self.hashes: dict[Function, int | None] = {}
+
+    def once(self, function: Function, key: tuple, make: Callable[[], Made]) -> Made:
+        """What `make` gives for this function and a key of plain values, made when it has not been made before."""
+        known = self._hash(function)
+        whole = (known if known is not None else id(function), key)
+        if whole not in self.made:
+            self.made[whole] = make() if known is None else self._from_cache(whole, make)
+        return self.made[whole]
+
+    def _hash(self, function: Function) -> int | None:
+        """The structural hash of a function; None if it has operators from outside the package."""
+        if function not in self.hashes:
+            operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
+            own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
+            self.hashes[function] = structural_hash(function) if own else None
+        return self.hashes[function]
+
+    def _from_cache(self, whole: tuple, make: Callable[[], Made]) -> Made:
+        if self.cache.directory is None:
+            return make()
+        address = digest("kernels", code_version(), self.target.key, repr(self.options), repr(whole))
+        stored = self.cache.get(address)
+        if stored is not None:
+            return _decode(stored)
+        made = make()
+        self.cache.put(address, _encode(made))
+        return made
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """A digest of the compiler's own code."""
+    total, root = hashlib.sha256(), Path(__file__).parents[1]
+    for room in SOURCES:
+        for path in sorted((root / room).rglob("*.py")):
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def _encode(made: Made) -> bytes:
+    kernels = [asdict(kernel) | {"declares": sorted(kernel.declares)} for kernel in made.kernels]
+    return zlib.compress(json.dumps({"kernels": kernels, "workspaces": made.workspaces}).encode(), FAST)
+
+
+def _decode(data: bytes) -> Made:
+    stored = json.loads(zlib.decompress(data))
+    kernels = tuple(Kernel(**{f.name: _restored(kernel[f.name]) for f in fields(Kernel)} | {"declares": frozenset(kernel["declares"])})
+                    for kernel in stored["kernels"])
+    return Made(kernels, tuple((role, size) for role, size in stored["workspaces"]))
+
+
+def _restored(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,95 @@
+"""Kernels are generated once: equal jobs of one build share them, later builds take them from the cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen import remembered
+from relaylab.codegen.cache import ObjectCache
+from relaylab.codegen.contraction import Made
+from relaylab.codegen.kernel import Kernel
+from relaylab.codegen.remembered import Memo
+from relaylab.codegen.target import Target
+from relaylab.ir import OPERATORS, Function
+from relaylab.op.base import Elementwise, op
+from relaylab.tour.running import seeded
+
+KERNEL = Kernel("k_0", "define void @k_0(ptr %a) {\n  ret void\n}\n", frozenset({"declare void @f()"}), ("in0", "out0"), 3, 64, 5, 7, "loops")
+
+
+def function(name: str = "nn.relu") -> Function:
+    x = relay.var("x", shape=(2, 3))
+    return relay.Function([x], relay.nn.relu(x) if name == "nn.relu" else relay.tanh(x))
+
+
+def memo(directory: Path, options: object = None, target: str = "llvm") -> Memo:
+    return Memo(Target.parse(target), ObjectCache(directory), options)
+
+
+def refuse() -> Made:
+    raise AssertionError("made a second time")
+
+
+def test_a_later_build_generates_nothing(tmp_path: Path) -> None:
+    made = Made((KERNEL, replace(KERNEL, name="k_1")), (("work0", 128),))
+    assert memo(tmp_path).once(function(), (0, "view"), lambda: made) is made
+    assert memo(tmp_path).once(function(), (0, "view"), refuse) == made
+
+
+@pytest.mark.parametrize("other", [
+    lambda d: memo(d, {"winograd": False}).once(function(), (0,), lambda: Made(())),
+    lambda d: memo(d, target="llvm -mcpu=x86-64").once(function(), (0,), lambda: Made(())),
+    lambda d: memo(d).once(function("tanh"), (0,), lambda: Made(())),
+    lambda d: memo(d).once(function(), (1,), lambda: Made(())),
+])
+def test_whatever_kernels_follow_from_counts(tmp_path: Path, other) -> None:
+    memo(tmp_path).once(function(), (0,), lambda: Made((KERNEL,)))
+    assert other(tmp_path) == Made(())
+
+
+def test_another_version_of_the_compiler_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memo(tmp_path).once(function(), (0,), lambda: Made((KERNEL,)))
+    monkeypatch.setattr(remembered, "code_version", lambda: "another")
+    assert memo(tmp_path).once(function(), (0,), lambda: Made(())) == Made(())
+
+
+def test_equal_jobs_of_one_build_share_kernels_without_a_cache() -> None:
+    own = Memo(Target.parse("llvm"), ObjectCache(None))
+    made = own.once(function(), (0,), lambda: Made((KERNEL,)))
+    assert own.once(function(), (0,), refuse) is made
+
+
+def test_an_operator_of_the_user_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code may change between two builds, as in a notebook."""
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    factor = [2.0]
+
+    @op("test.remembered_scale", inputs=("data",))
+    class scale(Elementwise):
+        """A number times the input."""
+
+        def relation(self, s, data):
+            return data
+
+        def reference(self, data):
+            return data * np.float32(factor[0])
+
+        def scalar(self, b, x):
+            return x * factor[0]
+
+    x = relay.var("x", shape=(4,))
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], relay.Call(relay.op.get("test.remembered_scale"), [x]))))
+    found = []
+    try:
+        for factor[0] in (2.0, 3.0):
+            module = seeded(relay.build(mod, "llvm"), {"x": np.ones(4, "float32")})
+            module.run()
+            found.append(float(module.get_output(0).numpy()[0]))
+    finally:
+        OPERATORS.remove("test.remembered_scale")
+    assert found == [2.0, 3.0]
