@@ -102,7 +102,7 @@ class RelayMagics(_Shell, Magics):
     @argument("program", help="a module, function, expression, or network name")
     @argument("-f", "--function", metavar="NAME", help="one function of the module")
     @argument("--engine", choices=("builtin", "dot"), default="builtin", help="who lays it out")
-    @argument("--types", choices=("nodes", "edges", "both", "none"), default="edges", help="where types are shown")
+    @argument("--types", choices=("nodes", "edges", "both", "none"), default="nodes", help="where types are shown")
     @argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
     @argument("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right")
     @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")

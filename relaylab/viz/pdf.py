@@ -8,124 +8,48 @@ is spelled where there is a spelling and shown as "?" otherwise: the standard fo
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz.metrics import text_width
-from relaylab.viz.scene import Rect, Scene, Shape, Text, extent, rounded
+from relaylab.viz.paper import PAPERS, Page, Part, sheets, whole
+from relaylab.viz.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.theme import resolve
-
-MAX_UNITS = 14_400.0
-PAPERS = {"a4": (595.0, 842.0), "letter": (612.0, 792.0)}
-BORDER = 28.0
-SMALLEST = 0.42
-"""A picture wider than the paper is scaled down this far at most; beyond, it goes over several columns of pages."""
 
 _FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mono": ("F3", "Courier")}
 _SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A window onto a scene: the shapes in it, what part it is, at which scale, on which paper."""
-
-    shapes: Sequence[Shape]
-    window: tuple[float, float, float, float]
-    scale: float
-    paper: tuple[float, float]
-    offset: tuple[float, float] = (0.0, 0.0)
-    unit: float = 1.0
-
-
 def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab") -> bytes:
     """A document with a bookmark for every scene. `paper`: `fit` (a page as large as its picture), `a4`, `letter`.
 
-    On real paper a picture is cut between its rows of boxes and goes on over the next page.
+    On real paper a picture is cut between its rows of boxes and goes on beside it or over the next page.
     """
     if paper != "fit" and paper not in PAPERS:
         raise RelayValueError(f"`paper` cannot be {paper!r}; it is one of fit, {', '.join(PAPERS)}", code="viz.option")
-    pages: list[_Page] = []
+    pages: list[Page] = []
     marks: list[tuple[str, int]] = []
     for scene in scenes:
         marks.append((scene.title or title, len(pages)))
-        pages += [_whole(scene)] if paper == "fit" else _tiles(scene, *PAPERS[paper])
+        pages += [whole(scene)] if paper == "fit" else sheets(scene, *PAPERS[paper])
     return _document(pages, marks, title)
-
-
-def _whole(scene: Scene) -> _Page:
-    unit = max(1.0, scene.width / MAX_UNITS, scene.height / MAX_UNITS)
-    size = (scene.width / unit, scene.height / unit)
-    shapes = [s for f in scene.figures for s in f.shapes]
-    return _Page(shapes, (0.0, 0.0, scene.width, scene.height), 1 / unit, size, unit=unit)
-
-
-def _tiles(scene: Scene, width: float, height: float) -> list[_Page]:
-    """The pages of one scene on paper, column by column."""
-    if scene.width > scene.height * 1.2:
-        width, height = height, width
-    room = (width - 2 * BORDER, height - 2 * BORDER)
-    scale = min(1.0, max(SMALLEST, room[0] / scene.width))
-    wide = room[0] / scale
-    columns = max(1, -int(-scene.width // wide))
-    rows = _cuts(scene, room[1] / scale)
-    share = _shared_out(scene, columns, wide, rows)
-    return [
-        _Page(
-            share.get((c, r), []),
-            (c * wide, top, min(wide, scene.width - c * wide), bottom - top),
-            scale,
-            (width, height),
-            (_centre(room[0], min(wide, scene.width - c * wide) * scale), BORDER),
-        )
-        for c in range(columns)
-        for r, (top, bottom) in enumerate(rows)
-    ]
-
-
-def _shared_out(
-    scene: Scene, columns: int, wide: float, rows: list[tuple[float, float]]
-) -> dict[tuple[int, int], list[Shape]]:
-    """For every page (column, row) the shapes that may touch it."""
-    tops = [top for top, _ in rows]
-    pages: dict[tuple[int, int], list[Shape]] = {}
-    for shape in (s for f in scene.figures for s in f.shapes):
-        left, top, right, bottom = extent(shape)
-        for c in range(max(0, int(left // wide)), min(columns - 1, int(right // wide)) + 1):
-            for r in range(max(0, bisect_right(tops, top) - 1), max(1, bisect_right(tops, bottom))):
-                pages.setdefault((c, r), []).append(shape)
-    return pages
-
-
-def _centre(room: float, used: float) -> float:
-    return BORDER + max(0.0, room - used) / 2
-
-
-def _cuts(scene: Scene, most: float) -> list[tuple[float, float]]:
-    """Intervals of at most `most`, ending between bands where there is a gap to end in."""
-    ends = [(a[1] + b[0]) / 2 for a, b in zip(scene.bands, scene.bands[1:])] + [scene.height]
-    cuts, top = [], 0.0
-    while scene.height - top > most:
-        last = bisect_right(ends, top + most) - 1
-        bottom = ends[last] if last >= 0 and ends[last] > top + most * 0.3 else top + most
-        cuts.append((top, bottom))
-        top = bottom
-    return [*cuts, (top, scene.height)]
 
 
 # -- the content of a page -----------------------------------------------------------------------
 
 
-def _content(page: _Page) -> str:
-    x, y, w, h = page.window
-    k, (ox, oy), high = page.scale, page.offset, page.paper[1]
-    out = [
-        f"{_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J",
-        f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n",
-    ]
-    out += [_shape(s) for s in page.shapes]
-    return "\n".join(out)
+def _content(page: Page) -> str:
+    return "\n".join(line for part in page.parts for line in _part(part, page.paper[1]))
+
+
+def _part(part: Part, high: float) -> Iterable[str]:
+    """One window of a page, in coordinates of its own."""
+    x, y, w, h = part.window
+    k, (ox, oy) = part.scale, part.offset
+    yield f"q {_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J"
+    yield f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n"
+    yield from map(_shape, part.shapes)
+    yield "Q"
 
 
 def _shape(shape: Shape) -> str:
@@ -184,7 +108,7 @@ def _n(value: float) -> str:
 # -- the file ------------------------------------------------------------------------------------
 
 
-def _document(pages: list[_Page], marks: list[tuple[str, int]], title: str) -> bytes:
+def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> bytes:
     """Objects: 1 catalog, 2 page tree, 3-5 fonts, 6 information, 7 outline, marks, then two for each page."""
     first = 8 + len(marks)
     kids = [first + 2 * i for i in range(len(pages))]
@@ -217,7 +141,7 @@ def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
     return objects
 
 
-def _page_objects(number: int, page: _Page) -> list[bytes]:
+def _page_objects(number: int, page: Page) -> list[bytes]:
     data = zlib.compress(_content(page).encode("ascii"), 6)
     fonts = "".join(f"/{short} {3 + i} 0 R" for i, (short, _) in enumerate(_FONTS.values()))
     unit = f"/UserUnit {_n(page.unit)}" if page.unit > 1 else ""

@@ -6,7 +6,8 @@ import struct
 import zlib
 
 from relaylab.support.errors import RelayError
-from relaylab.viz.pdf import MAX_UNITS, pdf
+from relaylab.viz.paper import MAX_UNITS
+from relaylab.viz.pdf import pdf
 from relaylab.viz.scene import Scene
 
 MAX_PIXELS = 60_000_000

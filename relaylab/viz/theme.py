@@ -78,7 +78,7 @@ _ROLES = {
     "added": ("#0072b2", "#56b4e9", 2.4, ""),
     "removed": ("#b34700", "#ff9a56", 1.8, "5 3"),
     "changed": ("#a3427c", "#e79bc8", 2.0, "9 2"),
-    "moved": ("#7a5c00", "#f0c24b", 1.6, "1.5 2"),
+    "moved": ("#4d3800", "#ffe08a", 1.6, "1.5 2"),
     "merged": ("#00664b", "#2fd0a4", 2.2, "9 2 2 2"),
 }
 ROLE_ICONS = {"added": "+", "removed": "–", "changed": "±", "moved": "»", "merged": "&"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 import os
 import re
 import shutil
@@ -12,23 +13,25 @@ import sys
 import xml.etree.ElementTree as ET
 import zlib
 from html.parser import HTMLParser
+from itertools import combinations
 from pathlib import Path
 
 import pytest
-from programs import SOURCES, program, random_view
+from programs import SOURCES, chain, program, random_view
 
 from relaylab.ir import Function, TensorType, Var
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
-from relaylab.viz import Node, View, save, show
+from relaylab.viz import Node, View, save, show, view
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import bundle, page
 from relaylab.viz.metrics import fit, text_width, wrap
+from relaylab.viz.paper import PAPERS, Page, Part, cuts, sheets
 from relaylab.viz.pdf import escape, pdf
 from relaylab.viz.picture import FORMATS
 from relaylab.viz.scene import Text, extent
 from relaylab.viz.svg import svg
 from relaylab.viz.term import tree
-from relaylab.viz.theme import DARK, LIGHT, resolve
+from relaylab.viz.theme import DARK, HEAT, LIGHT, ROLE_ICONS, resolve
 from relaylab.viz.graph import ROLES
 
 HOSTILE = [
@@ -202,16 +205,54 @@ def test_huge_pages_are_scaled_and_paper_is_tiled():
     box = re.search(rb"MediaBox\[0 0 ([\d.]+) ([\d.]+)\]", huge)
     assert box and float(box[2]) <= 14_400
     tiles = pdf([show(program("closure")).scene, replace(scene, height=5000.0)], paper="a4")
-    assert tiles.count(b"MediaBox[0 0 595 842]") >= 6
+    assert tiles.count(b"MediaBox[0 0 595 842]") + tiles.count(b"MediaBox[0 0 842 595]") >= 2
 
 
 def test_pages_are_cut_between_boxes():
-    from relaylab.viz.pdf import _cuts
-
     scene = draw(random_view(3, 60))
-    cuts = _cuts(scene, 500.0)
-    assert cuts[0][0] == 0.0 and cuts[-1][1] == scene.height
-    assert all(a[1] == b[0] and b[1] - b[0] <= 500.01 for a, b in zip(cuts, cuts[1:]))
+    found = cuts(scene.bands, scene.height, 500.0)
+    assert found[0][0] == 0.0 and found[-1][1] == scene.height
+    assert all(a[1] == b[0] and b[1] - b[0] <= 500.01 for a, b in zip(found, found[1:]))
+
+
+def windows(page: Page) -> list[Part]:
+    """The parts of a page that show the picture."""
+    return list(page.parts[2:])
+
+
+def test_a_long_picture_is_strips_beside_each_other():
+    scene = draw(view(chain(60)))
+    pages = sheets(scene, *PAPERS["a4"])
+    assert len(pages) == 1 and len(windows(pages[0])) > 2
+    shown = windows(pages[0])
+    assert [p.window[1] for p in shown] == sorted(p.window[1] for p in shown)
+    assert sum(p.window[3] for p in shown) == pytest.approx(scene.height)
+    for left, right in zip(shown, shown[1:]):
+        assert left.offset[0] + left.window[2] * left.scale <= right.offset[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_box_is_on_some_page(seed, paper):
+    scene = draw(random_view(seed, 80))
+    parts = [p for sheet in sheets(scene, *PAPERS[paper]) for p in windows(sheet)]
+    for figure in (f for f in scene.figures if f.kind == "node"):
+        x, y, w, h = figure.box
+        inside = [p for p in parts if p.window[0] <= x + w / 2 <= p.window[0] + p.window[2]
+                  and p.window[1] <= y + h / 2 <= p.window[1] + p.window[3]]
+        assert len(inside) == 1, figure.id
+    for sheet in sheets(scene, *PAPERS[paper]):
+        for p in windows(sheet):
+            assert p.offset[0] + p.window[2] * p.scale <= sheet.paper[0] - 27
+            assert p.offset[1] + p.window[3] * p.scale <= sheet.paper[1] - 27
+
+
+def test_pages_have_numbers_and_a_legend():
+    scene = draw(view(chain(400)))
+    pages = sheets(scene, *PAPERS["a4"])
+    for k, sheet in enumerate(pages, 1):
+        words = {s.text for s in sheet.parts[0].shapes if isinstance(s, Text)}
+        assert f"page {k} of {len(pages)}" in words and {"input", "elementwise"} <= words
 
 
 def test_pdf_text_outside_winansi_is_spelled():
@@ -276,6 +317,44 @@ def test_text_and_roles_stand_out(theme):
             assert contrast(paint.stroke, theme["box"].fill) > 4.5, name
     looks = {(theme[f"role-{r}"].dash, theme[f"role-{r}"].width) for r in ROLES}
     assert len(looks) == len(ROLES)
+
+
+DEUTERANOPIA = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))
+PROTANOPIA = ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998))
+"""What people without green or red cones see, in linear RGB (Machado, Oliveira, Fernandes 2009, severity 1)."""
+
+
+def lab(color: str, sight: tuple | None = None) -> tuple[float, float, float]:
+    """CIE L*a*b* of a colour, as seen by normal or other eyes."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    r, g, b = [min(1.0, max(0.0, sum(k * v for k, v in zip(row, linear)))) for row in sight] if sight else linear
+    xyz = ((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b,
+           (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883)
+    fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz)
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("sight", [None, DEUTERANOPIA, PROTANOPIA], ids=["normal", "deuteranopia", "protanopia"])
+def test_roles_look_different_to_all_eyes(theme, sight):
+    """At least seven times a just noticeable difference by colour alone (and the dash, which everyone sees, differs too)."""
+    for a, b in combinations(ROLES, 2):
+        first, second = theme[f"role-{a}"], theme[f"role-{b}"]
+        apart = math.dist(lab(first.stroke, sight), lab(second.stroke, sight))
+        assert apart > 14 and first.dash != second.dash, (a, b, apart)
+
+
+def test_roles_differ_on_a_greyscale_print():
+    """Without any colour the five differ in dash, in icon and in width."""
+    assert len({LIGHT[f"role-{r}"].dash for r in ROLES}) == len(ROLES) == len(set(ROLE_ICONS.values()))
+    assert len({LIGHT[f"role-{r}"].width for r in ROLES}) == len(ROLES)
+
+
+def test_steps_of_an_overlay_grow_darker_for_all_eyes():
+    for sight in (None, DEUTERANOPIA, PROTANOPIA):
+        steps = [lab(light, sight)[0] for light, _ in HEAT]
+        assert all(a - b > 3 for a, b in zip(steps, steps[1:])), steps
 
 
 def test_widths_are_those_of_helvetica():

@@ -3,7 +3,7 @@ import { Picture } from "./graph.js";
 import { short } from "./dom.js";
 
 const NS = "http://www.w3.org/2000/svg";
-const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#7a5c00", merged: "#00664b" };
+const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#4d3800", merged: "#00664b" };
 
 export class Canvas extends Picture {
   apply() {
