@@ -5,6 +5,7 @@ The command, the magics and the notebooks are thin wrappers of what is here.
 
 from relaylab.tour.bisect import Finding, bisect, bisect_history
 from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, relative_error
+from relaylab.tour.compare import Comparison, Quantity, compare
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
@@ -12,15 +13,18 @@ from relaylab.tour.running import describe, listing, profile, run, run_library, 
 
 __all__ = [
     "Check",
+    "Comparison",
     "Exploration",
     "Finding",
     "Pipeline",
     "Program",
+    "Quantity",
     "Row",
     "Suggestion",
     "bisect",
     "bisect_history",
     "check",
+    "compare",
     "describe",
     "difference",
     "explore",

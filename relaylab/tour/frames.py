@@ -40,7 +40,7 @@ class Frames:
     def _made(self) -> tuple[list[viz.View], list[dict[Expr, str]]]:
         names = Names()
         views = [viz.view(self.modules[0], identities=names, title=self.title)]
-        ids = [_expressions(names.given)]
+        ids = [expressions(names.given)]
         for k, segment in enumerate(self.pipeline.segments):
             if not segment.changed:
                 views.append(views[-1])
@@ -49,7 +49,7 @@ class Frames:
             for stage in segment.stages:
                 names.follow(stage)
             views.append(viz.view(segment.after, identities=names, title=f"{k + 1} {self.pipeline.items[k].name}"))
-            ids.append(_expressions(names.given))
+            ids.append(expressions(names.given))
         return views, ids
 
     @property
@@ -163,7 +163,7 @@ class Frames:
         return known[frame]
 
 
-def _expressions(given: Mapping[Hashable, str]) -> dict[Expr, str]:
+def expressions(given: Mapping[Hashable, str]) -> dict[Expr, str]:
     """The program nodes among the keys of a picture; of parts of a node (`(node, slot)`) the node, if it has no box itself."""
     found = {key: name for key, name in given.items() if isinstance(key, Expr)}
     for key, name in given.items():

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from relaylab.codegen.build import compile_main, parse_target
-from relaylab.codegen.debuglines import assembly_parts, with_debug_lines
-from relaylab.codegen.jit import emit_assembly
+from relaylab.codegen.linked import Linked, coverage, title_of
 from relaylab.codegen.network import network_of
-from relaylab.ir import Call, Expr, Function, IRModule, Op, post_order
+from relaylab.ir import Expr, Function, IRModule, post_order
 from relaylab.tour.running import seeded
 from relaylab.viz.memory import bars
 
-WORK = "loops and addresses"
 LONGEST = 4000
 """Lines of LLVM IR or assembly that are shown."""
+
+Lines = list[tuple[str, int]]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A kernel at each level. `parts` are the expressions that instructions belong to; lines are `(text, part)`, -1 for none."""
+    """A kernel at each level. `parts` are the expressions that instructions belong to; lines are `(text, part)`, -1 for none.
+
+    `coverage` says in words how many instructions know their Relay node.
+    """
 
     name: str
     relay: str
     loops: str
     parts: list[tuple[str, Expr | None]]
-    llvm: list[tuple[str, int]]
-    asm: list[tuple[str, int]]
+    llvm: Lines
+    asm: Lines
+    coverage: str
 
 
 class Kernels:
@@ -52,17 +57,18 @@ class Kernels:
         name = self.names.get(function)
         if name is None or name not in self.library.kernels():
             return None
-        loops, llvm = self.library.inspect("loop", name), self.library.inspect("llvm", name)
-        return Listing(name, self.library.inspect("relay", name), loops, _parts(function, loops), _llvm_lines(llvm), self._assembly(llvm))
+        kernels = self.library.linked(name)
+        parts, numbers = _parts(kernels, self._own(function, kernels))
+        code = [[(text, number.get(part, -1)) for text, part in lines] for linked, number in zip(kernels, numbers)
+                for lines in (linked.llvm, [(f"{linked.kernel.name}:", -1), *linked.asm])]
+        llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
+        return Listing(name, self.library.inspect("relay", name), self.library.inspect("loop", name), parts, llvm,
+                       [(text.replace("\t", "  "), part) for text, part in asm], coverage(kernels))
 
-    def _assembly(self, llvm: str) -> list[tuple[str, int]]:
-        lines, last = [], ""
-        for function, text, part in assembly_parts(emit_assembly(with_debug_lines(llvm), self.target))[:LONGEST]:
-            if function != last:
-                lines.append((f"{function}:", -1))
-                last = function
-            lines.append((text.replace("\t", "  "), part))
-        return lines
+    def _own(self, function: Function, kernels: Sequence[Linked]) -> dict[Expr, Expr]:
+        """The expressions of this function by those of the equal function that the kernels were made for."""
+        pairs = zip(*(post_order(f.body) for f in (self.library.compiled_function(self.names[function]), function)))
+        return dict(pairs)
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""
@@ -73,27 +79,11 @@ class Kernels:
         return {f: spent[name] / shared.count(name) for f, name in self.names.items() if name in spent}
 
 
-def _parts(function: Function, loops: str) -> list[tuple[str, Expr | None]]:
-    """What the part numbers of a kernel mean: of a group of loops 0 is the loops, of a contraction its operator."""
-    calls = [e for e in post_order(function.body) if isinstance(e, Call) and isinstance(e.op, Op)]
-    named: list[tuple[str, Expr | None]] = [(c.op.name, c) for c in calls]
-    return [(WORK, None), *named] if loops.startswith("kernel ") else named
-
-
-def _llvm_lines(text: str) -> list[tuple[str, int]]:
-    lines, part = [], -1
-    for line in text.split("\n")[:LONGEST]:
-        if line.startswith("define "):
-            part = 0
-        elif line.startswith("  ; @"):
-            part = int(line[5:])
-            continue
-        elif line == "}":
-            lines.append((line, -1))
-            part = -1
-            continue
-        lines.append((line, part))
-    return lines
+def _parts(kernels: Sequence[Linked], own: dict[Expr, Expr]) -> tuple[list[tuple[str, Expr | None]], list[dict[int, int]]]:
+    """The distinct nodes of some kernels, and for each kernel which of them its parts are."""
+    found: dict[Expr | None, int] = {}
+    numbers = [{k: found.setdefault(node, len(found)) for k, node in enumerate(linked.nodes)} for linked in kernels]
+    return [(title_of(node), None if node is None else own.get(node)) for node in found], numbers
 
 
 def memory_plan(library: Any) -> dict[str, Any]:

@@ -77,10 +77,18 @@ class Pipeline:
         self._past: list[tuple[Item, ...]] = []
         self._future: list[tuple[Item, ...]] = []
 
-    def branch(self) -> Pipeline:
-        """Another pipeline with the same passes over the same program, to be edited by itself; what is known is shared."""
+    def branch(self, passes: Iterable[Pass | str] | None = None) -> Pipeline:
+        """Another pipeline over the same program, with the same passes or others, edited by itself; what is known is shared.
+
+        A pass given as text that this pipeline has too, written alike, is the same pass: it is not run again.
+        """
         other = Pipeline(self.source, (), self.opt_level)
-        other.items, other._cache, other._segments = list(self.items), self._cache, self._segments
+        other._cache = self._cache
+        if passes is None:
+            other.items, other._segments = list(self.items), self._segments
+        else:
+            own = [item for item in self.items if item.enabled]
+            other.items = [_taken(p, own) for p in passes]
         return other
 
     @property
@@ -149,6 +157,10 @@ class Pipeline:
         index = max(0, min(index, len(self.items)))
         self._edit([*self.items[:index], item_of(what), *self.items[index:]])
 
+    def become(self, other: Pipeline) -> None:
+        """Have the passes of another pipeline; an edit like the others."""
+        self._edit(list(other.items))
+
     def undo(self) -> None:
         """Take back the last edit."""
         self._swap(self._past, self._future, "undo")
@@ -193,6 +205,15 @@ class Pipeline:
 def item_of(what: Pass | str) -> Item:
     """A pass, or the text of one, as an item."""
     return Item(pass_of(what), normal(what)) if isinstance(what, str) else Item(what, text_of(what))
+
+
+def _taken(what: Pass | str, known: list[Item]) -> Item:
+    """The first known item that is written so, which is known no longer; or a new one."""
+    found = next((i for i in known if i.text == normal(what)), None) if isinstance(what, str) else None
+    if found is None:
+        return item_of(what)
+    known.remove(found)
+    return found
 
 
 def normal(text: str) -> str:

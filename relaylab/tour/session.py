@@ -19,7 +19,9 @@ from relaylab.ir.expr import node_text
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.tour.bisect import TOLERANCE, bisect_history
+from relaylab.tour.branches import Branches
 from relaylab.tour.checking import leaves, relative_error
+from relaylab.tour.compare import small_form
 from relaylab.tour.exploration import Exploration, operators
 from relaylab.tour.facts import group_facts, node_facts
 from relaylab.tour.folding import folded
@@ -27,7 +29,7 @@ from relaylab.tour.frames import Frames
 from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, suggestions
 from relaylab.tour.printed import rows
-from relaylab.transform import BindParams, InferType
+from relaylab.transform import InferType
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
 from relaylab.viz.scene import Scene
@@ -44,6 +46,7 @@ class Session:
         else:
             self.pipeline = Pipeline(known.source, passes, self.opt_level)
         self.overlays: dict[str, dict[str, float]] = {}
+        self.branches = Branches(self)
         self.refresh()
 
     def refresh(self) -> None:
@@ -64,6 +67,7 @@ class Session:
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
+            "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
         }
         try:
             if what not in known:
@@ -196,23 +200,20 @@ class Session:
             return {"error": "no machine code was made for this node: it is in no fused kernel of the last frame"}
         parts = [[title, self.frames.ids[-1].get(expr, "") if expr is not None else ""] for title, expr in listing.parts]
         return {"name": listing.name, "relay": listing.relay, "loops": listing.loops, "parts": parts,
-                "llvm": listing.llvm, "asm": listing.asm}
+                "llvm": listing.llvm, "asm": listing.asm, "coverage": listing.coverage}
 
     # -- questions that take time -----------------------------------------------------------------------
 
     @cached_property
-    def _small(self) -> IRModule:
+    def small(self) -> IRModule:
         """What is interpreted: the small form of a network of the zoo, or the program itself."""
-        if self.program.small is None:
-            return self.pipeline.source
-        mod, params = self.program.small()
-        return InferType()(BindParams(params)(InferType()(mod)))
+        return small_form(self.program, self.pipeline.source)
 
     def _checked(self) -> tuple[Pipeline, dict[IRModule, list[np.ndarray]]]:
         """The pipeline over the small form, and the outputs known so far."""
         key = tuple((i.made, i.enabled) for i in self.pipeline.items)
         if self.__dict__.get("_check_key") != key:
-            pipeline = self.pipeline if self.program.small is None else Pipeline(self._small, (), self.opt_level)
+            pipeline = self.pipeline if self.program.small is None else Pipeline(self.small, (), self.opt_level)
             if pipeline is not self.pipeline:
                 pipeline.items = list(self.pipeline.items)
             self.__dict__["_check_key"], self.__dict__["_check"] = key, (pipeline, {})

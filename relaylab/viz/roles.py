@@ -12,7 +12,8 @@ class Roles:
     """The roles of all parts of two views. A part is in both if its id is.
 
     added: only after. removed: only before. changed: operator, attributes, type, folded operands or binding
-    differ. moved: the same in another box. merged: stands for several parts of before, or is a new kernel.
+    differ. moved: the same in another box,
+    or no longer in a kernel. merged: stands for several parts of before, or is a new kernel.
     """
 
     def __init__(self, before: View, after: View):
@@ -52,7 +53,14 @@ class Roles:
             return replace(node, role="changed", note="; ".join(changes))
         if node.group != old.group and {node.group, old.group} <= self.kept_groups | {""}:
             return replace(node, role="moved", note=f"from {self._group_title(old.group)}")
+        if self._was_fused(old) and node.group in self.kept_groups | {""}:
+            return replace(node, role="moved", note="out of one kernel")
         return node
+
+    def _was_fused(self, old: Node) -> bool:
+        """Whether a node was in a kernel that is no more."""
+        home = self.before.group_by_id.get(old.group)
+        return home is not None and home.kind == "primitive" and home.id not in self.kept_groups
 
     def _group_title(self, name: str) -> str:
         return self.before.group_by_id[name].title if name else "the top level"

@@ -1,0 +1,206 @@
+"""Two pipelines over one program, compared: in figures, and any stage of one with any stage of the other.
+
+A node of one branch is followed back to the last program that both branches have in common, and from there
+to what became of it in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from relaylab import viz
+from relaylab.analysis.cost import costs
+from relaylab.interp import Interpreter, random_inputs
+from relaylab.ir import Expr, IRModule
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.tour.checking import leaves, relative_error
+from relaylab.tour.exploration import explore
+from relaylab.tour.kernels import Kernels
+from relaylab.tour.pipeline import Pipeline, operators, pass_of, split, text_of
+from relaylab.tour.printed import Constants, printed
+from relaylab.tour.program import Program, load
+from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
+
+Passes = Pipeline | str | Iterable[Pass | str] | None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One figure of both pipelines; None where it cannot be had."""
+
+    name: str
+    unit: str
+    a: float | None
+    b: float | None
+
+    @property
+    def change(self) -> float | None:
+        """By which share of A's figure B's is larger."""
+        return None if self.a is None or self.b is None or not self.a else (self.b - self.a) / self.a
+
+    def __str__(self) -> str:
+        change = f"{self.change:+.1%}" if self.change else ""
+        return f"{self.name:<22}{_number(self.a):>14}{_number(self.b):>14}  {self.unit:<5}{change}".rstrip()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.4g}"
+
+
+class Crossing:
+    """How nodes of one branch correspond to those of another; `parents` and `became` as a `Stage` has them."""
+
+    def __init__(self, a: Pipeline, b: Pipeline, at_a: int, at_b: int):
+        mods, others = a.modules[: at_a + 1], b.modules[: at_b + 1]
+        base = next((m for m in reversed(mods) if any(m is o for o in others)), a.source)
+        self.up = History(base, _stages(a, base, at_a))
+        self.down = History(base, _stages(b, base, at_b))
+
+    def parents(self, node: Expr) -> tuple[Expr, ...]:
+        """The nodes of A that a node of B has its origins in common with."""
+        found = (self.up.became(p) for p in self.down.parents(node))
+        return tuple(dict.fromkeys(n for n in found if n is not None))
+
+    def became(self, node: Expr) -> Expr | None:
+        """What stands in B where a node stands in A."""
+        makers = self.up.parents(node)
+        same = next((m for m in makers if self.up.became(m) is node), makers[0] if makers else None)
+        return self.down.became(same) if same is not None else None
+
+
+def _stages(pipeline: Pipeline, base: IRModule, frame: int) -> list[Stage]:
+    start = max(k for k, m in enumerate(pipeline.modules[: frame + 1]) if m is base) if base is not pipeline.source else 0
+    return [s for segment in pipeline.segments[start:frame] for s in segment.stages if s.changed]
+
+
+class Comparison:
+    """Pipeline A against pipeline B. `small` is what is interpreted to measure errors (default: the program itself)."""
+
+    def __init__(self, a: Pipeline, b: Pipeline, names: tuple[str, str] = ("A", "B"), small: IRModule | None = None):
+        if a.source is not b.source:
+            raise RelayValueError("the two pipelines run over different programs", code="compare.programs")
+        self.a, self.b, self.names = a, b, names
+        self.small = a.source if small is None else small
+
+    def difference(self, at_a: int | None = None, at_b: int | None = None, **options: Any) -> viz.Difference:
+        """What differs between a stage of A and a stage of B (default: their ends); options as for `viz.diff`."""
+        at_a, at_b = _frame(self.a, at_a), _frame(self.b, at_b)
+        crossing = Crossing(self.a, self.b, at_a, at_b)
+        return viz.diff(self.a.modules[at_a], self.b.modules[at_b], crossing, **options)
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        """The figures of both ends: passes, time of the passes, text, operators, kernels, work, traffic, numeric error."""
+        return [Quantity(n, unit, *(measure(p) for p in (self.a, self.b))) for n, unit, measure in self._measures]
+
+    @property
+    def _measures(self) -> list[tuple[str, str, Callable[[Pipeline], float | None]]]:
+        return [
+            ("passes", "", lambda p: float(sum(i.enabled for i in p.items))),
+            ("time of the passes", "ms", lambda p: sum(s.seconds for s in p.segments) * 1e3),
+            ("IR text", "chars", lambda p: float(len(printed(p.modules[-1], Constants()).text))),
+            ("operator calls", "", lambda p: float(sum(operators(p.modules[-1]).values()))),
+            ("MACs", "", lambda p: _cost(p.modules[-1])[0]), ("bytes moved", "B", lambda p: _cost(p.modules[-1])[1]),
+            ("numeric error", "", self._error),
+        ]
+
+    def times(self) -> Quantity:
+        """The measured time of the kernels of both ends; None for one that is not compiled as it is (it is not fused)."""
+        return Quantity("measured time", "µs", *(_time(p.modules[-1]) for p in (self.a, self.b)))
+
+    @cached_property
+    def operators(self) -> list[Quantity]:
+        """How often each operator is called at both ends, where that differs."""
+        a, b = (operators(p.modules[-1]) for p in (self.a, self.b))
+        return [Quantity(n, "", float(a[n]), float(b[n])) for n in sorted(a | b) if a[n] != b[n]]
+
+    def _error(self, pipeline: Pipeline) -> float | None:
+        if self.small is not pipeline.source:
+            copy = Pipeline(self.small, (), pipeline.opt_level)
+            copy.items = list(pipeline.items)
+            pipeline = copy
+        try:
+            pairs = zip(_outputs(pipeline.modules[-1]), _outputs(self.small), strict=True)
+            return max((relative_error(got, wanted) for got, wanted in pairs), default=0.0)
+        except (RelayError, ValueError):
+            return None
+
+    def __str__(self) -> str:
+        head = f"{'':<22}{self.names[0]:>14}{self.names[1]:>14}"
+        return "\n".join([head, *map(str, self.quantities), *(["", *map(str, self.operators)] if self.operators else [])])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {**self.difference()._repr_mimebundle_(), "text/plain": str(self)}
+
+
+def _frame(pipeline: Pipeline, frame: int | None) -> int:
+    last = len(pipeline.items)
+    at = last if frame is None else frame + last + 1 if frame < 0 else frame
+    if not 0 <= at <= last:
+        raise RelayValueError(f"there is no stage {frame}; there are 0 to {last}", code="compare.stage")
+    return at
+
+
+def _cost(mod: IRModule) -> tuple[float | None, float | None]:
+    if any(f._checked_type is None for f in mod.functions.values()):
+        mod = InferType()(mod)
+    found = [c for f in mod.functions.values() for c in costs(f).values()]
+    return float(sum(c.macs for c in found)), float(sum(c.bytes_read + c.bytes_written for c in found))
+
+
+def _time(mod: IRModule) -> float | None:
+    try:
+        return sum(Kernels(mod).times().values()) or None
+    except RelayError:
+        return None
+
+
+def _outputs(mod: IRModule) -> list[Any]:
+    typed = InferType()(mod)
+    return leaves(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
+
+
+def small_form(program: Program, otherwise: IRModule) -> IRModule:
+    """What is interpreted in place of a program: the small form of a network of the zoo, or the program itself."""
+    if program.small is None:
+        return otherwise
+    mod, params = program.small()
+    return InferType()(BindParams(params)(InferType()(mod)))
+
+
+def compare(what: str | Path | IRModule | Program, a: Passes = None, b: Passes = None, opt_level: int = 3) -> Comparison:
+    """Run two pipelines over one program and compare them; each as passes, as text `A,B(x=1)`, or None: the default one.
+
+    The text `-FuseOps,-FastMath` is the default pipeline without these passes. Errors of a pass are raised.
+    """
+    program = load(what)
+    first = a if isinstance(a, Pipeline) else explore(program, opt_level, _passes(a, opt_level)).pipeline
+    second = b if isinstance(b, Pipeline) else first.branch(_passes(b, opt_level))
+    for pipeline in (first, second):
+        if pipeline.history.error is not None:
+            raise pipeline.history.error
+    return Comparison(first, second, (_label(a, "A"), _label(b, "B")), small_form(program, first.source))
+
+
+def _passes(what: Passes, opt_level: int) -> list[Pass | str]:
+    if what is not None and not isinstance(what, str):
+        return list(what)
+    parts = split(what or "")
+    if parts and not all(p.startswith("-") for p in parts):
+        return list(parts)
+    usual = [text_of(p) for p in default_passes(opt_level)]
+    names = [pass_of(text).info.name for text in usual]
+    for part in parts:
+        if part[1:] not in names:
+            help = did_you_mean(part[1:], names) or f"it has {', '.join(names)}"
+            raise RelayValueError(f"the default pipeline has no pass `{part[1:]}`", code="compare.no-pass", help=help)
+    return [text for text, name in zip(usual, names) if f"-{name}" not in parts]
+
+
+def _label(what: Passes, otherwise: str) -> str:
+    return what if isinstance(what, str) and len(what) <= 14 else "default" if what is None else otherwise
