@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, NoReturn
 
 from relaylab.runtime.benchmark import Evaluator
@@ -17,8 +16,13 @@ from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
-STAGES = ("relay", "loop", "llvm", "asm")
-KEPT_STAGES = ("relay", "loop", "llvm")
+STAGES = {
+    "relay": "the fused Relay function", "loop": "its loops, as they are emitted", "why": "what the loops were chosen from",
+    "llvm": "LLVM IR", "llvm-optimized": "what LLVM's own passes would make of it (they are not run)",
+    "flow": "blocks and loops, read back from the LLVM IR", "asm": "assembly, each instruction with its Relay node",
+}
+KEPT_STAGES = ("relay", "loop", "why", "llvm")
+MOST_NAMES = 12
 Function = Callable[..., Any]
 
 
@@ -81,24 +85,29 @@ class GraphExecutorModule(Module):
 class GraphExecutorFactoryModule(Module):
     """A compiled network: makes instances, saves itself, shows the stages that it was compiled through.
 
-    `ir_mod` and `stage_source` are there only in the process that built it.
+    `ir_mod` and `stage_source` (the compiler's `Stages`) are there only in the process that built it.
     """
 
     type_key = "GraphExecutorFactory"
 
     def __init__(self, executable: Executable, *, ir_mod: Any = None, target: Any = None, executor: Any = "graph",
                  function_metadata: Mapping[str, Any] | None = None,
-                 stage_source: Callable[[str, str], str] | None = None):
+                 stage_source: Any = None):
         self.executable = executable
         self.ir_mod, self.executor = ir_mod, executor
         self.target = executable.target.text if target is None else target
         self.function_metadata = dict(function_metadata or {})
         self._stage_source = stage_source
+        # no cached_property: its lock, one for all modules, would stay locked in a child that is forked meanwhile
+        self._code: Code | None = None
+        self._params: dict[str, NDArray] | None = None
 
-    @cached_property
+    @property
     def code(self) -> Code:
         """The linked code; linked at first use."""
-        return Code(self.executable)
+        if self._code is None:
+            self._code = Code(self.executable)
+        return self._code
 
     @property
     def libmod_name(self) -> str:
@@ -110,10 +119,12 @@ class GraphExecutorFactoryModule(Module):
         """The graph as JSON text."""
         return self.executable.graph_json
 
-    @cached_property
+    @property
     def params(self) -> dict[str, NDArray]:
         """The parameters built into the network, as the graph names them."""
-        return {name: array(value) for name, value in self.executable.params.items()}
+        if self._params is None:
+            self._params = {name: array(value) for name, value in self.executable.params.items()}
+        return self._params
 
     @property
     def lib(self) -> GraphExecutorFactoryModule:
@@ -168,15 +179,41 @@ class GraphExecutorFactoryModule(Module):
     save = export_library
 
     def inspect(self, stage: str = "loop", kernel: str | None = None) -> str:
-        """The text of a stage ("relay", "loop", "llvm", "asm") of one kernel, or of all of them."""
+        """The text of a stage of one kernel, or of all of them; `STAGES` says what there is ("relay", "loop", "why" …).
+
+        A part of a kernel's name is enough where it is one kernel's only.
+        """
         if stage not in STAGES:
             raise RelayValueError(f"there is no stage `{stage}`", code="runtime.stage",
                                   help=did_you_mean(stage, STAGES) or f"stages: {', '.join(STAGES)}")
+        names = self.kernels() if kernel is None else [self.kernel_called(kernel)]
+        return "\n\n".join(self._stage(stage, name) for name in names)
+
+    def kernel_called(self, name: str) -> str:
+        """The kernel of this name, or the only one whose name contains it; RelayValueError where there is none, or several."""
         names = self.kernels()
-        if kernel is not None and kernel not in names:
-            raise RelayValueError(f"there is no kernel `{kernel}`", code="runtime.kernel",
-                                  help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
-        return "\n\n".join(self._stage(stage, name) for name in (names if kernel is None else [kernel]))
+        found = [n for n in names if n == name] or [n for n in names if name in n]
+        if len(found) == 1:
+            return found[0]
+        few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")
+        what = f"{len(found)} kernels have `{name}` in their names" if found else f"there is no kernel `{name}`"
+        raise RelayValueError(what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}")
+
+    def linked(self, kernel: str) -> Any:
+        """The native functions of a kernel with the Relay node of each instruction (`codegen.linked.Linked`), in order.
+
+        RelayValueError for an unknown name, and for a loaded module, which no longer knows the nodes.
+        """
+        return self._compiler().linked(self.kernel_called(kernel))
+
+    def compiled_function(self, kernel: str) -> Any:
+        """The fused Relay function that a kernel was made from; RelayValueError as in `linked`."""
+        return self._compiler().functions[self.kernel_called(kernel)]
+
+    def _compiler(self) -> Any:
+        if self._stage_source is None:
+            raise _not_kept("the Relay nodes of its instructions")
+        return self._stage_source
 
     def _kept_stages(self) -> dict[str, dict[str, str]]:
         """The texts that a file keeps."""
@@ -192,13 +229,17 @@ class GraphExecutorFactoryModule(Module):
             return stored[kernel]
         if self._stage_source is not None:
             return self._stage_source(stage, kernel)
-        raise RelayValueError(f"a loaded module does not keep the stage `{stage}`", code="runtime.stage",
-                              help="build the module in this process to look at it")
+        raise _not_kept(f"the stage `{stage}`")
 
     def __iter__(self) -> Iterator[Any]:
         warnings.warn("relay.build returns one module; use it instead of unpacking graph, lib and params",
                       DeprecationWarning, stacklevel=2)
         return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
+
+
+def _not_kept(what: str) -> RelayValueError:
+    return RelayValueError(f"a loaded module does not keep {what}", code="runtime.stage",
+                           help="build the module in this process to look at it")
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> GraphExecutorFactoryModule:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import sys
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -75,9 +77,21 @@ def host_triple() -> str:
 
 
 _lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child never starts with a half-linked module: the fork waits
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _linker: list[Linker] = []
+_fork = ExitStack()
+
+
+def _hold_linker() -> None:
+    """A fork waits for the linker, and for LLVM, which llvmlite guards with one lock: a child could not release them."""
+    _fork.enter_context(_lock)
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    guard = getattr(getattr(ffi, "lib", None), "_lock", None)
+    if guard is not None:
+        _fork.enter_context(guard)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_linker, after_in_parent=_fork.close, after_in_child=_fork.close)
 
 
 def linker() -> Linker:
