@@ -80,15 +80,20 @@ def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
 def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
     """Every node reachable from `roots`, once each, sub-expressions first."""
     seen: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(list(roots))]
+    stack: list[Expr | None] = [*roots]  # None: what lies below it has been seen
+    stack.reverse()
     while stack:
-        node, done = stack.pop()
-        if done:
-            yield node
+        node = stack.pop()
+        if node is None:
+            yield stack.pop()  # type: ignore[misc]
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((c, False) for c in reversed(tuple(below(node))) if c not in seen)
+            parts = tuple(below(node))
+            if parts:
+                stack += (node, None)
+                stack += parts[::-1]
+            else:
+                yield node
 
 
 def post_order(expr: Expr) -> list[Expr]:
