@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylab.ir import Constant, Expr, Function, FunctionWithFields, IRModule, TensorType, Var, free_vars, substitute
 from relaylab.ir.trail import derived
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
 
 
@@ -34,6 +34,9 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     `params` holds arrays (numpy or anything with `.numpy()`). A shape or a data type other than the
     parameter's annotation, or a name that two parameters share, raises `RelayValueError`.
     """
+    if not isinstance(params, Mapping):
+        raise RelayTypeError(f"parameters are a dict of arrays by name, not a {type(params).__name__}", code="bind.params",
+                             help='write params={"weight": array}')
     by_name: dict[str, list[Var]] = {}
     for p in func.params:
         by_name.setdefault(p.name_hint, []).append(p)
@@ -50,14 +53,18 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
 
 
 def _constant(name: str, var: Var, value: Any) -> Constant:
-    array = (
-        value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
-    )
-    made = Constant(array, span=var.span)
+    try:
+        array = value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        made = Constant(array, span=var.span)
+    except (TypeError, ValueError) as error:
+        why = error.message if isinstance(error, RelayError) else str(error)
+        raise RelayTypeError(f"the parameter `{name}` cannot be made of this {type(value).__name__}: {why}",
+                             code="bind.no-array", help="give a numpy array or an NDArray") from None
     wanted = var.type_annotation
     if isinstance(wanted, TensorType) and not wanted.is_dynamic and wanted != made.type:
         raise RelayValueError(
-            f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type"
+            f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type",
+            help="give the parameters that belong to this program",
         )
     return made
 

@@ -1,0 +1,283 @@
+"""Targets, files and caches that are wrong: refused by name, replaced or rebuilt, and never a signal from the processor."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fault_programs import program
+
+from relaylab import relay
+from relaylab.codegen import jit
+from relaylab.codegen.build import entry_target
+from relaylab.codegen.cache import FORMAT, ObjectCache
+from relaylab.codegen.cpus import LEVEL_OF, LEVELS
+from relaylab.codegen.target import Target
+from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
+from relaylab.runtime.archive import ArtifactError
+from relaylab.support.errors import RelayError, RelayValueError
+
+X = np.random.default_rng(0).uniform(-2, 2, (4, 8)).astype("float32")
+W = np.random.default_rng(1).uniform(-2, 2, (3, 8)).astype("float32")
+MOD = program("nn.relu(nn.dense(%a, %b, units=None))", X, W)
+WANT = np.maximum(X @ W.T, 0)
+
+
+def runs(lib: object) -> None:
+    module = graph_executor.GraphModule(lib["default"](cpu(0)))
+    module.run(a=X)
+    np.testing.assert_allclose(module.get_output(0).numpy(), WANT, rtol=1e-5, atol=1e-5)
+
+
+def built(target: str = "llvm") -> object:
+    return relay.build(MOD, target, params={"b": W})
+
+
+# ---- targets
+
+
+@pytest.mark.parametrize(("text", "code", "words"), [
+    ("llvm -mcpu=foo", "target.cpu", "there is no x86-64 CPU `foo`"), ("llvm -mcpu=haswel", "target.cpu", "did you mean `haswell`"),
+    ("llvm -mcpu=cortex-a72", "target.cpu", "cortex-a72"), ("llvm -mattr=+avx3", "target.feature", "no CPU feature `avx3`"),
+    ("llvm -mattr=+", "target.feature", "no CPU feature"), ("llvm -mattr=avx2", "target.feature", "needs a sign"),
+    ("llvm -mattr=-sse2", "target.feature", "every x86-64 CPU has `sse2`"), ("llvm -mattr=-64bit", "target.feature", "64bit"),
+    ("llvm -mcpu='x", "target.text", "quotation"), ("llvm -mtriple=arm64", "target.option", "known are"), ("cuda", "target.kind", "llvm"),
+])  # fmt: skip
+@pytest.mark.skipif(not jit._llvm().get_process_triple().startswith("x86_64"), reason="names of x86-64")
+def test_what_is_no_target(text: str, code: str, words: str) -> None:
+    with pytest.raises(RelayValueError) as caught:
+        relay.build(MOD, text)
+    assert caught.value.code == code and words in str(caught.value) and caught.value.help
+
+
+CPUS = """
+import sys
+from relaylab.codegen import jit
+from relaylab.codegen.target import Target
+for name in sys.argv[1:]:
+    target = Target.parse(f"llvm -mcpu={name}")
+    assert jit.emit_object(f'define void @f() #0 {{\\n ret void\\n}}\\nattributes #0 = {{ {target.attributes} }}\\n', target)
+"""
+
+
+@pytest.mark.skipif(not jit._llvm().get_process_triple().startswith("x86_64"), reason="names of x86-64")
+def test_llvm_knows_every_cpu_of_the_table() -> None:
+    """LLVM ends the process for a CPU that it does not know, and warns of a name that it knows otherwise."""
+    done = subprocess.run([sys.executable, "-c", CPUS, *LEVEL_OF], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_says_every_feature_that_its_code_may_use() -> None:
+    for name, level in LEVEL_OF.items():
+        target = Target.parse(f"llvm -mcpu={name}")
+        assert set(target.needs) == set(LEVELS[level]) and target.level == level
+    assert set(Target.host().needs) <= {n for n, here in jit._llvm().get_host_cpu_features().items() if here}
+    assert "avx512fp16" in Target.parse("llvm -mcpu=x86-64-v4 -mattr=+avx512fp16").needs
+    assert entry_target(Target.host()).needs == ()
+
+
+@pytest.mark.skipif(not jit._llvm().get_process_triple().startswith("x86_64"), reason="features of x86-64")
+def test_code_for_another_cpu_is_refused_before_it_runs(tmp_path: Path) -> None:
+    absent = sorted(n for n, here in jit._llvm().get_host_cpu_features().items() if not here and n.startswith(("avx", "amx", "sm")))
+    if not absent:
+        pytest.skip("this processor has every feature")
+    lib = built(f"llvm -mcpu=x86-64 -mattr=+{absent[0]}")
+    lib.export_library(tmp_path / "net.so")
+    for module in (lib, load_module(tmp_path / "net.so")):
+        with pytest.raises(ArtifactError, match=absent[0]) as caught:
+            module["default"](cpu(0))
+        assert caught.value.code == "runtime.other-machine" and "-mcpu=x86-64-v3" in caught.value.help
+
+
+# ---- the cache
+
+
+def test_an_entry_under_another_name_is_not_taken(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path)
+    cache.put("one", b"code of one")
+    cache._path("two").write_bytes(cache._path("one").read_bytes())
+    assert cache.get("two") is None and cache.get("one") == b"code of one" and not cache._path("two").exists()
+
+
+@pytest.mark.parametrize("place", [0, len(FORMAT) + 31, len(FORMAT) + 32, 400, -1])
+def test_a_truncated_or_changed_entry_is_no_entry(tmp_path: Path, place: int) -> None:
+    cache = ObjectCache(tmp_path)
+    for damage in (lambda data: data[:place], lambda data: bytes([*data[:place], data[place] ^ 4, *data[place:][1:]])):
+        cache.put("key", bytes(1000))
+        path = cache._path("key")
+        path.write_bytes(damage(path.read_bytes()))
+        assert cache.get("key") is None and not path.exists()
+
+
+def test_a_cache_of_damaged_entries_is_made_again(tmp_path: Path) -> None:
+    fresh_process(tmp_path)
+    entries = list(tmp_path.glob("*.o"))
+    assert entries
+    for k, entry in enumerate(entries):
+        entry.write_bytes(entry.read_bytes()[: -(k + 1)])
+    fresh_process(tmp_path)
+
+
+FRESH = """
+import numpy as np
+from test_faults_targets import built, runs
+runs(built())
+"""
+
+
+def fresh_process(directory: Path | str, program: str = FRESH) -> None:
+    """Build and run in a process that remembers nothing but the cache."""
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,
+                          env={**os.environ, "PYTHONPATH": path, "RELAYLAB_CACHE_DIR": str(directory)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_directory_that_is_a_file_or_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    fresh_process(tmp_path / "file")
+    for place in (tmp_path / "file" / "below", "/proc/self/none", "x" * 300):
+        cache = ObjectCache(place)
+        cache.put("key", b"code")
+        assert cache.get("key") is None and cache.entries() == []
+    assert (tmp_path / "file").read_text() == "no directory"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EIO, errno.EROFS])
+def test_a_disk_that_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    cache = ObjectCache(tmp_path)
+    monkeypatch.setattr("os.replace", refuse)
+    cache.put("key", b"code")
+    assert cache.get("key") is None and not list(tmp_path.iterdir())
+
+
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    cache = ObjectCache(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            cache.put("key", b"code")
+    assert not list(tmp_path.iterdir())
+    cache.put("key", b"code")
+    assert cache.get("key") == b"code"
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path)
+    for name, age in ((".old.part", 1e5), (".new.part", 0)):
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (0, (tmp_path / name).stat().st_mtime - age))
+    cache.put("key", b"code")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".new.part", "key.o"]
+
+
+def test_an_entry_that_goes_between_look_up_and_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ObjectCache(tmp_path)
+    cache.put("key", b"code")
+    monkeypatch.setattr(Path, "read_bytes", lambda path: path.unlink() or open(path, "rb").read())
+    assert cache.get("key") is None
+
+
+def test_an_interrupt_while_building_leaves_the_next_build_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    mod, count = program("tanh(nn.dense(exp(%a), %b, units=None))", X, W), []
+
+    def once(text: str, target: Target, emit: object = jit.emit_object) -> bytes:
+        count.append(text)
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        return emit(text, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "emit_object", once)
+        with pytest.raises(KeyboardInterrupt):
+            relay.build(mod, "llvm -mcpu=x86-64-v2", params={"b": W})
+    module = graph_executor.GraphModule(relay.build(mod, "llvm -mcpu=x86-64-v2", params={"b": W})["default"](cpu(0)))
+    module.run(a=X)
+    np.testing.assert_allclose(module.get_output(0).numpy(), np.tanh(np.exp(X) @ W.T), rtol=1e-5, atol=1e-5)
+
+
+def test_two_processes_build_at_once(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    env = {**os.environ, "PYTHONPATH": path, "RELAYLAB_CACHE_DIR": str(tmp_path), "RELAYLAB_CACHE_LIMIT": "9000"}
+    jobs = [subprocess.Popen([sys.executable, "-c", FRESH], env=env, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [(job.communicate(timeout=120)[1].decode(), job.returncode) for job in jobs] == [("", 0)] * 2
+    assert sum(size for _, size, _ in ObjectCache(tmp_path).entries()) <= 9000
+
+
+# ---- files
+
+
+def test_every_place_of_a_library_is_guarded(tmp_path: Path) -> None:
+    """One flipped bit anywhere is an error or has no effect on what is executed; nothing ends the process."""
+    path = tmp_path / "net.so"
+    built().export_library(path)
+    data = path.read_bytes()
+    for at in np.linspace(0, len(data) - 1, 150, dtype=int):
+        (tmp_path / "bad").write_bytes(data[:at] + bytes([data[at] ^ 0x20]) + data[at + 1 :])
+        try:
+            runs(load_module(tmp_path / "bad"))
+        except RelayError as error:
+            assert isinstance(error, ArtifactError) and error.help
+
+
+@pytest.mark.parametrize("suffix", [".so", ".tar", ".dll", ".o", ""])
+def test_every_form_of_file_goes_round(tmp_path: Path, suffix: str) -> None:
+    lib = built()
+    lib.export_library(tmp_path / f"net{suffix}")
+    again = load_module(tmp_path / f"net{suffix}")
+    runs(again)
+    again.export_library(tmp_path / f"again{suffix}")
+    runs(load_module(tmp_path / f"again{suffix}"))
+    assert graph_executor.create(again.get_graph_json(), again, cpu(0)).get_num_outputs() == 1
+
+
+# ---- parameters
+
+
+@pytest.mark.parametrize(("params", "words"), [
+    ({"b": W[:2]}, "b"), ({"b": W.T}, "b"), ({"b": "text"}, "str"), ({"b": None}, "parameter `b`"), ({"b": [[1], [2, 3]]}, "parameter `b`"), ({"b": W.astype(complex)}, "complex"),
+    (["b"], "list"), (3, "int"),
+])  # fmt: skip
+def test_parameters_that_do_not_fit(params: object, words: str) -> None:
+    with pytest.raises(RelayError) as caught:
+        relay.build(MOD, "llvm", params=params)
+    assert words in str(caught.value) and caught.value.help
+
+
+def test_missing_parameters_are_inputs_and_extra_ones_are_left() -> None:
+    free = graph_executor.GraphModule(relay.build(MOD, "llvm")["default"](cpu(0)))
+    free.run(a=X, b=W)
+    np.testing.assert_allclose(free.get_output(0).numpy(), WANT, rtol=1e-5, atol=1e-5)
+    runs(relay.build(MOD, "llvm", params={"b": W, "unknown": W}))
+
+
+def test_damaged_parameters_are_refused_at_every_byte() -> None:
+    data = bytes(save_param_dict({"b": W, "second": np.arange(3)}))
+    for at in range(len(data)):
+        with pytest.raises(RelayError):
+            load_param_dict(data[:at])
+    for at in range(0, len(data)):
+        try:
+            found = load_param_dict(data[:at] + bytes([data[at] ^ 0x81]) + data[at + 1 :])
+        except RelayError as error:
+            assert error.code.startswith("runtime.")
+        else:
+            assert [v.shape for v in found.values()] in ([(3, 8), (3,)],)
+
+
+@pytest.mark.parametrize("value", [b"", b"x" * 100, None, "text", 3])
+def test_what_is_no_saved_parameters(value: object) -> None:
+    with pytest.raises(RelayError):
+        load_param_dict(value)
