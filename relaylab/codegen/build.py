@@ -11,14 +11,14 @@ from relaylab.codegen.entry import entry_text
 from relaylab.codegen.first_order import first_order
 from relaylab.codegen.graph_json import graph_json
 from relaylab.codegen.jit import compile_objects
-from relaylab.codegen.kernel import Kernel, module_text
-from relaylab.codegen.layout import lay_out
+from relaylab.codegen.kernel import module_text
+from relaylab.codegen.layout import Layouts, lay_out
 from relaylab.codegen.network import Network, network_of
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.codegen.plan import Planned, make_plan
 from relaylab.codegen.remembered import Memo
 from relaylab.codegen.select import jobs_of
-from relaylab.codegen.stages import Stages
+from relaylab.codegen.stages import Served, Stages
 from relaylab.codegen.target import Target
 from relaylab.ir import Function, IRModule
 from relaylab.runtime.executable import Executable, TargetInfo
@@ -71,14 +71,15 @@ def compile_main(mod: IRModule, target: Target, mod_name: str = "default", execu
     network = network_of(main, f"tvmgen_{mod_name}")
     minimal = bool(PassContext.current().get_config(WINOGRAD, True))
     jobs = [job for operation in network.operations for job in jobs_of(operation, target, minimal)]
-    planned = make_plan(network, lay_out(network, jobs), target, Memo(target, ObjectCache.default(), {WINOGRAD: minimal}))
+    layouts = lay_out(network, jobs)
+    planned = make_plan(network, layouts, target, Memo(target, ObjectCache.default(), {WINOGRAD: minimal}))
     entry, objects = _objects(planned, target)
     executable = Executable(
         mod_name, TargetInfo(host_triple(), target.needs, str(target)), planned.plan, entry, objects,
         planned.constants, {t.name: t.data for t in network.constants}, graph_json(network, planned.storage),
     )
     return GraphExecutorFactoryModule(executable, ir_mod=mod if ir_mod is None else ir_mod, target=target,
-                                      executor=executor, stage_source=_stages(network, planned, target))
+                                      executor=executor, stage_source=_stages(network, planned, layouts, target))
 
 
 def parse_target(target: Any) -> Target:
@@ -141,9 +142,9 @@ def entry_target(target: Target) -> Target:
     return Target.parse(BASELINE) if host_triple().startswith("x86_64") else target
 
 
-def _stages(network: Network, planned: Planned, target: Target) -> Stages:
-    functions = {operation.name: operation.function for operation in network.operations}
-    kernels: dict[str, dict[str, Kernel]] = {}
-    for step in planned.plan.steps:
-        kernels.setdefault(step.name, {})[step.kernel] = planned.kernels[step.kernel]
-    return Stages(target, functions, {name: tuple(found.values()) for name, found in kernels.items()})
+def _stages(network: Network, planned: Planned, layouts: Layouts, target: Target) -> Stages:
+    functions = {operation.name: operation.function for operation in reversed(network.operations)}
+    kernels: dict[str, dict[str, Served]] = {}
+    for step, job in zip(planned.plan.steps, planned.jobs):
+        kernels.setdefault(step.name, {}).setdefault(step.kernel, (planned.kernels[step.kernel], job))
+    return Stages(target, functions, {name: tuple(found.values()) for name, found in kernels.items()}, layouts)

@@ -66,14 +66,17 @@ class _Metadata:
 
 
 def assembly_parts(assembly: str) -> list[tuple[str, str, int]]:
-    """Each instruction of an assembly listing with debug lines: (function, instruction, part)."""
-    found, function, part = [], "", 0
+    """Each instruction of an assembly listing with debug lines: (function, instruction, part).
+
+    The part is -1 where LLVM gives no line: it saves registers, spills, or merged instructions of different parts.
+    """
+    found, function, part = [], "", -1
     for line in assembly.split("\n"):
         location, label = _LOCATION.match(line), _FUNCTION_LABEL.match(line)
         if location:
-            part = max(0, int(location[1]) - 1)
+            part = int(location[1]) - 1
         elif label and not label[1].startswith(("Lfunc", "L")):
-            function, part = label[1], 0
+            function, part = label[1], -1
         elif line.startswith("\t") and not line.startswith(("\t.", "\t#")):
             found.append((function, line.strip(), part))
     return found

@@ -18,10 +18,14 @@ Views = Callable[[Tensor], View]
 
 
 class Inside:
-    """The values of expressions within a loop group: operands read, calls computed, tuples taken apart."""
+    """The values of expressions within a loop group: operands read, calls computed, tuples taken apart.
+
+    `parts[k - 1]` is the expression that part k of the group computes.
+    """
 
     def __init__(self, group: Group):
         self.group = group
+        self.parts: list[Expr] = []
         self.tensors: dict[Tensor, Readable] = {}
         self.values: dict[Expr, Readable | tuple] = {}
 
@@ -58,7 +62,11 @@ class Inside:
 
     def _number(self, expr: Constant) -> Readable:
         dtype, number = expr.data.dtype.name, np.asarray(expr.data).item()
-        return self.group.compute(OutSpec((), dtype), lambda b, out, i: b.const(number, dtype), ())
+        return self._part(expr, OutSpec((), dtype), lambda b, out, i: b.const(number, dtype), ())
+
+    def _part(self, expr: Expr, out: OutSpec, lower: Callable, inputs: Sequence[Readable | tuple]) -> Readable:
+        self.parts.append(expr)
+        return self.group.compute(out, lower, inputs)
 
     def _call(self, call: Call) -> Readable | tuple:
         lower = call.op.facets(call.attrs).lower
@@ -66,8 +74,8 @@ class Inside:
         type_ = call.checked_type
         if isinstance(type_, TupleType):
             specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in enumerate(type_.fields)]
-            return tuple(self.group.compute(spec, lower, inputs) for spec in specs)
-        return self.group.compute(OutSpec(type_.concrete_shape, type_.dtype), lower, inputs)
+            return tuple(self._part(call, spec, lower, inputs) for spec in specs)
+        return self._part(call, OutSpec(type_.concrete_shape, type_.dtype), lower, inputs)
 
 
 def operands_of(expr: Expr) -> tuple[Expr, ...]:

@@ -135,7 +135,7 @@ class Generic(Job):
         inside.know(self.known)
         for expr, _ in self.results:
             inside.value(expr)
-        return (None, *inside.parts)
+        return (self.calls[0] if len(self.calls) == 1 else None, *inside.parts)
 
     def in_place(self) -> tuple[Tensor, ...]:
         if len(self.writes) != 1 or not all(c.op.pattern <= OpPattern.BROADCAST for c in self.calls):

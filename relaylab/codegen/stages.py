@@ -1,15 +1,22 @@
-"""What a network looked like on its way down: Relay function, loops, LLVM IR and assembly of every kernel."""
+"""What a network looked like on its way down: Relay function, loops, LLVM IR and assembly of every kernel, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.jit import emit_assembly
+from relaylab.codegen.flow import flows, outline
+from relaylab.codegen.inside import Views
+from relaylab.codegen.jobs import Job
 from relaylab.codegen.kernel import Kernel, module_text
+from relaylab.codegen.linked import Linked, coverage
+from relaylab.codegen.llvmpasses import optimized
 from relaylab.codegen.target import Target
+from relaylab.codegen.why import why
 from relaylab.ir import Function
 from relaylab.ir.expr import node_text
+
+Served = tuple[Kernel, Job]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +25,33 @@ class Stages:
 
     target: Target
     functions: Mapping[str, Function]
-    kernels: Mapping[str, Sequence[Kernel]]
+    kernels: Mapping[str, Sequence[Served]]
+    views: Views
 
     def __call__(self, stage: str, name: str) -> str:
         """The text of one stage of one fused function."""
         if stage == "relay":
             return node_text(self.functions[name])
-        texts = {"loop": lambda k: k.loops, "llvm": self._llvm, "asm": self._asm}
-        return "\n".join(texts[stage](kernel) for kernel in self.kernels[name])
+        if stage == "asm":
+            return self._asm(name)
+        return "\n".join(self._texts()[stage](*served) for served in self.kernels[name])
+
+    def _texts(self) -> Mapping[str, Callable[[Kernel, Job], str]]:
+        return {
+            "loop": lambda kernel, job: kernel.loops,
+            "why": lambda kernel, job: why(kernel, job, self.views, self.target),
+            "llvm": lambda kernel, job: self._llvm(kernel),
+            "llvm-optimized": lambda kernel, job: optimized(self._llvm(kernel), self.target),
+            "flow": lambda kernel, job: "".join(map(outline, flows(kernel.text))),
+        }
 
     def _llvm(self, kernel: Kernel) -> str:
         return module_text([kernel], attributes=self.target.attributes)
 
-    def _asm(self, kernel: Kernel) -> str:
-        return emit_assembly(self._llvm(kernel), self.target)
+    def linked(self, name: str) -> tuple[Linked, ...]:
+        """The kernels of a fused function with the Relay nodes of their instructions, in the order they run."""
+        return tuple(Linked(kernel, job.parts(), self.target) for kernel, job in self.kernels[name])
+
+    def _asm(self, name: str) -> str:
+        found = self.linked(name)
+        return "\n".join([f"# {coverage(found)}", *(linked.annotated() for linked in found)])

@@ -49,13 +49,17 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """The expression that becomes of the accumulator `start`, and the sides that it reads."""
+    """The expression that becomes of the accumulator `start`, and the sides that it reads.
+
+    `parts[k - 1]` is what part k of the expression comes from.
+    """
 
     value: loop.Expr
     start: loop.Local
     sides: tuple[Side, ...]
     shape: tuple[int, ...]
     dtype: str
+    parts: tuple[Expr, ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -71,28 +75,29 @@ class Tail:
         """The epilogue; its operands are "side0", "side1" … in the order of `tensors`."""
         roles = tuple(f"side{k}" for k in range(len(self.sides)))
         places = [contraction.out_view(side.view(views, self.shape)) for side in self.sides]
-        bias, value = self._bias(places)
+        bias, value, part = self._bias(places)
+        role = None if bias is None else roles[bias]
         if value is self.start and self.dtype == self.start.dtype:
-            return Epilogue(None, roles, roles[bias] if bias is not None else None, "x" if bias is None else "x + bias")
+            return Epilogue(None, roles, role, bias_part=part)
         locals_ = [side.local for side in self.sides]
         used = set(loop.post_order(value))
         reads = [(local, role, view) for local, role, view in zip(locals_, roles, places) if local in used]
         emit = _Emit(value, self.start, tuple(reads), self.dtype, target.isa == "avx512")
-        return Epilogue(emit, roles, roles[bias] if bias is not None else None, show(value), weight(value) >= HEAVY)
+        return Epilogue(emit, roles, role, show(value), weight(value) >= HEAVY, part)
 
-    def _bias(self, places: Sequence[View]) -> tuple[int | None, loop.Expr]:
-        """The side that the accumulators can start from, and what is left of the expression without it."""
+    def _bias(self, places: Sequence[View]) -> tuple[int | None, loop.Expr, int]:
+        """The side that the accumulators can start from, what is left of the expression without it, and its part."""
         nodes = list(loop.post_order(self.value))
         users = [n for n in nodes if self.start in loop.children(n)]
         if len(users) != 1 or not isinstance(users[0], loop.Apply) or users[0].op != "add":
-            return None, self.value
+            return None, self.value, 0
         other = next((a for a in users[0].args if a is not self.start), None)
         for k, (side, view) in enumerate(zip(self.sides, places)):
             vector = view.strides[-1] == 1 and not any(view.strides[:-1]) and view.offset == 0
             alone = sum(side.local in loop.children(n) for n in nodes) == 1
             if side.local is other and vector and alone and view.dtype == self.start.dtype:
-                return k, Simplifier()(self.value, {users[0]: self.start})
-        return None, self.value
+                return k, Simplifier()(self.value, {users[0]: self.start}), users[0].part
+        return None, self.value, 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,7 @@ def tail_of(root: Expr, anchor: Call, known: Mapping[Expr, Operand]) -> Tail | N
     if any(isinstance(n, (loop.Load, loop.Reduce, loop.Axis, loop.Guard)) for n in loop.post_order(replaced)):
         return None
     distinct = tuple({side.local: side for side in sides.values()}.values())
-    return Tail(replaced, reader.start, distinct, reader.shape, root.checked_type.dtype)
+    return Tail(replaced, reader.start, distinct, reader.shape, root.checked_type.dtype, tuple(reader.parts))
 
 
 class _Tail:
@@ -143,6 +148,7 @@ class _Tail:
         self.simplifier = Simplifier()
         self.tensors: dict[loop.Tensor, Tensor] = {}
         self.started: dict[loop.Expr, loop.Expr] = {}
+        self.parts: list[Expr] = []
 
     def expression(self, root: Expr) -> loop.Expr:
         """The element of `root` at the axes."""
@@ -150,6 +156,7 @@ class _Tail:
         inside.values = {expr: self._readable(value) for expr, value in self.known.items()}
         inside.values[self.anchor] = self.accumulator
         value = inside.value(root)
+        self.parts = inside.parts
         return self.simplifier(inside.group.inlined(loop.Load(value, self.axes)))
 
     def _readable(self, value: Operand) -> loop.Tensor | tuple:

@@ -38,7 +38,7 @@ def contractions(prefix: str, problems: Sequence[Problem], target: Target, epilo
             nest.pointers = Pointers(*f.pointers[:3], side, own)
     items = run_in_order(f, nests)
     text, declares = f.finish()
-    loops = "".join(loops_text(prefix, nest.problem, nest.plan, nest, epilogue) for nest in nests)
+    loops = "".join(loops_text(prefix, nest, epilogue) for nest in nests)
     flops = sum(problem.flops for problem in problems)
     return Kernel(prefix, text, declares, operands, items, scratch, flops, traffic, loops).by_content(prefix)
 

@@ -42,9 +42,19 @@ def choose_winograd(spec: ConvSpec, target: Target, cold: bool = True, threads: 
 
     Halos are not looked at: ask before the planner has laid out the data, then give it `needed_winograd_halo`.
     """
-    halo = ((0, 0), *(((1 << 30),) * 2 for _ in spec.kernel), (0, 0))
-    data = View(spec.data.dtype, spec.data.shape, spec.data.strides, spec.data.offset, halo)
-    roomy = ConvSpec(data, spec.out, spec.kernel, spec.strides, spec.dilation, spec.padding, spec.groups)
-    options = {m: winograd_cycles(spec, m, target, cold, threads) for m in allowed if not supports_winograd(roomy, m)}
+    options = winograd_options(spec, target, cold, threads, allowed)
     best = min(options, key=options.__getitem__, default=0)
     return best if best and options[best] < ADVANTAGE * direct_cycles(spec, target, cold, threads) else 0
+
+
+def winograd_options(spec: ConvSpec, target: Target, cold: bool = True, threads: int = 1,
+                     allowed: tuple[int, ...] = (2, 4)) -> dict[int, float]:
+    """Estimated cycles of each F(m, 3) that can do the convolution."""
+    return {m: winograd_cycles(spec, m, target, cold, threads) for m in allowed if not declined(spec, m)}
+
+
+def declined(spec: ConvSpec, m: int) -> str:
+    """Why F(m, 3) cannot do the convolution, whatever lies around its data; empty when it can."""
+    halo = ((0, 0), *(((1 << 30),) * 2 for _ in spec.kernel), (0, 0))
+    data = View(spec.data.dtype, spec.data.shape, spec.data.strides, spec.data.offset, halo)
+    return supports_winograd(ConvSpec(data, spec.out, spec.kernel, spec.strides, spec.dilation, spec.padding, spec.groups), m)

@@ -117,6 +117,11 @@ def _problems(spec: ConvTransposeSpec, target: Target) -> tuple[tuple[tuple[Phas
     return tuple(found)
 
 
+def transpose_problems(spec: ConvTransposeSpec, target: Target) -> list[Problem]:
+    """The convolutions of stride 1 that a transposed convolution is, one per phase of the strides."""
+    return [problem for _, problem in _problems(spec, target)]
+
+
 def _problem(spec: ConvTransposeSpec, combination: tuple[Phase, ...], start: int) -> Problem:
     data, out = spec.data, spec.out
     in_channels, out_channels = data.shape[-1] // spec.groups, out.shape[-1] // spec.groups

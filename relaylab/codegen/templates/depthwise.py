@@ -17,6 +17,7 @@ from relaylab.codegen.irtext import Index, IRFunction, Value, constant, llvm_typ
 from relaylab.codegen.kernel import Kernel
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.conv import ConvSpec, supports_conv
+from relaylab.codegen.templates.nest import start_text
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
 from relaylab.support.errors import RelayValueError
@@ -143,8 +144,11 @@ class _Depthwise:
     def _start(self, channel: Index, active: int) -> Value:
         if self.epilogue.bias is None:
             return constant(vector(self.type, self.width), 0)
+        self.f.at(self.epilogue.bias_part)
         pointer = self.f.offset(self.side[self.epilogue.bias], self.f.mul(channel, self.size))
-        return load_lanes(self.f, self.type, pointer, self.width, active, self.size, self.size)
+        value = load_lanes(self.f, self.type, pointer, self.width, active, self.size, self.size)
+        self.f.at(0)
+        return value
 
     def _store(self, spot: Sequence[Index], channel: Index, x: Value, active: int) -> None:
         f, out = self.f, self.spec.out
@@ -153,6 +157,7 @@ class _Depthwise:
         where = f.dot([*spot, channel], out.strides, out.offset)
         pointer = f.offset(self.out, f.mul(where, out.itemsize))
         store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
+        f.at(0)
 
     def loops(self) -> str:
         """The same loops as text."""
@@ -163,6 +168,7 @@ class _Depthwise:
             f"    for c in {self.channels} channels by {self.width} lanes:",
             f"      w[0..{math.prod(self.spec.kernel) - 1}] {'in registers' if self.resident else 'from memory'}",
             f"      for tile in {self.split.count} tiles of <= {self.split.sizes[0]} pixels:",
+            f"        acc[p, c] = {start_text(self.epilogue)}",
             f"        for t in {taps}: acc[p, c] += data[pixel p at tap t, c] * w[t, c]",
             f"        out[row, p, c] = {self.epilogue.shown('acc[p, c]')}", ""])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylab.codegen.irtext import Index, Value, constant, llvm_type, vector
 from relaylab.codegen.target import Target
-from relaylab.codegen.templates.nest import Nest
+from relaylab.codegen.templates.nest import Nest, start_text
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.schedule import Plan, packed_size, plan_contraction, tile_count
@@ -59,6 +59,14 @@ class DotNest(Nest):
         rows = [self._row(acc[row * p.columns: (row + 1) * p.columns], column) for row in range(sizes[1])]
         self.finish(batch, position, [(0, row) for row in range(sizes[1])], column, rows, 1, p.columns)
 
+    def reduction(self, rows: int) -> list[str]:
+        """The lines of a tile: lanes run along the reduction, and are added at the end."""
+        p = self.problem
+        steps = " x ".join(str(tap.count) for tap in p.taps)
+        return [f"sums[{rows}, {p.columns}] = 0  # registers: {rows} rows x {p.columns} columns of {self.width} lanes",
+                f"for k in {steps} by {self.width}: sums[r, c] += x[row r, k..] * w[c, k..]  # lanes along k, w packed",
+                f"acc[r, c] = lanes of sums[r, c] together + {start_text(self.epilogue)}"]
+
     def _row(self, sums: Sequence[Value], column: Index) -> Value:
         """The results of one row as a vector of columns, on top of the bias."""
         f = self.f
@@ -67,9 +75,12 @@ class DotNest(Nest):
             result = f.insert(result, f.reduce("fadd", value, -0.0), lane)
         if self.epilogue.bias is None:
             return result
+        f.at(self.epilogue.bias_part)
         pointer = f.offset(self.pointers.side[self.epilogue.bias], f.mul(column, self.size))
         type = llvm_type(self.problem.dtype)
-        return f.binary("fadd", result, load_lanes(f, type, pointer, self.width, len(sums), self.size, self.size))
+        result = f.binary("fadd", result, load_lanes(f, type, pointer, self.width, len(sums), self.size, self.size))
+        f.at(0)
+        return result
 
     def _reduce(self, level: int, at: tuple[Value, Value], acc: Sequence[Value],
                 rows: int) -> tuple[Value, Sequence[Value]]:

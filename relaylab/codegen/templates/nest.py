@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from relaylab.codegen.target import Target
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Plan, packed_columns, tile_count
 from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
-from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
+from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate, unroll
 from relaylab.codegen.templates.transpose import PanelSource, gather_panel
 
 
@@ -53,6 +52,22 @@ class Nest:
     def items(self) -> int:
         """Work items: batch members x blocks of row tiles x blocks of panels."""
         return self.problem.batch.extent * self.tile_blocks * self.panel_blocks
+
+    def gathered(self) -> list[str]:
+        """The line of the gathering of a panel, where there is one."""
+        there = self.problem.weights.kind == "gathered"
+        return ["w = columns of the panel side by side  # scratch"] if there else []
+
+    def reduction(self, rows: int) -> list[str]:
+        """The lines of a register tile's start and reduction."""
+        p, plan = self.problem, self.plan
+        turn = unroll(p.taps[-1].count, rows * plan.vectors)
+        outer = [f"{tap.count}" for tap in p.taps[:-1]]
+        steps = " x ".join([*outer, f"{p.taps[-1].count}"]) + (f" by {turn}" if turn > 1 else "")
+        ahead = "  # and prefetch a share of the next panel" if plan.prefetch and p.weights.kind == "packed" else ""
+        source = {"packed": "packed", "gathered": "scratch", "rows": "in place"}[p.weights.kind]
+        return [f"acc[{rows}, {self.panel}] = {start_text(self.epilogue)}  # registers: {rows} rows x {plan.vectors} vectors of {self.width}",
+                f"for k in {steps}: acc[r, c] += x[row r, k] * w[k, c]  # w {source}{ahead}"]
 
     def run(self, begin: Index, end: Index) -> None:
         """Emit the loop over work items [begin, end)."""
@@ -145,11 +160,13 @@ class Nest:
         if self.epilogue.bias is None:
             return tile.zeros()
         f, base = self.f, self.pointers.side[self.epilogue.bias]
+        f.at(self.epilogue.bias_part)
         found = []
         for j in range(tile.vectors):
             pointer = f.offset(base, f.mul(f.add(column, j * tile.width), tile.itemsize))
             active = tile.active if j == tile.vectors - 1 else tile.width
             found.append(load_lanes(f, tile.type, pointer, tile.width, active, tile.itemsize, tile.itemsize))
+        f.at(0)
         return found * rows
 
     def finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
@@ -192,6 +209,7 @@ class Nest:
         where = f.add(where, f.mul(column, p.out_column))
         size = item_bytes(p.out_dtype)
         store_lanes(f, result, f.offset(self.pointers.out, f.mul(where, size)), active, p.out_column * size, size)
+        f.at(0)
 
 
 def _block_range(f: IRFunction, block: Index, size: int, total: int) -> tuple[Index, Index]:
@@ -219,20 +237,28 @@ def choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | 
         f.branch(f.compare("slt", index, limit), below, other)
 
 
-def loops_text(title: str, problem: Problem, plan: Plan, nest: Nest, epilogue: Epilogue) -> str:
-    """The same loops as text for people."""
-    rows, cols = math.prod(plan.tile), nest.panel
-    tiles = f"for tile in {nest.tiles} row tiles of <= {rows}"
-    panels = f"for panel in {nest.panels} panels of {cols} columns"
-    order = [panels, tiles] if plan.panels_outer else [tiles, panels]
-    taps = " x ".join(str(tap.count) for tap in problem.taps)
-    lines = [f"{title}: parallel over {nest.items} items"]
-    if problem.batch.extent > 1:
-        order.insert(0, f"for member in {problem.batch.extent} of the batch")
+def loops_text(title: str, nest: Nest, epilogue: Epilogue) -> str:
+    """The loops that `run` emits, as text for people: from the same numbers, in the same order."""
+    plan, rows = nest.plan, max(splits_product(nest.splits))
+    blocks = [f"{nest.panel_blocks} blocks of {plan.panels} panels", f"{nest.tile_blocks} blocks of {plan.tiles} row tiles"]
+    order = blocks if plan.panels_outer else blocks[::-1]
+    members = [f"{nest.problem.batch.extent} of the batch"] if nest.problem.batch.extent > 1 else []
+    panel = f"for panel in block:  # {nest.problem.columns} columns in {nest.panels} panels of {nest.panel}"
+    tile = f"for tile in block:  # {nest.problem.row_count} rows in {nest.tiles} tiles of <= {rows}"
+    lines = [f"{title}: parallel over {nest.items} items: {' x '.join([*members, *order])}"]
     depth = 1
-    for line in [*order, f"acc[{rows}, {cols}] = start  # registers: {plan.tile} rows x {plan.vectors} vectors"]:
-        lines.append("  " * depth + line + (":" if line.startswith("for") else ""))
+    for line in ([panel, *nest.gathered(), tile] if plan.panels == 1 else [tile, panel]):
+        lines.append("  " * depth + line)
         depth += line.startswith("for")
-    lines.append("  " * depth + f"for k in {taps}: acc[r, c] += x[row r, k] * w[k, c]")
-    lines.append("  " * depth + f"out[row r, c] = {epilogue.shown('acc[r, c]')}")
-    return "\n".join(lines) + "\n"
+    inner = [*nest.reduction(rows), f"out[row r, c] = {epilogue.shown('acc[r, c]')}"]
+    return "\n".join([*lines, *("  " * depth + line for line in inner), ""])
+
+
+def splits_product(splits: Sequence[Split]) -> list[int]:
+    """The numbers of rows that tiles have."""
+    return [a * b for a in splits[0].sizes for b in splits[1].sizes]
+
+
+def start_text(epilogue: Epilogue) -> str:
+    """What accumulators start from."""
+    return "0" if epilogue.bias is None else f"{epilogue.bias}[c]"

@@ -67,10 +67,15 @@ def plan_contraction(problem: Problem, target: Target, supply: float = SUPPLY_CY
 
     `supply` is what it costs to get a vector of weights that are not in the first-level cache, in cycles.
     """
+    _, vectors, tile = candidates(problem, target, supply)[0]
+    return _order(problem, target.lanes(problem.dtype), vectors, tile)
+
+
+def candidates(problem: Problem, target: Target, supply: float = SUPPLY_CYCLES) -> list[tuple[float, int, tuple[int, int]]]:
+    """(estimated cycles of one batch member, vectors, tile) of every register tile considered, the best first."""
     width = target.lanes(problem.dtype)
-    best = min(_tiles(problem, target), key=lambda t: _cost(problem, width, *t, supply))
-    vectors, tile = best
-    return _order(problem, width, vectors, tile)
+    found = [(_cost(problem, width, *t, supply), *t) for t in _tiles(problem, target)]
+    return sorted(found, key=lambda c: c[0])
 
 
 def _tiles(problem: Problem, target: Target) -> list[tuple[int, tuple[int, int]]]:

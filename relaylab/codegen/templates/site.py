@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from relaylab.codegen.irtext import Index, IRFunction, Value, constant, element, lanes, llvm_type, tail_mask, vector
 from relaylab.codegen.kernel import View
@@ -66,7 +66,8 @@ class Epilogue:
     `emit` gives a vector of the output's storage type. `operands` are the roles of the side inputs, appended to the
     kernel's operands; `bias` names one of them that holds a dense vector along the output's last axis in the
     accumulators' dtype. `label` is the whole in the loop-level text, "x" standing for the accumulator. `heavy` asks
-    for a loop over the finished tile instead of code for every register.
+    for a loop over the finished tile instead of code for every register. `bias_part` is the part of the kernel that
+    the bias belongs to (see `IRFunction.at`).
     """
 
     emit: Emit | None = None
@@ -74,19 +75,15 @@ class Epilogue:
     bias: str | None = None
     label: str = "x"
     heavy: bool = False
-    notes: tuple[str, ...] = field(default=(), compare=False)
+    bias_part: int = 0
 
     def shown(self, accumulator: str) -> str:
         """The label with the accumulator's name in the place of "x"."""
         return re.sub(r"\bx\b", accumulator, self.label)
 
     def apply(self, f: IRFunction, accumulator: Value, site: Site) -> Value:
-        """The vector to store."""
-        if self.emit is None:
-            return accumulator
-        result = self.emit(f, accumulator, site)
-        f.at(0)
-        return result
+        """The vector to store; storing it belongs to the last part, `f.at(0)` comes after that."""
+        return accumulator if self.emit is None else self.emit(f, accumulator, site)
 
 
 def split_index(f: IRFunction, position: Index, extents: Sequence[int]) -> list[Index]:

@@ -70,19 +70,39 @@ def half_problem(problem: Problem) -> Problem:
 
 def half_plan(problem: Problem, target: Target) -> Plan:
     """The plan of the products: tiles lie along the last row axis."""
+    return plan_contraction(half_product(problem), target, SUPPLY)
+
+
+def half_product(problem: Problem) -> Problem:
+    """One of the seven products as it is tiled: rows along the last row axis."""
     half = half_problem(problem)
-    return plan_contraction(replace(half, rows=(UNIT, half.rows[-1])), target, SUPPLY)
+    return replace(half, rows=(UNIT, half.rows[-1]))
 
 
 def strassen_pays(problem: Problem, target: Target, cold: bool = True, threads: int = 1) -> bool:
     """Is it estimated to be faster than the ordinary product?"""
-    if supports_strassen(problem, target) or problem.depth < LEAST_DEPTH:
+    if declined(problem, target):
         return False
-    half, size = half_problem(problem), item_bytes(problem.dtype)
-    weight_bytes = problem.depth * problem.columns * size
+    plain = estimate(problem, target, weight_bytes(problem), cold, threads)
+    return strassen_cycles(problem, target, cold, threads) < ADVANTAGE * plain
+
+
+def declined(problem: Problem, target: Target) -> str:
+    """Why the product is not considered at all; empty when it is."""
+    short = f"a reduction of {problem.depth}, fewer than {LEAST_DEPTH}" if problem.depth < LEAST_DEPTH else ""
+    return supports_strassen(problem, target) or short
+
+
+def weight_bytes(problem: Problem) -> int:
+    """Bytes of the plain weights."""
+    return problem.depth * problem.columns * item_bytes(problem.dtype)
+
+
+def strassen_cycles(problem: Problem, target: Target, cold: bool = True, threads: int = 1) -> float:
+    """Estimated cycles: the sums of quarters and the seven products."""
+    half = half_problem(problem)
     sums = half.row_count * half.depth / target.lanes(problem.dtype) * SUM_CYCLES / threads
-    halves = sums + PRODUCTS * estimate(half, target, weight_bytes // 4, cold, threads)
-    return halves < ADVANTAGE * estimate(problem, target, weight_bytes, cold, threads)
+    return sums + PRODUCTS * estimate(half, target, weight_bytes(problem) // 4, cold, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,9 +340,12 @@ class _Strassen:
     def _with_bias(self, acc: Sequence[Value], column: Index, vectors: int) -> Sequence[Value]:
         if self.bias is None:
             return acc
+        self.f.at(self.epilogue.bias_part)
         start = self.f.offset(self.bias, self.f.mul(column, self.size))
         bias = [self._load(start, j * self.width, self.width) for j in range(vectors)]
-        return [self.f.binary("fadd", value, bias[k % vectors]) for k, value in enumerate(acc)]
+        result = [self.f.binary("fadd", value, bias[k % vectors]) for k, value in enumerate(acc)]
+        self.f.at(0)
+        return result
 
     def loops(self, title: str) -> str:
         """The same loops as text."""
@@ -335,7 +358,7 @@ class _Strassen:
             f"    for panel in group: panels of 2 x {columns} columns: for product in 7:",
             f"      for tile in block: tiles of <= {rows} row pairs  # registers: {rows} rows x {self.plan.vectors} vectors",
             f"        for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
-            f"        out = {self.epilogue.shown('acc[r, c]')}  # four quarters", ""])
+            f"        out = {self.epilogue.shown('acc[r, c]')}  # four quarters{', the bias is added first' if self.bias else ''}", ""])
 
 
 def strassen(prefix: str, problem: Problem, target: Target, epilogue: Epilogue, roles: tuple[str, ...],

@@ -22,7 +22,7 @@ from relaylab.codegen.kernel import Kernel
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.conv import ConvSpec, needed_halo
 from relaylab.codegen.templates.minimal import input_points, outputs, transform_square, transform_weights
-from relaylab.codegen.templates.nest import Nest, Pointers, loops_text
+from relaylab.codegen.templates.nest import Nest, Pointers, loops_text, start_text
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
 from relaylab.codegen.templates.schedule import plan_contraction
@@ -183,9 +183,11 @@ class _Winograd:
         f, m, step = self.f, self.m, self.width * 4
         height, width = self.spec.out.shape[1:3]
         start, block = self.bias(c, active), f.reserve(m * m * step)
+        f.at(self.epilogue.bias_part if start else 0)
         for slot, value in enumerate(sum(map(list, results), [])):
             total = value if start is None else f.binary("fadd", value, start)
             f.store(total, f.offset(block, slot * step), step)
+        f.at(0)
         rows = m if height % m == 0 else f.minimum(m, f.sub(height, y))
         columns = m if width % m == 0 else f.minimum(m, f.sub(width, x))
 
@@ -199,8 +201,11 @@ class _Winograd:
         """The vector that outputs start from."""
         if self.epilogue.bias is None:
             return None
+        self.f.at(self.epilogue.bias_part)
         pointer = self.f.offset(self.roles[self.epilogue.bias], self.f.mul(c, 4))
-        return load_lanes(self.f, "float", pointer, self.width, active, 4, 4)
+        value = load_lanes(self.f, "float", pointer, self.width, active, 4, 4)
+        self.f.at(0)
+        return value
 
     def store(self, value: Value, index: Sequence[Index], active: int) -> None:
         """One output vector through the epilogue."""
@@ -209,6 +214,7 @@ class _Winograd:
         result = self.epilogue.apply(f, value, site)
         pointer = f.offset(self.roles["out0"], f.mul(f.dot(index, out.strides, out.offset), out.itemsize))
         store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
+        f.at(0)
 
 
 def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
@@ -274,14 +280,14 @@ def _phases(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> tuple
     nest = _Winograd(f, spec, m, target, epilogue, roles).multiply()
     nest.run(f.begin, f.end)
     second = Kernel("winograd_mul", *f.finish(), ("work0", "weight0", "work1"), nest.items, flops=_flops(spec),
-                    bytes=_traffic(spec, shape), loops=loops_text("winograd_mul", nest.problem, nest.plan, nest, Epilogue()))
+                    bytes=_traffic(spec, shape), loops=loops_text("winograd_mul", nest, Epilogue()))
     operands = ("work1", "out0", *epilogue.operands)
     f, roles = _begin("winograd_out", operands)
     emitter = _Winograd(f, spec, m, target, epilogue, roles)
     f.loop(f.begin, f.end, lambda tile: emitter.transform_output(tile, tile))
     third = Kernel("winograd_out", *f.finish(), operands, shape.tiles, bytes=spec.out.bytes,
                    loops=f"winograd_out: parallel over {shape.tiles} tiles\n"
-                         f"  acc = A^T v[point, tile, c] A\n  out = {epilogue.shown('acc')}\n")
+                         f"  acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}\n  out = {epilogue.shown('acc')}\n")
     return tuple(kernel.by_content(kernel.name) for kernel in (first, second, third))
 
 
@@ -295,8 +301,12 @@ def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
 
 
 def _loops(shape: WinogradShape, nest: Nest, epilogue: Epilogue) -> str:
-    inner = loops_text("products", nest.problem, nest.plan, nest, Epilogue()).replace("\n", "\n    ").rstrip()
+    inner = loops_text("products", nest, Epilogue()).replace("parallel over", "loop over").replace("\n", "\n  ").rstrip()
     return (f"winograd F({shape.m}, 3): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
             f"  for tile in block: u[point, tile, c] = B^T data B\n"
             f"  {inner}\n"
-            f"  for tile in block: acc = A^T v[point, tile, c] A; out = {epilogue.shown('acc')}\n")
+            f"  for tile in block: acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}; out = {epilogue.shown('acc')}\n")
+
+
+def _plus_bias(epilogue: Epilogue) -> str:
+    return "" if epilogue.bias is None else f" + {start_text(epilogue)}"

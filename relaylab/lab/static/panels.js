@@ -92,9 +92,8 @@ export function kernel(found, light) {
     chip.dataset.part = String(part);
     return chip;
   });
-  const linked = found.asm.filter(([, part]) => part >= 0).length;
   element.append(
-    el("div", { className: "rl-kernel-bar" }, el("strong", { textContent: found.name }), ...legend, el("span", { className: "rl-dim", textContent: `${linked} instructions, each linked to its part` })),
+    el("div", { className: "rl-kernel-bar" }, el("strong", { textContent: found.name }), ...legend, el("span", { className: "rl-dim", textContent: found.coverage.split(":")[0] })),
     el("div", { className: "rl-columns" },
       column("Relay and loops", el("pre", { className: "rl-code", textContent: found.relay }), el("pre", { className: "rl-code", textContent: found.loops })),
       column("LLVM IR", ...found.llvm.map(line)), column("assembly", ...found.asm.map(line))),

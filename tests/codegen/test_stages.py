@@ -1,0 +1,146 @@
+"""What can be looked at: texts that agree with the emitted code, reasons, nodes of instructions, control flow."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen.flow import flows, outline, work_of
+from relaylab.codegen.kernel import View
+from relaylab.codegen.linked import coverage
+from relaylab.codegen.llvmpasses import llvm_passes, optimized
+from relaylab.codegen.target import Target
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm
+from relaylab.ir import Call, IRModule, post_order
+from relaylab.runtime import load_module
+from relaylab.runtime.module import STAGES
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.zoo.catalog import NETWORKS
+
+HOST = Target.host()
+
+
+def product(m: int, k: int, n: int, packed: bool = True):
+    b = View.dense((1, k, n)) if packed else View("float32", (1, k, n), (0, 1, k))
+    return gemm(GemmSpec(View.dense((1, m, k)), b, View.dense((1, m, n)), packed), HOST)
+
+
+def convolution(size: int, channels: int, kernel: int, out: int):
+    pad = kernel // 2
+    data = View.padded((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    return conv(ConvSpec(data, View.dense((1, size, size, out)), (kernel, kernel), (1, 1), (1, 1), (pad, pad)), HOST)
+
+
+KERNELS = {
+    "vector": product(1, 128, 512), "odd": product(37, 129, 70), "gathered": product(40, 33, 50, packed=False),
+    "pointwise": convolution(14, 64, 1, 96), "conv": convolution(9, 17, 3, 40),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_loops_text_is_what_is_emitted(name: str) -> None:
+    kernel = KERNELS[name]
+    rows, vectors = map(int, re.search(r"registers: (\d+) rows x (\d+) vectors", kernel.loops).groups())
+    steps, turn = re.search(r"for k in ([\dx ]+?)(?: by (\d+))?: acc", kernel.loops).groups()
+    (flow,) = flows(kernel.text)
+    inner = [(loop.turns, work_of([b for b in flow.blocks if flow.innermost(b.label) == k])) for k, loop in enumerate(flow.loops)]
+    fused = {(turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add"))) for turns, work in inner}
+    last, turn = int(steps.split(" x ")[-1]), int(turn or 1)
+    assert (last // turn, rows * vectors * turn) in fused
+
+
+def test_the_loops_name_the_bias_and_the_epilogue() -> None:
+    data, out = View.dense((1, 40, 24)), View.dense((1, 40, 70))
+    text = gemm(GemmSpec(data, View.dense((1, 24, 70)), out), HOST, Epilogue(operands=("side0",), bias="side0", label="max(x, 0)")).loops
+    assert "= side0[c]" in text and "out[row r, c] = max(acc[r, c], 0)" in text
+
+
+def test_flow_of_a_nest() -> None:
+    (flow,) = flows(KERNELS["conv"].text)
+    assert flow.loops[0].parent is None and all(loop.parent is not None for loop in flow.loops[1:])
+    assert any(flow.back(b.label, t) for b in flow.blocks for t in b.targets)
+    text = outline(flow)
+    assert "3 turns" in text and "multiply-add" in text and text.count("\n") > 5
+
+
+@pytest.fixture(scope="module")
+def mobilenet():
+    mod, params = NETWORKS["mobilenet"].small()
+    with relay.transform.PassContext(opt_level=3):
+        return relay.build(mod, "llvm", params=params)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_of_every_kernel_is_there(mobilenet, stage: str) -> None:
+    for name in mobilenet.kernels()[:6]:
+        assert mobilenet.inspect(stage, name).strip()
+
+
+def test_instructions_know_their_nodes(mobilenet) -> None:
+    found = [k for name in mobilenet.kernels() for k in mobilenet.linked(name)]
+    known, total = map(int, re.match(r"(\d+) of (\d+)", coverage(found)).groups())
+    assert 0.7 * total < known < total
+    for kernel in found:
+        named = {kernel.title(part) for line, part in kernel.asm if "fmadd" in line}
+        if kernel.kernel.name.startswith(("conv", "depthwise", "gemm")):
+            assert named <= {"nn.conv2d", "nn.dense", "no place"}
+
+
+def test_parts_are_the_nodes_of_the_function(mobilenet) -> None:
+    for name in mobilenet.kernels():
+        calls = {n for n in post_order(mobilenet.compiled_function(name).body) if isinstance(n, Call)}
+        for kernel in mobilenet.linked(name):
+            assert {n for n in kernel.nodes if isinstance(n, Call)} <= calls
+
+
+def test_constants_do_not_shift_the_parts() -> None:
+    x = relay.var("x", shape=(4, 32))
+    body = relay.exp(relay.const(2.0) * x) + relay.sqrt(relay.abs(x))
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(IRModule.from_expr(relay.Function([x], body)), "llvm")
+    (kernel,) = lib.linked(lib.kernels()[0])
+    assert {kernel.title(part) for line, part in kernel.asm if "sqrt" in line} == {"sqrt"}
+    assert {"exp", "abs", "add"} <= set(kernel.counts())
+
+
+def test_the_reason_is_that_of_the_choice() -> None:
+    x, w = relay.var("x", shape=(1, 64, 56, 56)), relay.var("w", shape=(64, 64, 3, 3))
+    call = relay.nn.conv2d(x, w, padding=(1, 1), channels=64, kernel_size=(3, 3))
+    mod = relay.transform.InferType()(IRModule.from_expr(relay.Function([x, w], call)))
+    params = {"w": np.zeros((64, 64, 3, 3), "float32")}
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, "llvm", params=params)
+    name = next(n for n in lib.kernels() if "conv2d" in n)
+    chosen = re.search(r"-> (\w+) +[\d,]+ cycles", lib.inspect("why", name))[1]
+    assert ("winograd" in lib.inspect("loop", name)) == chosen.startswith("winograd")
+
+
+def test_names_of_kernels_and_stages(mobilenet) -> None:
+    names = mobilenet.kernels()
+    assert mobilenet.inspect("loop", "softmax") == mobilenet.inspect("loop", next(n for n in names if "softmax" in n))
+    with pytest.raises(RelayValueError, match="kernels have `conv2d`"):
+        mobilenet.inspect("loop", "conv2d")
+    with pytest.raises(RelayValueError, match="did you mean"):
+        mobilenet.inspect("loop", "tvmgen_default_fused_nn_sofmax")
+    with pytest.raises(RelayValueError, match="did you mean `flow`"):
+        mobilenet.inspect("flo")
+
+
+def test_a_loaded_module_keeps_the_reasons(mobilenet, tmp_path) -> None:
+    mobilenet.export_library(tmp_path / "net.so")
+    loaded = load_module(tmp_path / "net.so")
+    assert loaded.inspect("why", "softmax") == mobilenet.inspect("why", "softmax")
+    with pytest.raises(RelayValueError, match="does not keep"):
+        loaded.linked("softmax")
+
+
+def test_llvm_passes_are_shown_one_by_one() -> None:
+    text = "define i32 @f(i32 %x) {\nentry:\n  %a = add i32 %x, 0\n  %p = alloca i32\n  store i32 %a, ptr %p\n  %b = load i32, ptr %p\n  ret i32 %b\n}\n"
+    steps = {step.name: step for step in llvm_passes(text, HOST, ("sroa", "instruction_combine", "lcssa"))}
+    assert "-  %p = alloca" in steps["sroa"].diff() and steps["instruction_combine"].changed and not steps["lcssa"].changed
+    assert "ret i32 %x" in optimized(text, HOST) and "runs no LLVM IR passes" in optimized(text, HOST)
+    with pytest.raises(RelayError, match="did you mean `sroa`"):
+        list(llvm_passes(text, HOST, ("sroaa",)))
