@@ -6,12 +6,17 @@ from collections.abc import Iterator
 
 from relaylab.ir.adt import Match, pattern_vars
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
-from relaylab.ir.types import FuncType, Type, TypeVar, type_leaves
+from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, type_leaves
 from relaylab.ir.visit import walk
+
+
+BINDERS = frozenset((Function, Let, Match))
 
 
 def bound_by(node: Expr) -> tuple[Var, ...]:
     """The variables that one node binds."""
+    if type(node) not in BINDERS:
+        return ()
     match node:
         case Function():
             return node.params
@@ -37,8 +42,8 @@ def bound_vars(expr: Expr) -> list[Var]:
 def free_vars(expr: Expr) -> list[Var]:
     """The variables that `expr` uses and does not bind."""
     nodes = list(walk((expr,)))
-    bound = {v for n in nodes for v in bound_by(n)}
-    return [n for n in nodes if isinstance(n, Var) and n not in bound]
+    bound = {v for n in nodes if type(n) in BINDERS for v in bound_by(n)}
+    return [n for n in nodes if type(n) is Var and n not in bound]
 
 
 def types_in(expr: Expr) -> Iterator[Type]:
@@ -78,6 +83,8 @@ def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
 
 def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
     """The type variables that are used and not declared."""
+    if isinstance(expr, Expr) and all(type(t) is TensorType for t in types_in(expr)):
+        return []
     bound = set(bound_type_vars(expr))
     return [v for v in all_type_vars(expr) if v not in bound]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from relaylab.ir.expr import Expr, Let, Var
+from relaylab.ir.expr import Expr, Function, Let, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
 from relaylab.ir.scope import Scope, lca, uses
@@ -27,7 +27,9 @@ def scope_faults(expr: Expr) -> list[tuple[str, Expr]]:
             if var in binder:
                 faults.append((f"%{var.name_hint} is bound twice", node))
             binder.setdefault(var, node)
-    return faults or [(f"%{var.name_hint} is used out of its scope", var) for var in _escaping(order, binder)]
+    if faults or (isinstance(expr, Function) and binder.keys() <= set(expr.params)):  # nothing below opens a scope
+        return faults
+    return [(f"%{var.name_hint} is used out of its scope", var) for var in _escaping(order, binder)]
 
 
 def _escaping(order: list[Expr], binder: dict[Var, Expr]) -> list[Var]:

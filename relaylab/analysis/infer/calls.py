@@ -9,7 +9,7 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.expr import Call, Expr, GlobalVar, Var
 from relaylab.ir.op import Op
-from relaylab.ir.types import FuncType, IncompleteType, Type, type_leaves
+from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, type_leaves
 from relaylab.ir.visit import children
 from relaylab.op.base import RelationError
 from relaylab.support.errors import RelayError
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 
 class Relation:
-    """One use of an operator, as its type relation sees it: `out`, `unify` and `fail`."""
+    """One use of an operator, as its type relation sees it: `out`, `unify` and `fail`. `sound`: nothing was refused."""
 
-    __slots__ = ("typer", "site", "op", "record", "args", "result")
+    __slots__ = ("typer", "site", "op", "record", "args", "result", "sound")
 
     def __init__(self, typer: Typer, site: Expr, op: Op, record: Any, args: tuple[Type, ...]):
         self.typer, self.site, self.op, self.record, self.args = typer, site, op, record, args
         self.result: Type = IncompleteType()
+        self.sound = True
 
     @property
     def out(self) -> Type:
@@ -57,6 +58,7 @@ class Relation:
         return found is not None
 
     def _report(self, error: Exception, types: list[Type]) -> None:
+        self.sound = False
         given = ", ".join(map(str, types))
         if isinstance(error, Conflict):
             left, right = self.typer.solver.resolve(error.left), self.typer.solver.resolve(error.right)
@@ -70,8 +72,45 @@ class Relation:
             self.typer.solver.unify(self.result, FAILED)
 
 
+class Solved:
+    """What type relations found for arguments whose types are known: it follows from these and the attributes alone.
+
+    Passes build the same calls with the same attribute records again and again. Records are compared by identity.
+    """
+
+    LIMIT = 1 << 15
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, tuple[Type, ...]], tuple[Any, Type]] = {}
+
+    def get(self, record: Any, args: tuple[Type, ...]) -> Type | None:
+        """The type of the result, if it was found before."""
+        known = self._found.get((id(record), args))
+        return known[1] if known is not None and known[0] is record else None
+
+    def put(self, record: Any, args: tuple[Type, ...], result: Type) -> None:
+        """Keep a result, and with it the record, so that no other gets its address."""
+        if all(map(_is_known, args)) and _is_known(result):
+            if len(self._found) >= self.LIMIT:
+                self._found.clear()
+            self._found[id(record), args] = record, result
+
+
+_solved = Solved()
+
+
+def _is_known(t: Type) -> bool:
+    return type(t) is TensorType or (type(t) is TupleType and all(type(f) is TensorType for f in t.fields))
+
+
 def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
     """The type of `op` applied to arguments of these types."""
+    record = op._default if attrs is None else attrs
+    known = _solved.get(record, args) if type(record) is op.definition else None
+    return known if known is not None else _relate(t, site, op, attrs, args)
+
+
+def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
     names = op.arguments
     if len(names) != len(args):
         given = f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
@@ -82,7 +121,10 @@ def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, 
         return t.fail("attributes", f"{op.name}: {error.message}", site, error.help)
     relation = Relation(t, site, op, record, args)
     t.solver.post(Constraint(relation.attempt, (*args, relation.result)))
-    return t.solver.shallow(relation.result)
+    result = t.solver.shallow(relation.result)
+    if relation.sound and (attrs is None or record is attrs):
+        _solved.put(record, args, result)
+    return result
 
 
 def operator_value(t: Typer, op: Op) -> FuncType:

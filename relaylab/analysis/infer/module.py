@@ -45,18 +45,24 @@ class _Inference:
         self.report = Report(mod)
         self.types: dict[str, Type] = {}
         self.functions: dict[GlobalVar, Function] = {}
+        self.names: dict[Function, tuple[str, ...]] = {}
 
     def refers_to(self, func: Function) -> Iterable[str]:
         """The names of the functions that `func` refers to."""
         known = _uses.get(func)
-        return known if known is not None else dict.fromkeys(n.name_hint for n in walk((func,)) if isinstance(n, GlobalVar))
+        if known is not None:
+            return known
+        if func not in self.names:
+            self.names[func] = tuple(dict.fromkeys(n.name_hint for n in walk((func,)) if type(n) is GlobalVar))
+        return self.names[func]
 
     def infer(self, group: list[GlobalVar]) -> None:
         """Type functions that call each other, the others that they call being done."""
         if len(group) == 1 and self._keep(group[0]):
             return
         sources = {gv: self.mod.functions[gv] for gv in group}
-        typer = Typer(self.mod, _sub_report(self.report), self.types, _unsettled(sources.values()))
+        calling = [func for func in sources.values() if self.refers_to(func)]
+        typer = Typer(self.mod, _sub_report(self.report), self.types, _unsettled(calling))
         for gv, func in sources.items():
             self.types[gv.name_hint] = typer.signature(func)
         for gv, func in sources.items():
@@ -116,11 +122,11 @@ def _check_scopes(new: Expr, old: Expr, report: Report) -> None:
 def _unsettled(functions: Iterable[Function]) -> set[Expr]:
     """The nodes that refer to a function of the module, directly or below: their types may have to be found again."""
     nodes = list(walk(functions))
-    if not any(isinstance(n, GlobalVar) for n in nodes):
+    if not any(type(n) is GlobalVar for n in nodes):
         return set()
     out: set[Expr] = set()
     for node in nodes:
-        if isinstance(node, GlobalVar) or not out.isdisjoint(children(node)):
+        if type(node) is GlobalVar or not out.isdisjoint(children(node)):
             out.add(node)
     return out
 

@@ -8,7 +8,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
 from relaylab.ir.node import set_field
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
-from relaylab.ir.types import IncompleteType, Type
+from relaylab.ir.types import IncompleteType, TensorType, Type
 from relaylab.ir.visit import children, remake, walk
 
 SHARED = (Op, GlobalVar, Constructor, Constant)
@@ -61,6 +61,8 @@ class Rebuilder:
         return _with_type(new, found, node)
 
     def _resolve(self, node: Expr, t: Type) -> Type:
+        if type(t) is TensorType:
+            return t
         t = self.typer.solver.resolve(t)
         unknowns = self.typer.solver.unknowns(t)
         if unknowns:
@@ -77,6 +79,8 @@ class Rebuilder:
 
     def report_open(self, root: Expr) -> None:
         """Report what stayed unknown: once for each unknown, at the expression that should have told."""
+        if not self.open:
+            return
         reported: set[IncompleteType] = set()
         order = [n for n in walk((root,)) if n in self.open]
         bound = {n.var for n in walk((root,)) if isinstance(n, Let)}

@@ -63,8 +63,8 @@ class Typer:
         if enter is not None:
             enter(self, node)
         else:
-            self.push(self.finish, node)
-            self.push(self.visit, *children(node))
+            self.stack.append((self.finish, node))
+            self.stack.extend((self.visit, c) for c in reversed(children(node)) if c not in self.types)
 
     def finish(self, node: Expr) -> None:
         """Give `node` its type, those of its parts being there."""
