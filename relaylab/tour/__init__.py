@@ -7,6 +7,7 @@ from relaylab.tour.bisect import Finding, bisect, bisect_history
 from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, relative_error
 from relaylab.tour.compare import Comparison, Quantity, compare
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
+from relaylab.tour.heat import Heat, heat
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "Exploration",
     "Finding",
+    "Heat",
     "Pipeline",
     "Program",
     "Quantity",
@@ -28,6 +30,7 @@ __all__ = [
     "describe",
     "difference",
     "explore",
+    "heat",
     "leaves",
     "listing",
     "load",

@@ -10,7 +10,8 @@ from typing import Any
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.linked import Linked, coverage, title_of
 from relaylab.codegen.network import network_of
-from relaylab.ir import Expr, Function, IRModule, post_order
+from relaylab.codegen.stages import same_place
+from relaylab.ir import Expr, Function, IRModule
 from relaylab.tour.running import seeded
 from relaylab.viz.memory import bars
 
@@ -58,17 +59,12 @@ class Kernels:
         if name is None or name not in self.library.kernels():
             return None
         kernels = self.library.linked(name)
-        parts, numbers = _parts(kernels, self._own(function, kernels))
+        parts, numbers = _parts(kernels, same_place(self.library.compiled_function(name), function))
         code = [[(text, number.get(part, -1)) for text, part in lines] for linked, number in zip(kernels, numbers)
                 for lines in (linked.llvm, [(f"{linked.kernel.name}:", -1), *linked.asm])]
         llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
         return Listing(name, self.library.inspect("relay", name), self.library.inspect("loop", name), parts, llvm,
                        [(text.replace("\t", "  "), part) for text, part in asm], coverage(kernels))
-
-    def _own(self, function: Function, kernels: Sequence[Linked]) -> dict[Expr, Expr]:
-        """The expressions of this function by those of the equal function that the kernels were made for."""
-        pairs = zip(*(post_order(f.body) for f in (self.library.compiled_function(self.names[function]), function)))
-        return dict(pairs)
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""
@@ -79,11 +75,11 @@ class Kernels:
         return {f: spent[name] / shared.count(name) for f, name in self.names.items() if name in spent}
 
 
-def _parts(kernels: Sequence[Linked], own: dict[Expr, Expr]) -> tuple[list[tuple[str, Expr | None]], list[dict[int, int]]]:
+def _parts(kernels: Sequence[Linked], own: dict[Expr | None, Expr]) -> tuple[list[tuple[str, Expr | None]], list[dict[int, int]]]:
     """The distinct nodes of some kernels, and for each kernel which of them its parts are."""
     found: dict[Expr | None, int] = {}
     numbers = [{k: found.setdefault(node, len(found)) for k, node in enumerate(linked.nodes)} for linked in kernels]
-    return [(title_of(node), None if node is None else own.get(node)) for node in found], numbers
+    return [(title_of(node), own.get(node)) for node in found], numbers
 
 
 def memory_plan(library: Any) -> dict[str, Any]:

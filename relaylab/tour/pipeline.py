@@ -229,8 +229,11 @@ def pass_of(text: str) -> Pass:
         name = _dotted(call.func)
         args = [ast.literal_eval(a) for a in call.args]
         named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-    except (SyntaxError, ValueError) as error:
-        raise RelayValueError(f"`{text}` is not a pass: {error}", code="tour.pass-text", help="write Name or Name(option=value)") from None
+    except (SyntaxError, ValueError):
+        raise RelayValueError(
+            f"`{text}` is not a pass", code="tour.pass-text",
+            help='write Name or Name(option=value); a value is a number, a text in quotes, True, False, None, or a list of values',
+        ) from None
     try:
         return create(name, *args, **named)
     except TypeError as error:

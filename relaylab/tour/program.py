@@ -48,5 +48,6 @@ def read(path: Path) -> IRModule:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RelayValueError(f"cannot read {path}: {error}", code="explore.unreadable") from None
+        why = "it is not text (UTF-8)" if isinstance(error, UnicodeDecodeError) else error.strerror or error
+        raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable") from None
     return relay.parse(text, path.name)
