@@ -26,7 +26,7 @@ from relaylab.ir.names import GlobalVarSupply
 from relaylab.ir.trail import derived, made_from
 from relaylab.transform.copying import copied, fresh, renewed
 from relaylab.transform.infer_type import type_of
-from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+from relaylab.transform.manager import ModulePass, Pass, PassInfo, create, register_pass
 
 
 class _Lifter:
@@ -132,6 +132,8 @@ def LambdaLift() -> Pass:
     """Moves every function that is written inside another one to the module."""
 
     def run(mod: IRModule, ctx: object) -> IRModule:
+        if any(f._checked_type is None for f in mod.functions.values()):  # what is captured becomes a parameter
+            mod = create("InferType")(mod)
         lifter = _Lifter(mod)
         functions = {
             gv: f if f.attr("Compiler") or f.is_primitive else lifter.lift(f) for gv, f in mod.functions.items()
