@@ -13,7 +13,7 @@ from relaylab.codegen.linked import Linked, coverage
 from relaylab.codegen.llvmpasses import optimized
 from relaylab.codegen.target import Target
 from relaylab.codegen.why import why
-from relaylab.ir import Function
+from relaylab.ir import Expr, Function, post_order
 from relaylab.ir.expr import node_text
 
 Served = tuple[Kernel, Job]
@@ -50,8 +50,15 @@ class Stages:
 
     def linked(self, name: str) -> tuple[Linked, ...]:
         """The kernels of a fused function with the Relay nodes of their instructions, in the order they run."""
-        return tuple(Linked(kernel, job.parts(), self.target) for kernel, job in self.kernels[name])
+        own = self.functions[name]
+        return tuple(Linked(kernel, tuple(map(same_place(job.operation.function, own).get, job.parts())), self.target)
+                     for kernel, job in self.kernels[name])
 
     def _asm(self, name: str) -> str:
         found = self.linked(name)
         return "\n".join([f"# {coverage(found)}", *(linked.annotated() for linked in found)])
+
+
+def same_place(one: Function, other: Function) -> dict[Expr | None, Expr]:
+    """The expressions of a function's body, and what stands in their places in an equal function."""
+    return dict(zip(post_order(one.body), post_order(other.body)))
