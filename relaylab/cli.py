@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import runpy
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from relaylab import __version__
 from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.table import did_you_mean
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:
@@ -27,11 +29,21 @@ def progress(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def folder(path: str) -> Path:
+    """A folder to write to, made if it is not there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RelayValueError(f"cannot write to the folder {path}: {error.strerror}", code="cli.folder") from None
+    return Path(path)
+
+
 def explore_command(args: argparse.Namespace) -> int:
     """`relaylab explore NET|FILE`"""
     from relaylab import tour
 
     quiet = args.json
+    out = folder(args.output or ".")
     progress(f"loading {args.program} …")
     program, seconds = tour.timed(lambda: tour.load(args.program))
     progress("")
@@ -42,7 +54,6 @@ def explore_command(args: argparse.Namespace) -> int:
     if exploration.history.error is not None:
         raise exploration.history.error
     report = exploration.to_dict()
-    out = Path(args.output or ".")
     for suffix in () if args.no_files else ("pdf", "html"):
         path = out / f"{program.name}.{suffix}"
         progress(f"writing {path} …")
@@ -202,8 +213,10 @@ def lab_command(args: argparse.Namespace) -> int:
     """`relaylab lab`"""
     import subprocess
 
-    folder = Path(args.folder) if args.folder else notebooks()
-    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}", *args.rest])
+    root = Path(args.folder) if args.folder else notebooks()
+    if not root.is_dir():
+        raise RelayValueError(f"there is no folder {root}", code="cli.no-folder")
+    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", *args.rest])
 
 
 def notebooks() -> Path:
@@ -230,9 +243,44 @@ def run_tvm_command(args: argparse.Namespace) -> int:
     return 0
 
 
+EXAMPLES = """examples:
+  relaylab explore resnet18                          the whole walk: passes, PDF, web page, native code, check, time
+  relaylab viz mobilenet --fold -o mobilenet.pdf     a picture; repeated blocks as one card
+  relaylab passes resnet18 -p FoldConstant,FuseOps   what two passes do
+  relaylab diff before.relay after.relay             what differs
+  relaylab asm resnet18 conv2d --stage llvm          a kernel on its way down
+  relaylab lab                                       the notebooks"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what a mistyped word may have been."""
+
+    def error(self, message: str) -> NoReturn:
+        found = re.match(r".*invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
+        known = re.findall(r"[\w.-]+", found[2]) if found else []
+        near = did_you_mean(found[1], known) if found else ""
+        if found and not near and _is_network(found[1]):
+            near = f"did you mean `relaylab explore {found[1]}`?"
+        super().error(f"{message}\n  help: {near}" if near else message)
+
+
+def _is_network(name: str) -> bool:
+    from relaylab.zoo.catalog import NETWORKS
+
+    return name in NETWORKS
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number above zero."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above zero")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """The arguments of all commands."""
-    top = argparse.ArgumentParser(prog="relaylab", description="Explore tensor compilers by hand.")
+    top = _Parser(prog="relaylab", description="Explore tensor compilers by hand.", epilog=EXAMPLES,
+                  formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"relaylab {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -247,18 +295,9 @@ def parser() -> argparse.ArgumentParser:
     _common(sub)
     sub.add_argument("-o", "--output", metavar="DIR", help="where the PDF and the HTML page go (default: here)")
     sub.add_argument("--no-files", action="store_true", help="write no PDF and no HTML page")
-    sub.add_argument("--repeat", type=int, default=10, help="how often the compiled program is timed")
+    sub.add_argument("--repeat", type=positive, default=10, help="how often the compiled program is timed")
     sub = command("viz", viz_command, "draw a program")
-    sub.add_argument("-o", "--output", metavar="FILE", help="a .svg, .pdf, .png, .html, .dot, .txt or .json file; without it a tree is printed")
-    sub.add_argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
-    sub.add_argument("--direction", choices=("TB", "LR"), default="TB")
-    sub.add_argument("--engine", choices=("builtin", "dot"), default="builtin")
-    sub.add_argument("--fold", action="store_true", default=None, help="draw repeated blocks as one card")
-    sub.add_argument("--collapse", metavar="KIND|LEVEL", help="draw groups as cards: a kind such as primitive, or how many levels stay open")
-    sub.add_argument("--select", metavar="QUERY", help="mark nodes, for example 'op:nn.conv2d & cost>1e8'")
-    sub.add_argument("--focus", metavar="ID|QUERY", help="only these nodes and what is near them")
-    sub.add_argument("--hops", type=int, metavar="N", help="how many edges are near (default 1)")
-    sub.add_argument("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes, intensity, …")
+    _drawing(sub)
     sub = command("passes", passes_command, "list the passes, or run the pipeline and list what each did", program=False)
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
@@ -274,7 +313,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("-o", "--output", metavar="FILE.py", help="write a program that shows it")
     sub = command("profile", profile_command, "measure the time of each kernel")
     _common(sub)
-    sub.add_argument("-n", "--number", type=int, default=20, help="how often")
+    sub.add_argument("-n", "--number", type=positive, default=20, help="how often")
     sub = command("asm", asm_command, "show a kernel as loops, LLVM IR or assembly; without a name the kernels")
     _common(sub)
     sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
@@ -290,6 +329,19 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("script")
     sub.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for the program")
     return top
+
+
+def _drawing(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("-o", "--output", metavar="FILE", help="a .svg, .pdf, .png, .html, .dot, .txt or .json file; without it a tree is printed")
+    sub.add_argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
+    sub.add_argument("--direction", choices=("TB", "LR"), default="TB")
+    sub.add_argument("--engine", choices=("builtin", "dot"), default="builtin")
+    sub.add_argument("--fold", action="store_true", default=None, help="draw repeated blocks as one card")
+    sub.add_argument("--collapse", metavar="KIND|LEVEL", help="draw groups as cards: a kind such as primitive, or how many levels stay open")
+    sub.add_argument("--select", metavar="QUERY", help="mark nodes, for example 'op:nn.conv2d & cost>1e8'")
+    sub.add_argument("--focus", metavar="ID|QUERY", help="only these nodes and what is near them")
+    sub.add_argument("--hops", type=int, metavar="N", help="how many edges are near (default 1)")
+    sub.add_argument("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes, intensity, …")
 
 
 def _common(sub: argparse.ArgumentParser) -> None:

@@ -251,7 +251,7 @@ def check_arguments(mixed: str, mode: int) -> None:
     """Raise `RelayValueError` for a mode or a data type that there is not."""
     if mode not in (0, 1, 2):
         raise RelayValueError(f"missing_op_mode is 0, 1 or 2, not {mode}", code="precision.bad-mode")
-    if not _is_float(mixed):
+    if not isinstance(mixed, str) or not _is_float(mixed):
         raise RelayValueError(f"`{mixed}` is not a float data type", code="precision.bad-dtype")
 
 

@@ -59,7 +59,7 @@ def _meant(view: View, given: str | Iterable[str]) -> tuple[str, ...]:
         raise RelayValueError(
             f"nothing in the picture is `{given}`",
             code="viz.unknown-node",
-            help=did_you_mean(given, [*view.node_by_id, *view.group_by_id]),
+            help=did_you_mean(given, [*view.node_by_id, *view.group_by_id]) or "give an id, or a query such as op:nn.conv2d",
         )
     return found
 

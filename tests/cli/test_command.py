@@ -125,3 +125,25 @@ def test_usage_and_version(tmp_path: Path) -> None:
     assert "relaylab 0." in relaylab("--version", cwd=tmp_path).stdout
     assert "explore" in relaylab("--help", cwd=tmp_path).stdout
     assert relaylab("explore", cwd=tmp_path, ok=False).returncode == 2
+
+
+@pytest.mark.parametrize("line, words", [
+    ("pases", "did you mean `passes`?"),
+    ("resnet18", "did you mean `relaylab explore resnet18`?"),
+    ("asm net.relay relu --stage loops", "did you mean `loop`?"),
+    ("profile net.relay -n 0", "not a whole number above zero"),
+    ("passes net.relay -p FuseOps(fuse_opt_level=x)", "a text in quotes"),
+    ("passes net.relay -p ToMixedPrecision(7)", "precision"),
+    ("viz net.relay --focus zzz", "a query such as op:nn.conv2d"),
+    ("viz picture.relay", "it is not text (UTF-8)"),
+    ("explore net.relay -o net.relay/inside", "cannot write to the folder"),
+    ("lab nowhere", "there is no folder nowhere"),
+])
+def test_mistakes_are_explained(program: Path, line: str, words: str) -> None:
+    (program.parent / "picture.relay").write_bytes(b"\x89PNG\0\xff")
+    assert words in relaylab(*line.split(), cwd=program.parent, ok=False).stderr
+
+
+def test_explore_makes_its_folder(program: Path) -> None:
+    relaylab("explore", program.name, "-o", "new/folder", "--repeat", "3", cwd=program.parent)
+    assert {p.suffix for p in (program.parent / "new/folder").iterdir()} == {".pdf", ".html"}
