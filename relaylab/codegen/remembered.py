@@ -10,17 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relaylab.codegen.cache import ObjectCache, digest
 from relaylab.codegen.contraction import Made
 from relaylab.codegen.kernel import Kernel
 from relaylab.codegen.target import Target
-from relaylab.ir import Call, Function, Op, structural_hash, walk
+from relaylab.ir import Call, Function, Op, post_order, structural_hash, walk
 
 SOURCES = ("codegen", "loop", "op", "ir", "support")  # the code that kernels follow from
 FAST = 1                                              # zlib's level
@@ -32,7 +34,7 @@ class Memo:
     def __init__(self, target: Target, cache: ObjectCache, options: Any = None):
         self.target, self.cache, self.options = target, cache, options
         self.made: dict[tuple, Made] = {}
-        self.hashes: dict[Function, int | None] = {}
+        self.hashes: dict[Function, str | None] = {}
 
     def once(self, function: Function, key: tuple, make: Callable[[], Made]) -> Made:
         """What `make` gives for this function and a key of plain values, made when it has not been made before."""
@@ -42,12 +44,12 @@ class Memo:
             self.made[whole] = make() if known is None else self._from_cache(whole, make)
         return self.made[whole]
 
-    def _hash(self, function: Function) -> int | None:
-        """The structural hash of a function; None if it has operators from outside the package."""
+    def _hash(self, function: Function) -> str | None:
+        """A digest of all of a function; None if it has operators from outside the package."""
         if function not in self.hashes:
             operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
             own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
-            self.hashes[function] = structural_hash(function) if own else None
+            self.hashes[function] = digest(str(structural_hash(function)), *_numbers(function)) if own else None
         return self.hashes[function]
 
     def _from_cache(self, whole: tuple, make: Callable[[], Made]) -> Made:
@@ -60,6 +62,19 @@ class Memo:
         made = make()
         self.cache.put(address, _encode(made))
         return made
+
+
+def _numbers(function: Function) -> Iterator[str]:
+    """The attributes of all calls to the last bit: a structural hash leaves out what is equal within a tolerance."""
+    for node in post_order(function):
+        if isinstance(node, Call) and node.attrs is not None:
+            yield from (f"{name}={_exact(value)}" for name, value in node.attrs.items())
+
+
+def _exact(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_exact, value))})"
+    return f"{value.dtype}{value.shape}{value.tobytes().hex()}" if isinstance(value, np.ndarray) else repr(value)
 
 
 @lru_cache(maxsize=1)

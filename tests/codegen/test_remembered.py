@@ -93,3 +93,27 @@ def test_an_operator_of_the_user_is_made_anew(tmp_path: Path, monkeypatch: pytes
     finally:
         OPERATORS.remove("test.remembered_scale")
     assert found == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (lambda x: relay.clip(x, 0.0, 0.5), lambda x: relay.clip(x, 0.0, 0.6)),
+    (lambda x: relay.nn.leaky_relu(x, 0.1), lambda x: relay.nn.leaky_relu(x, 0.1 + 1e-16)),
+    (lambda x: relay.add(x, relay.const(1.0)), lambda x: relay.add(x, relay.const(np.float32(1.0000001)))),
+    (lambda x: relay.expand_dims(x, -1), lambda x: relay.expand_dims(x, -2)),
+    (lambda x: relay.add(x, relay.const(0.0)), lambda x: relay.add(x, relay.const(-0.0))),
+])
+def test_functions_that_differ_in_one_number_are_different(tmp_path: Path, one, other) -> None:
+    x = relay.var("x", shape=(2, 3))
+    memo(tmp_path).once(relay.Function([x], one(x)), (0,), lambda: Made((KERNEL,)))
+    same = memo(tmp_path)
+    assert same.once(relay.Function([x], other(x)), (0,), lambda: Made(())) == Made(())
+    assert same.once(relay.Function([x], one(x)), (0,), refuse) == Made((KERNEL,))
+
+
+def test_two_clips_of_one_network_and_of_two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    for low, high in ((0.25, 0.5), (0.5, 0.75)):
+        x = relay.var("x", shape=(2, 3))
+        mod = relay.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.clip(relay.tanh(x), 0, low), relay.clip(x, 0, high)])))
+        first, second = relay.create_executor("graph", relay.transform.InferType()(mod)).evaluate()(np.full((2, 3), 9, "float32"))
+        assert first.numpy().max() == low and second.numpy().max() == high
