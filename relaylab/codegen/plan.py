@@ -6,6 +6,9 @@ dies with it; results of the network are written where the caller reads them.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +28,7 @@ from relaylab.runtime.memory import aligned
 ALIGNMENT = 64
 PREFETCHED = 16 << 10   # kernels prefetch the panel after the last one: keep it mapped
 EXPANSION = 2           # packed weights of most networks take less than this times the plain ones
+PACKERS = min(4, os.cpu_count() or 1)  # threads: each holds one packed weight beside the plain ones
 SMALL_SECONDS = 4e-6    # a step that takes less runs on one thread
 FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
 
@@ -69,15 +73,24 @@ class _Constants:
         self.size = 0
         self.memory = aligned(expected + PREFETCHED, "the constants")
 
+    def add_all(self, wanted: Iterable[Packed]) -> None:
+        """Pack many, on all processors: numpy needs no lock for it. They lie in the order given."""
+        missing = {packed.key: packed for packed in wanted if packed.key not in self.offsets}
+        with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as pool:
+            for key, data in zip(missing, pool.map(_bytes, missing.values())):
+                self._put(key, data)
+
     def add(self, packed: Packed) -> int:
         """The offset of a constant."""
         if packed.key not in self.offsets:
-            data = np.ascontiguousarray(packed.make()).reshape(-1).view(np.uint8)
-            start = self.offsets[packed.key] = self.size
-            self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
-            self._make_room()
-            self.memory[start : start + data.nbytes] = data
+            self._put(packed.key, _bytes(packed))
         return self.offsets[packed.key]
+
+    def _put(self, key: tuple, data: np.ndarray) -> None:
+        start = self.offsets[key] = self.size
+        self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
+        self._make_room()
+        self.memory[start : start + data.nbytes] = data
 
     def _make_room(self) -> None:
         if self.size + PREFETCHED > self.memory.nbytes:
@@ -88,6 +101,10 @@ class _Constants:
     def blob(self) -> np.ndarray:
         """All of them as bytes."""
         return self.memory[: self.size + PREFETCHED]
+
+
+def _bytes(packed: Packed) -> np.ndarray:
+    return np.ascontiguousarray(packed.make()).reshape(-1).view(np.uint8)
 
 
 class _Planner:
@@ -106,6 +123,8 @@ class _Planner:
             self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target, self.memo)]
         self._bind_outputs()
         self._allocate()
+        operands = (thing for _, launch in self.launches for thing in launch.operands.values())
+        self.constants.add_all(thing for thing in operands if isinstance(thing, Packed))
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
         kernels = {launch.kernel.name: launch.kernel for _, launch in self.launches}
         scratch = max((kernel.scratch for kernel in kernels.values()), default=0)

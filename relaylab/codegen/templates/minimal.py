@@ -1,8 +1,8 @@
-"""The minimal filtering algorithms F(2, 3) and F(4, 3): transforms of input tiles, weights and outputs.
+"""The minimal filtering algorithms F(2, 3), F(3, 2) and F(4, 3): transforms of input tiles, weights and outputs.
 
 Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray, Fast Algorithms for Convolutional Neural
-Networks (2016). A tile of m x m outputs needs (m + 2) x (m + 2) inputs and as many products instead of 9 m^2. The
-points are 0, 1, -1 and infinity for m = 2, with 2 and -2 for m = 4.
+Networks (2016). F(m, r) makes a tile of m x m outputs from (m + r - 1) x (m + r - 1) inputs with as many products,
+instead of r^2 m^2. Its points are 0, 1, -1 and infinity, with 2 and -2 for m = 4.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import numpy as np
 
 from relaylab.codegen.irtext import IRFunction, Value, constant
 
-WEIGHT_TRANSFORM = {  # G: 3 taps -> m + 2 points
+TAPS = {2: 3, 3: 2, 4: 3}  # r of each F(m, r)
+WEIGHT_TRANSFORM = {  # G: r taps -> m + r - 1 points
     2: np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
+    3: np.array([[1, 0], [1 / 2, 1 / 2], [1 / 2, -1 / 2], [0, 1]]),
     4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6],
                  [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]),
 }
+COLUMNS = 768  # of a product that stays in the second-level cache, and for which OpenBLAS wakes no threads
 
 
 def combine(f: IRFunction, *terms: tuple[float, Value]) -> Value:
@@ -35,8 +38,8 @@ def combine(f: IRFunction, *terms: tuple[float, Value]) -> Value:
 
 
 def input_points(f: IRFunction, m: int, d: Sequence[Value]) -> list[Value]:
-    """B^T d: m + 2 inputs to m + 2 points."""
-    if m == 2:
+    """B^T d: inputs to as many points."""
+    if len(d) == 4:
         return [f.binary("fsub", d[0], d[2]), f.binary("fadd", d[1], d[2]), f.binary("fsub", d[2], d[1]),
                 f.binary("fsub", d[1], d[3])]
     even, odd = combine(f, (1, d[4]), (-4, d[2])), combine(f, (1, d[3]), (-4, d[1]))
@@ -50,8 +53,10 @@ def input_points(f: IRFunction, m: int, d: Sequence[Value]) -> list[Value]:
 
 
 def outputs(f: IRFunction, m: int, p: Sequence[Value]) -> list[Value]:
-    """A^T p: m + 2 points to m outputs."""
+    """A^T p: points to m outputs."""
     both, apart = f.binary("fadd", p[1], p[2]), f.binary("fsub", p[1], p[2])
+    if m == 3:
+        return [f.binary("fadd", p[0], both), apart, f.binary("fsub", both, p[3])]
     if m == 2:
         return [f.binary("fadd", p[0], both), f.binary("fsub", apart, p[3])]
     far, split = f.binary("fadd", p[3], p[4]), f.binary("fsub", p[3], p[4])
@@ -66,6 +71,9 @@ def transform_square(f: IRFunction, m: int, one_way, square: Sequence[Sequence[V
 
 
 def transform_weights(m: int, taps: np.ndarray) -> np.ndarray:
-    """G g G^T for taps [9, n] (kernel row, column): points [(m + 2)^2, n]."""
+    """G g G^T for taps [r^2, n] (kernel row, column): points [(m + r - 1)^2, n]."""
     matrix = np.kron(WEIGHT_TRANSFORM[m], WEIGHT_TRANSFORM[m]).astype(taps.dtype)
-    return matrix @ taps
+    points = np.empty((len(matrix), taps.shape[1]), taps.dtype)
+    for k in range(0, taps.shape[1], COLUMNS):
+        points[:, k : k + COLUMNS] = matrix @ taps[:, k : k + COLUMNS]
+    return points
