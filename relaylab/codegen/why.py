@@ -18,6 +18,7 @@ from relaylab.codegen.templates.conv import ConvSpec, conv_problem
 from relaylab.codegen.templates.conv_transpose import transpose_problems
 from relaylab.codegen.templates.dots import dots_plan, few_columns
 from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.minimal import TAPS
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.schedule import Plan, candidates, estimate, plan_contraction
 from relaylab.codegen.templates.winograd import point_problem, winograd_shape
@@ -80,11 +81,11 @@ def _depthwise(spec: ConvSpec) -> str:
 
 
 def conv_options(spec: ConvSpec, target: Target) -> list[Option]:
-    """The algorithms for a convolution: direct, F(2, 3), F(4, 3)."""
+    """The algorithms for a convolution: direct, and each F(m, r)."""
     if not spec.minimal:
         return [Option("direct", choose.direct_cycles(spec, target)), Option("winograd", declined="turned off")]
     cycles = choose.winograd_options(spec, target)
-    rest = [Option(f"winograd{m}", cycles.get(m), choose.declined(spec, m)) for m in (2, 4)]
+    rest = [Option(f"winograd{m}", cycles.get(m), choose.declined(spec, m)) for m in TAPS]
     return [Option("direct", choose.direct_cycles(spec, target)), *rest]
 
 

@@ -91,7 +91,47 @@ def test_choice_between_algorithms(size, ic, oc, allowed, m):
     assert T.choose_winograd(spec, TARGETS["avx512"], allowed=allowed) == m
 
 
-def test_strided_convolutions_are_never_filtered():
-    out = View.dense((1, 28, 28, 64))
-    spec = T.ConvSpec(View.dense((1, 56, 56, 64)), out, (3, 3), (2, 2), (1, 1), (1, 1))
-    assert T.choose_winograd(spec, TARGETS["avx512"]) == 0
+PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, padding, m
+    (1, 20, 20, 32, 64, 4, 2, 0, 3), (1, 21, 17, 4, 32, 8, 4, 0, 3), (2, 16, 13, 20, 18, 4, 2, 1, 3), (1, 9, 9, 130, 16, 4, 2, 1, 3),
+    (1, 12, 12, 8, 16, 2, 1, 0, 3), (1, 22, 18, 6, 16, 6, 2, 2, 2), (1, 22, 18, 6, 16, 6, 2, 2, 4),
+]
+
+
+def phased(case, target, gap=0, splits=1):
+    """(got, wanted) of a convolution whose stride makes phases; `gap` elements lie between pixels."""
+    n, h, w, ic, oc, k, s, pad, m = case
+    rng = np.random.default_rng(6)
+    out = View.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
+    rest = out, (k, k), (s, s), (1, 1), (pad, pad)
+    halo = T.needed_winograd_halo(T.ConvSpec(View.dense((n, h, w, ic)), *rest), m)
+    spec = T.ConvSpec(View.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
+    x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
+    kernels, sizes = T.winograd(spec, m, TARGETS[target]), T.winograd_workspace(spec, m)
+    packed = T.pack_winograd(spec, m, TARGETS[target], weight)
+    result = place(out, None, fill=77)
+    buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
+               "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
+    for kernel in kernels:
+        Runner(kernel, TARGETS[target]).run(buffers, splits)
+    return window(result, out).copy(), reference.conv(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("gap", [0, 16])
+@pytest.mark.parametrize("case", PHASED, ids=str)
+def test_strides_become_phases(case, gap, target):
+    got, want = phased(case, target, gap)
+    np.testing.assert_allclose(got, want, rtol=0, atol={2: 2e-6, 3: 2e-6, 4: 1e-5}[case[-1]] * abs(want).max())
+
+
+def test_split_of_tiles_in_phases_does_not_change_a_bit():
+    target = runnable_targets()[-1]
+    assert (phased(PHASED[0], target, splits=3)[0] == phased(PHASED[0], target)[0]).all()
+
+
+@pytest.mark.parametrize("size,ic,oc,kernel,stride,m", [(20, 32, 64, 4, 2, 3), (84, 4, 32, 8, 4, 3), (56, 64, 64, 3, 2, 0), (56, 64, 64, 5, 1, 0)])
+def test_strided_convolutions_are_filtered_where_taps_divide(size, ic, oc, kernel, stride, m):
+    data = View.dense((1, size, size, ic))
+    edge = (size - kernel) // stride + 1
+    spec = T.ConvSpec(data, View.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
+    assert T.choose_winograd(spec, TARGETS["avx512"]) == m

@@ -1,7 +1,7 @@
-"""Which algorithm a convolution takes: direct, or minimal filtering F(2, 3) or F(4, 3), by estimated cycles.
+"""Which algorithm a convolution takes: direct, or minimal filtering F(m, r), by estimated cycles.
 
 Minimal filtering does 2.25 or 4 times fewer products, but transforms its tiles, rounds images up to whole tiles and
-reads 1.8 or 4 times as many weight bytes, which inside a network come from memory.
+reads 1.8 to 4 times as many weight bytes, which inside a network come from memory.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from functools import lru_cache
 from relaylab.codegen.kernel import View
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.conv import ConvSpec, conv_problem
+from relaylab.codegen.templates.minimal import TAPS
 from relaylab.codegen.templates.schedule import estimate
 from relaylab.codegen.templates.winograd import point_problem, supports_winograd, winograd_shape
 
-TRANSFORM_CYCLES = {2: (70.0, 65.0), 4: (280.0, 230.0)}  # per tile and vector of channels: input, output (measured)
+TRANSFORM_CYCLES = {2: (70.0, 65.0), 3: (70.0, 80.0), 4: (280.0, 230.0)}  # per tile and vector of channels: input, output (measured)
 ADVANTAGE = 0.95  # minimal filtering must be estimated this much faster
 
 
@@ -26,7 +27,7 @@ def direct_cycles(spec: ConvSpec, target: Target, cold: bool = True, threads: in
 
 
 def winograd_cycles(spec: ConvSpec, m: int, target: Target, cold: bool = True, threads: int = 1) -> float:
-    """Estimated cycles of the F(m, 3) kernels."""
+    """Estimated cycles of the F(m, r) kernels."""
     shape, width = winograd_shape(spec, m), target.lanes("float32")
     into, back = TRANSFORM_CYCLES[m]
     vectors = -(-shape.in_channels // width) * into + -(-shape.out_channels // width) * back
@@ -37,8 +38,8 @@ def winograd_cycles(spec: ConvSpec, m: int, target: Target, cold: bool = True, t
 
 @lru_cache(maxsize=1024)
 def choose_winograd(spec: ConvSpec, target: Target, cold: bool = True, threads: int = 1,
-                    allowed: tuple[int, ...] = (2, 4)) -> int:
-    """The m of the fastest F(m, 3), or 0 for the direct kernel.
+                    allowed: tuple[int, ...] = tuple(TAPS)) -> int:
+    """The m of the fastest F(m, r), or 0 for the direct kernel.
 
     Halos are not looked at: ask before the planner has laid out the data, then give it `needed_winograd_halo`.
     """
@@ -48,13 +49,13 @@ def choose_winograd(spec: ConvSpec, target: Target, cold: bool = True, threads: 
 
 
 def winograd_options(spec: ConvSpec, target: Target, cold: bool = True, threads: int = 1,
-                     allowed: tuple[int, ...] = (2, 4)) -> dict[int, float]:
-    """Estimated cycles of each F(m, 3) that can do the convolution."""
+                     allowed: tuple[int, ...] = tuple(TAPS)) -> dict[int, float]:
+    """Estimated cycles of each F(m, r) that can do the convolution."""
     return {m: winograd_cycles(spec, m, target, cold, threads) for m in allowed if not declined(spec, m)}
 
 
 def declined(spec: ConvSpec, m: int) -> str:
-    """Why F(m, 3) cannot do the convolution, whatever lies around its data; empty when it can."""
+    """Why F(m, r) cannot do the convolution, whatever lies around its data; empty when it can."""
     halo = ((0, 0), *(((1 << 30),) * 2 for _ in spec.kernel), (0, 0))
     data = View(spec.data.dtype, spec.data.shape, spec.data.strides, spec.data.offset, halo)
     return supports_winograd(ConvSpec(data, spec.out, spec.kernel, spec.strides, spec.dilation, spec.padding, spec.groups), m)

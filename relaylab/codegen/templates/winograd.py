@@ -1,16 +1,21 @@
-"""3x3 convolution of stride one by minimal filtering: transform tiles, multiply point by point, transform back.
+"""Convolution by minimal filtering: transform tiles, multiply point by point, transform back.
+
+F(2, 3) and F(4, 3) do 3x3 kernels of stride one. With stride s every s-th pixel meets every s-th tap: the s x s phases
+of an image are channels of an image s times smaller, and a kernel of s r taps is one of r taps. So F(3, 2) does
+4x4 kernels of stride two and 8x8 of stride four, and the other two 6x6 of stride two.
 
 Two shapes of the same work. `blocked`: one kernel whose work item takes a block of tiles through all three steps in
 per-thread scratch; for weights that stay in cache. Otherwise three kernels, each parallel over the whole tensor,
 with the points in two workspaces: for weights so large that they should be streamed only once.
 
 Error: transforms amplify rounding. On the weights of trained networks the largest error is below 8e-7 of the largest
-output for F(2, 3) and below 1e-5 for F(4, 3); it grows with the square root of the depth. Infinities in the input
+output for F(2, 3) and F(3, 2), which has its points, and below 1e-5 for F(4, 3); it grows with the square root of the depth. Infinities in the input
 become NaN, as sums of opposite signs are formed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +26,7 @@ from relaylab.codegen.irtext import Index, IRFunction, Value
 from relaylab.codegen.kernel import Kernel
 from relaylab.codegen.target import Target
 from relaylab.codegen.templates.conv import ConvSpec, needed_halo
-from relaylab.codegen.templates.minimal import input_points, outputs, transform_square, transform_weights
+from relaylab.codegen.templates.minimal import TAPS, input_points, outputs, transform_square, transform_weights
 from relaylab.codegen.templates.nest import Nest, Pointers, loops_text, start_text
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
@@ -36,7 +41,9 @@ LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class WinogradShape:
-    """The numbers of one F(m, 3) convolution. Pitches are elements between two points of a workspace."""
+    """The numbers of one F(m, r) convolution. `in_channels` count the phases of a stride; pitches are elements between
+    two points of a workspace.
+    """
 
     m: int
     batch: int
@@ -55,7 +62,7 @@ class WinogradShape:
     @property
     def points(self) -> int:
         """Products per tile and channel pair."""
-        return (self.m + 2) ** 2
+        return points_of(self.m)
 
     @property
     def tiles(self) -> int:
@@ -68,12 +75,17 @@ class WinogradShape:
         return (lines + 1 | 1) * 16
 
 
+def points_of(m: int) -> int:
+    """The points of a tile of F(m, r)."""
+    return (m + TAPS[m] - 1) ** 2
+
+
 @lru_cache(maxsize=1024)
 def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
-    """The tiling of a convolution by F(m, 3)."""
+    """The tiling of a convolution by F(m, r)."""
     high, wide = (-(-n // m) for n in spec.out.shape[1:3])
-    tiles, points = spec.out.shape[0] * high * wide, (m + 2) ** 2
-    ic, oc = spec.data.shape[-1], spec.out.shape[-1]
+    tiles, points = spec.out.shape[0] * high * wide, points_of(m)
+    ic, oc = spec.data.shape[-1] * spec.strides[0] ** 2, spec.out.shape[-1]
     blocked = points * ic * oc * spec.data.itemsize <= CACHED_POINTS
     limit = max(14, BLOCK_BYTES // (points * (ic + oc) * spec.data.itemsize)) if blocked else tiles
     count = Split.at_most(tiles, limit).count
@@ -82,18 +94,21 @@ def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
 
 
 def needed_winograd_halo(spec: ConvSpec, m: int) -> tuple[tuple[int, int], ...]:
-    """The zero elements (before, after) that F(m, 3) reads around each axis: whole tiles, so more than `needed_halo`."""
+    """The zero elements (before, after) that F(m, r) reads around each axis: whole tiles, so more than `needed_halo`."""
     bare = needed_halo(spec)
-    extra = [-(-n // m) * m - n for n in spec.out.shape[1:3]]
+    extra = [(-(-n // m) * m - n) * step for n, step in zip(spec.out.shape[1:3], spec.strides)]
     return (bare[0], *((a, b + e) for (a, b), e in zip(bare[1:3], extra)), bare[3])
 
 
 def supports_winograd(spec: ConvSpec, m: int) -> str:
-    """Why F(m, 3) does not do the convolution; empty when it does."""
-    if (spec.kernel, spec.strides, spec.dilation, spec.groups) != ((3, 3), (1, 1), (1, 1), 1):
-        return "anything but one group of 3x3 with stride and dilation 1"
-    if spec.data.dtype != "float32" or m not in (2, 4):
-        return f"dtype {spec.data.dtype}, m = {m}"
+    """Why F(m, r) does not do the convolution; empty when it does."""
+    if m not in TAPS or len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
+        return "anything but one group of two axes without dilation"
+    step = spec.strides[0]
+    if spec.strides != (step, step) or spec.kernel != (step * TAPS[m],) * 2:
+        return f"a kernel {spec.kernel} with strides {spec.strides} that is not {TAPS[m]} taps a phase"
+    if spec.data.dtype != "float32":
+        return f"dtype {spec.data.dtype}"
     if 0 in (*spec.out.shape, spec.data.shape[-1]):
         return "an empty extent"
     for axis, (before, after) in enumerate(needed_winograd_halo(spec, m)):
@@ -126,6 +141,7 @@ class _Winograd:
         self.f, self.spec, self.m, self.target, self.epilogue = f, spec, m, target, epilogue
         self.shape, self.roles = winograd_shape(spec, m), roles
         self.width = target.lanes("float32")
+        self.edge = m + TAPS[m] - 1
 
     def per_channels(self, channels: int, body) -> None:
         """body(first channel, active lanes) over all channels."""
@@ -140,22 +156,34 @@ class _Winograd:
         return n, self.f.mul(y, self.m), self.f.mul(x, self.m)
 
     def transform_input(self, tile: Index, slot: Index) -> None:
-        """One tile's inputs to its points, at `slot` of the workspace."""
-        f, data, edge = self.f, self.spec.data, self.m + 2
+        """One tile's inputs to its points, at `slot` of the workspace: channels of all phases, row by row."""
+        f, data, step = self.f, self.spec.data, self.spec.strides[0]
         n, y, x = self.place(tile)
-        corner = f.dot((n, f.sub(y, self.spec.padding[0]), f.sub(x, self.spec.padding[1])), data.strides, data.offset)
-        pitch = self.shape.pitch(self.shape.in_channels)
+        start = (n, *(f.sub(f.mul(at, step), pad) for at, pad in zip((y, x), self.spec.padding)))
+        corner = f.dot(start, data.strides, data.offset)
+        here = f.mul(slot, self.shape.in_channels)
+        ic = data.shape[3]
+        merged = step > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
+        across, channels = (1, step * ic) if merged else (step, ic)
 
-        def channels(c: Index, active: int) -> None:
-            source = f.offset(self.roles["in0"], f.mul(f.add(corner, f.mul(c, data.strides[3])), 4))
-            load = lambda steps: load_lanes(f, "float", f.offset(source, 4 * steps), self.width, active,
-                                            4 * data.strides[3], 4)
-            square = [[load(a * data.strides[1] + b * data.strides[2]) for b in range(edge)] for a in range(edge)]
-            to = f.offset(self.roles["work0"], f.mul(f.add(f.mul(slot, self.shape.in_channels), c), 4))
-            for p, value in enumerate(sum(transform_square(f, self.m, input_points, square), [])):
-                store_lanes(f, value, f.offset(to, p * pitch * 4), active, 4, 4)
+        def phase(p: Index, q: Index) -> None:
+            source = f.add(corner, f.add(f.mul(p, data.strides[1]), f.mul(q, data.strides[2])))
+            target = f.add(here, f.add(f.mul(p, step * ic), f.mul(q, ic)))
+            self.per_channels(channels, lambda c, active: self._points(source, target, c, active))
 
-        self.per_channels(self.shape.in_channels, channels)
+        f.loop(0, step, lambda p: f.loop(0, across, lambda q: phase(p, q)))
+
+    def _points(self, source: Index, target: Index, c: Index, active: int) -> None:
+        """The points of a vector of channels of one phase."""
+        f, data, step, edge = self.f, self.spec.data, self.spec.strides[0], self.edge
+        rows, columns = data.strides[1] * step, data.strides[2] * step
+        corner = f.offset(self.roles["in0"], f.mul(f.add(source, f.mul(c, data.strides[3])), 4))
+        load = lambda steps: load_lanes(f, "float", f.offset(corner, 4 * steps), self.width, active,
+                                        4 * data.strides[3], 4)
+        square = [[load(a * rows + b * columns) for b in range(edge)] for a in range(edge)]
+        to, pitch = f.offset(self.roles["work0"], f.mul(f.add(target, c), 4)), self.shape.pitch(self.shape.in_channels)
+        for p, value in enumerate(sum(transform_square(f, self.m, input_points, square), [])):
+            store_lanes(f, value, f.offset(to, p * pitch * 4), active, 4, 4)
 
     def multiply(self) -> Nest:
         """The nest of the products at all points."""
@@ -165,7 +193,7 @@ class _Winograd:
 
     def transform_output(self, tile: Index, slot: Index) -> None:
         """One tile's products to its outputs, through the epilogue."""
-        f, pitch, edge = self.f, self.shape.pitch(self.shape.out_channels), self.m + 2
+        f, pitch, edge = self.f, self.shape.pitch(self.shape.out_channels), self.edge
         n, y, x = self.place(tile)
 
         def channels(c: Index, active: int) -> None:
@@ -218,7 +246,7 @@ class _Winograd:
 
 
 def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
-    """The kernels of a 3x3 convolution by F(m, 3), to run one after another: one (blocked) or three.
+    """The kernels of a convolution by F(m, r), to run one after another: one (blocked) or three.
 
     Raises RelayValueError for what `supports_winograd` declines.
     """
@@ -232,12 +260,13 @@ def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None =
 
 
 def pack_winograd(spec: ConvSpec, m: int, target: Target, weight: np.ndarray) -> np.ndarray:
-    """Weights [OC, IC, 3, 3] transformed and laid out as the kernels of this spec read them, flat."""
-    shape = winograd_shape(spec, m)
+    """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them, flat."""
+    shape, step, r = winograd_shape(spec, m), spec.strides[0], TAPS[m]
     plan = plan_contraction(point_problem(shape), target)
-    taps = weight.transpose(2, 3, 1, 0).reshape(9, shape.in_channels, shape.out_channels)
+    phases = weight.reshape(*weight.shape[:2], r, step, r, step)  # [OC, IC, row tap, row phase, column tap, column phase]
+    taps = phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, shape.in_channels, shape.out_channels)
     width = target.lanes("float32")
-    packed = pack_panels(taps, plan.vectors * width, width).reshape(9, -1)
+    packed = pack_panels(taps, plan.vectors * width, width).reshape(r * r, -1)
     return transform_weights(m, packed).reshape(-1)
 
 
@@ -293,7 +322,7 @@ def _phases(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> tuple
 
 def _flops(spec: ConvSpec) -> int:
     """The operations of the convolution as it is defined, to compare with direct kernels."""
-    return 2 * spec.out.size * 9 * spec.data.shape[-1]
+    return 2 * spec.out.size * math.prod(spec.kernel) * spec.data.shape[-1]
 
 
 def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
@@ -302,7 +331,7 @@ def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
 
 def _loops(shape: WinogradShape, nest: Nest, epilogue: Epilogue) -> str:
     inner = loops_text("products", nest, Epilogue()).replace("parallel over", "loop over").replace("\n", "\n  ").rstrip()
-    return (f"winograd F({shape.m}, 3): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
+    return (f"winograd F({shape.m}, {TAPS[shape.m]}): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
             f"  for tile in block: u[point, tile, c] = B^T data B\n"
             f"  {inner}\n"
             f"  for tile in block: acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}; out = {epilogue.shown('acc')}\n")
