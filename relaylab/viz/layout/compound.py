@@ -7,6 +7,7 @@ deep they nest, and nothing recurses.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,7 @@ class _Room:
     ports: dict[tuple[str, str, float], int] = field(default_factory=dict)
     placed: Placed | None = None
     frame: Rect = Rect(0, 0, 0, 0)
+    seeded: bool = False
     children: list[str] = field(default_factory=list)
 
     def join(self, a: int, b: int, out: float, into: float) -> int:
@@ -170,10 +172,21 @@ class Compound:
 
     def _add_items(self, group: str) -> None:
         room = self.rooms[group]
-        room.level.seed = self.seed
         for child in room.children:
             shape = self.rooms[child].frame if child in self.rooms else self.boxes[child]
             room.item[child] = room.level.add(child, shape.width, shape.height)
+        if self.seed:
+            self._seed_room(room)
+
+    def _seed_room(self, room: _Room) -> None:
+        """Places of an earlier picture: a group is to stand where what is in it stood, whatever was around that then."""
+        inner = [self.rooms[child] for child in room.children if child in self.rooms]
+        own = {r.id: r.frame.center[0] + r.level.shift for r in inner if r.seeded}
+        room.level.seed = ChainMap(own, self.seed) if own else self.seed
+        known = [x for child in room.children if (x := room.level.seed.get(child)) is not None]
+        room.seeded = bool(known)
+        if known and room.id != ROOT:
+            room.level.shift = sum(known) / len(known)
 
     def _add_segment(self, group: str, course: _Course) -> None:
         room = self.rooms[group]
@@ -231,9 +244,9 @@ class Compound:
     def _finish_root(self) -> None:
         """Lay out the parts of the top level that hang together, each by itself, and pack them on shelves."""
         root = self.rooms[ROOT]
-        root.placed, sizes, crossings = components(root.level, self.options)
+        root.placed, parts, crossings = components(root.level, self.options)
         self.layout.crossings += crossings
-        self.layout.width, self.layout.height = shelves(root.placed, sizes, self.options)
+        self.layout.width, self.layout.height = shelves(root.placed, parts, self.options)
 
     # -- absolute places -------------------------------------------------------------------------
 
@@ -245,8 +258,8 @@ class Compound:
         for group in reversed(inside_out):
             room = self.rooms[group]
             assert room.placed is not None
-            seed.update(room.placed.seed)
             ox, oy = self.origin[group]
+            seed.update((name, x + ox) for name, x in room.placed.seed.items())
             for child, item in room.item.items():
                 self._set(child, ox + room.placed.x[item], oy + room.placed.y[item])
 

@@ -16,6 +16,7 @@ from relaylab.viz.layout.ranks import assign_ranks, longest, neighbours
 
 DUMMY_WIDTH = 6.0
 SPAN_BUDGET = 12_000  # ranks that all edges of a level may pass in sum, besides eight for each item
+SEEDED_SWEEPS, SEEDED_ROUNDS = 4, 6  # enough where an earlier picture gives most of the places
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
 
@@ -31,7 +32,9 @@ class Level:
     last: set[int] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
     seed: Mapping[str, float] = field(default_factory=dict)
-    """Places of named items (and of the bends of their lines) in an earlier picture."""
+    """Places of named items (and of the bends of their lines) in an earlier picture, from its left border."""
+    shift: float = 0.0
+    """How far from the left border of that picture this level's origin is."""
 
     def add(self, name: str, width: float, height: float) -> int:
         """Add an item; its number."""
@@ -75,18 +78,22 @@ class _Work:
         self.up: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self._add_dummies()
-        self.anchor = {v: level.seed[name] for v, name in enumerate(self.names) if name in level.seed}
+        self.anchor = {
+            v: level.seed[name] - level.shift for v, name in enumerate(self.names) if name in level.seed
+        }
 
     def run(self) -> Placed:
         """All the steps in order."""
         layers = self._first_order()
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
-        crossings = sorter.run(self.options.sweeps, keep=0.6 if self.anchor else 1.0)
+        sorter.fixed = self.anchor
+        known = 2 * len(self.anchor) > len(self.width)
+        crossings = sorter.run(SEEDED_SWEEPS if known else self.options.sweeps, keep=0.6 if self.anchor else 1.0)
         placer = Placer(layers, self.up, self.down, self.width, gap)
         placer.real, placer.anchor, placer.spine = self.count, self.anchor, self._spine()
         placer.x[:] = [self.anchor.get(v, x) for v, x in enumerate(placer.x)]
-        rounds = self.options.settle if len(self.width) < 5000 else self.options.settle // 2
+        rounds = SEEDED_ROUNDS if known else self.options.settle if len(self.width) < 5000 else self.options.settle // 2
         placer.run(rounds)
         x = placer.straighten(rounds)
         bands = self._bands(layers, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 Layers = list[list[int]]
 Ends = list[list[tuple[int, float]]]  # per item: (neighbour, where the edge meets it minus where it leaves here)
@@ -14,6 +14,8 @@ class Sorter:
     def __init__(self, layers: Layers, up: Ends, down: Ends, width: Sequence[float], gap: float):
         self.layers, self.up, self.down, self.width, self.gap = layers, up, down, width, gap
         self.x = [0.0] * len(width)
+        self.fixed: Mapping[int, float] = {}
+        """Items that keep their order among each other, and the places in an earlier picture that give it."""
         for layer in layers:
             self._pack(layer)
 
@@ -56,7 +58,15 @@ class Sorter:
             if len(layer) > 1:
                 wish = {v: sum(x[u] + d for u, d in ends[v]) / len(ends[v]) if ends[v] else x[v] for v in layer}
                 layer.sort(key=wish.__getitem__)
+                if self.fixed:
+                    self._unswap(layer)
                 self._pack(layer)
+
+    def _unswap(self, layer: list[int]) -> None:
+        """Put the fixed items of a layer in their order; each of them takes a place that one of them has."""
+        slots = [i for i, v in enumerate(layer) if v in self.fixed]
+        for i, v in zip(slots, sorted((layer[i] for i in slots), key=self.fixed.__getitem__)):
+            layer[i] = v
 
     def crossings(self) -> int:
         """How many pairs of edges cross."""
@@ -76,7 +86,8 @@ class Sorter:
         if sum(map(len, self.layers)) <= 1500:
             for layer in self.layers:
                 for i in range(len(layer) - 1):
-                    if self._gain(layer[i], layer[i + 1]) > 0:
+                    a, b = layer[i], layer[i + 1]
+                    if self._gain(a, b) > 0 and not (a in self.fixed and b in self.fixed):
                         layer[i], layer[i + 1] = layer[i + 1], layer[i]
                         self._pack(layer)
         return self.crossings()

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from relaylab.viz.layout.graph import Options
 from relaylab.viz.layout.level import Level, Placed, place
 
-Size = tuple[list[int], list[int], float, float, float, float]  # items, strands, left, right, top, bottom
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What hangs together: its items and strands by number, its extent, and the names whose places go with it."""
+
+    items: list[int]
+    strands: list[int]
+    left: float
+    right: float
+    top: float
+    bottom: float
+    names: list[str]
 
 
-def components(level: Level, options: Options) -> tuple[Placed, list[Size], int]:
+def components(level: Level, options: Options) -> tuple[Placed, list[Part], int]:
     """Place every connected part of `level` around its own origin; which items and strands are in each."""
     count = len(level.width)
     whole = Placed([0.0] * count, [0.0] * count, [None] * len(level.strands), [], 0)
@@ -40,10 +53,10 @@ def _merge(leader: list[int], a: int, b: int) -> None:
     leader[max(a, b)] = min(a, b)
 
 
-def _part(level: Level, items: list[int], strands: list[int], whole: Placed, options: Options) -> Size:
+def _part(level: Level, items: list[int], strands: list[int], whole: Placed, options: Options) -> Part:
     """Place one part; its results go to `whole` under the numbers of the level."""
     number = {item: i for i, item in enumerate(items)}
-    part = Level(seed=level.seed)
+    part = Level(seed=level.seed, shift=level.shift)
     for i in items:
         part.add(level.names[i], level.width[i], level.height[i])
     part.strands = [(number[a], number[b], out, into) for a, b, out, into in (level.strands[s] for s in strands)]
@@ -59,30 +72,31 @@ def _part(level: Level, items: list[int], strands: list[int], whole: Placed, opt
     bends = [x for route in placed.routes if route for x, _ in route]
     left = min([x - w / 2 for x, w in zip(placed.x, part.width)] + bends)
     right = max([x + w / 2 for x, w in zip(placed.x, part.width)] + bends)
-    return items, strands, left, right, placed.bands[0][0], placed.bands[-1][1]
+    return Part(items, strands, left, right, placed.bands[0][0], placed.bands[-1][1], list(placed.seed))
 
 
-def shelves(placed: Placed, sizes: list[Size], options: Options) -> tuple[float, float]:
+def shelves(placed: Placed, parts: list[Part], options: Options) -> tuple[float, float]:
     """Move the parts of `placed` so that they stand in rows beside each other; width and height of it all."""
     gap = 2 * options.node_gap
-    area = sum((size[3] - size[2] + gap) * (size[5] - size[4] + gap) for size in sizes)
-    room = max([(area * options.aspect) ** 0.5, *(size[3] - size[2] for size in sizes)], default=0.0)
+    area = sum((p.right - p.left + gap) * (p.bottom - p.top + gap) for p in parts)
+    room = max([(area * options.aspect) ** 0.5, *(p.right - p.left for p in parts)], default=0.0)
     x = y = shelf = width = 0.0
-    for size in sizes:
-        wide, high = size[3] - size[2], size[5] - size[4]
+    for part in parts:
+        wide, high = part.right - part.left, part.bottom - part.top
         if x and x + wide > room:
             x, y, shelf = 0.0, y + shelf + gap, 0.0
-        _move(placed, size, x - size[2], y - size[4])
+        _move(placed, part, x - part.left, y - part.top)
         x, shelf, width = x + wide + gap, max(shelf, high), max(width, x + wide)
     return width, y + shelf
 
 
-def _move(placed: Placed, size: Size, dx: float, dy: float) -> None:
-    items, strands = size[:2]
-    for item in items:
+def _move(placed: Placed, part: Part, dx: float, dy: float) -> None:
+    for item in part.items:
         placed.x[item] += dx
         placed.y[item] += dy
-    for strand in strands:
+    for name in part.names:
+        placed.seed[name] += dx
+    for strand in part.strands:
         route = placed.routes[strand]
         if route:
             placed.routes[strand] = [(x + dx, y + dy) for x, y in route]
