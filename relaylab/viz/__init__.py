@@ -9,6 +9,8 @@ from relaylab.viz.from_ir import view
 from relaylab.viz.graph import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.identity import Identities
 from relaylab.viz.memory import timeline
+from relaylab.viz.part import extract
+from relaylab.viz.paths import path
 from relaylab.viz.picture import Picture, save, show
 from relaylab.viz.query import select
 
@@ -25,8 +27,10 @@ __all__ = [
     "arranged",
     "collapse",
     "diff",
+    "extract",
     "focus",
     "overlay",
+    "path",
     "repeats",
     "save",
     "select",

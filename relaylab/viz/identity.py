@@ -87,6 +87,11 @@ class Identities:
         self._view = view.renamed(renamed)
         return self._view
 
+    def expressions(self) -> dict[str, Expr]:
+        """The program node behind each id of the last picture."""
+        ends = ((key[-1] if isinstance(key, tuple) else key, name) for key, name in self._last.items())
+        return {name: key for key, name in ends if isinstance(key, Expr)}
+
     def origins(self, key: Hashable) -> tuple[str, ...]:
         """The ids of the nodes that a node was made from, nearest known first."""
         return tuple(dict.fromkeys(self._ids[p] for p in self._ancestors(key) if p in self._ids))
