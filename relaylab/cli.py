@@ -117,6 +117,8 @@ def passes_command(args: argparse.Namespace) -> int:
 
     chosen = passes_of(args.passes)
     exploration = tour.explore(args.program, args.opt_level, chosen)
+    if args.heat:
+        say(f"wrote {tour.heat(exploration).save(args.heat)}", quiet=args.json)
     for path in args.output or ():
         say(f"wrote {save_exploration(exploration, chosen, path)}", quiet=args.json)
     if args.json:
@@ -151,10 +153,26 @@ def diff_command(args: argparse.Namespace) -> int:
     """`relaylab diff A B`"""
     from relaylab import tour, viz
 
+    if args.pipelines:
+        return compared(tour.compare(args.program, *args.pipelines, args.opt_level), args)
+    if args.other is None:
+        raise RelayValueError("there is nothing to compare with", code="cli.other", help="name another program, or --pipelines A B")
     difference = viz.diff(tour.load(args.program).mod, tour.load(args.other).mod)
     if args.output:
         say(f"wrote {difference.save(args.output)}")
     say(json.dumps(difference.counts) if args.json else f"{difference}\n{difference!r}")
+    return 0
+
+
+def compared(comparison: Any, args: argparse.Namespace) -> int:
+    """Two pipelines over one program: the table, or data."""
+    if args.output:
+        say(f"wrote {comparison.difference().save(args.output)}", quiet=args.json)
+    if args.json:
+        found = {q.name: [q.a, q.b] for q in comparison.quantities}
+        say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
+    else:
+        say(str(comparison))
     return 0
 
 
@@ -302,11 +320,13 @@ def parser() -> argparse.ArgumentParser:
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
     sub.add_argument("--text", action="store_true", help="print the program at the end")
+    sub.add_argument("--heat", metavar="FILE", help="write one picture of how much each pass changed (.svg .pdf .html .png .txt)")
     sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html) or the pictures (.pdf …)")
     sub = command("diff", diff_command, "what differs between two programs")
-    sub.add_argument("other", metavar="OTHER", help="the program to compare with")
+    sub.add_argument("other", metavar="OTHER", nargs="?", help="the program to compare with")
+    sub.add_argument("--pipelines", nargs=2, metavar=("A", "B"), help="compare two pipelines over one program: A,B(…), default, default-A-B")
     sub.add_argument("-o", "--output", metavar="FILE", help="write the picture")
-    sub.add_argument("--json", action="store_true", help="print the number of changes of each role")
+    _common(sub)
     sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")

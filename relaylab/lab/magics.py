@@ -30,6 +30,7 @@ HELP = """\
 %%relay [NAME]                   the cell is Relay text; bind the module to NAME
 %relay_passes PROGRAM            step through the passes (also %%relay_passes over text)
 %relay_diff A B                  what differs between two programs, as picture and text
+%relay_diff M --pipelines A B    what differs between two pipelines over one program
 %%relay_pass [NAME] --on PROGRAM write a pass in the cell: it registers, runs, shows its diff
 %relay_build PROGRAM [-o lib]    compile
 %relay_run PROGRAM|LIB x=expr …  run on inputs (seeded where none are given)
@@ -139,6 +140,7 @@ class RelayMagics(_Shell, Magics):
     @argument("program", nargs="?", help="a module or network name; with %%%%relay_passes the cell is the program")
     @argument("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
     @argument("--static", action="store_true", help="the table of passes instead of the explorer")
+    @argument("--heat", nargs="?", const="function", choices=("function", "operator"), help="one picture: how much each pass changed of each function")
     @argument("--pdf", metavar="FILE", help="write every stage as a page of a PDF")
     @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
     @leveled
@@ -161,14 +163,18 @@ class RelayMagics(_Shell, Magics):
             print(f"wrote {exploration.save(args.pdf)}")
         if args.html:
             print(f"wrote {explorer(exploration, passes).save(args.html)}")
+        if args.heat:
+            return self.give(args, tour.heat(exploration, by=args.heat))
         if args.static:
             print("\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
         return self.give(args, explorer(exploration, passes))
 
     @magic_arguments()
-    @argument("before")
-    @argument("after")
+    @argument("before", help="a program")
+    @argument("after", nargs="?", help="another one")
+    @argument("--pipelines", nargs=2, metavar=("A", "B"), help="compare two pipelines over one program: A,B(…) or default or default-A-B")
+    @argument("--time", action="store_true", help="with --pipelines: also measure the time of what they give")
     @argument("--view", choices=("graph", "text", "both"), default="both")
     @argument("--save", metavar="FILE", help="also write the picture")
     @shared
@@ -178,12 +184,30 @@ class RelayMagics(_Shell, Magics):
     def relay_diff(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """What differs between two programs."""
         args, names = parse(self.relay_diff, line), self.names(local_ns)
+        if args.pipelines:
+            return self.give(args, self._compared(args, names))
+        if args.after is None:
+            raise UsageError("name two programs, %relay_diff a b, or two pipelines, %relay_diff mod --pipelines A B")
         difference = viz.diff(program_of(args.before, names).mod, program_of(args.after, names).mod)
         if args.save:
             print(f"wrote {difference.save(args.save)}")
         if args.view != "graph":
             print(difference.text)
         return None if args.view == "text" else self.give(args, difference)
+
+    def _compared(self, args: Any, names: dict[str, Any]) -> Any:
+        """Two pipelines over one program, their figures printed."""
+        first, second = (names.get(text, None if text == "default" else text) for text in args.pipelines)
+        try:
+            comparison = tour.compare(program_of(args.before, names), first, second, self.opt_level)
+        except RelayError as error:
+            raise one_line(error) from None
+        print(comparison)
+        if args.time:
+            print(comparison.times())
+        if args.save:
+            print(f"wrote {comparison.difference().save(args.save)}")
+        return comparison.difference(style="both") if args.view == "graph" else comparison
 
     @magic_arguments()
     @argument("name", nargs="?", help="the pass in the cell, if it defines several")
@@ -203,8 +227,11 @@ class RelayMagics(_Shell, Magics):
         print("\n".join(map(str, exploration.rows)))
         if exploration.history.error is not None:
             raise exploration.history.error
-        for rule, count in tour.rule_hits(exploration.history).items():
+        hits = tour.rule_hits(exploration.history)
+        for rule, count in hits.items():
             print(f"{count:4} × {rule}")
+        if not hits and (nearest := nearest_misses(written, exploration.history.source)):
+            print(nearest)
         return self.give(args, tour.stage_diff(exploration.history))
 
     @magic_arguments()
@@ -321,6 +348,14 @@ def find_pass(namespace: dict[str, Any], name: str | None, before: set[str], cel
         raise UsageError("the cell defines no pass; decorate a function with @relay.transform.function_pass(opt_level=1)")
     value = namespace[new[-1]]
     return value() if isinstance(value, type) else value
+
+
+def nearest_misses(written: Any, mod: IRModule) -> str:
+    """For a pass whose rules did not fire: those that came nearest, and what failed; empty for a pass without rules."""
+    try:
+        return f"   0 × any rule; the nearest misses of {tour.why_not(written, mod, most=3)}"
+    except RelayError:
+        return ""
 
 
 def explorer(exploration: tour.Exploration, passes: list[Any] | None = None) -> Any:

@@ -11,6 +11,7 @@ from relaylab.tour.heat import Heat, heat
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
+from relaylab.tour.why import WhyNot, rules_of, why_not
 
 __all__ = [
     "Check",
@@ -23,6 +24,7 @@ __all__ = [
     "Quantity",
     "Row",
     "Suggestion",
+    "WhyNot",
     "bisect",
     "bisect_history",
     "check",
@@ -41,6 +43,7 @@ __all__ = [
     "read",
     "relative_error",
     "rule_hits",
+    "rules_of",
     "run",
     "run_library",
     "seeded",
@@ -48,4 +51,5 @@ __all__ = [
     "stage_diff",
     "suggestions",
     "timed",
+    "why_not",
 ]

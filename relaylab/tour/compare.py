@@ -26,6 +26,7 @@ from relaylab.tour.printed import Constants, printed
 from relaylab.tour.program import Program, load
 from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
 
+DEFAULT, WIDE = "default", 17
 Passes = Pipeline | str | Iterable[Pass | str] | None
 
 
@@ -45,7 +46,7 @@ class Quantity:
 
     def __str__(self) -> str:
         change = f"{self.change:+.1%}" if self.change else ""
-        return f"{self.name:<22}{_number(self.a):>14}{_number(self.b):>14}  {self.unit:<5}{change}".rstrip()
+        return f"{self.name:<22}{_number(self.a):>{WIDE + 1}}{_number(self.b):>{WIDE + 1}}  {self.unit:<5}{change}".rstrip()
 
 
 def _number(value: float | None) -> str:
@@ -131,7 +132,7 @@ class Comparison:
             return None
 
     def __str__(self) -> str:
-        head = f"{'':<22}{self.names[0]:>14}{self.names[1]:>14}"
+        head = f"{'':<22}{self.names[0]:>{WIDE + 1}}{self.names[1]:>{WIDE + 1}}"
         return "\n".join([head, *map(str, self.quantities), *(["", *map(str, self.operators)] if self.operators else [])])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -176,7 +177,7 @@ def small_form(program: Program, otherwise: IRModule) -> IRModule:
 def compare(what: str | Path | IRModule | Program, a: Passes = None, b: Passes = None, opt_level: int = 3) -> Comparison:
     """Run two pipelines over one program and compare them; each as passes, as text `A,B(x=1)`, or None: the default one.
 
-    The text `-FuseOps,-FastMath` is the default pipeline without these passes. Errors of a pass are raised.
+    The text `default-FuseOps-FastMath` is the default pipeline without these passes. Errors of a pass are raised.
     """
     program = load(what)
     first = a if isinstance(a, Pipeline) else explore(program, opt_level, _passes(a, opt_level)).pipeline
@@ -190,17 +191,17 @@ def compare(what: str | Path | IRModule | Program, a: Passes = None, b: Passes =
 def _passes(what: Passes, opt_level: int) -> list[Pass | str]:
     if what is not None and not isinstance(what, str):
         return list(what)
-    parts = split(what or "")
-    if parts and not all(p.startswith("-") for p in parts):
-        return list(parts)
+    start, *without = (what or DEFAULT).split("-")
+    if start != DEFAULT:
+        return list(split(what or ""))
     usual = [text_of(p) for p in default_passes(opt_level)]
     names = [pass_of(text).info.name for text in usual]
-    for part in parts:
-        if part[1:] not in names:
-            help = did_you_mean(part[1:], names) or f"it has {', '.join(names)}"
-            raise RelayValueError(f"the default pipeline has no pass `{part[1:]}`", code="compare.no-pass", help=help)
-    return [text for text, name in zip(usual, names) if f"-{name}" not in parts]
+    for name in without:
+        if name not in names:
+            help = did_you_mean(name, names) or f"it has {', '.join(names)}"
+            raise RelayValueError(f"the default pipeline has no pass `{name}`", code="compare.no-pass", help=help)
+    return [text for text, name in zip(usual, names) if name not in without]
 
 
 def _label(what: Passes, otherwise: str) -> str:
-    return what if isinstance(what, str) and len(what) <= 14 else "default" if what is None else otherwise
+    return what if isinstance(what, str) and len(what) <= WIDE else DEFAULT if what is None else otherwise

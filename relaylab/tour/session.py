@@ -26,9 +26,11 @@ from relaylab.tour.exploration import Exploration, operators
 from relaylab.tour.facts import group_facts, node_facts
 from relaylab.tour.folding import folded
 from relaylab.tour.frames import Frames
+from relaylab.tour.heat import heat_of
 from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, suggestions
 from relaylab.tour.printed import rows
+from relaylab.tour.why import rules_of, why_not
 from relaylab.transform import InferType
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
@@ -67,7 +69,7 @@ class Session:
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
-            "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
+            "heat": self.heat, "why": self.why, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
         }
         try:
             if what not in known:
@@ -201,6 +203,32 @@ class Session:
         parts = [[title, self.frames.ids[-1].get(expr, "") if expr is not None else ""] for title, expr in listing.parts]
         return {"name": listing.name, "relay": listing.relay, "loops": listing.loops, "parts": parts,
                 "llvm": listing.llvm, "asm": listing.asm, "coverage": listing.coverage}
+
+    def why(self, frame: int, name: str, index: int = -1) -> dict[str, Any]:
+        """Why the pass at `index` (default: the one after or at the frame that can say) did nothing to a node."""
+        self._pair(frame)
+        able = [[k, item.name] for k, item in enumerate(self.pipeline.items) if self._explains(item.made)]
+        if not able:
+            return {"passes": [], "pass": "", "index": -1, "reasons": []}
+        if index < 0:
+            index = next((k for k, _ in able if k >= frame - 1), able[-1][0])
+        item, node = self.pipeline.items[index], self.frames.nodes[index].get(name)
+        if node is None:
+            answer: dict[str, Any] = {"error_here": f"this node is not in the program that {item.name} gets"}
+        else:
+            found = why_not(item.made, self.frames.modules[index], node, most=8).reasons
+            answer = {"reasons": [[r.rule, r.why or r.done, r.fires, r.near, r.location, self.frames.ids[index].get(r.at, "")] for r in found]}
+        return {"passes": able, "pass": item.name, "index": index} | answer
+
+    def _explains(self, made: Any) -> bool:
+        try:
+            return made.info.name == "FuseOps" or bool(rules_of(made))
+        except RelayError:
+            return False
+
+    def heat(self, by: str = "function") -> dict[str, Any]:
+        """The heat map of the whole pipeline; the id of a cell is `frame:row`."""
+        return {"scene": scene_data(heat_of(self.frames, by).scene)}
 
     # -- questions that take time -----------------------------------------------------------------------
 

@@ -7,8 +7,10 @@ operators and tuples, phase 2 takes injective operators into tuples that were me
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from relaylab.ir import Expr, Function
+from relaylab.ir.op import op_name
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayError
 from relaylab.transform.fuse_graph import (
@@ -71,12 +73,32 @@ def _into_tail(kind: OpPattern, is_sink: bool) -> bool:
     return kind <= INJECTIVE or (is_sink and kind in (COMM_REDUCE, OUT_FUSABLE))
 
 
+_NAMES = {
+    ELEMWISE: "an elementwise operator",
+    BROADCAST: "a broadcasting operator",
+    INJECTIVE: "an injective operator",
+    COMM_REDUCE: "a reduction",
+    OUT_FUSABLE: "a heavy operator",
+    TUPLE: "a tuple",
+    OPAQUE: "an opaque operator",
+}
+
+
+def _called(pattern: OpPattern) -> str:
+    return _NAMES[pattern]
+
+
+def _label(node: Node) -> str:
+    return op_name(node.ref) or type(node.ref).__name__
+
+
 class Partitioner:
-    """Groups the nodes of one function."""
+    """Groups the nodes of one function. With `notes` a table, why a node joins nothing is noted there by phase."""
 
     def __init__(self, nodes: list[Node], max_depth: int):
         self.nodes, self.max_depth = nodes, max_depth
         self.groups = [Group(node) for node in nodes]
+        self.notes: dict[Expr, dict[int, str]] | None = None
 
     def run(self) -> None:
         """All three phases."""
@@ -85,35 +107,69 @@ class Partitioner:
                 self._consider(node, phase)
 
     def _consider(self, node: Node, phase: int) -> None:
-        group, sink = self.groups[node.index], node.parent
-        if group.pattern == OPAQUE or sink is None:
-            return
-        condition = self._late(group, sink) if phase == 2 else self._early(group, node, sink, phase)
-        if condition is None:
+        sink = node.parent
+        condition = self._condition(node, sink, phase)
+        if isinstance(condition, str) or sink is None:
+            self._note(node, phase, condition)
             return
         between = self._between(node, sink)
-        if self._size(between, sink) <= self.max_depth and self._allowed(between, sink, condition):
+        refused = self._refused(between, sink, condition)
+        self._note(node, phase, refused)
+        if not refused:
             for inner in between:
                 self.groups[inner.index].merge_into(self.groups[sink.index])
 
-    def _late(self, group: Group, sink: Node) -> Condition | None:
+    def _note(self, node: Node, phase: int, why: Condition | str) -> None:
+        if self.notes is not None and isinstance(why, str):
+            self.notes.setdefault(node.ref, {})[phase] = why
+
+    def _condition(self, node: Node, sink: Node | None, phase: int) -> Condition | str:
+        """What the nodes up to `sink` must be for `node` to join them in this phase; or why it does not try."""
+        group = self.groups[node.index]
+        if group.pattern == OPAQUE:
+            return "it is opaque: nothing is fused with it"
+        if sink is None:
+            return "its value leaves for something that is no operator, or for several that never meet"
+        return self._late(group, sink) if phase == 2 else self._early(group, node, sink, phase)
+
+    def _late(self, group: Group, sink: Node) -> Condition | str:
         target = self.groups[sink.index]
         root = target.find()
         if group.pattern > INJECTIVE or root.pattern == TUPLE:
-            return None
-        return _injective if target.pattern == TUPLE and root.pattern <= INJECTIVE else None
+            return f"{_called(group.pattern)} does not join a tuple"
+        return _injective if target.pattern == TUPLE and root.pattern <= INJECTIVE else ""
 
-    def _early(self, group: Group, node: Node, sink: Node, phase: int) -> Condition | None:
+    def _early(self, group: Group, node: Node, sink: Node, phase: int) -> Condition | str:
         target = self.groups[sink.index]
-        if group.find() is target.find() or target.pattern == TUPLE:
-            return None
+        if group.find() is target.find():
+            return ""
+        if target.pattern == TUPLE:
+            return "it goes into a tuple, which makes no kernel"
         if group.pattern == OUT_FUSABLE:
-            return _broadcast if phase == 0 and node.relation == ELEMWISE else None
+            return self._heavy(node, phase)
         if group.pattern <= BROADCAST:
-            return _into_tail if node.relation <= INJECTIVE or node.relation == COMM_REDUCE else None
+            fits = node.relation <= INJECTIVE or node.relation == COMM_REDUCE
+            return _into_tail if fits else f"what reads it is {_called(node.relation)}, which takes no operand into its kernel"
         if group.pattern in (INJECTIVE, TUPLE):
-            return _injective if phase == 1 else None
-        return None
+            return _injective if phase == 1 else ""
+        return f"{_called(group.pattern)} ends its kernel"
+
+    @staticmethod
+    def _heavy(node: Node, phase: int) -> Condition | str:
+        if node.relation != ELEMWISE:
+            return f"a heavy operator takes only elementwise ones along, and what follows is {_called(node.relation)}"
+        return _broadcast if phase == 0 else ""
+
+    def _refused(self, between: list[Node], sink: Node, condition: Condition) -> str:
+        """Why the nodes up to `sink` do not become one kernel; empty if they do."""
+        size = self._size(between, sink)
+        if size > self.max_depth:
+            return f"the kernel would have {size} operators, more than {self.max_depth}"
+        for node in (sink, *between[1:]):
+            if not condition(self._kind(node), node is sink):
+                place = "" if node is sink else f" on the way to {_label(sink)}"
+                return f"{_label(node)}{place} is {_called(self._kind(node))}, or is in the kernel of one"
+        return ""
 
     def _between(self, node: Node, sink: Node) -> list[Node]:
         """The node and all on the ways from it to `sink`, without `sink`."""
@@ -125,10 +181,6 @@ class Partitioner:
                     met[user] = None
                     stack.append(user)
         return list(met)
-
-    def _allowed(self, between: list[Node], sink: Node, condition: Condition) -> bool:
-        inner = between[1:]
-        return condition(self._kind(sink), True) and all(condition(self._kind(n), False) for n in inner)
 
     def _kind(self, node: Node) -> OpPattern:
         return self.groups[node.index].find().pattern
@@ -144,3 +196,22 @@ def partition(func: Function, max_depth: int, fuse: bool) -> dict[Expr, Group]:
     if fuse:
         partitioner.run()
     return {node.ref: group for node, group in zip(nodes, partitioner.groups)}
+
+
+@dataclass(frozen=True)
+class Account:
+    """How a function is grouped: each value's group, what it might have joined, and why it joined nothing, by phase."""
+
+    groups: dict[Expr, Group]
+    sinks: dict[Expr, Expr]
+    notes: dict[Expr, dict[int, str]]
+
+
+def account(func: Function, max_depth: int) -> Account:
+    """The grouping of a function with the reasons for it; the same decisions as `partition`."""
+    nodes = build(func)
+    partitioner = Partitioner(nodes, max_depth)
+    partitioner.notes = {}
+    partitioner.run()
+    groups = {node.ref: group.find() for node, group in zip(nodes, partitioner.groups)}
+    return Account(groups, {n.ref: n.parent.ref for n in nodes if n.parent is not None}, partitioner.notes)

@@ -55,16 +55,24 @@ class Rule:
 
     def apply(self, found: Match, types: Types) -> Expr | None:
         """What replaces a match, or None."""
-        known = {**found.named(), "root": found.root, "types": types, "found": found}
-        build, when = self._wants
-        if self.when is not None and not self.when(**{k: known.get(k) for k in when}):
+        if not self.holds(found, types):
             return None
-        after = self.build(**{k: known.get(k) for k in build})
+        known = self._known(found, types)
+        after = self.build(**{k: known.get(k) for k in self._wants[0]})
         if after is not None and not isinstance(after, Expr):
             raise RelayTypeError(
                 f"the rule {self.name} ({self.location}) built a {type(after).__name__}", code="rewrite.wrong-result"
             )
         return after
+
+    def holds(self, found: Match, types: Types) -> bool:
+        """Whether the rule's condition holds for a match."""
+        known = self._known(found, types)
+        return self.when is None or bool(self.when(**{k: known.get(k) for k in self._wants[1]}))
+
+    @staticmethod
+    def _known(found: Match, types: Types) -> dict[str, Any]:
+        return {**found.named(), "root": found.root, "types": types, "found": found}
 
     def __repr__(self) -> str:
         return f"Rule({self.name}: {self.pattern!r}, {self.location})"
@@ -167,9 +175,13 @@ class Engine:
 
     def once(self, expr: Expr) -> Expr:
         """`expr` with every node rewritten, from the leaves up, while a rule fires there."""
+        self.prepare(expr)
+        return rewrite(expr, self._at)
+
+    def prepare(self, expr: Expr) -> None:
+        """Look at `expr` before its nodes are matched: who uses what."""
         self.types = Types()
         self.uses = self._count(expr)
-        return rewrite(expr, self._at)
 
     def _count(self, expr: Expr) -> Counter[Expr]:
         return Counter(c for node in walk((expr,)) for c in children(node))
@@ -191,7 +203,7 @@ class Engine:
         for r in self.table.get(head, self.table[None]):
             start = time.perf_counter()
             found = Matcher(node, self.types).first(r.pattern, node)
-            after = r.apply(found, self.types) if found is not None and self._free(found) else None
+            after = r.apply(found, self.types) if found is not None and not self.shared(found) else None
             if after is not None and after is not node:
                 self._note(Step(r.name, r.location, node, after, time.perf_counter() - start, r.doc))
                 return after
@@ -203,12 +215,12 @@ class Engine:
         if trail is not None:
             trail.fired(step)
 
-    def _free(self, found: Match) -> bool:
-        """Whether no value inside the match is used outside it."""
+    def shared(self, found: Match) -> list[Expr]:
+        """The values inside a match that are used outside it, for which the rule must not fire."""
         if not self.single_use:
-            return True
+            return []
         inner = [n for p, ns in found.node_map.items() if p.parts() for n in ns if n is not found.root and children(n)]
-        return all(self.uses[n] <= 1 for n in inner if not isinstance(n, Function))
+        return [n for n in inner if not isinstance(n, Function) and self.uses[n] > 1]
 
 
 def apply_rules(expr: Expr, rules: Iterable[Rule], mod: IRModule | None = None, single_use: bool = True) -> Expr:

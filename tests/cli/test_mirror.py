@@ -59,3 +59,13 @@ def test_bisect_profile_asm_run(run, program):
 def test_mistakes_are_messages(run, args, words):
     code, _, err = run(*args)
     assert code == 1 and words in err and "Traceback" not in err
+
+
+def test_two_pipelines_and_the_heat_map(run, program, tmp_path):
+    code, out, _ = run("diff", program, "--pipelines", "default", "default-FuseOps", "-o", str(tmp_path / "d.svg"))
+    assert code == 0 and "bytes moved" in out and (tmp_path / "d.svg").exists()
+    figures = json.loads(run("diff", program, "--pipelines", "FuseOps", "FastMath", "--json")[1])["figures"]
+    assert figures["passes"] == [1, 1]
+    assert "name another program" in run("diff", program)[2]
+    run("passes", program, "--heat", str(tmp_path / "h.svg"))
+    assert "FuseOps" in (tmp_path / "h.svg").read_text()

@@ -167,3 +167,37 @@ call = relay.nn.relu(relay.var("x", shape=(1,)))
     assert cell(code.strip()).success
     assert ip.user_ns["gone"].location.startswith("cell In[") and ip.user_ns["gone"].location.endswith("], line 4")
     assert str(ip.user_ns["call"].span).endswith("], line 7")
+
+
+def test_two_pipelines_are_compared(cell):
+    found = cell("c = None\n%relay_diff mlp --pipelines default default-FuseOps -o c")
+    assert found.success and "bytes moved" in found.out and "default-FuseOps" in found.out
+    assert cell("c.difference().counts").result == {"moved": 10}
+    assert "did you mean `FuseOps`" in cell("%relay_diff mlp --pipelines default default-FusOps").err
+    assert "name two programs" in cell("%relay_diff mod").err
+
+
+def test_the_heat_map_is_a_result(cell):
+    found = cell("%relay_passes mlp --heat").result
+    assert "@main" in str(found) and "image/svg+xml" in found._repr_mimebundle_()
+    assert "nn.dense" in cell("%relay_passes mlp --heat operator").result.rows
+
+
+def test_a_pass_whose_rules_do_not_fire_tells_why(cell):
+    found = cell('''%%relay_pass --on mod -q
+from relaylab import relay
+from relaylab.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
+
+class NoRelu(DFPatternCallback):
+    def __init__(self):
+        super().__init__()
+        self.pattern = is_op("nn.relu")(is_op("multiply")(wildcard(), wildcard()))
+    def callback(self, pre, post, node_map):
+        return post.args[0]
+
+@relay.transform.function_pass(opt_level=0)
+def DropRelu(func, mod, ctx):
+    return rewrite(NoRelu(), func)
+''')
+    assert found.success, found.err
+    assert "0 × any rule" in found.out and "op is add, not multiply" in found.out

@@ -39,13 +39,13 @@ def test_a_wrong_branch_has_an_error(mod):
 
 
 def test_the_default_without_a_pass_shares_what_was_run():
-    found = tour.compare("mlp", None, "-FuseOps")
+    found = tour.compare("mlp", None, "default-FuseOps")
     fuse = next(k for k, item in enumerate(found.a.items) if item.name == "FuseOps")
     assert [s is t for s, t in zip(found.a.segments[:fuse], found.b.segments)] == [True] * fuse
     assert found.b.runs == len(found.a.items) - fuse - 1
     assert found.difference().counts == {"moved": 10} and found.times().a > 0
     with pytest.raises(RelayError, match="did you mean `FuseOps`"):
-        tour.compare("mlp", None, "-FusOps")
+        tour.compare("mlp", None, "default-FusOps")
 
 
 def test_nodes_are_followed_across_branches(mod):

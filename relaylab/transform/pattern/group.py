@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from relaylab.ir import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, Type, children, post_order, walk
 from relaylab.transform.pattern import nodes as pn
-from relaylab.transform.pattern.match import Match, Matcher, pattern_nodes, root_ops
+from relaylab.transform.pattern.match import Match, Matcher, brief, pattern_nodes, root_ops
 from relaylab.transform.pattern.nodes import DFPattern
 
 
@@ -40,14 +40,15 @@ def groups(pattern: DFPattern, expr: Expr, type_of: Callable[[Expr], Type | None
         ):
             continue
         found = matcher.first(pattern, node)
-        group = _group(found, matcher, order, taken) if found is not None else None
-        if group is not None:
+        group = group_of(found, matcher, order, taken) if found is not None else None
+        if isinstance(group, Group):
             taken.update(n for n in group.inside if not _is_global(n))
             out.append(group)
     return out
 
 
-def _group(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Expr]) -> Group | None:
+def group_of(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Expr]) -> Group | str:
+    """What a match may replace; or why it may not: in words."""
     inputs = _inputs(found)
     inside = tuple(walk((found.root,), lambda n: () if n in inputs else children(n)))
     inside = tuple(n for n in inside if n not in inputs)
@@ -56,11 +57,11 @@ def _group(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Ex
         if _is_global(node):
             continue
         if node in taken:
-            return None
+            return f"{brief(node)} belongs to a match nearer to the result"
         if node is not found.root and not all(
             u in own or _flows_into(u, found.root, matcher, order) for u in matcher.uses.of(node)
         ):
-            return None
+            return f"interior node {brief(node)} is used outside the match"
     return Group(found, tuple(inputs), inside)
 
 

@@ -1,12 +1,14 @@
 """Matching a pattern against an expression: all ways in which it fits, found one after the other.
 
 The search goes as deep as the pattern, not as the program. A pattern that was bound stands for
-that node from then on, and is unbound again when another way is tried.
+that node from then on, and is unbound again when another way is tried. A matcher that keeps its
+misses can say why a pattern does not fit: the search is the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from relaylab.ir import (
@@ -64,13 +66,27 @@ class Match:
         return {p.name: found[0] for p, found in self.node_map.items() if p.name}
 
 
-class Matcher:
-    """Matches patterns against nodes of one expression; `type_of` gives the types that conditions look at."""
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A part of a pattern that did not fit a node, why, and how many parts stood for nodes by then."""
 
-    def __init__(self, root: Expr, type_of: Callable[[Expr], Type | None] | None = None):
+    pattern: DFPattern
+    node: Expr
+    why: str
+    bound: int
+
+
+class Matcher:
+    """Matches patterns against nodes of one expression; `type_of` gives the types that conditions look at.
+
+    With `keep_misses` every test that fails is noted in `misses`.
+    """
+
+    def __init__(self, root: Expr, type_of: Callable[[Expr], Type | None] | None = None, keep_misses: bool = False):
         self.uses = Uses(root)
         self.type_of = type_of or (lambda e: e._checked_type)
         self.bound: dict[DFPattern, list[Expr]] = {}
+        self.misses: list[Miss] | None = [] if keep_misses else None
 
     def first(self, pattern: DFPattern, expr: Expr) -> Match | None:
         """The first way in which the pattern fits, or None."""
@@ -86,76 +102,85 @@ class Matcher:
         """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""
         known = self.bound.get(pattern)
         if known is not None:
-            if known[0] is expr:
-                yield
+            yield from self.when(known[0] is expr, pattern, expr, lambda: f"{pattern!r} is {brief(known[0])} already, not {brief(expr)}")
             return
         for _ in _MATCHERS[type(pattern)](self, pattern, expr):
             self.bound[pattern] = [expr]
             yield
             self.bound.pop(pattern, None)
 
-    def each(self, patterns: Sequence[DFPattern], exprs: Sequence[Expr]) -> Iterator[None]:
-        """All patterns fit the expressions one by one."""
-        if len(patterns) != len(exprs):
-            return
-        if not patterns:
-            yield
+    def each(self, whole: DFPattern, expr: Expr, patterns: Sequence[DFPattern], exprs: Sequence[Expr]) -> Iterator[None]:
+        """All patterns, parts of `whole`, fit the expressions, parts of `expr`, one by one."""
+        if not patterns or len(patterns) != len(exprs):
+            same = len(patterns) == len(exprs)
+            yield from self.when(same, whole, expr, lambda: f"{brief(expr)} has {len(exprs)} parts, not {len(patterns)}")
             return
         for _ in self.fits(patterns[0], exprs[0]):
-            yield from self.each(patterns[1:], exprs[1:])
+            yield from self.each(whole, expr, patterns[1:], exprs[1:])
 
-    def when(self, holds: bool) -> Iterator[None]:
+    def when(self, holds: bool, p: DFPattern, e: Expr, why: Callable[[], str]) -> Iterator[None]:
+        """Once if the test holds; if it does not, that is a miss."""
         if holds:
             yield
+        elif self.misses is not None:
+            self.misses.append(Miss(p, e, why(), len(self.bound)))
+
+    def kind(self, holds: bool, p: DFPattern, e: Expr, wanted: str) -> Iterator[None]:
+        """Once if the node is of the kind that is wanted."""
+        return self.when(holds, p, e, lambda: f"{brief(e)} is not {wanted}")
 
     # ---- kinds of patterns
 
     def expr(self, p: pn.ExprPattern, e: Expr) -> Iterator[None]:
         if isinstance(p.expr, Op) or isinstance(e, Op):
-            return self.when(p.expr is e)
-        return self.when(p.expr is e or structural_equal(p.expr, e))
+            return self.when(p.expr is e, p, e, lambda: f"op is {brief(e)}, not {p!r}")
+        return self.kind(p.expr is e or structural_equal(p.expr, e), p, e, f"equal to {brief(p.expr)}")
 
     def var(self, p: pn.VarPattern, e: Expr) -> Iterator[None]:
-        return self.when(isinstance(e, Var) and p.name_hint in ("", e.name_hint))
+        fits = isinstance(e, Var) and p.name_hint in ("", e.name_hint)
+        return self.kind(fits, p, e, f"the variable %{p.name_hint}" if p.name_hint else "a variable")
 
     def constant(self, p: pn.ConstantPattern, e: Expr) -> Iterator[None]:
-        return self.when(isinstance(e, Constant))
+        return self.kind(isinstance(e, Constant), p, e, "a constant")
 
     def wildcard(self, p: pn.WildcardPattern, e: Expr) -> Iterator[None]:
-        return self.when(True) if p.pattern is None else self.fits(p.pattern, e)
+        return iter((None,)) if p.pattern is None else self.fits(p.pattern, e)
 
     def call(self, p: pn.CallPattern, e: Expr) -> Iterator[None]:
         if not isinstance(e, Call):
+            yield from self.kind(False, p, e, f"a call of {p.op!r}")
             return
         for _ in self.fits(p.op, e.op):
             if p.args is None:
                 yield
                 continue
-            yield from self.each(p.args, e.args)
+            yield from self.each(p, e, p.args, e.args)
             if p.op_name in COMMUTATIVE and len(p.args) == 2:
-                yield from self.each(p.args[::-1], e.args)
+                yield from self.each(p, e, p.args[::-1], e.args)
         for other in _reassociated(p, e):
             yield from self.call(other, e)
 
     def function(self, p: pn.FunctionPattern, e: Expr) -> Iterator[None]:
-        if isinstance(e, Function):
-            params = () if p.params is None else p.params
-            yield from self.each((*params, p.body), (*(e.params if p.params is not None else ()), e.body))
+        if not isinstance(e, Function):
+            return self.kind(False, p, e, "a function")
+        params = () if p.params is None else p.params
+        return self.each(p, e, (*params, p.body), (*(e.params if p.params is not None else ()), e.body))
 
     def branch(self, p: pn.IfPattern, e: Expr) -> Iterator[None]:
-        return self.each(p.parts(), children(e)) if isinstance(e, If) else self.when(False)
+        return self.each(p, e, p.parts(), children(e)) if isinstance(e, If) else self.kind(False, p, e, "an if")
 
     def let(self, p: pn.LetPattern, e: Expr) -> Iterator[None]:
-        return self.each(p.parts(), children(e)) if isinstance(e, Let) else self.when(False)
+        return self.each(p, e, p.parts(), children(e)) if isinstance(e, Let) else self.kind(False, p, e, "a let")
 
     def tuple(self, p: pn.TuplePattern, e: Expr) -> Iterator[None]:
-        if not isinstance(e, Tuple):
-            return self.when(False)
-        return self.when(True) if p.fields is None else self.each(p.fields, e.fields)
+        if not isinstance(e, Tuple) or p.fields is None:
+            return self.kind(isinstance(e, Tuple), p, e, "a tuple")
+        return self.each(p, e, p.fields, e.fields)
 
     def projection(self, p: pn.TupleGetItemPattern, e: Expr) -> Iterator[None]:
-        fits = isinstance(e, TupleGetItem) and p.index in (-1, e.index)
-        return self.fits(p.tuple, e.tuple_value) if fits else self.when(False)
+        if isinstance(e, TupleGetItem) and p.index in (-1, e.index):
+            return self.fits(p.tuple, e.tuple_value)
+        return self.kind(False, p, e, "a field of a tuple" if p.index < 0 else f"field {p.index} of a tuple")
 
     def alternative(self, p: pn.AltPattern, e: Expr) -> Iterator[None]:
         yield from self.fits(p.left, e)
@@ -163,14 +188,14 @@ class Matcher:
 
     def refined(self, p: Any, e: Expr) -> Iterator[None]:
         for _ in self.fits(p.pattern, e):
-            if _CONDITIONS[type(p)](self, p, e):
-                yield
+            holds, why = _CONDITIONS[type(p)]
+            yield from self.when(holds(self, p, e), p, e, lambda: why(self, p, e))
 
     def dominator(self, p: pn.DominatorPattern, e: Expr) -> Iterator[None]:
         for _ in self.fits(p.child, e):
             found = self._paths(p, e)
-            if found is not None:
-                self.bound[p.path] = found
+            for _ in self.when(found is not None, p, e, lambda: f"not all that goes into {brief(e)} comes from one {p.parent!r}"):
+                self.bound[p.path] = found or []
                 yield
                 self.bound.pop(p.path, None)
             self.bound.pop(p.parent, None)
@@ -263,11 +288,49 @@ def _attr(e: Expr, name: str) -> Any:
     return None
 
 
-_CONDITIONS: dict[type, Callable[[Matcher, Any, Expr], bool]] = {
-    pn.TypePattern: lambda self, p, e: self.type_of(e) == p.type,
-    pn.DataTypePattern: _has_dtype,
-    pn.ShapePattern: _has_shape,
-    pn.AttrPattern: _has_attrs,
+def _other_dtype(self: Matcher, p: pn.DataTypePattern, e: Expr) -> str:
+    found = _tensor(self, e)
+    return f"{brief(e)} is {f'of {found.dtype}' if found else 'no tensor of a known type'}, not of {p.dtype}"
+
+
+def _other_shape(self: Matcher, p: pn.ShapePattern, e: Expr) -> str:
+    found = _tensor(self, e)
+    if found is None:
+        return f"{brief(e)} is no tensor of a known type"
+    if len(found.shape) != len(p.shape):
+        return f"shape of {brief(e)}: it has {len(found.shape)} dimensions, not {len(p.shape)}"
+    at = next(i for i, (a, b) in enumerate(zip(found.shape, p.shape)) if a != b)
+    return f"shape of {brief(e)}: dim {at} is {found.shape[at]}, not {p.shape[at]}"
+
+
+def _other_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> str:
+    name, value = next((n, v) for n, v in p.attrs.items() if not _same_attr(_attr(e, n), v))
+    return f"attribute {name} of {brief(e)} is {_attr(e, name)!r}, not {value!r}"
+
+
+def brief(e: Expr) -> str:
+    """A node in a word or two, for messages."""
+    match e:
+        case Op():
+            return e.name
+        case Call():
+            return brief(e.op) if isinstance(e.op, Op) else "a call of a function"
+        case Var():
+            return f"%{e.name_hint}"
+        case Constant():
+            return "a constant"
+        case TupleGetItem():
+            return f"field {e.index} of {brief(e.tuple_value)}" if not isinstance(e.tuple_value, TupleGetItem) else f"field {e.index}"
+        case _:
+            return f"a {type(e).__name__.lower()}"
+
+
+_Test = Callable[[Matcher, Any, Expr], bool]
+_CONDITIONS: dict[type, tuple[_Test, Callable[[Matcher, Any, Expr], str]]] = {
+    pn.TypePattern: (lambda self, p, e: self.type_of(e) == p.type, lambda self, p, e: f"the type of {brief(e)} is {self.type_of(e)}, not {p.type}"),
+    pn.DataTypePattern: (_has_dtype, _other_dtype),
+    pn.ShapePattern: (_has_shape, _other_shape),
+    pn.AttrPattern: (_has_attrs, _other_attrs),
 }
 
 _MATCHERS: dict[type, Callable[[Matcher, Any, Expr], Iterator[None]]] = {
