@@ -24,6 +24,7 @@ from relaylab.ir import Function, IRModule
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
+from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.context import register_config
@@ -125,8 +126,15 @@ def _module(ir_mod: Any) -> IRModule:
 
 
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    bound = BindParams(params)(mod) if params else mod
+    bound = BindParams(_plain(params))(mod) if params else mod
     return Sequential(default_passes())(first_order(bound))
+
+
+def _plain(params: Any) -> Any:
+    """NDArrays as numpy arrays over their memory: binding copies them, once is enough."""
+    if not isinstance(params, Mapping):
+        return params
+    return {name: value.view() if isinstance(value, NDArray) else value for name, value in params.items()}
 
 
 def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]]:

@@ -48,13 +48,15 @@ def free_vars(expr: Expr) -> list[Var]:
 
 def types_in(expr: Expr) -> Iterator[Type]:
     """The types written in an expression: annotations, type arguments, result types."""
-    for n in walk((expr,)):
-        if isinstance(n, Var) and n.type_annotation is not None:
-            yield n.type_annotation
-        elif isinstance(n, Call):
-            yield from n.type_args
-        elif isinstance(n, Function) and n.ret_type is not None:
-            yield n.ret_type
+    return (t for n in walk((expr,)) for t in _written(n))
+
+
+def _written(node: Expr) -> tuple[Type, ...]:
+    kind = type(node)
+    if kind is Call:
+        return node.type_args  # type: ignore[attr-defined]
+    stated = node.type_annotation if kind is Var else node.ret_type if kind is Function else None  # type: ignore[attr-defined]
+    return () if stated is None else (stated,)
 
 
 def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:

@@ -57,7 +57,9 @@ class Trail:
     def derive(self, new: Expr, olds: Iterable[Expr]) -> None:
         """`new` was made from `olds` (in addition to what is known)."""
         known = self.parents.setdefault(new, {})
-        known.update((o, None) for o in olds if o is not new)
+        for old in olds:
+            if old is not new:
+                known[old] = None
 
     def fired(self, step: Step) -> None:
         """A rule replaced `step.before` by `step.after`."""

@@ -66,7 +66,11 @@ def _literal(value: Any, typ: Type | None) -> Expr:
         fields = typ.fields if isinstance(typ, TupleType) else [None] * len(value)
         return Tuple(map(_literal, value, fields))
     array = np.asarray(value)
-    return Constant(array.astype(typ.dtype) if isinstance(typ, TensorType) and typ.dtype != array.dtype.name else array)
+    if isinstance(typ, TensorType) and typ.dtype != array.dtype.name:
+        array = array.astype(typ.dtype)
+    if array.flags.owndata:  # nobody else writes to it: the constant need not copy it
+        array.setflags(write=False)
+    return Constant(array)
 
 
 class ConstantFolder:
