@@ -20,7 +20,7 @@ from relaylab.ir import (
     TupleGetItem,
     Var,
 )
-from relaylab.ir.visit import children, post_order, rebuild, substitute, walk
+from relaylab.ir.visit import children, post_order, rebuild, rewrite, walk
 from relaylab.support.errors import RelayValueError
 from relaylab.transform.infer_type import InferType
 from relaylab.viz.facts import title
@@ -28,7 +28,7 @@ from relaylab.viz.from_ir import view
 from relaylab.viz.identity import Identities
 from relaylab.viz.query import select
 
-FLOW = (Call, Tuple, TupleGetItem)
+FLOW = (Call, Tuple, TupleGetItem, RefCreate, RefRead, RefWrite)
 """Nodes whose operands are values; any other is taken whole, its free variables are what flows in."""
 ALONG = (Op, GlobalVar, Constructor, Constant, Function)
 """Operands that come along."""
@@ -111,7 +111,8 @@ class _Part:
 
     def _rebuilt(self, expr: Expr, made: Mapping[Expr, Expr]) -> Expr:
         if not isinstance(expr, FLOW):
-            return substitute(expr, {v: self._now(v, made) for v in free_vars(expr)})
+            memo = dict(made) | {v: self._now(v, made) for v in free_vars(expr)}
+            return rewrite(expr, lambda new, old: new, memo=memo)
         return rebuild(expr, [self._now(c, made) for c in children(expr)])
 
     def _now(self, expr: Expr, made: Mapping[Expr, Expr]) -> Expr:

@@ -10,8 +10,9 @@
   const whole = svg.getAttribute("viewBox").split(" ").map(Number);
   const height = Math.min(Math.max(160, whole[3]), 560);
   svg.removeAttribute("width");
-  svg.setAttribute("height", height);
-  svg.style.cssText = "width:100%;cursor:grab;touch-action:none;outline-offset:-2px";
+  svg.removeAttribute("height");
+  // as a style, because the style sheets of notebooks say `height: auto` for every svg
+  svg.style.cssText = `width:100%;height:${height}px;cursor:grab;touch-action:none;outline-offset:-2px`;
   svg.setAttribute("tabindex", "0");
   let box = [...whole];
   const apply = () => svg.setAttribute("viewBox", box.join(" "));
