@@ -25,9 +25,9 @@ TILES_PER_ITEM = 4
 
 def few_columns(problem: Problem, target: Target) -> bool:
     """Are results better summed over lanes than spread over them?"""
-    inner = problem.taps[-1]
+    inner, lanes = problem.taps[-1], target.lanes(problem.dtype)
     return (problem.weights.kind == "packed" and problem.dtype.startswith("float") and inner.x == 1
-            and problem.columns <= FEW_COLUMNS and inner.count >= target.lanes(problem.dtype))
+            and problem.columns <= min(FEW_COLUMNS, lanes) and inner.count >= lanes)  # a row is one vector of results
 
 
 def dots_plan(problem: Problem, target: Target) -> Plan:
