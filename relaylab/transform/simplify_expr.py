@@ -125,7 +125,6 @@ ARITHMETIC = RuleSet([reciprocal_sqrt, identity])
 
 # ---- casts
 
-_CODES = ("int", "uint", "float")
 _cast1 = (is_op("cast")(x) | is_op("cast_like")(x, wildcard())).named("inner")
 
 
@@ -138,22 +137,19 @@ def same_cast(root, types, x):
 
 @rule(is_op("cast")(_cast1) | is_op("cast_like")(_cast1, wildcard()))
 def two_casts(root, types, x, inner):
-    """Two casts are one if the first loses nothing."""
+    """Two casts are one if the first loses nothing; by way of a float, integers saturate where they else wrap."""
     source, middle, target = types.tensor(x), types.tensor(inner), types.tensor(root)
     if source is None or middle is None or target is None or not widens(source.dtype, middle.dtype):
         return None
-    return call("cast", x, dtype=target.dtype)
+    whole = "int" in source.dtype and "int" in target.dtype and "int" not in middle.dtype
+    return call("cast", x, dtype=target.dtype) if not whole or widens(source.dtype, target.dtype) else None
 
 
 def widens(source: str, target: str) -> bool:
-    """Whether a cast keeps every value: int to uint to float in this order, never fewer bits, never bfloat16."""
-    if bits(source) > bits(target) or "bfloat16" in (source, target):
+    """Whether a cast keeps every value. (Numpy takes float64 for wide enough for int64, which it is not.)"""
+    if source == target or "bfloat16" in (source, target):
         return source == target
-    return _rank(source) <= _rank(target)
-
-
-def _rank(dtype: str) -> int:
-    return _CODES.index("uint" if dtype == "bool" else dtype.rstrip("0123456789"))
+    return np.can_cast(source, target) and not (bits(source) == 64 and target.startswith("float") and "int" in source)
 
 
 CASTS = RuleSet([same_cast, two_casts])

@@ -118,3 +118,18 @@ def @main(%x: float32) {
 ])
 def test_minimal_programs(names: list[str], text: str) -> None:
     check_program(relay.transform.InferType()(relay.fromtext(text)), names)
+
+
+NUMBERS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("source", NUMBERS)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_two_casts_become_one_only_where_nothing_is_lost(source: str) -> None:
+    edges = np.array([0, 1, -1, 100, 200, -200, 40000, 70000, 16777217, 3000000000, 9007199254740993, 1.5, -2.75], "object")
+    kept = [v for v in edges if source.startswith("float") or (v == int(v) and np.can_cast(np.min_scalar_type(int(v)), source))]
+    x = relay.var("x", shape=(len(kept),), dtype=source)
+    twice = [relay.cast(relay.cast(x, middle), target) for middle in NUMBERS for target in NUMBERS]
+    mod = relay.transform.InferType()(IRModule.from_expr(relay.Function([x], relay.Tuple(twice))))
+    inputs = {"x": np.array(kept).astype(source)}
+    assert not difference(interpreted(PASSES["SimplifyExpr"].make()(mod), inputs), interpreted(mod, inputs), 0.0)
