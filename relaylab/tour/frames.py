@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from relaylab import viz
 from relaylab.ir import Expr, IRModule
@@ -30,42 +29,47 @@ class Frames:
     def __init__(self, pipeline: Pipeline, title: str):
         self.pipeline, self.title = pipeline, title
         self.modules: list[IRModule] = pipeline.modules
+        self._identities = Names()
+        self._views: list[viz.View] = []
+        self._ids: list[dict[Expr, str]] = []
+        self._nodes: list[dict[str, Expr]] = []
         self._texts: dict[int, Printed] = {}
+        self._kernels: dict[int, dict[str, str]] = {}
         self._constants = Constants()
 
     def __len__(self) -> int:
         return len(self.modules)
 
-    @cached_property
-    def _made(self) -> tuple[list[viz.View], list[dict[Expr, str]]]:
-        names = Names()
-        views = [viz.view(self.modules[0], identities=names, title=self.title)]
-        ids = [expressions(names.given)]
-        for k, segment in enumerate(self.pipeline.segments):
-            if not segment.changed:
-                views.append(views[-1])
-                ids.append(ids[-1])
-                continue
-            for stage in segment.stages:
-                names.follow(stage)
-            views.append(viz.view(segment.after, identities=names, title=f"{k + 1} {self.pipeline.items[k].name}"))
-            ids.append(expressions(names.given))
-        return views, ids
+    def _reach(self, frame: int) -> None:
+        """Draft the frames up to one; ids follow nodes, so each needs those before it."""
+        for k in range(len(self._views), frame + 1):
+            segment = self.pipeline.segments[k - 1] if k else None
+            if segment is not None and not segment.changed:
+                made = self._views[-1], self._ids[-1], self._nodes[-1]
+            else:
+                for stage in segment.stages if segment else ():
+                    self._identities.follow(stage)
+                title = f"{k} {self.pipeline.items[k - 1].name}" if k else self.title
+                view = viz.view(self.modules[k], identities=self._identities, title=title)
+                ids = expressions(self._identities.given)
+                made = view, ids, {name: expr for expr, name in ids.items()}
+            for table, value in zip((self._views, self._ids, self._nodes), made):
+                table.append(value)
 
     @property
-    def views(self) -> list[viz.View]:
-        """The views, one a frame; the same object where nothing changed."""
-        return self._made[0]
+    def views(self) -> Sequence[viz.View]:
+        """The views, one a frame, drafted when they are first asked for; the same object where nothing changed."""
+        return _Drafted(self, self._views)
 
     @property
-    def ids(self) -> list[dict[Expr, str]]:
+    def ids(self) -> Sequence[dict[Expr, str]]:
         """The id of each program node that has a box, one table a frame."""
-        return self._made[1]
+        return _Drafted(self, self._ids)
 
-    @cached_property
-    def nodes(self) -> list[dict[str, Expr]]:
+    @property
+    def nodes(self) -> Sequence[dict[str, Expr]]:
         """The program node behind each id, one table a frame."""
-        return [{name: expr for expr, name in table.items()} for table in self.ids]
+        return _Drafted(self, self._nodes)
 
     def printed(self, frame: int) -> Printed:
         """A frame as text."""
@@ -143,12 +147,9 @@ class Frames:
 
     def _kernel(self, frame: int, group: str) -> str:
         """The fused kernel around a group, in words; empty if it is in none."""
-        view = self.views[frame]
-        found = view.group_by_id.get(group)
-        while found is not None and found.kind != "primitive":
-            found = view.group_by_id.get(found.parent)
-        members = [n.title for n in view.nodes if found is not None and n.group == found.id and n.operator]
-        return f"one kernel: {', '.join(members[:6])}{' …' if len(members) > 6 else ''}" if members else ""
+        if frame not in self._kernels:
+            self._kernels[frame] = kernel_words(self.views[frame])
+        return self._kernels[frame].get(group, "")
 
     def _entry(self, frame: int, what: str, ids: list[str]) -> dict:
         name = self.pipeline.items[frame - 1].name if frame else "source"
@@ -161,6 +162,41 @@ class Frames:
             before, after = Roles(self.views[frame - 1], self.views[frame]).sides()
             known[frame] = before.node_by_id, after.node_by_id
         return known[frame]
+
+
+class _Drafted(Sequence):
+    """One table of all frames; looking at a frame drafts what is not there yet."""
+
+    def __init__(self, frames: Frames, table: list):
+        self._frames, self._table = frames, table
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, frame):  # type: ignore[no-untyped-def]
+        if isinstance(frame, slice):
+            return [self[k] for k in range(*frame.indices(len(self)))]
+        at = frame + len(self) if frame < 0 else frame
+        if not 0 <= at < len(self):
+            raise IndexError(frame)
+        self._frames._reach(at)
+        return self._table[at]
+
+
+def kernel_words(view: viz.View) -> dict[str, str]:
+    """For every group the fused kernel around it, in words."""
+    members: dict[str, list[str]] = {}
+    for node in view.nodes:
+        if node.operator:
+            members.setdefault(node.group, []).append(node.title)
+    words = {}
+    for group in view.groups:
+        found: viz.Group | None = group
+        while found is not None and found.kind != "primitive":
+            found = view.group_by_id.get(found.parent)
+        if found is not None and (titles := members.get(found.id)):
+            words[group.id] = f"one kernel: {', '.join(titles[:6])}{' …' if len(titles) > 6 else ''}"
+    return words
 
 
 def expressions(given: Mapping[Hashable, str]) -> dict[Expr, str]:

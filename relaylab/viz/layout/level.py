@@ -88,7 +88,7 @@ class _Work:
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
         sorter.fixed = self.anchor
-        known = 2 * len(self.anchor) > len(self.width)
+        known = 2 * sum(v < self.count for v in self.anchor) > self.count
         crossings = sorter.run(SEEDED_SWEEPS if known else self.options.sweeps, keep=0.6 if self.anchor else 1.0)
         placer = Placer(layers, self.up, self.down, self.width, gap)
         placer.real, placer.anchor, placer.spine = self.count, self.anchor, self._spine()

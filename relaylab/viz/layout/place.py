@@ -17,6 +17,7 @@ CHAIN = 8.0  # the weight of standing in line with the only item above
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
 
 Ends = list[list[tuple[int, float]]]
+Wish = Callable[[int], tuple[float, float]]
 
 
 class Placer:
@@ -39,10 +40,12 @@ class Placer:
     def run(self, rounds: int) -> list[float]:
         """Settle in at most `rounds` passes over the layers, down and up in turn; the places."""
         rows = range(len(self.layers))
+        downward, upward = self._wishes(self.up), self._wishes(self.down)
+        between = self._wishes([a + b for a, b in zip(self.up, self.down)])
         still = 0
         for turn in range(rounds):
             both, down = turn >= rounds // 3, turn % 2 == 0
-            wishes = self._between if both else self._downward if down else self._upward
+            wishes = between if both else downward if down else upward
             moved = max((self._settle(r, wishes) for r in (rows if down else reversed(rows))), default=0.0)
             still = still + 1 if moved < STILL else 0
             if still == 2:
@@ -62,7 +65,7 @@ class Placer:
             self._settle(r, self._in_line)
         return self.x
 
-    def _settle(self, r: int, wishes: Callable[[int], tuple[float, float]]) -> float:
+    def _settle(self, r: int, wishes: Wish) -> float:
         """Put the items of a layer as near to their wishes as order and distances allow; how far one moved at most."""
         layer, offsets = self.layers[r], self.offsets[r]
         blocks: list[tuple[float, float, int]] = []
@@ -75,29 +78,27 @@ class Placer:
             blocks.append(block)
         return self._move(layer, offsets, blocks)
 
-    def _downward(self, v: int) -> tuple[float, float]:
-        return self._wish(v, self.up[v])
+    def _wishes(self, ends: Ends) -> Wish:
+        """For every item where it would like to be among the neighbours in `ends`, and how much."""
+        x = self.x
+        pulls = [[self._pull(v, u, shift) for u, shift in near] for v, near in enumerate(ends)]
+        firm = {v: self.firm.get(v, FIRM) for v in self.anchor}
+        base = [self.anchor[v] * firm[v] if v in firm else 0.0 for v in range(len(x))]
+        weights = [REST + firm.get(v, 0.0) + sum(w for _, _, w in near) for v, near in enumerate(pulls)]
 
-    def _upward(self, v: int) -> tuple[float, float]:
-        return self._wish(v, self.down[v])
+        def wish(v: int) -> tuple[float, float]:
+            total, weight = x[v] * REST + base[v], weights[v]
+            for u, shift, w in pulls[v]:
+                total += (x[u] + shift) * w
+            return total / weight, weight
 
-    def _between(self, v: int) -> tuple[float, float]:
-        return self._wish(v, self.up[v] + self.down[v])
+        return wish
 
-    def _wish(self, v: int, ends: list[tuple[int, float]]) -> tuple[float, float]:
-        """Where `v` would like to be among its neighbours, and how much."""
-        x, bent = self.x, v >= self.real
-        total, weight = x[v] * REST, REST
-        for u, shift in ends:
-            w = _PULL[bent + (u >= self.real)]
-            if self.spine.get(v) == u or self.spine.get(u) == v:
-                w, shift = SPINE, 0.0
-            total += (x[u] + shift) * w
-            weight += w
-        if v in self.anchor:
-            firm = self.firm.get(v, FIRM)
-            total, weight = total + self.anchor[v] * firm, weight + firm
-        return total / weight, weight
+    def _pull(self, v: int, u: int, shift: float) -> tuple[int, float, float]:
+        """How strongly a neighbour pulls, and how far from its place; along a spine straight to its place."""
+        if self.spine.get(v) == u or self.spine.get(u) == v:
+            return u, 0.0, SPINE
+        return u, shift, _PULL[(v >= self.real) + (u >= self.real)]
 
     def _in_line(self, v: int) -> tuple[float, float]:
         """Right below the item that the spine comes from; lines straight on; others where they are."""
