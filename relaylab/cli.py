@@ -204,6 +204,9 @@ def asm_command(args: argparse.Namespace) -> int:
     program = tour.load(args.program)
     with relay.transform.PassContext(opt_level=args.opt_level):
         lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    if args.output:
+        say(f"wrote {tour.control_flow(lib, args.kernel).save(args.output)}", quiet=args.json)
+        return 0
     say(tour.listing(lib, args.kernel, args.stage))
     return 0
 
@@ -334,10 +337,11 @@ def parser() -> argparse.ArgumentParser:
     sub = command("profile", profile_command, "measure the time of each kernel")
     _common(sub)
     sub.add_argument("-n", "--number", type=positive, default=20, help="how often")
-    sub = command("asm", asm_command, "show a kernel as loops, LLVM IR or assembly; without a name the kernels")
+    sub = command("asm", asm_command, "show a kernel: loops, why it has them, LLVM IR, assembly; without a name the table of kernels")
     _common(sub)
     sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
-    sub.add_argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
+    sub.add_argument("--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all")
+    sub.add_argument("-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file")
     sub = command("run", run_command, "run a program on seeded inputs and print what it gives")
     _common(sub)
     sub.add_argument("--seed", type=int, default=0)

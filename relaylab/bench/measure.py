@@ -19,7 +19,6 @@ import numpy as np
 from relaylab import relay
 from relaylab.analysis import call_macs, infer_module
 from relaylab.bench.onnx_model import to_onnx
-from relaylab.bench.peak import peak_flops
 from relaylab.bench.peers import OURS, PEERS, installed
 from relaylab.bench.rows import ROWS, Row
 from relaylab.bench.turns import Player, interleaved, players
@@ -27,6 +26,7 @@ from relaylab.codegen.first_order import first_order
 from relaylab.ir import Call, IRModule, Op, walk
 from relaylab.runtime import cpu
 from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.machine import peak_flops
 
 
 @dataclass(slots=True)

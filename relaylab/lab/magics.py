@@ -22,6 +22,7 @@ from traitlets import Int
 from relaylab import relay, tour, viz
 from relaylab.ir import IRModule
 from relaylab.lab.arguments import inputs_of, one_line, parse, program_of, value_of
+from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, PassContext, create
 
@@ -35,7 +36,7 @@ HELP = """\
 %relay_build PROGRAM [-o lib]    compile
 %relay_run PROGRAM|LIB x=expr …  run on inputs (seeded where none are given)
 %relay_profile PROGRAM|LIB       time per kernel
-%relay_asm LIB [KERNEL]          loops, LLVM IR and assembly of a kernel
+%relay_asm LIB [KERNEL]          a kernel: loops, reasons, LLVM IR, assembly; --picture: its control flow
 %relay_bisect PROGRAM            name the pass and the rewrite that first changed the numbers
 Options: %relay_viz? and so on. A trailing ; silences the output; -o NAME binds the result."""
 
@@ -279,24 +280,26 @@ class RelayMagics(_Shell, Magics):
     @magic_arguments()
     @argument("program")
     @argument("-n", "--number", type=int, default=20, help="how often")
+    @argument("--hot", type=int, default=3, metavar="N", help="show the Relay functions of the N slowest kernels (default 3)")
     @leveled
     @shared
     @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_profile(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
-        """Measured time per kernel."""
+        """Measured time per kernel, its share of the machine's peak, and where the slowest come from."""
         args, names = parse(self.relay_profile, line), self.names(local_ns)
         target = names.get(args.program)
         program = None if hasattr(target, "get_graph_json") else program_of(args.program, names)
         report = tour.profile(target if program is None else program, self.level(args), args.number)
-        print(report.table())
+        print("\n\n".join(filter(None, (report.table(), report.hot(args.hot)))))
         return self.give(args, report) if args.out else None
 
     @magic_arguments()
     @argument("library")
     @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
-    @argument("--stage", choices=("relay", "loop", "llvm", "asm", "all"), default="asm")
+    @argument("--stage", choices=(*STAGES, "all"), default="asm", help="; ".join(f"{name}: {what}" for name, what in STAGES.items()))
+    @argument("--picture", action="store_true", help="draw the kernel's control flow")
     @shared
     @output_can_be_silenced
     @line_magic
@@ -304,7 +307,11 @@ class RelayMagics(_Shell, Magics):
     def relay_asm(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """A kernel at each level, down to the instructions."""
         args, names = parse(self.relay_asm, line), self.names(local_ns)
-        print(tour.listing(value_of(args.library, names), args.kernel, args.stage))
+        library = value_of(args.library, names)
+        if args.picture:
+            return self.give(args, tour.control_flow(library, args.kernel))
+        print(tour.listing(library, args.kernel, args.stage))
+        return None
 
     @magic_arguments()
     @argument("program")

@@ -10,7 +10,8 @@ from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorModule
 from relaylab.runtime.ndarray import NDArray, as_numpy
-from relaylab.runtime.profiling import Report, profile
+from relaylab.runtime.profiling import Report
+from relaylab.runtime.roofline import profile
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -138,11 +139,16 @@ class GraphModule:
         for index in range(self.get_num_outputs()):
             self.get_output(index).numpy()
 
-    def profile(self, collectors: Any = None, repeat: int = 5, **inputs: Any) -> Report:
-        """Time every kernel call: the fastest of `repeat` runs each, with GFLOP/s and GB/s."""
+    def profile(self, collectors: Any = None, repeat: int = 5, roofline: bool = True, **inputs: Any) -> Report:
+        """Time every kernel call: the fastest of `repeat` runs each, with GFLOP/s, GB/s and shares of the machine's peak.
+
+        The peaks are measured at the first profile of a process; without `roofline` they are left out.
+        """
         for name, value in inputs.items():
             self._executor.set_input(name, value)
-        return profile(self._executor, repeat)
+        library = self.module.factory
+        source = (lambda kernel: library.inspect("relay", kernel)) if library.has_stage("relay") else None
+        return profile(self._executor, repeat, source, roofline)
 
 
 def _into(value: NDArray, out: NDArray | None) -> NDArray:

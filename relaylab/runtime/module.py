@@ -13,6 +13,7 @@ from relaylab.runtime.executable import Executable
 from relaylab.runtime.executor import GraphExecutor, unpicklable
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.overview import overview
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -196,8 +197,14 @@ class GraphExecutorFactoryModule(Module):
         if len(found) == 1:
             return found[0]
         few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")
-        what = f"{len(found)} kernels have `{name}` in their names" if found else f"there is no kernel `{name}`"
+        which = f"{len(found)} kernels have `{name}` in their names" if name else f"the module has {len(found)} kernels, name one"
+        what = which if found else f"there is no kernel `{name}`"
         raise RelayValueError(what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}")
+
+    def summary(self) -> str:
+        """A table of the kernels: operators, result, work of a call, which code does it, and how often it is called."""
+        relay = (lambda name: self._stage("relay", name)) if self.has_stage("relay") else None
+        return overview(self.kernels(), self.executable.plan.steps, relay)
 
     def linked(self, kernel: str) -> Any:
         """The native functions of a kernel with the Relay node of each instruction (`codegen.linked.Linked`), in order.
@@ -214,6 +221,10 @@ class GraphExecutorFactoryModule(Module):
         if self._stage_source is None:
             raise _not_kept("the Relay nodes of its instructions")
         return self._stage_source
+
+    def has_stage(self, stage: str) -> bool:
+        """Can `inspect` show a stage? Not all of them are kept in files."""
+        return self._stage_source is not None or stage in self.executable.stages
 
     def _kept_stages(self) -> dict[str, dict[str, str]]:
         """The texts that a file keeps."""

@@ -1,19 +1,17 @@
-"""Where the time goes: `profile` times every kernel call, `Report` shows it as table, CSV or JSON."""
+"""Measured times and rates: `Report` shows them as table, CSV, JSON or in words."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylab.runtime.executor import GraphExecutor
 from relaylab.support.errors import RelayValueError
 
-__all__ = ["Count", "Duration", "Percent", "Ratio", "Report", "profile"]
+__all__ = ["Count", "Duration", "Percent", "Ratio", "Report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +73,41 @@ Metric = Count | Duration | Percent | Ratio | str
 TAGS = {Count: "count", Duration: "microseconds", Percent: "percent", Ratio: "ratio"}
 KINDS = {tag: kind for kind, tag in TAGS.items()}
 SUMMED = ("Duration (us)", "Percent", "Count")
+RATES = (("GFLOP/s", "GFLOP/s"), ("Peak %", "% of peak"), ("Roof %", "% of the roof"))
+LEGEND = """\
+Peak %: of the float32 peak of the threads that work on the kernel. Algorithms with fewer products can exceed 100.
+Roof %: the least time for its operations and bytes at those peaks, over the measured one. What is read from caches
+        can exceed 100. Bound: which of both takes longer there. Kernel: the code that
+        does it; some functions take several. Durations are without the cost of the call from Python."""
 
 
 class Report:
-    """Measured calls: one mapping from column names to metrics per call, device totals, and the set-up."""
+    """Measured calls: one mapping from column names to metrics per call, device totals, and the set-up.
+
+    `relay` has the text of the fused Relay functions of the kernels that took longest.
+    """
 
     def __init__(self, calls: Sequence[Mapping[str, Metric]], device_metrics: Mapping[str, Mapping[str, Metric]],
-                 configuration: Mapping[str, Metric] | None = None):
+                 configuration: Mapping[str, Metric] | None = None, relay: Mapping[str, str] | None = None):
         self.calls = [dict(call) for call in calls]
         self.device_metrics = {name: dict(metrics) for name, metrics in device_metrics.items()}
         self.configuration = dict(configuration or {})
+        self.relay = dict(relay or {})
+
+    def rows(self) -> list[dict[str, Metric]]:
+        """One mapping per kernel, its calls together, slowest first: text, or metrics with a plain `.value`."""
+        return _sorted(_aggregated(self.calls))
+
+    def hot(self, count: int = 3) -> str:
+        """The slowest kernels in words, with the Relay functions that they came from."""
+        found = []
+        for place, row in enumerate(self.rows()[:count], 1):
+            head = f"{place}. {row['Name']}: {row['Percent']} % in {_times(row['Count'])}, {row['Duration (us)']} us"
+            rates = [f"{row[name]} {unit}" for name, unit in RATES if name in row]
+            bound = f"{row['Bound']}-bound" if "Bound" in row else ""
+            text = "\n".join(f"   {line}" for line in self.relay.get(str(row["Name"]), "").rstrip().split("\n"))
+            found.append("\n".join([f"{', '.join([head, *rates, *([bound] if bound else [])])}", *([text] if text.strip() else [])]))
+        return "\n\n".join(found)
 
     def columns(self) -> list[str]:
         """The names of the columns, in the order in which they first occur."""
@@ -104,7 +127,7 @@ class Report:
         return json.dumps({
             "calls": [_tagged(call) for call in self.calls],
             "device_metrics": {name: _tagged(metrics) for name, metrics in self.device_metrics.items()},
-            "configuration": _tagged(self.configuration),
+            "configuration": _tagged(self.configuration), "relay": self.relay,
         })
 
     @classmethod
@@ -114,7 +137,7 @@ class Report:
             data = json.loads(text)
             calls = [_untagged(call) for call in data["calls"]]
             devices = {name: _untagged(metrics) for name, metrics in data["device_metrics"].items()}
-            return cls(calls, devices, _untagged(data.get("configuration", {})))
+            return cls(calls, devices, _untagged(data.get("configuration", {})), data.get("relay"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RelayValueError(f"this is not a saved report: {error}", code="runtime.report") from None
 
@@ -122,14 +145,15 @@ class Report:
         """A table for people: slowest first, equal kernels as one row, sums below."""
         calls = _aggregated(self.calls) if aggregate else list(self.calls)
         if sort:
-            calls.sort(key=lambda call: -_number(call.get("Duration (us)")))
+            calls = _sorted(calls)
         columns = list(dict.fromkeys(name for call in calls for name in call))
         rows = [[str(call.get(name, "")) for name in columns] for call in calls]
         if col_sums:
             rows += [[], *([_sum_row(columns, calls)])]
             rows += [_total_row(columns, name, metrics) for name, metrics in self.device_metrics.items()]
         lines = _aligned(columns, rows)
-        return "\n".join([*lines, *self._configuration_lines()])
+        legend = ["", LEGEND] if "Roof %" in columns else []
+        return "\n".join([*lines, *self._configuration_lines(), *legend])
 
     def _configuration_lines(self) -> list[str]:
         if not self.configuration:
@@ -140,6 +164,14 @@ class Report:
         return self.table()
 
     __repr__ = __str__
+
+
+def _sorted(calls: Iterable[dict[str, Metric]]) -> list[dict[str, Metric]]:
+    return sorted(calls, key=lambda call: -_number(call.get("Duration (us)")))
+
+
+def _times(count: Metric) -> str:
+    return f"{count} call{'s' * (str(count) != '1')}"
 
 
 def _plain(metric: Metric) -> Any:
@@ -172,19 +204,17 @@ def _merged(group: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
     for name, metric in group[0].items():
         if name in SUMMED:
             merged[name] = type(metric)(sum(_number(call.get(name)) for call in group))
-        elif isinstance(metric, Ratio) and total:
+        elif isinstance(metric, (Ratio, Percent)) and total:
             work = sum(_number(call.get(name)) * _number(call.get("Duration (us)")) for call in group)
-            merged[name] = Ratio(work / total)
+            merged[name] = type(metric)(work / total)
     return merged
 
 
 def _sum_row(columns: Sequence[str], calls: Sequence[Mapping[str, Metric]]) -> list[str]:
-    row = ["Sum"]
-    for name in columns[1:]:
-        metrics = [call[name] for call in calls if name in call]
-        summed = name in SUMMED and metrics and not isinstance(metrics[0], str)
-        row.append(str(type(metrics[0])(sum(map(_number, metrics)))) if summed else "")
-    return row
+    """All calls as one: sums, and the rates of the whole."""
+    whole = _merged(calls) if calls else {}
+    plain = {name for name in columns if isinstance(whole.get(name, ""), str)}
+    return ["Sum", *("" if name in plain or (name not in SUMMED and isinstance(whole[name], Count)) else str(whole[name]) for name in columns[1:])]
 
 
 def _total_row(columns: Sequence[str], name: str, metrics: Mapping[str, Metric]) -> list[str]:
@@ -202,30 +232,3 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     """The name to the left, everything else to the right."""
     rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:]))
     return "  ".join([cells[0].ljust(widths[0]), *rest]).rstrip()
-
-
-def profile(executor: GraphExecutor, repeat: int = 5) -> Report:
-    """Time every step of a network: the fastest of `repeat` runs (µs), its rates, and the time of a whole run."""
-    executor.run()
-    runs = [executor.timed_steps(time.perf_counter_ns) for _ in range(max(1, repeat))]
-    times = [min(step) / 1e3 for step in zip(*runs)]
-    total = sum(times) or 1.0
-    calls = [_call(step, spent, total) for step, spent in zip(executor.plan.steps, times)]
-    whole = min(_timed_run(executor) for _ in range(max(1, repeat)))
-    configuration = {"Executor": "Graph", "Number of threads": Count(executor.instance.threads)}
-    return Report(calls, {"cpu0": {"Duration (us)": Duration(whole), "Device": "cpu0"}}, configuration)
-
-
-def _timed_run(executor: GraphExecutor) -> float:
-    start = time.perf_counter_ns()
-    executor.run()
-    return (time.perf_counter_ns() - start) / 1e3
-
-
-def _call(step: Any, spent: float, total: float) -> dict[str, Metric]:
-    seconds = max(spent, 1e-3) * 1e3
-    return {
-        "Name": step.label, "Duration (us)": Duration(spent), "Percent": Percent(100 * spent / total),
-        "Device": "cpu0", "Count": Count(1), "GFLOP/s": Ratio(step.flops / seconds),
-        "GB/s": Ratio(step.bytes / seconds),
-    }

@@ -7,6 +7,7 @@ from relaylab.tour.bisect import Finding, bisect, bisect_history
 from relaylab.tour.checking import Check, check, difference, leaves, needs_vm, relative_error
 from relaylab.tour.compare import Comparison, Quantity, compare
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
+from relaylab.tour.flow import control_flow
 from relaylab.tour.heat import Heat, heat
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
@@ -28,6 +29,7 @@ __all__ = [
     "bisect",
     "bisect_history",
     "check",
+    "control_flow",
     "compare",
     "describe",
     "difference",

@@ -12,6 +12,7 @@ from relaylab import relay
 from relaylab.interp import random_inputs
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.tour.checking import leaves, needs_vm
@@ -70,14 +71,15 @@ def profile(what: Any, opt_level: int = 3, number: int = 20) -> Any:
 
 
 def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:
-    """A kernel of a library as text at one stage (relay, loop, llvm, asm) or at all; without a name the kernels."""
-    names = list(lib.kernels())
+    """A kernel of a library as text at one of `STAGES`, or at "all" of them; without a name the table of kernels.
+
+    A part of a name means all kernels that have it in theirs.
+    """
     if kernel is None:
-        return "\n".join(names)
-    found = [n for n in names if n == kernel] or [n for n in names if kernel in n]
-    if not found:
-        raise RelayValueError(f"no kernel is called `{kernel}`", code="tour.no-kernel", help=did_you_mean(kernel, names) or f"kernels: {', '.join(names)}")
-    stages = ("relay", "loop", "llvm", "asm") if stage == "all" else (stage,)
+        return lib.summary()
+    names = lib.kernels()
+    found = [n for n in names if n == kernel] or [n for n in names if kernel in n] or [lib.kernel_called(kernel)]
+    stages = [s for s in STAGES if lib.has_stage(s)] if stage == "all" else (stage,)
     return "\n\n".join(f"// {name}: {s}\n{lib.inspect(s, name)}" for name in found for s in stages)
 
 

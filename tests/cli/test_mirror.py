@@ -54,7 +54,7 @@ def test_bisect_profile_asm_run(run, program):
 
 @pytest.mark.parametrize("args, words", [
     (("passes", "resnet81"), "did you mean"), (("passes", "mlp", "-p", "FusOps"), "did you mean `FuseOps`"),
-    (("asm", "mlp", "nobody"), "no kernel is called"), (("diff", "mlp", "nowhere.relay"), "cannot read"),
+    (("asm", "mlp", "nobody"), "there is no kernel"), (("diff", "mlp", "nowhere.relay"), "cannot read"),
 ])
 def test_mistakes_are_messages(run, args, words):
     code, _, err = run(*args)
