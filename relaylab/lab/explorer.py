@@ -10,6 +10,7 @@ import anywidget
 from traitlets import Dict, Int, List, Unicode, observe
 
 from relaylab.ir import Expr
+from relaylab.lab.book import book
 from relaylab.lab.page import page, script, sheet
 from relaylab.support.errors import RelayValueError
 from relaylab.tour.exploration import Exploration
@@ -17,14 +18,10 @@ from relaylab.tour.session import Session
 from relaylab.viz import files
 from relaylab.viz.html import bundle
 
-MOST_NODES = 2500
-"""Frames larger than this are saved without the side-by-side pictures and the details of single nodes."""
-
-
 class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 
-    `compare` is merged or both (side by side), `pane` graph, text, both or code.
+    `compare` is merged or both (side by side), `pane` graph, text, both, code, several, heat or branches.
     """
 
     _esm = script("live.js")
@@ -123,34 +120,3 @@ def write_page(session: Session, path: str | Path) -> Path:
 def save_page(exploration: Exploration, path: str | Path, passes: list[Any] | None = None) -> Path:
     """Write the explorer as one page that needs neither kernel nor network."""
     return write_page(Session(exploration, passes), path)
-
-
-def book(session: Session) -> dict[str, Any]:
-    """All that a saved page can be asked: every change merged, beside each other and as text, every node."""
-    frames = session.frames
-    stops = [0, *frames.changing()]
-    answers: dict[str, Any] = {}
-
-    def keep(what: str, *args: Any) -> None:
-        answers["\x01".join(map(str, (what, *args)))] = session.ask(what, *args)
-
-    for previous, stop in [(0, 0), *zip(stops, stops[1:]), (0, stops[-1])]:
-        small = len(frames.views[previous].nodes) + len(frames.views[stop].nodes) <= MOST_NODES
-        for style in ("merged", "both") if small else ("merged",):
-            keep("picture", previous, stop, style, "")
-            keep("picture", stop, stop, style, "")
-        keep("text", previous, stop)
-        keep("text", stop, stop)
-        for name in ("MACs", "bytes"):
-            keep("overlay", name, stop)
-        view = frames.views[stop]
-        for part in (*view.nodes, *view.groups) if small else ():
-            keep("node", stop, part.id)
-        gone = set(frames.views[previous].node_by_id) - set(view.node_by_id) if small else ()
-        for name in gone:
-            keep("node", stop, name)
-    for index in range(len(frames) - 1):
-        keep("steps", index)
-    first = stops[1] if len(stops) > 1 else 0
-    chosen = {"before": max(0, first - 1), "after": first, "selected": "", "compare": "merged", "pane": "graph", "overlays": list(session.overlays)}
-    return {"rows": session.rows(), "chosen": chosen, "answers": answers}

@@ -69,7 +69,7 @@ class Session:
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
-            "heat": self.heat, "why": self.why, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
+            "heat": self.heat, "why": self.why, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
         }
         try:
             if what not in known:
@@ -179,6 +179,23 @@ class Session:
                 facts = node_facts(found, expr) if found else group_facts(view.group_by_id[name])
                 return facts | {"frame": k, "story": self.frames.story(k, name), "kernel": self._function(k, name) is not None}
         raise RelayValueError(f"there is no node `{name}` up to this frame", code="explorer.node")
+
+    def counterparts(self, frame: int, name: str, others: list[int]) -> dict[str, Any]:
+        """What stands for a node (or what it was made from) in other frames, by frame; none is an empty list."""
+        self._pair(frame, *others)
+        start = self.frames.nodes[frame].get(name)
+        found = {str(other): self._counterpart(start, frame, other) for other in others} if start is not None else {}
+        return {"ids": found or {str(other): [] for other in others}}
+
+    def _counterpart(self, start: Expr, frame: int, other: int) -> list[str]:
+        at: tuple[Expr, ...] = (start,)
+        for segment in self.pipeline.segments[frame:other]:
+            for stage in (s for s in segment.stages if s.changed):
+                at = tuple(dict.fromkeys(n for n in map(stage.became, at) if n is not None))
+        for segment in reversed(self.pipeline.segments[other:frame]):
+            for stage in (s for s in reversed(segment.stages) if s.changed):
+                at = tuple(dict.fromkeys(p for n in at for p in stage.parents(n)))
+        return list(dict.fromkeys(self.frames.ids[other][n] for n in at if n in self.frames.ids[other]))
 
     def _function(self, frame: int, name: str) -> Function | None:
         """The fused function of the last frame that a node ended up in."""

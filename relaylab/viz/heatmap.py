@@ -72,8 +72,8 @@ def _cell(row: str, column: str, cell: Cell | None, most: float, x: float, y: fl
     box = (x + 1, y + 1, CELL - 2, ROW - 2)
     if cell is None or not cell.value:
         words = cell.words if cell else "nothing"
-        return Figure(f"{column}:{row}", "node", (Rect(*box, 2.0, ("family-value", "plate")),), "", words, box=box)
+        return Figure(f"{column}:{row}", "node", (Rect(*box, 2.0, ("family-value", "plate")),), words, words, box=box)
     share = math.log1p(cell.value) / math.log1p(most)
     step = min(len(HEAT) - 1, int(share * len(HEAT)))
     parts = (Rect(*box, 2.0, (f"heat-{step}", "plate")), Text(x + CELL / 2, y + 13, fit(cell.text, CELL - 3, 8.0), 8.0, anchor="middle"))
-    return Figure(f"{column}:{row}", "node", parts, cell.text, cell.words, box=box)
+    return Figure(f"{column}:{row}", "node", parts, cell.words, cell.words, box=box)

@@ -3,7 +3,7 @@
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name.startsWith("aria") || name === "role" || name.startsWith("data-")) element.setAttribute(name, value);
+    if (name.startsWith("aria") || name === "role" || name.startsWith("data-")) element.setAttribute(name === "ariaLabel" ? "aria-label" : name, value);
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element[name] = value;
   }

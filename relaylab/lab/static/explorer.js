@@ -1,14 +1,19 @@
 // The pass explorer. `host` answers questions (`ask`), keeps what is chosen (`get`, `set`, `on`) and says whether it is live.
+import { Branches } from "./branches.js";
 import { Canvas } from "./canvas.js";
 import { el, choice, count } from "./dom.js";
+import { Heat } from "./heat.js";
 import { about, difference, kernel, memory, tree } from "./panels.js";
 import { query } from "./query.js";
 import { Rail, Timeline } from "./rail.js";
+import { Several } from "./several.js";
+import { Undo } from "./undo.js";
+import { why } from "./why.js";
 
 const HELP = [
   ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
   ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
-  ["v", "graph, text, both, code"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
+  ["v", "graph, text, both, code, panes, heat, compare"], ["Ctrl Z", "undo the last edit or move (with Shift: redo)"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
   ["c C e", "collapse the group of the node, all kernels; expand all"], ["u d", "up-stream, down-stream of the node"],
   ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
   ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
@@ -19,6 +24,7 @@ export class Explorer {
   constructor(root, host) {
     Object.assign(this, { root, host, canvases: [], closed: new Set(), cache: new Map(), step: -1, overlay: "", steps: [] });
     const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args) };
+    this.undo = new Undo(host, { edit: (what) => this.turnBack(what), refresh: () => this.refresh(), say: (text) => this.say(text) });
     this.rail = new Rail(act);
     this.timeline = new Timeline(act);
     this.build();
@@ -39,14 +45,14 @@ export class Explorer {
     this.field.addEventListener("input", () => this.search());
     this.field.addEventListener("keydown", (e) => this.inField(e));
     this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
-    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"]].filter(([p]) => p !== "code" || host.live), host.get("pane"), (v) => this.choose("pane", v));
+    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"], ["several", "Panes", "two to four stages beside each other"], ["heat", "Heat", "the whole pipeline: which pass changed what"], ["branches", "Compare", "this pipeline with another"]].filter(([p]) => !["code", "branches"].includes(p) || host.live), host.get("pane"), (v) => this.choose("pane", v));
     this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("compare"), (v) => this.choose("compare", v));
     this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
     this.overlayNames();
     const button = (text, title, run) => el("button", { className: "rl-button", textContent: text, title, onclick: run });
     const tools = host.live ? [button("Check", "run every stage in the interpreter on seeded input", () => this.check()), button("Bisect", "which rewrite changed the numbers", () => this.bisect()), button("What next?", "which passes would change this program now", () => this.suggest()), button("Copy", "the pipeline as Python and as a command", () => this.copy()), button("Memory", "the memory plan", () => this.memory())] : [];
     this.title = el("strong", { className: "rl-title" });
-    const bar = el("header", { className: "rl-bar" }, this.title, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, ...tools, button("?", "keys", () => this.help()));
+    const bar = el("header", { className: "rl-bar" }, this.title, ...this.undo.buttons, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, ...tools, button("?", "keys", () => this.help()));
     this.stepper = el("div", { className: "rl-stepper", hidden: true });
     this.legend = el("div", { className: "rl-legend" });
     this.graphs = el("div", { className: "rl-graphs" });
@@ -54,10 +60,12 @@ export class Explorer {
     this.map.addEventListener("pointerdown", (e) => this.mapped(e));
     this.text = el("div", { className: "rl-textpane" });
     this.code = el("div", { className: "rl-codepane" });
+    this.extra = el("div", { className: "rl-extra" });
+    this.tabs = { several: new Several(this), heat: new Heat(this), ...(host.live ? { branches: new Branches(this) } : {}) };
     this.panel = el("aside", { className: "rl-panel", "aria-live": "polite" });
     this.outline = el("div", { className: "rl-outline" });
     this.said = el("div", { className: "rl-said", role: "status", "aria-live": "polite" });
-    const stage = el("section", { className: "rl-stage" }, this.legend, this.stepper, el("div", { className: "rl-panes" }, el("div", { className: "rl-graphpane" }, this.graphs, this.map), this.text, this.code));
+    const stage = el("section", { className: "rl-stage" }, this.legend, this.stepper, el("div", { className: "rl-panes" }, el("div", { className: "rl-graphpane" }, this.graphs, this.map), this.text, this.code, this.extra));
     this.root.className = "rl-explorer";
     this.root.tabIndex = 0;
     this.root.setAttribute("data-lm-suppress-shortcuts", "true"); // Jupyter's own keys rest while the explorer has the focus
@@ -103,6 +111,7 @@ export class Explorer {
 
   choose(name, value) {
     this.root.focus({ preventScroll: true });
+    this.undo.moving();
     this.host.set(name, value);
     this.follow(name);
   }
@@ -113,6 +122,7 @@ export class Explorer {
   }
 
   go(before, after) {
+    if (before !== this.host.get("before") || after !== this.host.get("after")) this.undo.moving();
     this.step = -1;
     this.host.set("before", Math.max(0, before));
     this.host.set("after", Math.min(this.frames - 1, after));
@@ -143,10 +153,18 @@ export class Explorer {
     this.timeline.mark();
     const [a, b] = [this.settled(this.before), this.settled(this.after)];
     const turn = (this.turnNumber = (this.turnNumber ?? 0) + 1);
+    if (this.tabs[pane]) {
+      if (this.extra.firstChild !== this.tabs[pane].element) this.extra.replaceChildren(this.tabs[pane].element);
+      await this.tabs[pane].show();
+      this.root.dataset.shown = `${this.before}:${this.after}`;
+      return;
+    }
     const picture = await this.ask("picture", a, b, this.host.get("compare"), [...this.closed].sort().join("\n"));
     if (turn !== this.turnNumber) return;
     if (picture.error) this.fail(picture.error);
     else this.draw(picture);
+    this.arrive?.();
+    this.arrive = null;
     if (pane === "text" || pane === "both") await this.showText(a, b);
     if (pane === "code") await this.showCode();
     await this.showSteps();
@@ -243,6 +261,7 @@ export class Explorer {
     for (const li of this.outline.querySelectorAll("li")) if (li.dataset.id === id) li.setAttribute("aria-selected", "true");
     this.lightText();
     if (this.host.get("pane") === "code") this.showCode();
+    this.tabs[this.host.get("pane")]?.selected?.(id);
     await this.about(id);
   }
 
@@ -254,7 +273,8 @@ export class Explorer {
     if (node.error) return this.panel.replaceChildren(el("h2", { textContent: id }), el("pre", { className: "rl-error", textContent: node.error }));
     const figure = this.canvases.at(-1)?.byId.get(id)?.data ?? this.canvases[0]?.byId.get(id)?.data;
     if (figure?.role) Object.assign(node, { role: figure.role, note: node.note || noteOf(figure) });
-    this.panel.replaceChildren(...about(node, { live: this.host.live, code: () => this.choose("pane", "code"), follow: (entry) => this.followStory(entry) }));
+    const ask = this.host.live ? [why((index) => this.ask("why", this.settled(this.after), id, index), (other) => this.pick(other))] : [];
+    this.panel.replaceChildren(...about(node, { why: ask, live: this.host.live, code: () => this.choose("pane", "code"), follow: (entry) => this.followStory(entry) }));
     this.panel.scrollTop = 0;
   }
 
@@ -349,8 +369,8 @@ export class Explorer {
   // ---- folding
 
   groupOf(id) {
-    const known = this.picture.groups.some(([g]) => g === id);
-    return known ? id : this.picture.scenes.at(-1).nodes.find(([n]) => n === id)?.[1];
+    const known = this.picture?.groups.some(([g]) => g === id);
+    return known ? id : this.picture?.scenes.at(-1).nodes.find(([n]) => n === id)?.[1];
   }
 
   collapse() {
@@ -362,7 +382,7 @@ export class Explorer {
   }
 
   collapseAll() {
-    for (const [id, , kind] of this.picture.groups) if (kind === "primitive") this.closed.add(id);
+    for (const [id, , kind] of this.picture?.groups ?? []) if (kind === "primitive") this.closed.add(id);
     this.refresh();
   }
 
@@ -376,9 +396,24 @@ export class Explorer {
   async edit(how, index, value = null) {
     const rows = await this.host.ask("edit", [how, index, value]);
     if (rows.error) return this.read(el("h2", { textContent: "not done" }), el("pre", { className: "rl-error", textContent: rows.error }), el("p", {}, el("button", { className: "rl-button", textContent: "ok", onclick: () => this.about(this.host.get("selected")) })), void this.rail.draw(this.rows) ?? "");
+    this.edited(rows, how);
+  }
+
+  async turnBack(what) {
+    const rows = await this.host.ask("edit", [what, 0]);
+    if (rows.error) this.read(el("pre", { className: "rl-error", textContent: rows.error }));
+    else this.renew(rows);
+  }
+
+  renew(rows) {
     this.cache.clear();
     this.rail.lights.clear();
     this.start(rows);
+  }
+
+  edited(rows, how) {
+    this.undo.edited(how);
+    this.renew(rows);
   }
 
   async check() {
@@ -426,8 +461,9 @@ export class Explorer {
   // ---- keys
 
   key(e) {
+    if (e.target.tagName !== "INPUT" && this.undo.key(e)) return e.preventDefault(), e.stopPropagation();
     if (e.target.tagName === "INPUT" || e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey) return;
-    const panes = ["graph", "text", "both", ...(this.host.live ? ["code"] : [])];
+    const panes = ["graph", "text", "both", ...(this.host.live ? ["code"] : []), ...Object.keys(this.tabs)];
     const overlays = [...this.overlays.options].map((o) => o.value);
     const cycle = (list, at) => list[(list.indexOf(at) + 1) % list.length];
     const index = this.after - 1;

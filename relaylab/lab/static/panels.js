@@ -46,6 +46,7 @@ export function about(node, act) {
     ...section("operands", node.operands.length ? table(node.operands.map(([n, t, type]) => [n, `${t} ${type}`])) : null),
     ...section("values", ...node.values.map(valueOf)),
     ...section("life", story(node.story, act.follow)),
+    ...act.why,
     ...section("operator", node.doc ? el("p", { className: "rl-doc", textContent: node.doc }) : null),
   ].filter(Boolean);
 }
