@@ -25,6 +25,7 @@ from relaylab.tour.pipeline import Pipeline, operators, pass_of, split, text_of
 from relaylab.tour.printed import Constants, printed
 from relaylab.tour.program import Program, load
 from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
+from relaylab.transform.history import nodes_of
 
 DEFAULT, WIDE = "default", 17
 Passes = Pipeline | str | Iterable[Pass | str] | None
@@ -61,16 +62,26 @@ class Crossing:
         base = next((m for m in reversed(mods) if any(m is o for o in others)), a.source)
         self.up = History(base, _stages(a, base, at_a))
         self.down = History(base, _stages(b, base, at_b))
+        self.end = mods[at_a]
+
+    @cached_property
+    def _made(self) -> dict[Expr, list[Expr]]:
+        """The nodes of A that were made from each common node."""
+        made: dict[Expr, list[Expr]] = {}
+        for node in nodes_of(self.end):
+            for maker in self.up.parents(node):
+                made.setdefault(maker, []).append(node)
+        return made
 
     def parents(self, node: Expr) -> tuple[Expr, ...]:
-        """The nodes of A that a node of B has its origins in common with."""
-        found = (self.up.became(p) for p in self.down.parents(node))
+        """The nodes of A that a node of B has its origins in common with, those that stand in their place first."""
+        makers = self.down.parents(node)
+        found = [*map(self.up.became, makers), *(n for m in makers for n in self._made.get(m, ()))]
         return tuple(dict.fromkeys(n for n in found if n is not None))
 
     def became(self, node: Expr) -> Expr | None:
         """What stands in B where a node stands in A."""
-        makers = self.up.parents(node)
-        same = next((m for m in makers if self.up.became(m) is node), makers[0] if makers else None)
+        same = next((m for m in self.up.parents(node) if self.up.became(m) is node), None)
         return self.down.became(same) if same is not None else None
 
 

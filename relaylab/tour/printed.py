@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from relaylab.ir import Constant, Expr, IRModule
+from relaylab.ir import Call, Constant, Expr, IRModule
 from relaylab.text import print_with_map
 from relaylab.viz import textdiff
 
@@ -98,18 +98,22 @@ def _renamed(before: Printed, after: Printed, name: Callable[[Expr | None, bool]
     taken: dict[tuple[str, str], str] = {}
     used: set[tuple[str, str]] = set()
     for (scope, node), number in _numbers(after, lambda node: name(node, False)):
-        old = numbers.get((scope, node)) if node else None
+        old = numbers.get((scope, node))
         taken[scope, number] = old if old is not None and (scope, old) not in used else str(next(free))
         used.add((scope, taken[scope, number]))
     return _with_names(before, {}), _with_names(after, taken)
 
 
-def _numbers(text: Printed, name: Callable[[Expr | None], str]) -> Iterator[tuple[tuple[str, str], str]]:
-    """Each temporary: (the global function that it is in, the id of its node), and its number."""
+def _numbers(text: Printed, name: Callable[[Expr | None], str]) -> Iterator[tuple[tuple[str, Hashable], str]]:
+    """Each temporary: (the global function that it is in, the id of its node), and its number.
+
+    The call of a kernel has no id of its own: it is told by that of the kernel; what has none either by itself.
+    """
     for scope, line, node in _scoped(text):
         found = _DEFINITION.match(line)
         if found:
-            yield (scope, name(node)), found[1]
+            called = name(node.op) if isinstance(node, Call) else ""
+            yield (scope, name(node) or (("call", called) if called else node)), found[1]
 
 
 def _scoped(text: Printed) -> Iterator[tuple[str, str, Expr | None]]:

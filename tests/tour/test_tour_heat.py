@@ -20,7 +20,7 @@ def found():
 def test_cells_are_by_pass_and_function(found):
     assert [name for name, _, _ in found.passes] == ["FoldConstant", "FoldConstant", "FuseOps"]
     assert [changed for _, _, changed in found.passes] == [True, False, True]
-    assert {key for key in found.counts} == {("@main", 1), ("@main", 3), ("@helper", 3)}
+    assert set(found.counts) == {("@main", 1), ("@main", 3), ("@helper", 3)}
     assert found.counts["@helper", 3] == {"merged": 2}
     assert "@helper" in str(found)
 

@@ -152,3 +152,33 @@ def test_what_was_explored_is_not_run_again():
     made.edit("toggle", 17)
     made.edit("undo", 0)
     assert made.rows()["rows"][17]["enabled"] and found.pipeline.items == made.pipeline.items
+
+
+def test_branches_that_do_the_same_do_not_differ():
+    made = session("resnet8")
+    made.ask("branch", "keep", "a")
+    for index in (4, 17):
+        made.edit("set", index, made.pipeline.items[index].text)  # the same again, run by itself
+    last = len(made.frames) - 1
+    found = made.ask("versus", "a", last, "current", last)
+    assert made.pipeline.modules[-1] is not made.branches.kept["a"].modules[-1]
+    assert found["roles"] == {} and not [row for row in found["rows"] if row[0] in "+-"]
+    assert made.ask("branch", "drop", "a")["names"] == ["current"]
+    assert "did you mean `current`" in made.ask("compare", "curent", "current")["error"]
+    assert "a name of its own" in made.ask("branch", "keep", " ")["error"]
+
+
+def test_counterparts_in_other_stages(mlp):
+    fuse = next(k for k, item in enumerate(mlp.pipeline.items) if item.name == "FuseOps")
+    found = mlp.ask("counterparts", 0, "main/nn.bias_add", [0, fuse, fuse + 1])["ids"]
+    assert found["0"] == ["main/nn.bias_add"] and all(found.values())
+    back = mlp.ask("counterparts", fuse + 1, found[str(fuse + 1)][0], [0])["ids"]
+    assert back["0"] == ["main/nn.bias_add"]
+
+
+def test_why_asks_the_program_that_the_pass_gets(mlp):
+    fuse = next(k for k, item in enumerate(mlp.pipeline.items) if item.name == "FuseOps")
+    found = mlp.ask("why", 0, "main/nn.dense", fuse)
+    assert found["pass"] == "FuseOps" and ["nn.dense into add", "they are one kernel"] in [r[:2] for r in found["reasons"]]
+    assert [name for _, name in found["passes"]] == ["SimplifyExpr", "FuseOps"]
+    assert "is not in the program that SimplifyExpr gets" in mlp.ask("why", fuse, "main/add", 8).get("error_here", "")
