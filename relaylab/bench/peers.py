@@ -93,6 +93,31 @@ def _openvino(path: str, feed: Feed, threads: int) -> Ready:
     return Ready(request.infer, lambda: [np.array(request.get_output_tensor(k).data) for k in range(len(compiled.outputs))])
 
 
+def _import_torch() -> object:
+    import torch
+
+    return torch
+
+
+def _torch(path: str, feed: Feed, threads: int) -> Ready:
+    """PyTorch's inductor on float32 with frozen weights and its own search for matrix products; it needs a C++ compiler."""
+    import torch
+    from torch._inductor import config
+
+    from relaylab.bench.torch_model import to_torch
+
+    torch.set_num_threads(threads)
+    config.freezing = True
+    translated, names = to_torch(path)
+    model = torch.compile(translated, mode="max-autotune", fullgraph=True)
+    inputs = [torch.from_numpy(feed[name]) for name in names]
+
+    def run() -> list[np.ndarray]:
+        with torch.no_grad():
+            return [value.numpy() for value in model(*inputs)]
+    return _remembering(run)
+
+
 def _remembering(run: Callable[[], list[np.ndarray]]) -> Ready:
     last: list[list[np.ndarray]] = [[]]
 
@@ -105,6 +130,7 @@ ENGINES: dict[str, Engine] = {
     OURS: Engine("relaylab", _import_ours, _ours, ".so"),
     "onnxruntime": Engine("onnxruntime", _import_onnxruntime, _onnxruntime),
     "openvino": Engine("openvino", _import_openvino, _openvino),
+    "torch": Engine("torch", _import_torch, _torch),
 }
 PEERS = tuple(name for name in ENGINES if name != OURS)
 

@@ -11,7 +11,7 @@ from relaylab.viz.svg import svg
 
 LABELS, WIDTH, BAR, GAP, TOP = 110.0, 420.0, 9.0, 8.0, 46.0
 LARGEST = 6.0
-COLORS = {"onnxruntime": "#0072b2", "openvino": "#e69f00"}
+COLORS = {"onnxruntime": "#0072b2", "openvino": "#e69f00", "torch": "#cc79a7"}
 
 
 def picture(results: Sequence[Result]) -> str:

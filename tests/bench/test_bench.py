@@ -47,6 +47,24 @@ def test_a_network_says_the_same_in_onnx(name: str) -> None:
     _same_in_onnx(*NETWORKS[name].small())
 
 
+@pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1", "inception_v3"])
+def test_a_network_says_the_same_in_pytorch(name: str, tmp_path: Path) -> None:
+    torch, ort = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
+    from relaylab.bench.onnx_model import to_onnx
+    from relaylab.bench.torch_model import to_torch
+
+    mod, params = NETWORKS[name].small()
+    feed = inputs_of(relay.build(mod, "llvm", params=params))
+    path = tmp_path / "net.onnx"
+    path.write_bytes(to_onnx(mod, params).SerializeToString())
+    expected = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, feed)
+    model, names = to_torch(str(path))
+    with torch.no_grad():
+        found = model(*(torch.from_numpy(feed[name]) for name in names))
+    for ours, value in zip(found, expected):
+        np.testing.assert_allclose(ours.numpy(), value, rtol=1e-3, atol=1e-5 * np.abs(value).max())
+
+
 @pytest.mark.parametrize("name", ["toy", "matmul"])
 def test_a_row_says_the_same_in_onnx(name: str) -> None:
     _same_in_onnx(*ROWS[name].workload())
