@@ -18,6 +18,7 @@ from relaylab.tour.session import Session
 from relaylab.viz import files
 from relaylab.viz.html import bundle
 
+
 class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 

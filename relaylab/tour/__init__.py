@@ -13,6 +13,7 @@ from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggest
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
 from relaylab.tour.why import WhyNot, rules_of, why_not
+from relaylab.tour.words import in_words
 
 __all__ = [
     "Check",
@@ -35,6 +36,7 @@ __all__ = [
     "difference",
     "explore",
     "heat",
+    "in_words",
     "leaves",
     "listing",
     "load",

@@ -31,6 +31,7 @@ from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, suggestions
 from relaylab.tour.printed import rows
 from relaylab.tour.why import rules_of, why_not
+from relaylab.tour.words import sentences
 from relaylab.transform import InferType
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.html import scene_data
@@ -69,7 +70,7 @@ class Session:
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
-            "heat": self.heat, "why": self.why, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
+            "heat": self.heat, "why": self.why, "words": self.words, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
         }
         try:
             if what not in known:
@@ -242,6 +243,11 @@ class Session:
             return made.info.name == "FuseOps" or bool(rules_of(made))
         except RelayError:
             return False
+
+    def words(self, frame: int) -> dict[str, Any]:
+        """What the pass before a frame did, in sentences."""
+        self._pair(frame)
+        return {"sentences": sentences(self.frames, frame) if frame else []}
 
     def heat(self, by: str = "function") -> dict[str, Any]:
         """The heat map of the whole pipeline; the id of a cell is `frame:row`."""

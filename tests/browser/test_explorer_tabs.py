@@ -119,6 +119,9 @@ def test_edits_and_moves_are_undone(nb, page):
 
 def test_why_a_pass_did_nothing_to_a_node(nb, page, shot):
     open_explorer(nb, "mlp")
+    page.locator('.rl-pass[data-frame="18"]').click()
+    page.wait_for_function("() => document.querySelector('.rl-words')?.innerText.includes('10 operators went into 5 kernels')")
+    shot("words")
     nb.python("w.go(0); w.selected = 'main/nn.dense'")
     page.wait_for_selector(".rl-why-button")
     page.locator(".rl-why-button").click()

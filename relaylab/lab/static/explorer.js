@@ -3,7 +3,7 @@ import { Branches } from "./branches.js";
 import { Canvas } from "./canvas.js";
 import { el, choice, count } from "./dom.js";
 import { Heat } from "./heat.js";
-import { about, difference, kernel, memory, tree } from "./panels.js";
+import { about, difference, kernel, memory, noteOf, tree, words } from "./panels.js";
 import { query } from "./query.js";
 import { Rail, Timeline } from "./rail.js";
 import { Several } from "./several.js";
@@ -169,6 +169,7 @@ export class Explorer {
     if (pane === "code") await this.showCode();
     await this.showSteps();
     if (this.overlay) await this.paint(this.overlay);
+    if (this.root.classList.contains("rl-nothing")) await this.idle();
     const name = this.after ? this.rows[this.after - 1].name : "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([r, n]) => `${n} ${r}`).join(", ");
     this.say(`${name}: ${roles || "nothing changed"}`);
@@ -265,9 +266,15 @@ export class Explorer {
     await this.about(id);
   }
 
+  // nothing is selected: what the pass did, in sentences
+  async idle() {
+    const found = this.after ? await this.ask("words", this.after) : {};
+    if (!this.host.get("selected")) this.panel.replaceChildren(...words(found.sentences ?? []));
+  }
+
   async about(id) {
     this.root.classList.toggle("rl-nothing", !id);
-    if (!id) return this.panel.replaceChildren(el("p", { className: "rl-dim", textContent: "Select a node: its type, attributes, cost, values, documentation, and its life through the passes." }));
+    if (!id) return this.idle();
     const node = await this.ask("node", this.settled(this.after), id);
     if (id !== this.host.get("selected")) return;
     if (node.error) return this.panel.replaceChildren(el("h2", { textContent: id }), el("pre", { className: "rl-error", textContent: node.error }));
@@ -487,10 +494,4 @@ export class Explorer {
     e.preventDefault();
     e.stopPropagation();
   }
-}
-
-// The remark of the diff about a figure: the last line of its description.
-function noteOf(figure) {
-  const last = figure.detail.split("\n").at(-1);
-  return last.startsWith(`${figure.role}: `) ? last.slice(figure.role.length + 2) : "";
 }

@@ -149,3 +149,16 @@ export function memory(plan) {
   });
   return [el("h2", { textContent: "memory plan" }), el("p", { className: "rl-dim", textContent: `${short(plan.arena)}B for tensors; steps from left to right, addresses upward` }), el("div", { className: "rl-memory" }, ...bars)];
 }
+
+// The remark of the diff about a figure: the last line of its description.
+export function noteOf(figure) {
+  const last = figure.detail.split("\n").at(-1);
+  return last.startsWith(`${figure.role}: `) ? last.slice(figure.role.length + 2) : "";
+}
+
+// What a pass did, in sentences; shown while nothing is selected.
+export function words(sentences) {
+  const list = el("ul", { className: "rl-story rl-words" }, ...sentences.map((text) => el("li", { textContent: text })));
+  const hint = "Select a node: its type, attributes, cost, values, documentation, and its life through the passes.";
+  return [...section("in words", sentences.length ? list : null), el("p", { className: "rl-dim", textContent: hint })];
+}

@@ -187,8 +187,8 @@ class Matcher:
         yield from self.fits(p.right, e)
 
     def refined(self, p: Any, e: Expr) -> Iterator[None]:
+        holds, why = _CONDITIONS[type(p)]
         for _ in self.fits(p.pattern, e):
-            holds, why = _CONDITIONS[type(p)]
             yield from self.when(holds(self, p, e), p, e, lambda: why(self, p, e))
 
     def dominator(self, p: pn.DominatorPattern, e: Expr) -> Iterator[None]:
