@@ -27,11 +27,9 @@ from relaylab.runtime.native import host_triple
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
-from relaylab.transform.context import register_config
 
 WINOGRAD = "relay.codegen.winograd"
 BASELINE = "llvm -mcpu=x86-64"
-register_config(WINOGRAD, bool)
 
 
 def build(

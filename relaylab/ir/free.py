@@ -9,7 +9,6 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
 from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, type_leaves
 from relaylab.ir.visit import walk
 
-
 BINDERS = frozenset((Function, Let, Match))
 
 

@@ -19,7 +19,7 @@ from relaylab.ir.expr import (
     const,
     var,
 )
-from relaylab.relay.build_module import bind
+from relaylab.transform.bind import bind
 
 __all__ = [
     "Call",

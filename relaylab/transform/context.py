@@ -25,6 +25,7 @@ for _name, _kind in {
     "relay.FuseOps.max_depth": int,
     "relay.FuseOps.link_params": bool,
     "relay.ToMixedPrecision.keep_orig_output_dtype": bool,
+    "relay.codegen.winograd": bool,
     "relay.backend.use_auto_scheduler": bool,
     "relay.backend.use_meta_schedule": bool,
     "relay.backend.use_meta_schedule_dispatch": bool,
