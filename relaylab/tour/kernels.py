@@ -25,7 +25,7 @@ Lines = list[tuple[str, int]]
 class Listing:
     """A kernel at each level. `parts` are the expressions that instructions belong to; lines are `(text, part)`, -1 for none.
 
-    `coverage` says in words how many instructions know their Relay node.
+    `coverage` says in words how many instructions know their Relay node, `why` what the loops were chosen from.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Listing:
     llvm: Lines
     asm: Lines
     coverage: str
+    why: str
 
 
 class Kernels:
@@ -64,7 +65,7 @@ class Kernels:
                 for lines in (linked.llvm, [(f"{linked.kernel.name}:", -1), *linked.asm])]
         llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
         return Listing(name, self.library.inspect("relay", name), self.library.inspect("loop", name), parts, llvm,
-                       [(text.replace("\t", "  "), part) for text, part in asm], coverage(kernels))
+                       [(text.replace("\t", "  "), part) for text, part in asm], coverage(kernels), self.library.inspect("why", name))
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""

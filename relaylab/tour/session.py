@@ -220,7 +220,7 @@ class Session:
             return {"error": "no machine code was made for this node: it is in no fused kernel of the last frame"}
         parts = [[title, self.frames.ids[-1].get(expr, "") if expr is not None else ""] for title, expr in listing.parts]
         return {"name": listing.name, "relay": listing.relay, "loops": listing.loops, "parts": parts,
-                "llvm": listing.llvm, "asm": listing.asm, "coverage": listing.coverage}
+                "llvm": listing.llvm, "asm": listing.asm, "coverage": listing.coverage, "why": listing.why}
 
     def why(self, frame: int, name: str, index: int = -1) -> dict[str, Any]:
         """Why the pass at `index` (default: the one after or at the frame that can say) did nothing to a node."""

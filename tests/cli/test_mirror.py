@@ -52,6 +52,14 @@ def test_bisect_profile_asm_run(run, program):
     assert "float32[2, 3]" in run("run", program)[1]
 
 
+def test_a_kernel_is_explained_and_drawn(run, program, tmp_path):
+    assert "generic lowering" in run("asm", program, "relu", "--stage", "why")[1]
+    code, out, _ = run("asm", program, "relu", "-o", str(tmp_path / "flow.svg"))
+    assert code == 0 and "flow.svg" in out and (tmp_path / "flow.svg").read_text().startswith("<svg")
+    code, _, err = run("asm", program, "relu", "--stage", "wy")
+    assert code == 1 and "did you mean `why`" in err
+
+
 @pytest.mark.parametrize("args, words", [
     (("passes", "resnet81"), "did you mean"), (("passes", "mlp", "-p", "FusOps"), "did you mean `FuseOps`"),
     (("asm", "mlp", "nobody"), "there is no kernel"), (("diff", "mlp", "nowhere.relay"), "cannot read"),
@@ -69,3 +77,12 @@ def test_two_pipelines_and_the_heat_map(run, program, tmp_path):
     assert "name another program" in run("diff", program)[2]
     run("passes", program, "--heat", str(tmp_path / "h.svg"))
     assert "FuseOps" in (tmp_path / "h.svg").read_text()
+
+
+def test_recorded_runs_are_a_gate(run, program, tmp_path):
+    a, b = str(tmp_path / "a.rlab"), str(tmp_path / "b.rlab")
+    assert run("passes", program, "-o", a)[0] == run("passes", program, "-p", "FoldConstant", "-o", b)[0] == 0
+    assert run("diff", a, b, "--fail-on", "flops+5%")[0] == 0
+    code, out, _ = run("diff", a, b, "--fail-on", "bytes+0%")
+    assert "bytes moved" in out and code in (0, 1) and (code == 1) == ("more than" in out)
+    assert run("diff", program, "--pipelines", "FuseOps", "default", "--fail-on", "passes+5%")[0] == 1

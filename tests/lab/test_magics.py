@@ -82,6 +82,10 @@ def test_build_run_profile_asm(cell, ip):
     assert "fused_add_nn_relu" in cell("%relay_asm lib").out
     listing = cell("%relay_asm lib relu --stage all").out
     assert "max(" in listing and "define " in listing and "ret" in listing
+    assert "know their Relay nodes" in cell("%relay_asm lib relu").out and "generic lowering" in cell("%relay_asm lib relu --stage why").out
+    assert "loop" in str(cell("%relay_asm lib relu --picture").result)
+    profiled = cell("%relay_profile lib -n 2 --hot 1").out
+    assert "Roof %" in profiled and "1. tvmgen_default_fused_add_nn_relu" in profiled and "nn.relu(%" in profiled
 
 
 def test_passes_as_a_table_and_as_files(cell, ip, tmp_path):

@@ -76,6 +76,8 @@ def test_machine_code_is_linked_to_operators(resnet):
     names = [name for name, _ in found["parts"]]
     assert "nn.dense" in names and all(part < len(names) for _, part in found["asm"]) and len(found["asm"]) > 10
     assert "define " in "\n".join(line for line, _ in found["llvm"])
+    products = {names[part] for line, part in found["asm"] if "fmadd" in line and part >= 0}
+    assert products == {"nn.dense"} and "know their Relay nodes" in found["coverage"] and "cycles" in found["why"]
 
 
 def test_checks_name_the_wrong_stage():

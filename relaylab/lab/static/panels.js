@@ -87,6 +87,7 @@ export function kernel(found, light) {
     row.addEventListener("mouseenter", () => over(part));
     return row;
   };
+  const text = (textContent) => el("pre", { className: "rl-code", textContent });
   const column = (title, ...children) => el("div", { className: "rl-column" }, el("h3", { textContent: title }), ...children);
   const legend = found.parts.map(([name], part) => {
     const chip = el("button", { className: `rl-chip rl-part-${part % 8}`, textContent: name, onmouseenter: () => reveal(part), onfocus: () => reveal(part) });
@@ -96,7 +97,7 @@ export function kernel(found, light) {
   element.append(
     el("div", { className: "rl-kernel-bar" }, el("strong", { textContent: found.name }), ...legend, el("span", { className: "rl-dim", textContent: found.coverage.split(":")[0] })),
     el("div", { className: "rl-columns" },
-      column("Relay and loops", el("pre", { className: "rl-code", textContent: found.relay }), el("pre", { className: "rl-code", textContent: found.loops })),
+      column("Relay and loops", text(found.relay), text(found.loops), el("details", {}, el("summary", { textContent: "Why these loops" }), text(found.why))),
       column("LLVM IR", ...found.llvm.map(line)), column("assembly", ...found.asm.map(line))),
   );
   return element;
