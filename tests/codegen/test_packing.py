@@ -1,0 +1,49 @@
+"""Weights are packed by several threads: they lie in the order given, equal ones once, and the numbers are the same."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from relaylab.codegen.jobs import Packed
+from relaylab.codegen.plan import ALIGNMENT, PREFETCHED, _Constants
+from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
+
+
+def values(k: int) -> np.ndarray:
+    return np.full(10 + 1000 * (k % 3), k, "float32")
+
+
+def slow(k: int) -> Packed:
+    """The first ones take longest."""
+    return Packed((k,), lambda: (time.sleep(0.01 / (k + 1)), values(k))[1])
+
+
+def test_many_lie_where_one_after_another_would() -> None:
+    many, single = _Constants(64), _Constants(64)
+    many.add_all(slow(k) for k in (0, 1, 2, 1, 3, 0, 4))
+    offsets = [single.add(slow(k)) for k in range(5)]
+    assert [many.add(slow(k)) for k in range(5)] == offsets
+    assert many.blob().tobytes() == single.blob().tobytes()
+    assert all(offset % ALIGNMENT == 0 for offset in offsets)
+    assert len(many.blob()) >= offsets[-1] + values(4).nbytes + PREFETCHED
+
+
+def test_an_error_while_packing_is_raised() -> None:
+    def fail() -> np.ndarray:
+        raise ValueError("no weights")
+
+    with pytest.raises(ValueError, match="no weights"):
+        _Constants(64).add_all([slow(0), Packed(("bad",), fail)])
+
+
+@pytest.mark.parametrize("m", sorted(WEIGHT_TRANSFORM))
+@pytest.mark.parametrize("count", [1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 5])
+def test_weights_are_transformed_in_parts(m: int, count: int) -> None:
+    g = WEIGHT_TRANSFORM[m]
+    kernel = np.random.default_rng(m).standard_normal((g.shape[1], g.shape[1], count)).astype("float32")
+    wanted, taps = np.einsum("pi,qj,ijn->pqn", g, g, kernel).reshape(-1, count), kernel.reshape(-1, count)
+    assert transform_weights(m, taps).dtype == np.float32
+    np.testing.assert_allclose(transform_weights(m, taps), wanted, rtol=1e-5, atol=1e-5)
