@@ -142,6 +142,10 @@ def passes_of(text: str | None) -> list[Any] | None:
 
 def save_exploration(exploration: Any, passes: list[Any] | None, path: str) -> Path:
     """Write a pipeline run: the explorer as a page for `.html`, the pictures for other formats."""
+    if path.endswith(".rlab"):
+        from relaylab import tour
+
+        return tour.record(exploration, path)
     if not path.endswith(".html"):
         return exploration.save(path)
     from relaylab.lab.explorer import save_page
@@ -153,6 +157,8 @@ def diff_command(args: argparse.Namespace) -> int:
     """`relaylab diff A B`"""
     from relaylab import tour, viz
 
+    if args.other and args.program.endswith(".rlab") and args.other.endswith(".rlab"):
+        return runs_compared([tour.reopen(args.program), tour.reopen(args.other)], args)
     if args.pipelines:
         return compared(tour.compare(args.program, *args.pipelines, args.opt_level), args)
     if args.other is None:
@@ -173,7 +179,28 @@ def compared(comparison: Any, args: argparse.Namespace) -> int:
         say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
     else:
         say(str(comparison))
-    return 0
+    return judged(comparison.quantities, args)
+
+
+def runs_compared(runs: list[Any], args: argparse.Namespace) -> int:
+    """Two recorded runs: their figures, and the picture of what differs at the ends if asked for."""
+    from relaylab import tour, viz
+
+    quantities = tour.compare_recordings(*runs)
+    if args.output:
+        say(f"wrote {viz.diff(*(r.module() for r in runs)).save(args.output)}", quiet=args.json)
+    say(json.dumps({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
+    return judged(quantities, args)
+
+
+def judged(quantities: Sequence[Any], args: argparse.Namespace) -> int:
+    """Status 1 if a limit of `--fail-on` is broken."""
+    from relaylab import tour
+
+    broken = tour.exceeded(quantities, args.fail_on or ())
+    for words in broken:
+        say(words, quiet=args.json)
+    return 1 if broken else 0
 
 
 def bisect_command(args: argparse.Namespace) -> int:
@@ -324,10 +351,11 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
     sub.add_argument("--text", action="store_true", help="print the program at the end")
     sub.add_argument("--heat", metavar="FILE", help="write one picture of how much each pass changed (.svg .pdf .html .png .txt)")
-    sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html) or the pictures (.pdf …)")
-    sub = command("diff", diff_command, "what differs between two programs")
+    sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html), the pictures (.pdf …) or the run (.rlab)")
+    sub = command("diff", diff_command, "what differs between two programs, two recorded runs, or two pipelines")
     sub.add_argument("other", metavar="OTHER", nargs="?", help="the program to compare with")
     sub.add_argument("--pipelines", nargs=2, metavar=("A", "B"), help="compare two pipelines over one program: A,B(…), default, default-A-B")
+    sub.add_argument("--fail-on", metavar="FIGURE+N%", action="append", help="status 1 if a figure of B is larger by more: flops+5%% bytes+0%% …")
     sub.add_argument("-o", "--output", metavar="FILE", help="write the picture")
     _common(sub)
     sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")

@@ -11,6 +11,7 @@ from relaylab.tour.flow import control_flow
 from relaylab.tour.heat import Heat, heat
 from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
 from relaylab.tour.program import Program, load, read
+from relaylab.tour.record import Recording, compare_recordings, exceeded, record, reopen
 from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
 from relaylab.tour.why import WhyNot, rules_of, why_not
 from relaylab.tour.words import in_words
@@ -24,6 +25,7 @@ __all__ = [
     "Pipeline",
     "Program",
     "Quantity",
+    "Recording",
     "Row",
     "Suggestion",
     "WhyNot",
@@ -32,8 +34,10 @@ __all__ = [
     "check",
     "control_flow",
     "compare",
+    "compare_recordings",
     "describe",
     "difference",
+    "exceeded",
     "explore",
     "heat",
     "in_words",
@@ -45,7 +49,9 @@ __all__ = [
     "pass_of",
     "profile",
     "read",
+    "record",
     "relative_error",
+    "reopen",
     "rule_hits",
     "rules_of",
     "run",

@@ -27,6 +27,7 @@ from relaylab.tour.program import Program, load
 from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
 from relaylab.transform.history import nodes_of
 
+FIGURES = (("IR text", "chars"), ("operator calls", ""), ("MACs", ""), ("bytes moved", "B"))
 DEFAULT, WIDE = "default", 17
 Passes = Pipeline | str | Iterable[Pass | str] | None
 
@@ -115,9 +116,7 @@ class Comparison:
         return [
             ("passes", "", lambda p: float(sum(i.enabled for i in p.items))),
             ("time of the passes", "ms", lambda p: sum(s.seconds for s in p.segments) * 1e3),
-            ("IR text", "chars", lambda p: float(len(printed(p.modules[-1], Constants()).text))),
-            ("operator calls", "", lambda p: float(sum(operators(p.modules[-1]).values()))),
-            ("MACs", "", lambda p: _cost(p.modules[-1])[0]), ("bytes moved", "B", lambda p: _cost(p.modules[-1])[1]),
+            *((name, unit, lambda p, n=name: end_figures(p.modules[-1])[n]) for name, unit in FIGURES),
             ("numeric error", "", self._error),
         ]
 
@@ -158,7 +157,14 @@ def _frame(pipeline: Pipeline, frame: int | None) -> int:
     return at
 
 
-def _cost(mod: IRModule) -> tuple[float | None, float | None]:
+def end_figures(mod: IRModule) -> dict[str, float]:
+    """The figures of a program, by the names of `FIGURES`."""
+    macs, moved = _cost(mod)
+    calls = float(sum(operators(mod).values()))
+    return {"IR text": float(len(printed(mod, Constants()).text)), "operator calls": calls, "MACs": macs, "bytes moved": moved}
+
+
+def _cost(mod: IRModule) -> tuple[float, float]:
     if any(f._checked_type is None for f in mod.functions.values()):
         mod = InferType()(mod)
     found = [c for f in mod.functions.values() for c in costs(f).values()]
