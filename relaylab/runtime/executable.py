@@ -133,7 +133,7 @@ class Executable:
     """A compiled network: plan, object code, packed constants, original parameters, printed stages.
 
     `objects` are relocatable object files; `entry` is the one with `relaylab_run`. `stages` maps a stage
-    ("relay", "loop", "llvm", "asm") to the text of each kernel.
+    (those of `module.KEPT_STAGES`) to the text of each kernel.
     """
 
     name: str

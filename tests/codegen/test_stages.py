@@ -9,11 +9,11 @@ import pytest
 
 from relaylab import relay
 from relaylab.codegen.flow import flows, outline, work_of
-from relaylab.codegen.kernel import View
+from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.linked import coverage
 from relaylab.codegen.llvmpasses import llvm_passes, optimized
 from relaylab.codegen.target import Target
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, depthwise, gemm
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
 from relaylab.runtime.module import STAGES
@@ -40,16 +40,38 @@ KERNELS = {
 }
 
 
+def fused_by_loop(kernel: Kernel) -> set[tuple[int | None, int]]:
+    """The turns of each loop, and how many multiply-adds it emits that are in no loop within it."""
+    (flow,) = flows(kernel.text)
+    works = (work_of([b for b in flow.blocks if flow.innermost(b.label) == k]) for k in range(len(flow.loops)))
+    return {(loop.turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add"))) for loop, work in zip(flow.loops, works)}
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_loops_text_is_what_is_emitted(name: str) -> None:
     kernel = KERNELS[name]
     rows, vectors = map(int, re.search(r"registers: (\d+) rows x (\d+) vectors", kernel.loops).groups())
     steps, turn = re.search(r"for k in ([\dx ]+?)(?: by (\d+))?: acc", kernel.loops).groups()
-    (flow,) = flows(kernel.text)
-    inner = [(loop.turns, work_of([b for b in flow.blocks if flow.innermost(b.label) == k])) for k, loop in enumerate(flow.loops)]
-    fused = {(turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add"))) for turns, work in inner}
     last, turn = int(steps.split(" x ")[-1]), int(turn or 1)
-    assert (last // turn, rows * vectors * turn) in fused
+    assert (last // turn, rows * vectors * turn) in fused_by_loop(kernel)
+
+
+def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:
+    spec = GemmSpec(View.dense((1, 512, 1024)), View.dense((1, 1024, 1024)), View.dense((1, 512, 1024)), minimal=True)
+    kernel = gemm(spec, HOST)
+    assert "Strassen" in kernel.loops
+    rows, vectors = map(int, re.search(r"registers: (\d+) rows x (\d+) vectors", kernel.loops).groups())
+    depth, turn = re.search(r"for k in (\d+)(?: by (\d+))?: acc", kernel.loops).groups()
+    assert (int(depth) // int(turn or 1), rows * vectors * int(turn or 1)) in fused_by_loop(kernel)
+
+
+@pytest.mark.parametrize("channels", [32, 40])
+def test_the_loops_text_of_a_depthwise_kernel_is_what_is_emitted(channels: int) -> None:
+    data = View.padded((1, 16, 16, channels), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    kernel = depthwise(ConvSpec(data, View.dense((1, 16, 16, channels)), (3, 3), (1, 1), (1, 1), (1, 1), channels), HOST)
+    pixels = int(re.search(r"tiles of <= (\d+) pixels", kernel.loops)[1])
+    resident = "in registers" in kernel.loops
+    assert any(n == pixels * (9 if resident else 3) for _, n in fused_by_loop(kernel))
 
 
 def test_the_loops_name_the_bias_and_the_epilogue() -> None:

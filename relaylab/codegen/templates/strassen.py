@@ -31,7 +31,7 @@ from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
 from relaylab.codegen.templates.schedule import Plan, estimate, packed_columns, plan_contraction
 from relaylab.codegen.templates.site import Epilogue, load_lanes, split_index, store_lanes
-from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate
+from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate, unroll
 
 SUM_CYCLES = 12.0        # per vector of the four sums (measured)
 LEAST_DEPTH = 128        # below this the sums eat the gain
@@ -350,6 +350,8 @@ class _Strassen:
     def loops(self, title: str) -> str:
         """The same loops as text."""
         rows, columns = self.split.sizes[0], self.panel
+        steps = unroll(self.half.depth, rows * self.plan.vectors)
+        turn = f" by {steps}" if steps > 1 else ""
         return "\n".join([
             f"{title} (Strassen): parallel over {self.items} items",
             f"  for group in {self.groups.count} groups of <= {self.groups.sizes[0]} panels, block in {self.blocks.count} blocks"
@@ -357,7 +359,7 @@ class _Strassen:
             "    s[1..4] = sums of the quarters of x  # scratch",
             f"    for panel in group: panels of 2 x {columns} columns: for product in 7:",
             f"      for tile in block: tiles of <= {rows} row pairs  # registers: {rows} rows x {self.plan.vectors} vectors",
-            f"        for k in {self.half.depth}: acc[r, c] += s[product, r, k] * t[product, k, c]",
+            f"        for k in {self.half.depth}{turn}: acc[r, c] += s[product, r, k] * t[product, k, c]",
             f"        out = {self.epilogue.shown('acc[r, c]')}  # four quarters{', the bias is added first' if self.bias else ''}", ""])
 
 
