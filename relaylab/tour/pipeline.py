@@ -135,21 +135,21 @@ class Pipeline:
 
     def toggle(self, index: int) -> None:
         """Switch an item on or off."""
-        self._put(index, replace(self._item(index), enabled=not self.items[index].enabled))
+        self._put(index, replace(self.item(index), enabled=not self.items[index].enabled))
 
     def set(self, index: int, text: str) -> None:
         """Write an item anew: another pass, or other options."""
-        self._put(index, replace(item_of(text), enabled=self._item(index).enabled))
+        self._put(index, replace(item_of(text), enabled=self.item(index).enabled))
 
     def move(self, index: int, to: int) -> None:
         """Put an item at another place."""
-        rest = [item for item in self.items if item is not self._item(index)]
+        rest = [item for item in self.items if item is not self.item(index)]
         to = max(0, min(to, len(rest)))
         self._edit([*rest[:to], self.items[index], *rest[to:]])
 
     def remove(self, index: int) -> None:
         """Take an item away."""
-        self._item(index)
+        self.item(index)
         self._edit([*self.items[:index], *self.items[index + 1 :]])
 
     def insert(self, index: int, what: str | Pass) -> None:
@@ -175,7 +175,8 @@ class Pipeline:
         other.append(tuple(self.items))
         self.items, self._segments = list(source.pop()), None
 
-    def _item(self, index: int) -> Item:
+    def item(self, index: int) -> Item:
+        """The item at an index."""
         if not 0 <= index < len(self.items):
             raise RelayValueError(f"the pipeline has {len(self.items)} passes, not one at {index}", code="tour.no-item")
         return self.items[index]
@@ -280,6 +281,32 @@ def _options(made: Pass, entry: Any) -> dict[str, Any]:
         known = dict(function.keywords)
     chosen = {name: known.get(name, entry.example.get(name, p.default)) for name, p in parameters.items()}
     return {name: v for name, v in chosen.items() if v != parameters[name].default and v is not inspect.Parameter.empty}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a pass as it is written: its value, its default (empty if it must be given), its type."""
+
+    name: str
+    value: str
+    default: str
+    type: str
+
+
+def options_of(made: Pass) -> list[Option]:
+    """All options that a registered pass could be given, with what this one was given."""
+    entry = next((e for e in PASSES.values() if e.info.name == made.info.name), None)
+    if entry is None:
+        return []
+    chosen = _options(made, entry)
+    return [_option(p, chosen) for p in inspect.signature(entry.factory).parameters.values()]
+
+
+def _option(parameter: inspect.Parameter, chosen: dict[str, Any]) -> Option:
+    empty = inspect.Parameter.empty
+    default = "" if parameter.default is empty else repr(parameter.default)
+    value = repr(chosen[parameter.name]) if parameter.name in chosen else default
+    return Option(parameter.name, value, default, "" if parameter.annotation is empty else str(parameter.annotation))
 
 
 UNASKED = ("InferType", "PrintIR")

@@ -28,7 +28,7 @@ from relaylab.tour.folding import folded
 from relaylab.tour.frames import Frames
 from relaylab.tour.heat import heat_of
 from relaylab.tour.kernels import Kernels, memory_plan
-from relaylab.tour.pipeline import Pipeline, suggestions
+from relaylab.tour.pipeline import Pipeline, options_of, suggestions
 from relaylab.tour.printed import rows
 from relaylab.tour.why import rules_of, why_not
 from relaylab.tour.words import sentences
@@ -70,7 +70,7 @@ class Session:
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
-            "heat": self.heat, "why": self.why, "words": self.words, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
+            "heat": self.heat, "why": self.why, "words": self.words, "options": self.options, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
         }
         try:
             if what not in known:
@@ -243,6 +243,11 @@ class Session:
             return made.info.name == "FuseOps" or bool(rules_of(made))
         except RelayError:
             return False
+
+    def options(self, index: int) -> dict[str, Any]:
+        """The options of the pass at an index, each with value, default and type as text."""
+        item = self.pipeline.item(index)
+        return {"name": item.text.split("(")[0], "options": [[o.name, o.value, o.default, o.type] for o in options_of(item.made)]}
 
     def words(self, frame: int) -> dict[str, Any]:
         """What the pass before a frame did, in sentences."""

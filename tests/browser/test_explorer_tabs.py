@@ -145,3 +145,17 @@ def test_the_panes_in_the_dark(nb, page, shot):
         page.wait_for_timeout(300)
         shot(f"dark_{name}")
     assert page.errors == []
+
+
+def test_the_options_of_a_pass_are_a_form(nb, page, shot):
+    open_explorer(nb, "mlp")
+    row = page.locator('.rl-pass[data-index="17"]')
+    row.hover()
+    row.locator(".rl-tool", has_text="⚙").click()
+    field = page.locator('.rl-form input[aria-label="fuse_opt_level"]')
+    assert field.input_value() == "-1"
+    field.fill("0")
+    shot("options")
+    page.keyboard.press("Enter")
+    nb.until("print(w.session.pipeline.items[17].text)", "FuseOps(fuse_opt_level=0)")
+    assert page.errors == []

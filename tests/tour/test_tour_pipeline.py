@@ -6,7 +6,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.support.errors import RelayError
-from relaylab.tour.pipeline import Pipeline, pass_of, suggestions, text_of
+from relaylab.tour.pipeline import Pipeline, options_of, pass_of, suggestions, text_of
 from relaylab.transform import PassContext, default_passes
 
 TEXT = '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, add(1f, 2f))) }'
@@ -116,3 +116,10 @@ def test_a_branch_is_edited_by_itself_and_knows_what_is_known(mod):
     assert branch.segments[0] is pipeline.segments[0] and branch.runs == 0
     branch.toggle(1)
     assert "Primitive" in str(pipeline.history.mod) and "Primitive" not in str(branch.history.mod)
+
+
+def test_options_of_a_pass():
+    assert [(o.name, o.value, o.default) for o in options_of(pass_of("FuseOps(fuse_opt_level=2)"))] == [("fuse_opt_level", "2", "-1")]
+    layouts = options_of(pass_of('ConvertLayout({"nn.conv2d": ["NHWC", "default"]})'))
+    assert layouts[0].default == "" and "NHWC" in layouts[0].value
+    assert options_of(pass_of("InferType")) == []

@@ -23,7 +23,7 @@ const QUERIES = "words, /regex/, op:conv attr:strides dtype:float16 type:(1, rol
 export class Explorer {
   constructor(root, host) {
     Object.assign(this, { root, host, canvases: [], closed: new Set(), cache: new Map(), step: -1, overlay: "", steps: [] });
-    const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args) };
+    const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args), ask: (...args) => this.ask(...args) };
     this.undo = new Undo(host, { edit: (what) => this.turnBack(what), refresh: () => this.refresh(), say: (text) => this.say(text) });
     this.rail = new Rail(act);
     this.timeline = new Timeline(act);

@@ -88,20 +88,43 @@ export class Rail {
 
   editable(item, head, row, index) {
     const tool = (text, title, run) => el("button", { className: "rl-tool", textContent: text, title, onclick: (e) => (e.stopPropagation(), run()) });
-    const options = () => {
-      const field = el("input", { className: "rl-add", value: row.text, ariaLabel: "the pass with its options" });
-      field.addEventListener("keydown", (e) => {
-        if (e.key === "Enter") this.act.edit("set", index, field.value);
-        if (e.key === "Escape") this.draw(this.rows);
-      });
-      head.replaceChildren(field);
-      field.focus();
+    const options = async () => {
+      const found = await this.act.ask("options", index);
+      const form = found.options?.length ? this.form(found, index) : this.line(row, index);
+      head.after(form);
+      form.querySelector("input").focus();
     };
     head.append(tool("⚙", "options", options), tool("×", "remove", () => this.act.edit("remove", index)));
     item.draggable = true;
     item.addEventListener("dragstart", (e) => e.dataTransfer.setData("text/plain", String(index)));
     item.addEventListener("dragover", (e) => e.preventDefault());
     item.addEventListener("drop", (e) => (e.preventDefault(), this.act.edit("move", Number(e.dataTransfer.getData("text/plain")), index)));
+  }
+
+  // a pass of the user's own, whose options nobody knows: the whole of it as text
+  line(row, index) {
+    const field = el("input", { className: "rl-add", value: row.text, "aria-label": "the pass with its options" });
+    return this.entry([field], () => this.act.edit("set", index, field.value));
+  }
+
+  form(found, index) {
+    const fields = found.options.map(([name, value, standard, type]) => {
+      const field = el("input", { className: "rl-add", value, placeholder: standard, title: `${type} (default ${standard || "none"})`, "aria-label": name });
+      return [name, field, standard];
+    });
+    const set = () => this.act.edit("set", index, `${found.name}(${fields.filter(([, f, standard]) => f.value.trim() !== standard).map(([name, f]) => `${name}=${f.value.trim()}`).join(", ")})`);
+    return this.entry(fields.map(([name, field]) => el("label", {}, el("span", { textContent: name }), field)), set);
+  }
+
+  entry(fields, set) {
+    const form = el("div", { className: "rl-form" }, ...fields, el("button", { className: "rl-button", textContent: "set", onclick: set }));
+    form.addEventListener("click", (e) => e.stopPropagation());
+    form.addEventListener("keydown", (e) => {
+      e.stopPropagation();
+      if (e.key === "Enter" && e.target.tagName === "INPUT") set();
+      if (e.key === "Escape") this.draw(this.rows);
+    });
+    return form;
   }
 
   light(index, state) {
