@@ -70,7 +70,7 @@ class Kernels:
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""
         spent: dict[str, float] = {}
-        for call in seeded(self.library).profile(repeat=number).calls:
+        for call in seeded(self.library).profile(repeat=number, roofline=False).calls:
             spent[str(call["Name"])] = spent.get(str(call["Name"]), 0.0) + call["Duration (us)"].value
         shared = list(self.names.values())
         return {f: spent[name] / shared.count(name) for f, name in self.names.items() if name in spent}
