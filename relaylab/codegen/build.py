@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from relaylab.codegen.cache import ObjectCache
@@ -52,8 +54,9 @@ def build(
     if not isinstance(runtime, Runtime):
         Runtime(runtime)
     wanted = parse_target(target)
-    final = _optimized(_module(ir_mod), params)
-    return compile_main(final, wanted, mod_name, chosen, ir_mod)
+    with _no_collection():
+        final = _optimized(_module(ir_mod), params)
+        return compile_main(final, wanted, mod_name, chosen, ir_mod)
 
 
 def optimize(ir_mod: IRModule | Function, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[
@@ -126,6 +129,19 @@ def _module(ir_mod: Any) -> IRModule:
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     bound = BindParams(_plain(params))(mod) if params else mod
     return Sequential(default_passes())(first_order(bound))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the search for reference cycles rest: a build makes very many objects, hardly any in cycles."""
+    if not gc.isenabled():  # by another build, or by the user
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _plain(params: Any) -> Any:

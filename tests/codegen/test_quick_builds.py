@@ -1,15 +1,18 @@
-"""Weights are packed by several threads: they lie in the order given, equal ones once, and the numbers are the same."""
+"""What a build does to be quick: weights are packed by several threads, in parts; garbage collection rests meanwhile."""
 
 from __future__ import annotations
 
+import gc
 import time
 
 import numpy as np
 import pytest
 
+from relaylab import relay
 from relaylab.codegen.jobs import Packed
 from relaylab.codegen.plan import ALIGNMENT, PREFETCHED, _Constants
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
+from relaylab.support.errors import RelayError
 
 
 def values(k: int) -> np.ndarray:
@@ -47,3 +50,20 @@ def test_weights_are_transformed_in_parts(m: int, count: int) -> None:
     wanted, taps = np.einsum("pi,qj,ijn->pqn", g, g, kernel).reshape(-1, count), kernel.reshape(-1, count)
     assert transform_weights(m, taps).dtype == np.float32
     np.testing.assert_allclose(transform_weights(m, taps), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_build_leaves_garbage_collection_as_it_was() -> None:
+    x = relay.var("x", shape=(2, 3))
+    good = relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    bad = relay.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, relay.const(np.ones((2, 2), "float32")))))
+    try:
+        for switch in (gc.enable, gc.disable):
+            switch()
+            before = gc.isenabled()
+            relay.build(good, "llvm")
+            assert gc.isenabled() is before
+            with pytest.raises(RelayError):
+                relay.build(bad, "llvm")
+            assert gc.isenabled() is before
+    finally:
+        gc.enable()
