@@ -55,6 +55,9 @@ def questions(session: Session, stops: list[int]) -> Iterator[tuple]:
         if len(views[previous].nodes) + len(views[stop].nodes) <= MOST_PICTURE and previous != stop:
             yield "picture", previous, stop, "merged", ""
             yield "text", previous, stop
+        if len(views[previous].nodes) + len(views[stop].nodes) <= MOST_NODES:
+            yield "picture", previous, stop, "both", ""
+            yield "picture", stop, stop, "both", ""
     for previous, stop in [(0, 0), *zip(stops, stops[1:])]:
         yield "text", stop, stop
         yield from (("overlay", name, stop) for name in ("MACs", "bytes"))
