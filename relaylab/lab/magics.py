@@ -26,6 +26,7 @@ from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, PassContext, create
 
+ARRANGED = ("fold", "collapse", "select", "focus", "hops", "overlay")  # options of pictures that are passed on where they are given
 HELP = """\
 %relay_viz PROGRAM               draw a module, a function, an expression, a network by name
 %%relay [NAME]                   the cell is Relay text; bind the module to NAME
@@ -107,6 +108,13 @@ class RelayMagics(_Shell, Magics):
     @argument("--types", choices=("nodes", "edges", "both", "none"), default="nodes", help="where types are shown")
     @argument("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn")
     @argument("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right")
+    @argument("--fold", action="store_true", default=None, help="draw repeated blocks as one card")
+    @argument("--collapse", metavar="KIND|LEVEL", help="draw groups as cards: a kind such as primitive, or how many levels stay open")
+    @argument("--select", metavar="QUERY", help="mark nodes, for example 'op:nn.conv2d & cost>1e8'")
+    @argument("--focus", metavar="ID|QUERY", help="only these nodes and what is near them")
+    @argument("--hops", type=int, metavar="N", help="how many edges are near (default 1)")
+    @argument("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes read, … or a figure of yours")
+    @argument("--diff", metavar="OTHER", help="draw what changed since another program")
     @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")
     @shared
     @output_can_be_silenced
@@ -115,9 +123,15 @@ class RelayMagics(_Shell, Magics):
     def relay_viz(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Draw a program."""
         args = parse(self.relay_viz, line)
-        program = program_of(args.program, self.names(local_ns))
-        shown = program.mod if args.function is None else program.mod[args.function]
-        picture = viz.show(shown, direction=args.direction, params=args.params, types=args.types, engine=args.engine, title=program.name)
+        names = self.names(local_ns)
+        program = program_of(args.program, names)
+        if args.diff is not None:
+            picture = viz.diff(program_of(args.diff, names).mod, program.mod)
+        else:
+            shown = program.mod if args.function is None else program.mod[args.function]
+            chosen = {name: value for name in ARRANGED if (value := getattr(args, name)) is not None}
+            picture = viz.show(shown, direction=args.direction, params=args.params, types=args.types, engine=args.engine,
+                               title=program.name, **chosen)
         if args.save:
             print(f"wrote {picture.save(args.save)}")
         return self.give(args, picture)

@@ -30,6 +30,7 @@ def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
     ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
     ("%relay_viz mod --engine dott", "invalid choice"),
     ("%relay_viz mod -o 3x", "`3x` is not a name"),
+    ("%relay_viz mod --diff md", "did you mean `mod`"),
     ("%relay_passes mod -p FoldConstant,FusOps", "did you mean `FuseOps`"),
     ("%relay_passes", "name a program"),
     ("%relay_run mod x", "write name=expression"),
@@ -44,7 +45,10 @@ def test_mistakes_are_one_line(cell, line, words):
 @pytest.mark.parametrize("line, words", [
     ("%relay_run mod y=3", "no input `y`"),
     ("%relay_viz mod -f mian", "mian"),
-    ("%relay_asm lib rexu", "no kernel is called `rexu`"),
+    ("%relay_asm lib rexu", "there is no kernel `rexu`"),
+    ("%relay_viz mod --select opp:add", "did you mean `op`?"),
+    ("%relay_viz mod --focus nowhere", "nowhere"),
+    ("%relay_viz mod --overlay maks", "there are: bytes read"),
 ])
 def test_errors_of_programs_have_no_traceback(cell, line, words):
     cell("%relay_build mod -o lib -q")
@@ -56,6 +60,16 @@ def test_quiet_binding_and_semicolon(cell, ip):
     assert isinstance(cell("%relay_viz mod").result, Picture)
     assert cell("%relay_viz mod;").result is None
     assert cell("%relay_viz mod -q -o pic").result is None and isinstance(ip.user_ns["pic"], Picture)
+
+
+def test_viz_selects_focuses_and_compares(cell, tmp_path):
+    plain = str(cell("%relay_viz resnet18").result)
+    assert cell("%relay_viz resnet18 --select 'op:nn.conv2d & cost>1e8'").success
+    assert len(str(cell("%relay_viz resnet18 --focus op:nn.softmax --hops 2").result)) < len(plain) / 4
+    assert len(str(cell("%relay_viz resnet18 --fold").result)) < len(plain)
+    assert cell(f"%relay_viz mod --overlay bytes --save {tmp_path}/b.svg;").success
+    cell("%%relay other -q\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
+    assert isinstance(cell("%relay_viz mod --diff other").result, Difference)
 
 
 def test_viz_writes_files(cell, tmp_path):
