@@ -78,8 +78,32 @@ class Picture:
         )
 
 
-def show(program: IRModule | Expr | View, **options: Any) -> Picture:
-    """The picture of a module, a function, an expression or a view; as the last value of a cell it draws itself.
+@dataclass(frozen=True)
+class Drawn:
+    """A picture that is drawn already and has no graph, such as the memory plan."""
+
+    scene: Scene
+
+    @property
+    def view(self) -> View:
+        """What graph formats would need."""
+        raise RelayValueError(
+            f"`{self.scene.title}` is no graph", code="viz.format", help="save it as .svg, .pdf, .png or .html"
+        )
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write the picture in the format that the suffix of `path` names."""
+        return files.write(path, _data([self], _form(path), self.scene.title or "relaylab", options))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return bundle(self.scene, repr(self))
+
+    def __repr__(self) -> str:
+        return f"<picture: {self.scene.title}>"
+
+
+def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | Drawn:
+    """The picture of a module, a function, an expression, a view or a scene; as the last value of a cell it draws itself.
 
     Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.Options`); `direction`
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
@@ -88,6 +112,8 @@ def show(program: IRModule | Expr | View, **options: Any) -> Picture:
     blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
     (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
     """
+    if isinstance(program, Scene):
+        return Drawn(program)
     of_ir, look, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
     title, identities = rest.pop("title", ""), rest.pop("identities", None)
     shown = program if isinstance(program, View) else view(program, Options(**of_ir), identities or Identities(), title)
@@ -110,7 +136,7 @@ def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[
 
 
 def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write a program, a view, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
+    """Write a program, a view, a scene, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
 
     A list becomes the pages of a PDF or HTML document. `paper` (fit, a4, letter), `scale` and `doc_title` are
     for the writer, other options are those of `show`. Raises `RelayValueError` for an unknown suffix or a path
@@ -120,14 +146,15 @@ def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
     title = options.pop("doc_title", "")
     pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
-    if len(pictures) == 1 and isinstance(pictures[0], Picture):
+    if len(pictures) == 1 and isinstance(pictures[0], (Picture, Drawn)):
         return pictures[0].save(path, **writer)
-    return files.write(path, _data(pictures, form, title or pictures[0].view.title or "relaylab", writer))
+    return files.write(path, _data(pictures, form, title or pictures[0].scene.title or "relaylab", writer))
 
 
 def _picture(obj: Any, options: Mapping[str, Any]) -> Any:
     """What has a scene and a view already, or the picture of a program."""
-    return obj if hasattr(obj, "scene") and hasattr(obj, "view") else show(obj, **options)
+    ready = isinstance(obj, (Picture, Drawn)) or (hasattr(obj, "scene") and hasattr(obj, "view"))
+    return obj if ready else show(obj, **options)
 
 
 def _form(path: str | os.PathLike[str]) -> str:

@@ -13,7 +13,7 @@ from test_fold import layers
 from relaylab import relay
 from relaylab.runtime.executable import Held, Plan, Step
 from relaylab.support.errors import RelayValueError
-from relaylab.viz import View, show, view
+from relaylab.viz import View, save, show, view
 from relaylab.viz.export import model_explorer, netron
 from relaylab.viz.fold import collapse, of_kind
 from relaylab.viz.memory import bars, held_bytes, kept, peak, timeline
@@ -146,3 +146,12 @@ def test_onnx_for_netron(name):
     graph = onnx.load_from_string(netron(made)).graph
     assert {n.name for n in graph.node} == {n.id for n in made.nodes if n.kind != "var"}
     assert {n.domain for n in graph.node} == {"relay"}
+
+
+def test_a_timeline_is_a_picture(tmp_path):
+    picture = show(timeline(PLAN, "plan"))
+    assert "image/svg+xml" in picture._repr_mimebundle_() and repr(picture) == "<picture: plan>"
+    assert save(timeline(PLAN), tmp_path / "plan.svg").read_text().startswith("<svg")
+    assert save([timeline(PLAN), program("fused")], tmp_path / "both.pdf").read_bytes().count(b"/Type/Page/") == 2
+    with pytest.raises(RelayValueError, match="no graph"):
+        save(timeline(PLAN), tmp_path / "plan.dot")
