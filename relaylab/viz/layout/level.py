@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from relaylab.viz.layout.graph import Options, Point
+from relaylab.viz.layout.keep import make_room
 from relaylab.viz.layout.order import Sorter
 from relaylab.viz.layout.place import Placer
 from relaylab.viz.layout.ranks import assign_ranks, longest, neighbours
@@ -78,6 +79,7 @@ class _Work:
         self.up: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self._add_dummies()
+        self.known: dict[int, float] = {}
         self.anchor = {
             v: level.seed[name] - level.shift for v, name in enumerate(self.names) if name in level.seed
         }
@@ -90,6 +92,8 @@ class _Work:
         sorter.fixed = self.anchor
         known = 2 * sum(v < self.count for v in self.anchor) > self.count
         crossings = sorter.run(SEEDED_SWEEPS if known else self.options.sweeps, keep=0.6 if self.anchor else 1.0)
+        if self.anchor:
+            crossings = self._make_room(sorter)
         placer = Placer(layers, self.up, self.down, self.width, gap)
         placer.real, placer.anchor, placer.spine = self.count, self.anchor, self._spine()
         placer.x[:] = [self.anchor.get(v, x) for v, x in enumerate(placer.x)]
@@ -163,13 +167,20 @@ class _Work:
 
     def _seeded(self, layers: list[list[int]]) -> None:
         """Sort every layer by the places of the last picture; what is new goes beside its neighbours."""
-        known = dict(self.anchor)
+        known = self.known = dict(self.anchor)
         for layer in layers:
             for v in layer:
                 if v not in known:
                     known[v] = self._beside(v, known)
         for layer in layers:
             layer.sort(key=known.__getitem__)
+
+    def _make_room(self, sorter: Sorter) -> int:
+        """Move what is new aside where it would push known items apart; the crossings then."""
+        for layer in sorter.layers:
+            make_room(layer, self.anchor, self.known, self.width, self.options.node_gap)
+        sorter.pack()
+        return sorter.crossings()
 
     def _beside(self, v: int, known: Mapping[int, float]) -> float:
         near = [known[u] + d for u, d in self.up[v] + self.down[v] if u in known]

@@ -16,7 +16,11 @@ class Sorter:
         self.x = [0.0] * len(width)
         self.fixed: Mapping[int, float] = {}
         """Items that keep their order among each other, and the places in an earlier picture that give it."""
-        for layer in layers:
+        self.pack()
+
+    def pack(self) -> None:
+        """Push the items of every layer together, in their present order."""
+        for layer in self.layers:
             self._pack(layer)
 
     def _pack(self, layer: list[int]) -> None:

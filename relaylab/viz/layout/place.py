@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 STILL = 0.25  # points: when nothing moves further than this, the picture has settled
 REST = 0.02  # the weight of staying where one is
 FIRM = 1e4  # the weight of a place given by an earlier picture
+GIVEN = 1e3  # how much firmer such a place is than the longest new path that is to be straight
 SPINE = 24.0  # the pull between two boxes of one path that is to be straight
 CHAIN = 8.0  # the weight of standing in line with the only item above
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
@@ -57,9 +58,11 @@ class Placer:
         length = _lengths(self.spine)
         least = max(length.values(), default=0) / 2
         self.firm = {v: n * FIRM for v, n in length.items() if n > least}
+        spines = dict(self.firm)
+        self.firm |= {v: GIVEN * self.firm.get(v, FIRM) for v in self.anchor}
         for r in range(len(self.layers)):
             self._settle(r, self._in_line)
-        self.anchor = {**{v: self.x[v] for v in self.firm}, **self.anchor}
+        self.anchor = {**{v: self.x[v] for v in spines}, **self.anchor}
         self.run(rounds)
         for r in range(len(self.layers)):
             self._settle(r, self._in_line)
