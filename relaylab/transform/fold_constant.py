@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -36,6 +37,7 @@ _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end"
 _FILLED = ("zeros", "ones")
 _SMALL = 1 << 16  # elements of a product of filled tensors that may become a constant
 _LARGE = 1 << 26  # elements of a constant that is made only if the constants it is made of are as large
+_RANK = 32  # the most elements that a tensor which is a shape has
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -114,9 +116,12 @@ class ConstantFolder:
         typ = type_of(old) or _local_type(call)
         if _elements(typ) > max(_LARGE, *(_elements(type_of(a)) for a in call.args)):
             return call
+        values = list(map(_value, call.args))
         try:
             with np.errstate(all="ignore"):
-                value = facets(call).reference(*map(_value, call.args))
+                if _is_dynamic(typ) and not _reach(values) <= _LARGE:
+                    return call
+                value = facets(call).reference(*values)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
         return _literal(value, typ)
@@ -126,6 +131,24 @@ def _elements(typ: Type | None) -> int:
     """The elements of a value of a type, as far as they are known; a tuple has those of its fields."""
     fields = typ.fields if isinstance(typ, TupleType) else (typ,)
     return sum(math.prod(t.concrete_shape) for t in fields if isinstance(t, TensorType) and not t.is_dynamic)
+
+
+def _is_dynamic(typ: Type | None) -> bool:
+    fields = typ.fields if isinstance(typ, TupleType) else (typ,)
+    return any(isinstance(t, TensorType) and t.is_dynamic for t in fields)
+
+
+def _reach(values: list) -> float:
+    """A bound of the elements of a result whose shape depends on values: their sizes, times the numbers in those
+    that may be a shape, a repeat count, a limit or a step.
+    """
+    reach = 1.0
+    for array in itertools.chain(*(v if isinstance(v, tuple) else (v,) for v in values)):
+        reach *= max(array.size, 1)
+        if array.size <= _RANK and array.dtype.kind in "iuf":
+            sizes = np.abs(array.astype("float64"))
+            reach *= np.prod(np.maximum(sizes, 1 / np.maximum(sizes, 1e-300)), where=sizes > 0)
+    return float(reach)
 
 
 def _local_type(call: Call) -> Type | None:
