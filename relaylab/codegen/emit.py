@@ -21,6 +21,7 @@ from relaylab.codegen.irtext import (
     lanes,
     literal_vector,
     llvm_type,
+    spelled,
     vector,
 )
 from relaylab.codegen.kernel import item_bytes
@@ -239,8 +240,7 @@ class Emitter:
         if lanes(x.type) == width:
             return x
         if x.ref[0] != "%":
-            cells = ", ".join([f"{x.type} {x.ref}"] * width)
-            return Value(vector(x.type, width), f"<{cells}>")
+            return spelled(vector(x.type, width), x.ref)
         return self.f.splat(x, width)
 
     # ---- memory

@@ -36,6 +36,7 @@ from relaylab.codegen.irtypes import (
     literal_vector,
     llvm_type,
     parts,
+    spelled,
     suffix,
     tail_mask,
     vector,
@@ -43,7 +44,7 @@ from relaylab.codegen.irtypes import (
 
 __all__ = [
     "Affine", "IRFunction", "Index", "Value", "constant", "element", "is_float", "lanes", "literal_vector", "llvm_type",
-    "suffix", "tail_mask", "vector",
+    "spelled", "suffix", "tail_mask", "vector",
 ]
 
 Body = Callable[..., "Sequence[Value] | Value | None"]

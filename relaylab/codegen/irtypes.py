@@ -78,11 +78,12 @@ Index = int | Value | Affine
 
 def constant(type: str, number: float | int | bool) -> Value:
     """A constant of a scalar type, or a vector with that constant in every lane."""
-    return _constant(type, _spell(element(type), number))
+    return spelled(type, _spell(element(type), number))
 
 
 @lru_cache(maxsize=4096)
-def _constant(type: str, spelling: str) -> Value:
+def spelled(type: str, spelling: str) -> Value:
+    """A constant as LLVM writes its scalar, in every lane."""
     scalar, count = element(type), lanes(type)
     if count == 1:
         return Value(type, spelling)

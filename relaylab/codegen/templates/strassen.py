@@ -107,31 +107,32 @@ def strassen_cycles(problem: Problem, target: Target, cold: bool = True, threads
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One of the seven: a factor of A by packed factor number `weights`.
+    """One of the seven: a factor of A by the packed factor of B with the same number.
 
-    Accumulators begin with what waits in place `start` (nothing: zero) and then wait in place `keep`, or with `onto`
-    are added to both places: place 0 keeps its sum, that with place 1 is the result. `result` is the quarter of C
-    (bottom, right) that is done.
+    Accumulators begin with what waits in place `start` (None: with zero). Then they wait in place `keep`, or they are
+    the quarter `result` of C (bottom, right). With `onto` they are added to both places first: place 0 keeps its sum,
+    that with place 1 is the result.
     """
 
     left: str
-    weights: int
     start: int | None = None
     keep: int | None = None
-    result: tuple[bool, bool] | None = None
+    result: tuple[int, int] = (0, 0)
     onto: bool = False
 
 
-LEFT_SUMS = {"s1": 0, "s2": 1, "s3": 2, "s4": 3}
+QUARTERS = {"a11": (0, 0), "a12": (0, 1), "a22": (1, 1)}  # (bottom, right)
+LEFT_SUMS = ("s1", "s2", "s3", "s4", "a22")  # the planes of scratch; the last one only where it has a row too few
 PLAN = (
-    Product("a11", 0, keep=0),
-    Product("a12", 1, start=0, result=(False, False)),
-    Product("s2", 2, start=0, keep=0),                                # U2
-    Product("s3", 3, start=0, keep=1),                                # U3
-    Product("a22", 4, start=1, result=(True, False)),
-    Product("s1", 5, keep=0, result=(True, True), onto=True),         # U2 + S1 T1 waits, U3 + S1 T1 is C22
-    Product("s4", 6, start=0, result=(False, True)),
+    Product("a11", keep=0),
+    Product("a12", start=0, result=(0, 0)),
+    Product("s2", start=0, keep=0),           # U2
+    Product("s3", start=0, keep=1),           # U3
+    Product("a22", start=1, result=(1, 0)),
+    Product("s1", result=(1, 1), onto=True),  # U2 + S1 T1 waits, U3 + S1 T1 is C22
+    Product("s4", start=0, result=(0, 1)),
 )
+NONE = 15  # in a table: no place
 
 
 class _Strassen:
@@ -199,19 +200,36 @@ class _Strassen:
             f, panel, full, run(panel, self.plan.vectors) if full else None, run(panel, rest // self.width) if rest else None))
 
     def _panel(self, tiles: tuple[Index, Index], low: Index, panel: Index, vectors: int) -> None:
-        """The seven products, each over all tiles of a block, for one panel of columns of both halves."""
-        f = self.f
-        for product in PLAN:
-            following = (panel, product.weights + 1) if product is not PLAN[-1] else (f.add(panel, 1), 0)
-            weights, ahead = self._weights(panel, product.weights), self._weights(*following)
+        """The seven products, each over all tiles of a block, for one panel of columns of both halves.
 
-            def tile(t: Index, product: Product = product, weights: Value = weights, ahead: Value = ahead) -> None:
+        All of them run the same code: what differs is looked up by their number. Seven copies would run no faster and
+        take several times as long to compile.
+        """
+        f = self.f
+
+        def product(number: Index) -> None:
+            weights, ahead = self._weights(panel, number), self._following(panel, number)
+
+            def tile(t: Index) -> None:
                 y, piece = split_index(f, t, (self.half.rows[-2].extent, self.split.count))
                 at, slot = (y, self.split.start(f, piece)), f.sub(self._first_pair(t), low)
                 supply = weights, self._ahead(ahead, f.sub(t, tiles[0]), vectors)
-                by_size(f, self.split, piece, lambda rows: self._tile(product, supply, at, slot, rows, panel, vectors))
+                by_size(f, self.split, piece, lambda rows: self._tile(number, supply, at, slot, rows, panel, vectors))
 
             f.loop(*tiles, tile, nonempty=True)
+
+        f.loop(0, PRODUCTS, product)
+
+    def _look_up(self, number: Index, table: Sequence[int]) -> Value:
+        """The entry (below 16) of a small table: a constant holds all of them."""
+        packed = constant("i64", sum(entry << 4 * k for k, entry in enumerate(table)))
+        return self.f.binary("and", self.f.binary("lshr", packed, self.f.value(self.f.mul(number, 4))), NONE)
+
+    def _following(self, panel: Index, number: Index) -> Value:
+        """The pointer to the panel of weights that is read after that of this product."""
+        f = self.f
+        last = f.compare("eq", number, PRODUCTS - 1)
+        return f.select(last, self._weights(f.add(panel, 1), 0), self._weights(panel, f.add(number, 1)))
 
     def _ahead(self, panel: Value, tile: Index, vectors: int) -> Prefetch:
         """The share of the next panel of weights that a tile asks for."""
@@ -223,21 +241,21 @@ class _Strassen:
         y, piece = split_index(self.f, tile, (self.half.rows[-2].extent, self.split.count))
         return self.f.add(self.f.mul(y, self.wide), self.split.start(self.f, piece))
 
-    def _row(self, at: tuple[Index, Index], bottom: bool) -> tuple[Index, Index]:
-        """Where the upper or lower row of a pair is."""
-        far = self.cut if bottom else 0
+    def _row(self, at: tuple[Index, Index], bottom: Index) -> tuple[Index, Index]:
+        """Where the upper (0) or lower (1) row of a pair is."""
+        far = self.f.mul(bottom, self.cut)
         return (self.f.add(at[0], far), at[1]) if self.by_image_row else (at[0], self.f.add(at[1], far))
 
-    def _quarter(self, at: tuple[Index, Index], bottom: bool, right: bool) -> Value:
+    def _quarter(self, at: tuple[Index, Index], bottom: Index, right: Index) -> Value:
         """The pointer to a row of a quarter of A."""
-        f, first = self.f, self.problem.x_start + (self.half.depth if right else 0)
-        start = f.dot(self._row(at, bottom), [axis.x for axis in self.problem.rows[-2:]], first)
-        return f.offset(self.x, f.mul(start, self.size))
+        f = self.f
+        start = f.dot(self._row(at, bottom), [axis.x for axis in self.problem.rows[-2:]], self.problem.x_start)
+        return f.offset(self.x, f.mul(f.add(start, f.mul(right, self.half.depth)), self.size))
 
-    def _plane(self, plane: int, slot: Index) -> Value:
+    def _plane(self, plane: Index, slot: Index) -> Value:
         """The pointer to a row of a sum."""
         f = self.f
-        return f.offset(self.sums, f.mul(f.add(f.mul(slot, self.pitch), plane * self.block_rows * self.pitch), self.size))
+        return f.offset(self.sums, f.mul(f.mul(f.add(slot, f.mul(plane, self.block_rows)), self.pitch), self.size))
 
     def _sums(self, pair: Index, slot: Index) -> None:
         """One row of the sums of A; the lower row of the last pairs may not exist and is zero then."""
@@ -251,7 +269,7 @@ class _Strassen:
     def _sum_row(self, at: tuple[Index, Index], slot: Index, paired: bool) -> None:
         f, size = self.f, self.size
         zero = constant(vector(self.type, self.width), 0)
-        sources = [self._quarter(at, bottom, right) for bottom in (False, True) for right in (False, True)]
+        sources = [self._quarter(at, bottom, right) for bottom in (0, 1) for right in (0, 1)]
 
         def vectors(at: Index, active: int) -> None:
             top = [self._load(source, at, active) for source in sources[:2]]
@@ -271,64 +289,82 @@ class _Strassen:
         where = self.f.offset(pointer, self.f.mul(at, self.size))
         return load_lanes(self.f, self.type, where, self.width, active, self.size, self.size)
 
-    def _tile(self, product: Product, supply: tuple[Value, Prefetch], at: tuple[Index, Index], slot: Index, rows: int,
+    def _tile(self, number: Index, supply: tuple[Value, Prefetch], at: tuple[Index, Index], slot: Index, rows: int,
               panel: Index, vectors: int) -> None:
         """One product for one tile of row pairs x columns."""
-        f = self.f
-        pointer, step = self._left(product.left, at, slot)
-        shape = Tile(self.type, self.size, self.width, vectors, self.width, tuple(row * step * self.size for row in range(rows)),
-                     self.half.taps, vectors * self.width * self.size, True)
-        start = self._kept(product.start, slot, rows * vectors) if product.start is not None else shape.zeros()
-        acc = accumulate(f, shape, pointer, supply[0], start, supply[1])
-        done = acc
-        if product.onto:
-            done = [f.binary("fadd", p, u) for p, u in zip(acc, self._kept(1, slot, len(acc)))]
-            acc = [f.binary("fadd", p, u) for p, u in zip(acc, self._kept(0, slot, len(acc)))]
-        if product.keep is not None:
-            for place, value in zip(self._places(product.keep, slot, len(acc)), acc):
-                f.store(value, place, self.width * self.size)
-        if product.result is not None:
-            self._finish(at, rows, panel, vectors, done, *product.result)
+        f, count = self.f, rows * vectors
+        start, keep = ([NONE if at is None else at for at in column] for column in zip(*((p.start, p.keep) for p in PLAN)))
+        start, keep = self._look_up(number, start), self._look_up(number, keep)
+        acc = f.branch(f.compare("ne", start, NONE), lambda: self._kept(start, slot, count),
+                       lambda: [constant(vector(self.type, self.width), 0)] * count)
+        acc = self._multiplied(number, supply, at, slot, rows, vectors, acc)
 
-    def _left(self, name: str, at: tuple[Index, Index], slot: Index) -> tuple[Value, int]:
-        """The pointer to the first row of a factor on the side of A, and the elements between its rows."""
-        plane = LEFT_SUMS.get(name, 4 if name == "a22" and self.odd else None)
-        if plane is not None:
-            return self._plane(plane, slot), self.pitch
-        return self._quarter(at, name == "a22", name != "a11"), self.problem.rows[-1].x
+        def done() -> None:
+            bottom, right = (self._look_up(number, [p.result[axis] for p in PLAN]) for axis in (0, 1))
+            onto = f.compare("eq", number, next(k for k, p in enumerate(PLAN) if p.onto))
+            self._finish(at, rows, panel, vectors, f.branch(onto, lambda: self._onto(slot, acc), lambda: acc), bottom, right)
 
-    def _places(self, which: int, slot: Index, count: int) -> list[Value]:
+        f.branch(f.compare("ne", keep, NONE), lambda: self._keep(keep, slot, acc), done)
+
+    def _multiplied(self, number: Index, supply: tuple[Value, Prefetch], at: tuple[Index, Index], slot: Index,
+                    rows: int, vectors: int, acc: Sequence[Value]) -> tuple[Value, ...]:
+        """The accumulators after the product: the factor of A is a quarter in its place, or a plane of scratch."""
+        f, planes = self.f, LEFT_SUMS[: self.planes]
+
+        def reduced(pointer: Value, step: int) -> tuple[Value, ...]:
+            tile = Tile(self.type, self.size, self.width, vectors, self.width, tuple(row * step * self.size for row in range(rows)),
+                        self.half.taps, vectors * self.width * self.size, True)
+            return accumulate(f, tile, pointer, supply[0], acc, supply[1])
+
+        def from_place() -> tuple[Value, ...]:
+            bottom, right = (self._look_up(number, [QUARTERS.get(p.left, (0, 0))[axis] for p in PLAN]) for axis in (0, 1))
+            return reduced(self._quarter(at, bottom, right), self.problem.rows[-1].x)
+
+        plane = self._look_up(number, [planes.index(p.left) if p.left in planes else NONE for p in PLAN])
+        return f.branch(f.compare("eq", plane, NONE), from_place, lambda: reduced(self._plane(plane, slot), self.pitch))
+
+    def _places(self, which: Index, slot: Index, count: int) -> list[Value]:
         """Where the accumulators of a tile wait; a tile's place begins at that of its first row pair."""
         f, step = self.f, self.width * self.size
         row = self.plan.vectors * step
-        start = f.add(f.mul(slot, row), self.sums_bytes + which * self.block_rows * row)
-        return [f.offset(self.sums, f.add(start, k * step)) for k in range(count)]
+        start = f.offset(self.sums, f.add(f.mul(f.add(slot, f.mul(which, self.block_rows)), row), self.sums_bytes))
+        return [f.offset(start, k * step) for k in range(count)]
 
-    def _kept(self, which: int, slot: Index, count: int) -> list[Value]:
+    def _kept(self, which: Index, slot: Index, count: int) -> list[Value]:
         type, align = vector(self.type, self.width), self.width * self.size
         return [self.f.load(type, place, align) for place in self._places(which, slot, count)]
 
-    def _weights(self, panel: Index, member: int) -> Value:
+    def _keep(self, which: Index, slot: Index, acc: Sequence[Value]) -> None:
+        for place, value in zip(self._places(which, slot, len(acc)), acc):
+            self.f.store(value, place, self.width * self.size)
+
+    def _onto(self, slot: Index, acc: Sequence[Value]) -> list[Value]:
+        """Add the accumulators to what waits: place 0 keeps its sum, that with place 1 is given."""
+        added = lambda which: [self.f.binary("fadd", p, u) for p, u in zip(acc, self._kept(which, slot, len(acc)))]
+        self._keep(0, slot, added(0))
+        return added(1)
+
+    def _weights(self, panel: Index, member: Index) -> Value:
         """The pointer to one panel of a factor on the side of B."""
         f = self.f
-        return f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), member * self._member()), self.size))
+        return f.offset(self.w, f.mul(f.add(f.mul(panel, self.half.depth * self.panel), f.mul(member, self._member())), self.size))
 
     def _member(self) -> int:
         """Elements of the packed weights of one product."""
         return self.half.depth * packed_columns(self.half, self.plan, self.width)
 
     def _finish(self, at: tuple[Index, Index], rows: int, panel: Index, vectors: int, acc: Sequence[Value],
-                bottom: bool, right: bool) -> None:
+                bottom: Index, right: Index) -> None:
         """Bias, epilogue and stores of a tile of one quarter of C; rows that do not exist are left out."""
         f = self.f
-        column = f.add(f.mul(panel, self.panel), self.half.columns if right else 0)
+        column = f.add(f.mul(panel, self.panel), f.mul(right, self.half.columns))
         acc = self._with_bias(acc, column, vectors)
         y, x = self._row(at, bottom)
         lead = [0] * (len(self.problem.rows) - 2)
         send = lambda low, count: self.nest.finish(
             0, [*lead, y, f.add(x, low)], [(0, row) for row in range(count)], column,
             acc[low * vectors: (low + count) * vectors], vectors, self.width)
-        if not (bottom and self.odd):
+        if not self.odd:
             send(0, rows)
         elif self.by_image_row:
             f.branch(f.compare("slt", y, self.rows), lambda: send(0, rows))
