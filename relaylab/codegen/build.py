@@ -12,8 +12,8 @@ from relaylab.codegen.cache import ObjectCache
 from relaylab.codegen.entry import entry_text
 from relaylab.codegen.first_order import first_order
 from relaylab.codegen.graph_json import graph_json
-from relaylab.codegen.jit import compile_objects
-from relaylab.codegen.kernel import module_text
+from relaylab.codegen.jit import Compilation, compile_objects
+from relaylab.codegen.kernel import Kernel, module_text
 from relaylab.codegen.layout import Layouts, lay_out
 from relaylab.codegen.network import Network, network_of
 from relaylab.codegen.options import Executor, Runtime
@@ -74,8 +74,12 @@ def compile_main(mod: IRModule, target: Target, mod_name: str = "default", execu
     minimal = bool(PassContext.current().get_config(WINOGRAD, True))
     jobs = [job for operation in network.operations for job in jobs_of(operation, target, minimal)]
     layouts = lay_out(network, jobs)
-    planned = make_plan(network, layouts, target, Memo(target, ObjectCache.default(), {WINOGRAD: minimal}))
-    entry, objects = _objects(planned, target)
+    cache = ObjectCache.default()
+    with Compilation(target, cache) as compilation:
+        made = lambda kernel: compilation.add(_text(kernel, target))
+        planned = make_plan(network, layouts, target, Memo(target, cache, {WINOGRAD: minimal}), made)
+        entry, = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
+        objects = tuple(compilation.objects(_text(kernel, target) for kernel in planned.kernels.values()))
     executable = Executable(
         mod_name, TargetInfo(host_triple(), target.needs, str(target)), planned.plan, entry, objects,
         planned.constants, {t.name: t.data for t in network.constants}, graph_json(network, planned.storage),
@@ -151,12 +155,8 @@ def _plain(params: Any) -> Any:
     return {name: value.view() if isinstance(value, NDArray) else value for name, value in params.items()}
 
 
-def _objects(planned: Planned, target: Target) -> tuple[bytes, tuple[bytes, ...]]:
-    """The entry's object code and that of every kernel."""
-    cache = ObjectCache.default()
-    texts = [module_text([kernel], attributes=target.attributes) for kernel in planned.kernels.values()]
-    entry = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
-    return entry[0], tuple(compile_objects(texts, target, cache=cache))
+def _text(kernel: Kernel, target: Target) -> str:
+    return module_text([kernel], attributes=target.attributes)
 
 
 def entry_target(target: Target) -> Target:

@@ -1,8 +1,8 @@
 """An on-disk cache of object code, addressed by content and shared by processes.
 
 Entries are written to a temporary file and renamed, so a reader sees a whole entry or none. An entry carries the
-digest of its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used entries go when the cache exceeds
-its limit. A directory that cannot be written makes the cache empty, never an error.
+digest of its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used
+entries go when the cache exceeds its limit. A directory that cannot be written makes the cache empty, never an error.
 
 `RELAYLAB_CACHE_DIR` moves the directory (default `$XDG_CACHE_HOME/relaylab`, `~/.cache/relaylab`); an empty value
 turns the cache off. `RELAYLAB_CACHE_LIMIT` is the limit in bytes (default 256 MiB).
@@ -19,6 +19,7 @@ from pathlib import Path
 FORMAT = b"relaylab-object-2\n"
 DEFAULT_LIMIT = 256 << 20
 _SUFFIX, _UNFINISHED = ".o", ".part"
+SPARE = 16  # a cache that has grown too large gives up this part, so that it is not full again at once
 _SEAL = 32  # bytes of a digest
 _ABANDONED = 3600  # seconds after which an unfinished file belongs to a process that was killed
 
@@ -51,6 +52,7 @@ class ObjectCache:
     def __init__(self, directory: Path | str | None, limit: int | None = None):
         self.directory = Path(directory) if directory else None
         self.limit = limit if limit is not None else _limit_from_environment()
+        self._room = 0  # bytes to store before the directory, which may have ten thousands of entries, is read again
 
     @staticmethod
     def default() -> ObjectCache:
@@ -82,7 +84,9 @@ class ObjectCache:
             self._write(self._path(key), FORMAT + bytes.fromhex(digest(key, payload)) + payload)
         except OSError:
             return
-        self._evict()
+        self._room -= len(payload)
+        if self._room < 0:
+            self._evict()
 
     def _path(self, key: str) -> Path:
         return self.directory / (key + _SUFFIX)
@@ -114,12 +118,14 @@ class ObjectCache:
 
     def _evict(self) -> None:
         entries = self.entries()
-        excess = sum(size for _, size, _ in entries) - self.limit
+        total = sum(size for _, size, _ in entries)
+        most = self.limit - self.limit // SPARE if total > self.limit else total
         for _, size, path in entries:
-            if excess <= 0:
-                return
+            if total <= most:
+                break
             _remove(path)
-            excess -= size
+            total -= size
+        self._room = (self.limit - total) // 2  # the rest is for other processes
 
 
 def _limit_from_environment() -> int:

@@ -15,8 +15,8 @@ import ctypes
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from types import ModuleType
 
@@ -138,25 +138,50 @@ def object_key(text: str, target: Target) -> str:
     return digest(text, target.key, compiler_version())
 
 
-def compile_objects(texts: Sequence[str], target: Target, threads: int | None = None,
+class Compilation:
+    """Modules on their way to object code, through the cache where it has them, else on `threads` threads.
+
+    `add` returns at once, so that code is made for the first modules while the text of the next ones is written.
+    """
+
+    def __init__(self, target: Target, cache: ObjectCache | None = None, threads: int | None = None):
+        self.target, self.cache = target, cache
+        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="relaylab-compile")
+        self._started: dict[str, Future[bytes]] = {}
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, text: str) -> None:
+        """Start with a module of LLVM IR, unless it has been added before."""
+        if text not in self._started:
+            self._started[text] = self._pool.submit(self._object, text)
+
+    def objects(self, texts: Iterable[str]) -> list[bytes]:
+        """The object code of each module, when it is made. Raises RelayError `codegen.llvm` as `emit_object` does."""
+        texts = list(texts)
+        for text in texts:
+            self.add(text)
+        return [self._started[text].result() for text in texts]
+
+    def _object(self, text: str) -> bytes:
+        key = object_key(text, self.target)
+        made = self.cache.get(key) if self.cache else None
+        if made is None:
+            made = emit_object(text, self.target)
+            if self.cache:
+                self.cache.put(key, made)
+        return made
+
+
+def compile_objects(texts: Iterable[str], target: Target, threads: int | None = None,
                     cache: ObjectCache | None = None) -> list[bytes]:
     """Object code of each module, from the cache where it has it, the rest compiled on `threads` threads."""
-    keys = [object_key(text, target) for text in texts]
-    objects = [cache.get(key) if cache else None for key in keys]
-    missing = [k for k, found in enumerate(objects) if found is None]
-    for k, made in zip(missing, _compile_all([texts[k] for k in missing], target, threads)):
-        objects[k] = made
-        if cache:
-            cache.put(keys[k], made)
-    return objects
-
-
-def _compile_all(texts: list[str], target: Target, threads: int | None) -> list[bytes]:
-    workers = min(len(texts), threads or os.cpu_count() or 1)
-    if workers <= 1:
-        return [emit_object(text, target) for text in texts]
-    with ThreadPoolExecutor(workers, thread_name_prefix="relaylab-compile") as pool:
-        return list(pool.map(lambda text: emit_object(text, target), texts))
+    with Compilation(target, cache, threads) as compilation:
+        return compilation.objects(texts)
 
 
 class Library:

@@ -7,7 +7,7 @@ dies with it; results of the network are written where the caller reads them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -44,9 +44,9 @@ class Planned:
     jobs: tuple[Job, ...] = ()
 
 
-def make_plan(network: Network, layouts: Layouts, target: Target, memo: Memo) -> Planned:
-    """Plan a network whose tensors have been laid out."""
-    return _Planner(network, layouts, target, memo).planned()
+def make_plan(network: Network, layouts: Layouts, target: Target, memo: Memo, made: Callable[[Kernel], None]) -> Planned:
+    """Plan a network whose tensors have been laid out; `made` is told of every kernel as soon as it exists."""
+    return _Planner(network, layouts, target, memo).planned(made)
 
 
 @dataclass(eq=False, slots=True)
@@ -117,16 +117,19 @@ class _Planner:
         self.copies: list[tuple[int, Tensor]] = []
         self.written: dict[Tensor, int] = {}
 
-    def planned(self) -> Planned:
+    def planned(self, made: Callable[[Kernel], None]) -> Planned:
         """The plan and all that belongs to it."""
+        kernels: dict[str, Kernel] = {}
         for job in self.layouts.jobs:
-            self.launches += [(job, launch) for launch in job.launches(self.layouts, self.target, self.memo)]
+            for launch in job.launches(self.layouts, self.target, self.memo):
+                self.launches.append((job, launch))
+                if kernels.setdefault(launch.kernel.name, launch.kernel) is launch.kernel:
+                    made(launch.kernel)
         self._bind_outputs()
         self._allocate()
         operands = (thing for _, launch in self.launches for thing in launch.operands.values())
         self.constants.add_all(thing for thing in operands if isinstance(thing, Packed))
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
-        kernels = {launch.kernel.name: launch.kernel for _, launch in self.launches}
         scratch = max((kernel.scratch for kernel in kernels.values()), default=0)
         plan = Plan(
             tuple(TensorInfo(t.name, t.shape, t.dtype) for t in self.network.inputs),

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from relaylab.codegen import jit
-from relaylab.codegen.cache import FORMAT, ObjectCache, default_directory, digest
+from relaylab.codegen.cache import FORMAT, SPARE, ObjectCache, default_directory, digest
 from relaylab.codegen.target import Target
 from relaylab.support.errors import RelayError, RelayValueError
 
@@ -102,7 +102,7 @@ def test_damaged_entries_are_replaced(tmp_path, damage):
 
 
 def test_least_recently_used_entries_go_first(tmp_path):
-    cache = ObjectCache(tmp_path, limit=3 * (100 + len(FORMAT) + 32))
+    cache = ObjectCache(tmp_path, limit=(3 * (100 + len(FORMAT) + 32) * SPARE) // (SPARE - 1) + 1)
     for n in range(3):
         cache.put(f"k{n}", bytes(100))
         os.utime(cache._path(f"k{n}"), (n + 1, n + 1))
@@ -111,6 +111,15 @@ def test_least_recently_used_entries_go_first(tmp_path):
     assert [cache.get(f"k{n}") is not None for n in range(4)] == [True, False, True, True]
     cache.put("large", bytes(10_000))
     assert cache.get("large") is None and cache.get("k3") is not None
+
+
+def test_a_cache_is_not_read_through_for_every_entry(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(ObjectCache, "_evict", lambda self, old=ObjectCache._evict: (looks.append(1), old(self)))
+    cache = ObjectCache(tmp_path, limit=100_000)
+    for n in range(3000):
+        cache.put(f"k{n}", bytes(100))
+    assert 4 < len(looks) < 500 and sum(size for _, size, _ in cache.entries()) <= 100_000
 
 
 @pytest.mark.parametrize("directory", ["/proc/none", "file/inside", None])

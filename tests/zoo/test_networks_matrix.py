@@ -14,7 +14,6 @@ import pytest
 
 from relaylab import relay
 from relaylab.codegen import build, jit
-from relaylab.codegen.target import Target
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.ir import Call, Function, IRModule
 from relaylab.runtime import cpu, graph_executor
@@ -105,13 +104,14 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every module that is built meanwhile is read by LLVM's verifier."""
     seen: set[str] = set()
 
-    def compile_objects(texts: list[str], target: Target, *rest: object, **options: object) -> list[bytes]:
-        for text in set(texts) - seen:
-            jit.verify(text, target)
-            seen.add(text)
-        return jit.compile_objects(texts, target, *rest, **options)
+    class Verified(jit.Compilation):
+        def add(self, text: str) -> None:
+            if text not in seen:
+                jit.verify(text, self.target)
+                seen.add(text)
+            super().add(text)
 
-    monkeypatch.setattr(build, "compile_objects", compile_objects)
+    monkeypatch.setattr(build, "Compilation", Verified)
     return seen
 
 
