@@ -24,7 +24,6 @@ from relaylab.tour.checking import leaves, relative_error
 from relaylab.tour.compare import small_form
 from relaylab.tour.exploration import Exploration, operators
 from relaylab.tour.facts import group_facts, node_facts
-from relaylab.tour.folding import folded
 from relaylab.tour.frames import Frames
 from relaylab.tour.heat import heat_of
 from relaylab.tour.kernels import Kernels, memory_plan
@@ -34,6 +33,7 @@ from relaylab.tour.why import rules_of, why_not
 from relaylab.tour.words import sentences
 from relaylab.transform import InferType
 from relaylab.viz.draw import Look, draw
+from relaylab.viz.fold import collapse
 from relaylab.viz.html import scene_data
 from relaylab.viz.scene import Scene
 
@@ -115,17 +115,17 @@ class Session:
 
     def picture(self, before: int, after: int, style: str = "merged", closed: str = "") -> dict[str, Any]:
         """The picture of a frame, or what differs between two; `closed` names folded groups, one a line."""
-        old, new = (folded(self.frames.views[k], closed.split("\n") if closed else ()) for k in self._pair(before, after))
+        old, new = (self.frames.views[k] for k in self._pair(before, after))
+        cards = closed.split("\n") if closed else ()
         shared = {"groups": [[g.id, g.title, g.kind, g.parent] for g in self.frames.views[after].groups], "how": ""}
         if old is new:
-            return {"scenes": [self._scene(new, (closed, "one", after))], "roles": {}} | shared
+            return {"scenes": [self._scene(collapse(new, cards), (closed, "one", after))], "roles": {}} | shared
         difference = viz.Difference(old, new, "compared by provenance")
         key = (closed, style, before, after)
         if style == "both":
-            left, right = difference.sides
-            scenes = [self._scene(left, (*key, 0)), self._scene(right, (*key, 1))]
+            scenes = [self._scene(collapse(side, cards), (*key, k)) for k, side in enumerate(difference.sides)]
         else:
-            scenes = [self._scene(difference.merged, key)]
+            scenes = [self._scene(collapse(difference.merged, cards), key)]
         return {"scenes": scenes, "roles": difference.counts, "edges": difference.changed_edges} | shared
 
     def _pair(self, *frames: int) -> tuple[int, ...]:

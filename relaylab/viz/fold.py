@@ -25,8 +25,9 @@ SIDES = ("in", "out", "both")
 def collapse(view: View, closed: Collection[str]) -> View:
     """The view with each group of `closed` as one card that has the group's id; `view` itself if none is there.
 
-    The card says what is inside and sums its cost; edges into and out of the group end at the card, parallel ones
-    are one; what changed inside (the roles of a diff) becomes the card's role. Linear time. Ids that the view does not
+    The card says what is inside, sums its cost and counts the cards with the same content; edges into and out of the
+    group end at the card, parallel ones are one; what changed inside (the roles of a diff) becomes the card's role:
+    two stages are compared first and collapsed then. Linear time. Ids that the view does not
     have are no error: a set of closed groups outlives the stage of a pipeline that had them.
     """
     homes = outermost(view, closed)
@@ -37,7 +38,8 @@ def collapse(view: View, closed: Collection[str]) -> View:
     if not inside:
         return view
     costs, results = group_costs(view), _results(view, homes)
-    cards = [_card(view.group_by_id[g], nodes, costs[g], results.get(g, ())) for g, nodes in inside.items()]
+    alike = Counter(map(_content, inside.values()))
+    cards = [_card(view.group_by_id[g], nodes, costs[g], results.get(g, ()), alike[_content(nodes)]) for g, nodes in inside.items()]
     nodes = (*(n for n in view.nodes if not homes[n.id]), *cards)
     groups = tuple(g for g in view.groups if not homes[g.id])
     return View(view.title, nodes, _edges(view, homes), groups, view.notes)
@@ -122,8 +124,13 @@ def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
 # -- cards and edges -------------------------------------------------------------------------------
 
 
-def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: Collection[str]) -> Node:
-    """The card of a collapsed group; `results` are the types of the values that leave it."""
+def _content(nodes: list[Node]) -> tuple:
+    """What makes two cards alike: the same operators with the same attributes and types, in order."""
+    return tuple((n.kind, n.operator, n.type, n.attrs) for n in nodes)
+
+
+def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: Collection[str], alike: int) -> Node:
+    """The card of a collapsed group; `results` are the types of the values that leave it, `alike` how many cards equal it."""
     role, note = _role(group, nodes)
     one = next(iter(results)) if len(results) == 1 else ""
     return Node(
@@ -132,7 +139,7 @@ def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: C
         group.title,
         family={"primitive": "call", "repeat": "value", "block": "value"}.get(group.kind, "function"),
         group=group.parent,
-        rows=tuple(_rows(group, nodes)),
+        rows=tuple(_rows(group, nodes, alike)),
         type=group.type or one,
         attrs=tuple(replace(a, default=a.default or a.name in MARKS) for a in group.attrs),
         span=group.span,
@@ -143,10 +150,10 @@ def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: C
     )
 
 
-def _rows(group: Group, nodes: list[Node]) -> Iterable[str]:
+def _rows(group: Group, nodes: list[Node], alike: int) -> Iterable[str]:
     """What is inside, in words: how many nodes, and of which operators."""
     if group.kind not in ("repeat", "block"):
-        yield f"{len(nodes)} node{'s' if len(nodes) > 1 else ''} inside"
+        yield f"{len(nodes)} node{'s' if len(nodes) > 1 else ''} inside{f', ×{alike} alike' if alike > 1 else ''}"
     yield from group.rows
     counts = Counter(n.operator for n in nodes if n.operator)
     if group.kind != "primitive" and not group.rows:

@@ -8,7 +8,6 @@ import pytest
 
 from relaylab import relay, tour
 from relaylab.ir import Call, rewrite
-from relaylab.tour.folding import folded
 from relaylab.tour.session import Session
 
 
@@ -116,23 +115,16 @@ def test_thirty_stages_keep_what_is_common_in_its_place():
     assert len(found.frames.changing()) >= 10 and moves > 200
 
 
-def test_folding_keeps_the_sums(mlp):
-    view = mlp.frames.views[-1]
-    closed = [g.id for g in view.groups if g.kind == "primitive"]
-    small = folded(view, closed).check()
-    assert len(small.nodes) < len(view.nodes) and {n.id for n in small.nodes} >= set(closed)
-
-    def macs(v):
-        return sum(value for n in v.nodes for name, value in n.cost if name == "MACs")
-
-    assert macs(small) == macs(view) > 0
-    assert folded(view, []) is view
-
-
-def test_alike_kernels_are_counted(resnet):
-    view = resnet.frames.views[-1]
-    small = folded(view, [g.id for g in view.groups if g.kind == "primitive"])
-    assert any(row.startswith("×") for n in small.nodes for row in n.rows)
+def test_folded_kernels_say_what_fusion_did(mlp):
+    """What is folded is compared before: a node that went into a kernel is not removed, its kernel's card is merged."""
+    after = next(k for k in mlp.frames.changing() if mlp.pipeline.items[k - 1].name == "FuseOps")
+    closed = "\n".join(g.id for g in mlp.frames.views[after].groups if g.kind == "primitive")
+    opened, folded = (mlp.ask("picture", after - 1, after, "merged", c) for c in ("", closed))
+    assert folded["roles"] == opened["roles"] and "removed" not in folded["roles"]
+    cards = [f for f in folded["scenes"][0]["figures"] if f["kind"] == "node" and f["id"] in closed.split("\n")]
+    assert len(cards) == len(closed.split("\n")) and {f["role"] for f in cards} == {"merged"}
+    left, right = mlp.ask("picture", after - 1, after, "both", closed)["scenes"]
+    assert len(left["nodes"]) == len(mlp.frames.views[after - 1].nodes) > len(right["nodes"])
 
 
 def test_overlays_sum_over_groups(mlp):

@@ -117,3 +117,27 @@ def test_a_neighbourhood_of_nothing_is_refused():
     for hops, side in ((-1, "both"), (1, "up")):
         with pytest.raises(RelayValueError):
             focus(layers(2), "norm1", hops, side)
+
+
+def test_cards_with_the_same_content_are_counted():
+    made = view(program("fused"))
+    twice = View("twice", (*made.nodes, *(replace_id(n) for n in made.nodes)), (), (*made.groups, *(replace_id(g) for g in made.groups)))
+    rows = [n.rows[0] for n in collapse(twice, of_kind(twice, "primitive")).nodes if n.kind == "folded"]
+    assert rows == ["3 nodes inside, ×2 alike"] * 2
+
+
+def replace_id(part):
+    from dataclasses import replace
+
+    home = "parent" if isinstance(part, Group) else "group"
+    return replace(part, id=f"{part.id}'", **{home: getattr(part, home) and f"{getattr(part, home)}'"})
+
+
+def test_repeated_blocks_of_a_difference_say_what_changed_in_them():
+    from relaylab.viz import Difference
+
+    before = layers(4)
+    after = View(before.title, tuple(n for n in before.nodes if not n.id.startswith("norm")),
+                 tuple(e for e in before.edges if not (e.source + e.target).count("norm")), before.groups)
+    card = next(n for n in folded(repeats(Difference(before, after).merged)).nodes if n.kind == "stack")
+    assert card.role == "changed" and "4 removed" in card.note
