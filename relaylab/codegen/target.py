@@ -5,16 +5,19 @@
     Target.parse("llvm -mattr=-avx512f")           this machine without AVX-512
     Target.parse("llvm -mattr=+avx2,+fma")         baseline x86-64 plus these features
     Target.parse("llvm -mcpu=skylake")             a CPU that LLVM knows: its feature level, tuned for it
+    Target.parse("llvm -num-cores=8")              this machine, large products divided for eight cores
 """
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from relaylab.codegen.cpus import BASELINE, LEVEL_OF, LEVELS, PERMANENT
 from relaylab.codegen.kernel import item_bytes
+from relaylab.runtime.abi import MAX_THREADS
+from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -24,10 +27,14 @@ _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A CPU for LLVM: its name (tuning), its feature string and what the kernels need to know of it."""
+    """A CPU for LLVM: its name (tuning), its feature string and what the kernels need to know of it.
+
+    Large products are cut into work items for `cores` cores; any number of threads may do them, with the same result.
+    """
 
     cpu: str
     features: str
+    cores: int = field(default_factory=available_processors)
 
     @staticmethod
     def host() -> Target:
@@ -44,11 +51,12 @@ class Target:
         for attribute in attributes:
             _check_feature(attribute)
         cpu = options.get("-mcpu", "")
+        cores = _cores(options["-num-cores"]) if "-num-cores" in options else available_processors()
         if cpu in ("native", "host") or (not cpu and all(a[0] == "-" for a in attributes)):
             host = Target.host()
-            return Target(host.cpu, ",".join([host.features, *attributes]) if attributes else host.features)
+            return Target(host.cpu, ",".join([host.features, *attributes]) if attributes else host.features, cores)
         _check_cpu(cpu)
-        return Target(cpu or BASELINE, ",".join(attributes))
+        return Target(cpu or BASELINE, ",".join(attributes), cores)
 
     @property
     def isa(self) -> str:
@@ -90,11 +98,12 @@ class Target:
     @property
     def key(self) -> str:
         """What object code depends on, as one string."""
-        return f"{self.level}|{self.cpu}|{self.features}"
+        return f"{self.level}|{self.cpu}|{self.features}|{self.cores}"
 
     def __str__(self) -> str:
         attributes = f" -mattr={self.features}" if self.features else ""
-        return f"llvm -mcpu={self.cpu}{attributes}"
+        cores = f" -num-cores={self.cores}" if self.cores != available_processors() else ""
+        return f"llvm -mcpu={self.cpu}{attributes}{cores}"
 
 
 @lru_cache(maxsize=64)
@@ -159,6 +168,13 @@ def _check_cpu(cpu: str) -> None:
                               help=did_you_mean(cpu, LEVEL_OF) or "name a feature level, such as -mcpu=x86-64-v3")
 
 
+def _cores(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_THREADS):
+        raise RelayValueError(f"`-num-cores={text}` is no number of cores", code="target.cores",
+                              help=f"write a whole number from 1 to {MAX_THREADS}")
+    return int(text)
+
+
 @lru_cache(maxsize=1)
 def _host() -> Target:
     import llvmlite.binding as llvm
@@ -180,6 +196,6 @@ def _options(text: str) -> dict[str, str]:
         name, _, value = word.replace("--", "-", 1).partition("=")
         if name not in ("-mcpu", "-mattr", "-num-cores", "-opt-level"):
             raise RelayValueError(f"unknown target option `{word}`", code="target.option",
-                                  help="known are -mcpu=<name> and -mattr=<+feature,-feature>")
+                                  help="known are -mcpu=<name>, -mattr=<+feature,-feature> and -num-cores=<number>")
         options[name] = value
     return options

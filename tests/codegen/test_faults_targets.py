@@ -46,7 +46,8 @@ def built(target: str = "llvm") -> object:
     ("llvm -mcpu=cortex-a72", "target.cpu", "cortex-a72"), ("llvm -mattr=+avx3", "target.feature", "no CPU feature `avx3`"),
     ("llvm -mattr=+", "target.feature", "no CPU feature"), ("llvm -mattr=avx2", "target.feature", "needs a sign"),
     ("llvm -mattr=-sse2", "target.feature", "every x86-64 CPU has `sse2`"), ("llvm -mattr=-64bit", "target.feature", "64bit"),
-    ("llvm -mcpu='x", "target.text", "quotation"), ("llvm -mtriple=arm64", "target.option", "known are"), ("cuda", "target.kind", "llvm"),
+    ("llvm -mcpu='x", "target.text", "quotation"), ("llvm -mtriple=arm64", "target.option", "known are"),
+    ("llvm -num-cores=0", "target.cores", "-num-cores=0"), ("llvm -num-cores=many", "target.cores", "number of cores"), ("cuda", "target.kind", "llvm"),
 ])  # fmt: skip
 @pytest.mark.skipif(not jit._llvm().get_process_triple().startswith("x86_64"), reason="names of x86-64")
 def test_what_is_no_target(text: str, code: str, words: str) -> None:

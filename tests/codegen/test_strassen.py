@@ -8,6 +8,7 @@ from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, plac
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.target import Target
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.site import Epilogue
@@ -72,6 +73,23 @@ def test_split_of_items_does_not_change_a_bit(shape):
     whole, _ = run(shape, runnable_targets()[-1])
     for splits in (2, 3):
         assert (run(shape, runnable_targets()[-1], splits=splits)[0] == whole).all()
+
+
+def test_more_cores_get_more_items_and_the_same_bits():
+    spec, rng = large(64, 2048, 128), np.random.default_rng(5)
+    x, w = rng.standard_normal(spec.a.shape).astype("float32"), rng.standard_normal((128, 2048)).astype("float32")
+    items, results = [], []
+    for cores in (1, 8, 12):
+        target, problem = Target.parse(f"llvm -num-cores={cores}"), gemm_problem(spec)
+        kernel = strassen("gemm", problem, target, Epilogue(), spec.roles, 0)
+        packed = pack_strassen(problem, target, w)
+        out = place(spec.out, None)
+        Runner(kernel, target).run({"in0": place(spec.a, x), "weight0": place(View.dense(packed.shape, "float32"), packed),
+                                    "out0": out})
+        items.append(kernel.items)
+        results.append(out.copy())
+    assert items[0] < items[1] < items[2]
+    assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
 @pytest.mark.parametrize("target", runnable_targets())

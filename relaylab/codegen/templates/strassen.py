@@ -36,7 +36,7 @@ from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate, unroll
 SUM_CYCLES = 12.0        # per vector of the four sums (measured)
 LEAST_DEPTH = 128        # below this the sums eat the gain
 BLOCK_BYTES = 640 << 10  # sums of a block of rows
-BLOCKS, ITEMS = 4, 8     # row blocks are a multiple of the first; panels are divided up to as many work items
+BLOCKS = 4               # row blocks are a multiple of it
 SUPPLY = 4.0             # cycles to get a vector of weights nearer, of which seven panels are used in turn
 ADVANTAGE = 0.92         # below it costs more code and memory than it saves (measured)
 PRODUCTS = 7
@@ -146,7 +146,7 @@ class _Strassen:
         self.f, self.problem, self.half = f, problem, half_problem(problem)
         self.plan = half_plan(problem, target)
         self.type, self.size = llvm_type(problem.dtype), item_bytes(problem.dtype)
-        self.width = target.lanes(problem.dtype)
+        self.width, self.cores = target.lanes(problem.dtype), target.cores
         self.epilogue, roles = replace(epilogue, bias=None), dict(zip(operands, f.pointers))
         self.bias = roles.get(epilogue.bias or "")
         self.x, self.w, self.out = f.pointers[:3]
@@ -168,7 +168,8 @@ class _Strassen:
         count = -(-tiles // most)
         self.blocks = Split(tiles, min(tiles, -(-count // BLOCKS) * BLOCKS))
         panels = -(-self.half.columns // self.panel)
-        self.groups = Split(panels, min(panels, -(-ITEMS // self.blocks.count)))
+        items = max(BLOCKS, self.cores) * (2 if self.blocks.larger else 1)  # as few as keep all cores evenly at work:
+        self.groups = Split(panels, min(panels, -(-items // self.blocks.count)))  # each makes the sums of its block
         self.block_rows = self.blocks.sizes[0] * self.split.sizes[0]
         self.sums_bytes = -(-self.block_rows * row_bytes // 64) * 64
         self.scratch = self.sums_bytes + 2 * self.block_rows * self.panel * self.size
