@@ -160,7 +160,7 @@ def _shape_known(call: Call, old: Expr) -> Expr | None:
     source = type_of(call.args[0]) or type_of(old.args[0])  # type: ignore[attr-defined]
     if not isinstance(source, TensorType) or source.is_dynamic:
         return None
-    shape = np.array(source.concrete_shape, dtype=facets(call).dtype)
+    shape = np.array(source.concrete_shape, dtype=facets(call).dtype or "int32")
     return Constant(np.prod(shape, dtype=shape.dtype) if op_name(call) == "ndarray_size" else shape)
 
 
