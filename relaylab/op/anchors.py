@@ -29,7 +29,7 @@ class multibox_prior(Opaque):
         found = rules.tensor(s, data)
         if found is None:
             return None
-        rules.rank(s, found, 4)
+        rules.rank(s, rules.floats(s, found), 4)
         count = len(self.sizes) + len(self.ratios) - 1
         return TensorType((1, derive(lambda h, w: h * w * count, *found.shape[2:]), 4), found.dtype)
 
@@ -99,7 +99,7 @@ class multibox_transform_loc(Opaque):
         p, offsets, a = (rules.tensor(s, t, n) for t, n in zip((cls_prob, loc_pred, anchor), self.inputs))
         if p is None or offsets is None or a is None:
             return None
-        rules.rank(s, p, 3, "cls_prob"), rules.rank(s, offsets, 2, "loc_pred"), rules.rank(s, a, 3, "anchor")
+        rules.rank(s, rules.floats(s, p, "cls_prob"), 3, "cls_prob"), rules.rank(s, offsets, 2, "loc_pred"), rules.rank(s, a, 3, "anchor")
         rules.equal_dims(s, p.shape[2], a.shape[1], "the anchors of cls_prob and anchor")
         rules.equal_dims(s, product(a.shape), offsets.shape[1], "the offsets of loc_pred and 4 per anchor")
         return TupleType([TensorType((p.shape[0], a.shape[1], 6), p.dtype), TensorType((p.shape[0],), "int32")])

@@ -9,7 +9,7 @@ import numpy as np
 from relaylab.ir.types import Type
 from relaylab.loop.scalar import SCALAR_OPS
 from relaylab.op.base import Broadcast, op
-from relaylab.op.rules import integers, tensor
+from relaylab.op.rules import integers, numbers, tensor
 
 
 class Scalar(Broadcast):
@@ -26,15 +26,26 @@ class Scalar(Broadcast):
         return getattr(b, self.function)(x, y)
 
 
+class Arithmetic(Scalar):
+    """A function of numbers."""
+
+    def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
+        for t, name in ((lhs, "lhs"), (rhs, "rhs")):
+            if (found := tensor(s, t, name)) is not None:
+                numbers(s, found, name)
+        return super().relation(s, lhs, rhs)
+
+
 class Integer(Scalar):
-    """A function of integers."""
+    """A function of integers, or of bools as integers of one bit."""
 
     dtypes = ("int32", "uint8")
+    of_bools: ClassVar[bool] = True
 
     def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
         for t, name in ((lhs, "lhs"), (rhs, "rhs")):
             found = tensor(s, t, name)
-            if found is not None and found.dtype != "bool":
+            if found is not None and not (self.of_bools and found.dtype == "bool"):
                 integers(s, found, name)
         return super().relation(s, lhs, rhs)
 
@@ -42,7 +53,7 @@ class Integer(Scalar):
 class Shift(Integer):
     """A shift of bits."""
 
-    dtypes = ("int32", "int8")
+    dtypes, of_bools = ("int32", "int8"), False
     domain = (0, 7)
 
 
@@ -67,7 +78,7 @@ class add(Scalar):
 
 
 @op("subtract", level=1)
-class subtract(Scalar):
+class subtract(Arithmetic):
     """Difference of two tensors: lhs - rhs."""
 
     function = "sub"
@@ -81,49 +92,49 @@ class multiply(Scalar):
 
 
 @op("divide", level=1)
-class divide(Scalar):
+class divide(Arithmetic):
     """Quotient of two tensors: lhs / rhs; integers are truncated towards 0."""
 
     function = "div"
 
 
 @op("floor_divide", level=1)
-class floor_divide(Scalar):
+class floor_divide(Arithmetic):
     """Quotient rounded down."""
 
     function = "floordiv"
 
 
 @op("trunc_divide", level=1)
-class trunc_divide(Scalar):
+class trunc_divide(Arithmetic):
     """Quotient rounded towards 0."""
 
     function = "truncdiv"
 
 
 @op("mod", level=1)
-class mod(Scalar):
+class mod(Arithmetic):
     """Remainder of the quotient rounded towards 0: it has the sign of lhs."""
 
     function = "truncmod"
 
 
 @op("floor_mod", level=1)
-class floor_mod(Scalar):
+class floor_mod(Arithmetic):
     """Remainder of the quotient rounded down: it has the sign of rhs."""
 
     function = "floormod"
 
 
 @op("trunc_mod", level=1)
-class trunc_mod(Scalar):
+class trunc_mod(Arithmetic):
     """Remainder of the quotient rounded towards 0: it has the sign of lhs."""
 
     function = "truncmod"
 
 
 @op("power", level=4)
-class power(Scalar):
+class power(Arithmetic):
     """lhs to the power of rhs."""
 
     function, domain = "pow", (0.5, 4.0)

@@ -61,7 +61,7 @@ class get_valid_counts(Opaque):
         found = rules.tensor(s, data)
         if found is None:
             return None
-        batch, count, _ = rules.rank(s, found, 3).shape
+        batch, count, _ = rules.rank(s, rules.floats(s, found), 3).shape
         return TupleType([TensorType((batch,), "int32"), found, TensorType((batch, count), "int32")])
 
     def reference(self, data: np.ndarray, score_threshold: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -109,10 +109,13 @@ class non_max_suppression(Opaque):
     waivers = SELECTING
 
     def relation(self, s: Any, data: Type, *others: Type) -> Type | None:
+        for t, name in zip(others, self.inputs[1:4]):
+            if (whole := rules.tensor(s, t, name)) is not None:
+                rules.integers(s, whole, name)
         found = rules.tensor(s, data)
         if found is None:
             return None
-        batch, count, _ = rules.rank(s, found, 3).shape
+        batch, count, _ = rules.rank(s, rules.floats(s, found), 3).shape
         if not self.return_indices:
             return found
         return TupleType([TensorType((batch, count), "int32"), TensorType((batch, 1), "int32")])
@@ -208,7 +211,8 @@ class all_class_non_max_suppression(Opaque):
         b, found = rules.tensor(s, boxes, "boxes"), rules.tensor(s, scores, "scores")
         if b is None or found is None:
             return None
-        rules.rank(s, b, 3, "boxes"), rules.rank(s, found, 3, "scores")
+        rules.rank(s, rules.floats(s, b, "boxes"), 3, "boxes")
+        rules.rank(s, rules.floats(s, found, "scores"), 3, "scores")
         if self.output_format not in ("onnx", "tensorflow"):
             s.fail(f'output_format must be "onnx" or "tensorflow", not "{self.output_format}"')
         rules.equal_dims(s, b.shape[1], found.shape[2], f"the boxes of {type_text(b)} and {type_text(found)}")

@@ -74,7 +74,7 @@ class einsum(Injective):
 
     def reference(self, data: tuple[np.ndarray, ...]) -> np.ndarray:
         dtype = data[0].dtype.name
-        return stored(np.asarray(np.einsum(self.equation, *(exact(x, dtype) for x in data))), dtype)
+        return stored(np.asarray(np.einsum(self.equation, *exact(dtype, *data))), dtype)
 
     def lower(self, b: Any, out: Any, i: tuple, data: tuple) -> Any:
         letters, result = terms(self.equation, [len(x.shape) for x in data])
@@ -125,7 +125,7 @@ class stft(Opaque):
         x, w = rules.tensor(s, data), rules.tensor(s, window, "window")
         if x is None or w is None:
             return None
-        rules.rank(s, x, 2), rules.rank(s, w, 1, "window")
+        rules.rank(s, rules.floats(s, x), 2), rules.rank(s, w, 1, "window")
         rules.positive(s, self.n_fft, "n_fft"), rules.positive(s, self.hop_length, "hop_length")
         if isinstance(x.shape[1], int) and x.shape[1] < self.n_fft:
             s.fail(f"{type_text(x)} is shorter than n_fft = {self.n_fft}")

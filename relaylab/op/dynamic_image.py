@@ -28,7 +28,7 @@ class pad(Dynamic):
     static, values = static_pad, ("pad_width",)
 
     def result(self, s: Any, *types: TensorType) -> Type:
-        rules.rank(s, types[1], 2, "pad_width")
+        rules.rank(s, rules.integers(s, types[1], "pad_width"), 2, "pad_width")
         return TensorType(unknown(len(types[0].shape)), types[0].dtype)
 
     @classmethod
@@ -68,6 +68,10 @@ class resize2d(DynamicImage):
     extrapolation_value: float = 0.0
     out_dtype: Dtype = None
     static, values = static_resize2d, ("size", "roi")
+
+    def result(self, s: Any, *types: TensorType) -> Type:
+        rules.integers(s, types[1], "size")
+        return super().result(s, *types)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -28,10 +28,10 @@ class sign(Elementwise):
     """-1, 0 or 1 by the sign of each element; NaN gives 0."""
 
     def reference(self, data: np.ndarray) -> np.ndarray:
-        return (data > 0).astype(data.dtype) - (data < 0).astype(data.dtype)
+        return np.where(data < 0, -1, data > 0).astype(data.dtype)
 
     def scalar(self, b: Any, x: Any) -> Any:
-        negative = b.const(-1, x.dtype) if not x.dtype.startswith("uint") else b.const(0, x.dtype)
+        negative = b.const(-1, x.dtype) if not x.dtype.startswith(("uint", "bool")) else b.const(0, x.dtype)
         return b.select(x > 0, b.const(1, x.dtype), b.select(x < 0, negative, b.const(0, x.dtype)))
 
     @classmethod

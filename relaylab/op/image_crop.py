@@ -11,7 +11,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dims, Dtype, Injective, Ints, OutElementwiseFusable, Sample, op, sample
 from relaylab.op.casts import as_dtype
 from relaylab.op.layout import parse_layout, transform
-from relaylab.op.resample import blend
+from relaylab.op.resample import Arrays, Expressions, blend, settled
 from relaylab.op.window import each, pads, spread, window_extent
 
 
@@ -57,7 +57,8 @@ class crop_and_resize(Injective):
             z = self._place(x1, x2, column, x.shape[3], self.crop_size[1])  # type: ignore[index]
             if 0 <= y <= x.shape[2] - 1 and 0 <= z <= x.shape[3] - 1:
                 out[n, :, row, column] = self._read(x[box_indices[n]], y, z)
-        return as_dtype(transform(out, plain, layout), self.out_dtype or data.dtype.name)
+        dtype = self.out_dtype or data.dtype.name
+        return as_dtype(settled(Arrays(), transform(out, plain, layout), dtype), dtype)
 
     def _read(self, image: np.ndarray, y: float, z: float) -> np.ndarray:
         """The channels at one place."""
@@ -87,7 +88,8 @@ class crop_and_resize(Injective):
             )
         image = b.load_index(box_indices(at["N"]))
         read = lambda y, x: b.cast(data(*layout.index({"N": image, "C": at["C"], "H": y, "W": x})), "float64")
-        return b.cast(b.select(b.all_of(*inside), blend(read, taps), self.extrapolation_value), out.dtype)
+        value = b.select(b.all_of(*inside), blend(read, taps), self.extrapolation_value)
+        return b.cast(settled(Expressions(b), value, out.dtype), out.dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -122,7 +124,7 @@ class dilation2d(OutElementwiseFusable):
         rules.equal_dims(s, kernel["I"], whole["C"], "the channels of data and weight")
         for a, step, dilation, pad in self._axes(s):
             whole[a] = window_extent(s, whole[a], kernel[a], step, dilation, pad)
-        return TensorType(rules.laid_out(s, layout, whole), self.out_dtype or x.dtype)
+        return TensorType(rules.laid_out(s, layout, whole), rules.summed(s, self.out_dtype or x.dtype, x, w))
 
     def _axes(self, s: Any = None) -> list[tuple]:
         """(letter, stride, dilation, (before, after)) of both axes."""

@@ -26,7 +26,7 @@ class affine_grid(Injective):
         found = rules.tensor(s, data)
         if found is None:
             return None
-        rules.rank(s, found, 3)
+        rules.rank(s, rules.floats(s, found), 3)
         if tuple(found.shape[1:]) != (2, 3) or len(self.target_shape) != 2:
             s.fail(f"image.affine_grid needs (batch, 2, 3) matrices and a target shape of 2, not {type_text(found)}")
         return TensorType((found.shape[0], 2, *self.target_shape), found.dtype)

@@ -36,7 +36,9 @@ class reshape_tensor(Injective):
     waivers = {"lower": "it is a view: nothing is computed"}
 
     def relation(self, s: Any, data: Type, shape: Type) -> Type | None:
-        found = rules.tensor(s, data)
+        found, to = rules.tensor(s, data), rules.tensor(s, shape, "shape")
+        if to is not None:
+            rules.integers(s, rules.rank(s, to, 1, "shape"), "shape")
         return found and TensorType(self.newshape, found.dtype)
 
     def reference(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -169,6 +169,7 @@ class sequence_mask(Injective):
             x.shape[1 - self.axis],
             "valid_length and the batch axis",
         )
+        rules.held(s, self.mask_value, x.dtype, "mask_value")
         return x
 
     def reference(self, data: np.ndarray, valid_length: np.ndarray) -> np.ndarray:

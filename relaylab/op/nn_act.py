@@ -37,6 +37,10 @@ class leaky_relu(Elementwise):
 
     alpha: float = 0.25
 
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = rules.tensor(s, s.unify(data, s.out))
+        return found and rules.floats(s, found)
+
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.where(data > 0, data, data * data.dtype.type(self.alpha))
 
@@ -84,7 +88,7 @@ class AlongAxis(OutElementwiseFusable):
     def relation(self, s: Any, data: Type) -> Type | None:
         found = rules.tensor(s, s.unify(data, s.out))
         if found is not None:
-            rules.axis(s, self.axis, len(found.shape), f"axis of {self.op_name}")
+            rules.axis(s, self.axis, len(rules.floats(s, found).shape), f"axis of {self.op_name}")
         return found
 
     def shifted(self, data: np.ndarray) -> np.ndarray:

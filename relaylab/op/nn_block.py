@@ -129,6 +129,7 @@ class space_to_batch_nd(Injective):
         count = len(self.block_shape)
         if len(found.shape) <= count or len(self.paddings) != count:
             s.fail(f"{type_text(found)} has no {count} padded axes behind the batch")
+        rules.held(s, self.pad_value, found.dtype, "pad_value")
         shape = [derive(lambda n: n * math.prod(self.block_shape), found.shape[0])]
         for n, block, pad in zip(found.shape[1:], self.block_shape, self.paddings):
             if isinstance(n, int) and (n + sum(pad)) % block:

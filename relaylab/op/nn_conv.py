@@ -76,7 +76,7 @@ class Conv(OutElementwiseFusable):
         to = rules.layout(s, self.out_layout or self.data_layout, "NC" + self.spatial, None, "result")
         return TensorType(
             rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}),
-            self.out_dtype or x.dtype,
+            rules.summed(s, self.out_dtype or x.dtype, x, w),
         )
 
     def _weight(self, s: Any, whole: dict[str, Dim], x: TensorType, given: Type) -> TensorType | None:
@@ -126,8 +126,9 @@ class Conv(OutElementwiseFusable):
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         dtype = self.out_dtype or data.dtype.name
         layouts = self.layouts
-        x = transform(exact(data, dtype), layouts[0], parse_layout("NC" + self.spatial))
-        w = transform(exact(weight, dtype), layouts[1], parse_layout("OI" + self.spatial))
+        x, w = exact(dtype, data, weight)
+        x = transform(x, layouts[0], parse_layout("NC" + self.spatial))
+        w = transform(w, layouts[1], parse_layout("OI" + self.spatial))
         if self.is_depthwise(IntImm(x.shape[1]), {"O": IntImm(w.shape[0])}):
             w = w.reshape(-1, 1, *w.shape[2:])
         out = convolve(x, w, self.steps, self.pads, self.groups)

@@ -77,7 +77,7 @@ class ConvTranspose(OutElementwiseFusable):
         to = rules.layout(s, self.out_layout or self.data_layout, "NC" + self.spatial, None, "result")
         return TensorType(
             rules.laid_out(s, to, {"N": whole["N"], "C": channels, **dict(zip(self.spatial, sizes))}),
-            self.out_dtype or x.dtype,
+            rules.summed(s, self.out_dtype or x.dtype, x, w),
         )
 
     def _weight(self, s: Any, whole: dict[str, Dim], x: TensorType, given: Type) -> TensorType | None:
@@ -123,8 +123,9 @@ class ConvTranspose(OutElementwiseFusable):
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         dtype = self.out_dtype or data.dtype.name
         layouts = self.layouts
-        x = transform(exact(data, dtype), layouts[0], parse_layout("NC" + self.spatial))
-        w = transform(exact(weight, dtype), layouts[1], parse_layout(self.ins + self.outs + self.spatial))
+        x, w = exact(dtype, data, weight)
+        x = transform(x, layouts[0], parse_layout("NC" + self.spatial))
+        w = transform(w, layouts[1], parse_layout(self.ins + self.outs + self.spatial))
         out = spread_out(x, w, self.steps, self.pads, self.groups)
         return stored(transform(out, parse_layout("NC" + self.spatial), layouts[2]), dtype)
 

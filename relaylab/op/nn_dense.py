@@ -16,12 +16,12 @@ from relaylab.op.layout import parse_layout, transform
 from relaylab.op.shapes import broadcast_dims, same_dim
 
 
-def exact(x: np.ndarray, out: str) -> np.ndarray:
-    """`x` in a type in which sums of products are exact enough to be the oracle: float64, or int64 for wide
-    integers.
+def exact(out: str, *factors: np.ndarray) -> list[np.ndarray]:
+    """The factors in a type in which sums of their products are exact enough to be the oracle of a result of type
+    `out`: float64, or int64 for wide integers.
     """
-    narrow = x.dtype.itemsize <= 2 or out.startswith("float")
-    return x.astype("float64" if x.dtype.kind == "f" or narrow else "int64")
+    wide = "float64" if out.startswith("float") or all(x.dtype.itemsize <= 2 for x in factors) else "int64"
+    return [x.astype(wide) for x in factors]
 
 
 def stored(x: np.ndarray, dtype: str) -> np.ndarray:
@@ -40,9 +40,9 @@ class Product(OutElementwiseFusable):
 
     out_dtype: ClassVar[Any]
 
-    def dtype(self, data: TensorType) -> str:
+    def dtype(self, s: Any, data: TensorType, weight: TensorType) -> str:
         """The data type of the result."""
-        return self.out_dtype or data.dtype
+        return rules.summed(s, self.out_dtype or data.dtype, data, weight)
 
 
 @op("nn.matmul", inputs=("tensor_a", "tensor_b"), level=1, attrs_key="Matmul")
@@ -72,7 +72,7 @@ class matmul(Product):
             s.fail(f"the inner dimensions of {type_text(data)} and {type_text(weight)} do not match")
         units = weight.shape[0 if self.transpose_b else 1]
         rows = (*data.shape[:-2], data.shape[-1]) if self.transpose_a else data.shape[:-1]
-        return TensorType((*rows, units), self.dtype(data))
+        return TensorType((*rows, units), self.dtype(s, data, weight))
 
     def _weight(self, s: Any, inner: Dim, data: TensorType, given: Type) -> TensorType | None:
         """The type of the second matrix, made from `units` where it has none."""
@@ -88,7 +88,7 @@ class matmul(Product):
 
     def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = self.out_dtype or a.dtype.name
-        a, c = exact(a, out), exact(c, out)
+        a, c = exact(out, a, c)
         return stored((a.swapaxes(-1, -2) if self.transpose_a else a) @ (c.T if self.transpose_b else c), out)
 
     def lower(self, b: Any, out: Any, i: tuple, a: Any, c: Any) -> Any:
@@ -163,7 +163,7 @@ class contrib_dense_pack(Product):
         rules.rank(s, x, 2)
         whole = rules.layout(s, self._layout(w), "NC", w, "weight").whole(w.shape)
         rules.equal_dims(s, x.shape[1], whole["C"], f"the inner dimensions of {type_text(x)} and {type_text(w)}")
-        return TensorType((x.shape[0], whole["N"]), self.dtype(x))
+        return TensorType((x.shape[0], whole["N"]), self.dtype(s, x, w))
 
     def _layout(self, weight: Any) -> str:
         """The layout of the weight; a weight of rank 3 in the plain layout is blocked by its last dimension."""
@@ -172,7 +172,8 @@ class contrib_dense_pack(Product):
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         out = self.out_dtype or data.dtype.name
         plain = transform(weight, parse_layout(self._layout(weight)), parse_layout("NC"))
-        return stored(exact(data, out) @ exact(plain, out).T, out)
+        x, w = exact(out, data, plain)
+        return stored(x @ w.T, out)
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, weight: Any) -> Any:
         layout = parse_layout(self._layout(weight))
@@ -213,7 +214,7 @@ class batch_matmul(Product):
             batch = Unknown()
         if not dynamic and (batch is None or k != k2):
             s.fail(f"{type_text(x)} and {type_text(y)} cannot be multiplied", help=self._reading())
-        return TensorType((Unknown() if batch is None else batch, m, n), self.dtype(x))
+        return TensorType((Unknown() if batch is None else batch, m, n), self.dtype(s, x, y))
 
     def _reading(self) -> str:
         a, c = "(b, k, m)" if self.transpose_a else "(b, m, k)", "(b, n, k)" if self.transpose_b else "(b, k, n)"
@@ -221,7 +222,7 @@ class batch_matmul(Product):
 
     def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = self.out_dtype or a.dtype.name
-        a, c = exact(a, out), exact(c, out)
+        a, c = exact(out, a, c)
         return stored(
             (a.swapaxes(1, 2) if self.transpose_a else a) @ (c.swapaxes(1, 2) if self.transpose_b else c), out
         )

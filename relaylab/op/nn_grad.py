@@ -23,7 +23,7 @@ class PoolGrad:
         x = rules.tensor(s, data)
         if x is None:
             return None
-        pooled = super().relation(s, x)  # type: ignore[misc]
+        pooled = super().relation(s, rules.floats(s, x))  # type: ignore[misc]
         s.unify(out_grad, pooled)
         return x
 

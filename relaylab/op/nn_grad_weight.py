@@ -59,13 +59,14 @@ class conv2d_backward_weight(OutElementwiseFusable):
         extents = dict(zip("OIHW", (grads["C"], ins, *map(IntImm, self._size(grads, whole)))))
         return TensorType(
             rules.laid_out(s, rules.layout(s, self.kernel_layout, "OIHW", None, "weight"), extents),
-            self.out_dtype or g.dtype,
+            rules.summed(s, self.out_dtype or g.dtype, g, x),
         )
 
     def reference(self, grad: np.ndarray, data: np.ndarray) -> np.ndarray:
         dtype, plain = self.out_dtype or grad.dtype.name, parse_layout("NCHW")
-        g = transform(exact(grad, dtype), parse_layout(self._grad_layout), plain)
-        x = transform(exact(data, dtype), parse_layout(self.data_layout), plain)
+        g, x = exact(dtype, grad, data)
+        g = transform(g, parse_layout(self._grad_layout), plain)
+        x = transform(x, parse_layout(self.data_layout), plain)
         size = self._size(dict(zip("NCHW", g.shape)), dict(zip("NCHW", x.shape)))
         needed = [
             (n - 1) * st + reach(k, d)

@@ -21,7 +21,7 @@ class CrossEntropy(Opaque):
         x, y = rules.tensor(s, predictions, "predictions"), rules.tensor(s, targets, "targets")
         if x is None or y is None:
             return None
-        rules.rank(s, x, 2, "predictions"), rules.rank(s, y, 2, "targets")
+        rules.rank(s, rules.floats(s, x, "predictions"), 2, "predictions"), rules.rank(s, y, 2, "targets")
         for n, m in zip(x.shape, y.shape):
             rules.equal_dims(s, n, m, f"the shapes of {type_text(x)} and {type_text(y)}")
         return TensorType((), rules.same_dtype(s, x, y))
@@ -76,7 +76,7 @@ class nll_loss(OutElementwiseFusable):
         x, y = rules.tensor(s, predictions, "predictions"), rules.tensor(s, targets, "targets")
         if x is None or y is None:
             return None
-        rules.integers(s, y, "targets"), rules.rank(s, y, len(x.shape) - 1, "targets")
+        rules.floats(s, x, "predictions"), rules.rank(s, rules.integers(s, y, "targets"), len(x.shape) - 1, "targets")
         for n, m in zip((x.shape[0], *x.shape[2:]), y.shape):
             rules.equal_dims(s, n, m, f"{type_text(x)} (without its classes) and {type_text(y)}")
         s.unify(weights, TensorType((x.shape[1],), x.dtype))

@@ -43,7 +43,7 @@ class Affine(Operator):
         found = rules.tensor(s, data)
         if found is None:
             return None
-        axis = rules.axis(s, self.axis, len(found.shape), f"axis of {self.op_name}")
+        axis = rules.axis(s, self.axis, len(rules.floats(s, found).shape), f"axis of {self.op_name}")
         for v in vectors:
             s.unify(v, TensorType((found.shape[axis],), found.dtype))
         return found
@@ -71,7 +71,7 @@ class batch_norm(Affine):
                 f"axis {self.axis} of nn.batch_norm is out of range for {type_text(found)}",
                 help=f"it can be -1 .. {last}",
             )
-        vector = TensorType((found.shape[self.axis],), found.dtype)
+        vector = TensorType((rules.floats(s, found).shape[self.axis],), found.dtype)
         for v in vectors:
             s.unify(v, vector)
         return TupleType([found, vector, vector])

@@ -51,7 +51,8 @@ class deformable_conv2d(OutElementwiseFusable):
             whole[a] = window_extent(s, whole[a], kernel[a], stride, dilation, pad)
         moves = derive(lambda h, k: 2 * h * k * self.deformable_groups, kernel["H"], kernel["W"])
         s.unify(offset, TensorType(rules.laid_out(s, layout, {**whole, "C": moves}), x.dtype))
-        return TensorType(rules.laid_out(s, layout, {**whole, "C": kernel["O"]}), self.out_dtype or x.dtype)
+        dtype = rules.summed(s, self.out_dtype or x.dtype, rules.floats(s, x), w)
+        return TensorType(rules.laid_out(s, layout, {**whole, "C": kernel["O"]}), dtype)
 
     def _weight(self, s: Any, whole: dict, x: TensorType, given: Type) -> TensorType | None:
         known = rules.tensor(s, given, "weight")
@@ -180,7 +181,7 @@ class correlation(OutElementwiseFusable):
         x = rules.tensor(s, data1, "data1")
         if x is None:
             return None
-        s.unify(data2, x)
+        s.unify(data2, rules.floats(s, x, "data1"))
         rules.layout(s, self.layout, "NCHW", x)
         if self.layout != "NCHW":
             s.fail(f"nn.correlation knows only the layout NCHW, not {self.layout}")

@@ -138,6 +138,7 @@ class dilate(Injective):
             s.fail(
                 f"`strides` must have a positive number for each dimension of {type_text(found)}, not {self.strides}"
             )
+        rules.held(s, self.dilation_value, found.dtype, "dilation_value")
         return TensorType(
             [derive(lambda n, st: max((n - 1) * st + 1, 0), n, st) for n, st in zip(found.shape, self.strides)],
             found.dtype,

@@ -151,6 +151,10 @@ class AvgPool(Pool):
 
     count_include_pad: ClassVar[Any]
 
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = super().relation(s, data)
+        return found and rules.numbers(s, found)  # type: ignore[arg-type]
+
     def reference(self, data: np.ndarray) -> np.ndarray:
         wide = data.astype("float64") if data.dtype.kind == "f" else data
         total: Any = sum(seen for seen in self.taps(wide, 0))

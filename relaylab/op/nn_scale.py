@@ -27,7 +27,7 @@ class l2_normalize(OutElementwiseFusable):
     def relation(self, s: Any, data: Type) -> Type | None:
         found = rules.tensor(s, s.unify(data, s.out))
         if found is not None:
-            rules.axes(s, self.axis or None, found)
+            rules.axes(s, self.axis or None, rules.floats(s, found))
         return found
 
     def reference(self, data: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class lrn(Opaque):
     def relation(self, s: Any, data: Type) -> Type | None:
         found = rules.tensor(s, s.unify(data, s.out))
         if found is not None:
-            rules.axis(s, self.axis, len(found.shape), "axis of nn.lrn")
+            rules.axis(s, self.axis, len(rules.floats(s, found).shape), "axis of nn.lrn")
             rules.positive(s, self.size, "size")
         return found
 

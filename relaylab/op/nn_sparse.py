@@ -74,7 +74,7 @@ class sparse_dense(OutElementwiseFusable):
         x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
         if x is None or matrix is None:
             return None
-        rules.rank(s, x, 2, "dense_data")
+        rules.same_dtype(s, rules.rank(s, x, 2, "dense_data"), matrix[0])
         block = int(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1  # type: ignore[arg-type]
         rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
         return TensorType((rows, x.shape[0]) if self.sparse_lhs else (x.shape[0], rows), x.dtype)

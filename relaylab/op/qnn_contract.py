@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import Type
+from relaylab.op import rules
 from relaylab.op.base import Sample, TensorType, call_operator, sample
 from relaylab.op.nn_conv import conv2d as plain_conv2d
 from relaylab.op.nn_conv_transpose import conv2d_transpose as plain_conv2d_transpose
@@ -56,6 +57,11 @@ class Product:
         check_parameters(
             s, {k: t for k, t in named.items() if "scale" in k}, {k: t for k, t in named.items() if "zero" in k}
         )
+        for t, name in ((data, self.inputs[0]), (weight, self.inputs[1])):
+            if (found := rules.tensor(s, t, name)) is not None:
+                rules.integers(s, found, name)
+        if self.out_dtype != "int32":
+            s.fail(f"the result of {self.op_name} is int32, not {self.out_dtype}", help='give out_dtype="int32"')
         return super().relation(s, data, weight)
 
     def reference(

@@ -214,7 +214,7 @@ class Binary(Quantized):
         )
         if a is None or c is None:
             return None
-        return TensorType(rules.broadcast(s, a, c), rules.same_dtype(s, a, c))
+        return TensorType(rules.broadcast(s, a, c), rules.same_dtype(s, rules.integers(s, a, "lhs"), c))
 
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, *p: np.ndarray) -> np.ndarray:
         a = dequantized(lhs, p[0].astype("float64"), p[1], self.lhs_axis)
@@ -282,7 +282,11 @@ class concatenate(Quantized):
         for t, name in ((scales, "input_scales"), (zeros, "input_zero_points")):
             if isinstance(t, TupleType) and fields is not None and len(t.fields) != len(fields):
                 s.fail(f"`{name}` has {len(t.fields)} fields for {len(fields)} tensors")
-        check_parameters(s, {"output_scale": scale}, {"output_zero_point": zero})
+        each = [dict(enumerate(getattr(t, "fields", ()))) for t in (scales, zeros)]
+        named = [{f"{name}[{k}]": t for k, t in group.items()} for name, group in zip(self.inputs[1:3], each)]
+        check_parameters(s, {**named[0], "output_scale": scale}, {**named[1], "output_zero_point": zero})
+        for k, t in enumerate(fields or ()):
+            rules.integers(s, t, f"data[{k}]")
         return join.definition(axis=self.axis).relation(s, data)
 
     def reference(self, data: tuple, scales: tuple, zeros: tuple, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:

@@ -88,12 +88,12 @@ def quantize_element(b: Any, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
 
 
 def check_parameters(s: Any, scales: dict[str, Type], zeros: dict[str, Type]) -> None:
-    """Scales must be floats and zero points integers, of rank 0 or 1."""
-    for group, kind in ((scales, "float"), (zeros, "int")):
+    """Scales must be float32 and zero points int32, of rank 0 or 1."""
+    for group, kind in ((scales, "float32"), (zeros, "int32")):
         for name, t in group.items():
             found = rules.tensor(s, t, name)
-            if found is not None and (kind not in found.dtype or len(found.shape) > 1):
-                s.fail(f"`{name}` must be a scalar or a vector of {kind}s, not {type_text(found)}")
+            if found is not None and (kind != found.dtype or len(found.shape) > 1):
+                s.fail(f"`{name}` must be a scalar or a vector of {kind}, not {type_text(found)}")
 
 
 @quantized_op(
@@ -114,7 +114,7 @@ class quantize(Quantized):
         check_parameters(s, {"output_scale": scale}, {"output_zero_point": zero})
         if found is not None and "float" not in found.dtype:
             s.fail(f"qnn.quantize takes floats, not {found.dtype}")
-        return found and TensorType(found.shape, self.out_dtype or "int8")
+        return found and rules.integers(s, TensorType(found.shape, self.out_dtype or "int8"), "the result")
 
     def reference(self, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
         return quantized(data.astype("float64"), scale.astype("float64"), zero, self.out_dtype or "int8", self.axis)
@@ -201,7 +201,8 @@ class requantize(Quantized):
         check_parameters(s, scales, zeros)
         if self.rounding not in self.roundings:
             s.fail(f'rounding must be UPWARD or TONEAREST, not "{self.rounding}"')
-        return found and TensorType(rules.integers(s, found, "data").shape, self.out_dtype or "int8")
+        shape = found and rules.integers(s, found, "data").shape
+        return found and rules.integers(s, TensorType(shape, self.out_dtype or "int8"), "the result")
 
     def reference(self, data: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
         scale, zero, new_scale, new_zero = (along(p, self.axis, data.ndim) for p in parameters)

@@ -24,7 +24,8 @@ class Simulated(Elementwise):
     def relation(self, s: Any, data: Type, code: Type, scale: Type, zero: Type) -> Type | None:
         if (found := rules.tensor(s, code, self.inputs[1])) is not None:
             rules.integers(s, rules.scalar(s, found, self.inputs[1]), self.inputs[1])
-        return rules.tensor(s, s.unify(data, s.out))
+        data_type = rules.tensor(s, s.unify(data, s.out))
+        return data_type and rules.floats(s, data_type)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -98,7 +99,7 @@ class annotated_quantize(Elementwise):
             return None
         for p in parameters:
             s.unify(p, TensorType((), "float32"))
-        return found
+        return rules.floats(s, found)
 
     def reference(self, data: np.ndarray, scale: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         rounding = np.rint if self.rounding == "round" else np.floor

@@ -58,7 +58,7 @@ class variance(Reduction):
         found, center = rules.tensor(s, data), rules.tensor(s, mean, "mean")
         if found is None or center is None:
             return None
-        rules.same_dtype(s, found, center)
+        rules.same_dtype(s, rules.numbers(s, found), center)
         rules.broadcasts_to(s, center, found.shape)
         return TensorType(self.reduced(s, found), found.dtype)
 

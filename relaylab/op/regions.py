@@ -215,7 +215,7 @@ class proposal(Opaque):
         p, d, info = (rules.tensor(s, t, n) for t, n in zip((cls_prob, bbox_pred, im_info), self.inputs))
         if p is None or d is None or info is None:
             return None
-        rules.rank(s, p, 4, "cls_prob"), rules.rank(s, d, 4, "bbox_pred"), rules.rank(s, info, 2, "im_info")
+        rules.rank(s, rules.floats(s, p, "cls_prob"), 4, "cls_prob"), rules.rank(s, d, 4, "bbox_pred"), rules.rank(s, info, 2, "im_info")
         count = len(self.scales) * len(self.ratios)
         if isinstance(p.shape[1], int) and p.shape[1] != 2 * count:
             s.fail(f"{type_text(p)} must have {2 * count} channels, two per anchor")

@@ -133,6 +133,15 @@ def cubic_weights(t: Any, a: float) -> list[Any]:
     return [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
 
 
+SLACK = 2.0**-12
+"""By how much an interpolated value may fall short of a whole number before its fraction is dropped."""
+
+
+def settled(m: Maths, value: Any, dtype: str) -> Any:
+    """`value` (a float64) made ready for `dtype`: rounding errors shall not decide what an integer becomes."""
+    return m.pick(value < 0.0, value - SLACK, value + SLACK) if "int" in dtype else value
+
+
 def blend(read: Any, taps: list[list[tuple[Any, Any]]]) -> Any:
     """The sum over all combinations of the taps of several axes of `read(indices)` times the product of the weights."""
     terms: list[tuple[tuple, Any]] = [((), None)]

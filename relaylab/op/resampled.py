@@ -12,7 +12,7 @@ from relaylab.op import rules
 from relaylab.op.base import Injective
 from relaylab.op.casts import as_dtype
 from relaylab.op.nn_pool import positions
-from relaylab.op.resample import METHODS, MODES, ROUNDINGS, Expressions, Sampling, blend
+from relaylab.op.resample import METHODS, MODES, ROUNDINGS, Arrays, Expressions, Sampling, blend, settled
 
 
 class Resampled(Injective):
@@ -72,7 +72,8 @@ class Resampled(Injective):
         out = data.astype("float64")
         for axis, (k, n) in enumerate(zip(at, target)):
             out = how.along(out, k, n, self.region(axis))
-        return as_dtype(self._cut(out, data.shape, at, target), self.result_dtype(data.dtype.name))
+        dtype = self.result_dtype(data.dtype.name)
+        return as_dtype(settled(Arrays(), self._cut(out, data.shape, at, target), dtype), dtype)
 
     def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:
         """`out` with positions outside the input replaced by the value for them, if there is one."""
@@ -99,6 +100,7 @@ class Resampled(Injective):
             value = data(*(index.get(d, j) for d, j in enumerate(i)))
             return value if how.method == "nearest_neighbor" else b.cast(value, "float64")
 
-        value = b.cast(blend(read, taps), out.dtype)
+        mixed = blend(read, taps)
+        value = b.cast(mixed if how.method == "nearest_neighbor" else settled(m, mixed, out.dtype), out.dtype)
         fill = self.outside()
         return value if fill is None else b.select(b.all_of(*inside), value, b.const(fill, out.dtype))

@@ -6,9 +6,11 @@ Every function takes the solver `s` first and either answers or calls `s.fail`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite, trunc
 from typing import Any
 
 from relaylab.ir.types import Dim, IncompleteType, TensorType, TupleType, Type, type_text
+from relaylab.loop.scalar import highest, lowest
 from relaylab.op.layout import Layout, parse_layout
 from relaylab.op.shapes import broadcast_dims, broadcast_shapes, normalize_axes, normalize_axis, same_dim
 from relaylab.support.errors import RelayValueError
@@ -76,6 +78,38 @@ def integers(s: Any, t: TensorType, name: str) -> TensorType:
     if "int" not in t.dtype:
         s.fail(f"`{name}` must hold integers, not {t.dtype}", help='cast them: x.astype("int32")')
     return t
+
+
+def floats(s: Any, t: TensorType, name: str = "data") -> TensorType:
+    """`t`, which must hold floats."""
+    if "float" not in t.dtype:
+        s.fail(f"`{name}` must hold floats, not {t.dtype}", help='cast them: x.astype("float32")')
+    return t
+
+
+def numbers(s: Any, t: TensorType, name: str = "data") -> TensorType:
+    """`t`, which must hold numbers: integers or floats, but not bools."""
+    if t.dtype == "bool":
+        s.fail(f"`{name}` must hold numbers, not bools", help='cast them: x.astype("int32"), or use logical_and and the like')
+    return t
+
+
+def summed(s: Any, dtype: str, *factors: TensorType) -> str:
+    """The data type of a sum of products, which must be able to hold them."""
+    if dtype == "bool":
+        s.fail("products cannot be summed in bool", help='sum them in "int32" (`out_dtype`), or cast the factors')
+    for t in factors:
+        if "float" in t.dtype and "float" not in dtype:
+            s.fail(f"products of {t.dtype} cannot be summed in {dtype}: their fractions would be lost",
+                   help=f'sum them in {t.dtype} (`out_dtype`) and cast the result, or cast the factors: x.astype("{dtype}")')
+    return dtype
+
+
+def held(s: Any, value: float, dtype: str, name: str) -> float:
+    """`value`, which an integer type must be able to hold without its fraction."""
+    if "int" in dtype and not (isfinite(value) and lowest(dtype) <= trunc(value) <= highest(dtype)):
+        s.fail(f"`{name}` {value} is not a value of {dtype}", help=f"it can be {lowest(dtype)} .. {highest(dtype)}")
+    return value
 
 
 def scalar(s: Any, t: TensorType, name: str) -> TensorType:

@@ -11,6 +11,7 @@ import numpy as np
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Opaque, Sample, op, sample
+from relaylab.op.casts import as_dtype
 from relaylab.op.indexing import place, unravel
 from relaylab.op.shapes import product, same_dim
 
@@ -185,6 +186,7 @@ class Scan(Opaque):
     def reference(self, data: np.ndarray) -> np.ndarray:
         dtype = self.result_dtype(data.dtype.name)
         wide = "float64" if dtype.startswith("float") else dtype
+        data = as_dtype(data, dtype)
         x, axis = (data.reshape(-1), 0) if self.axis is None else (data, self.axis)
         if self.exclusive:
             first = np.full_like(np.take(x, [0], axis), self.start)

@@ -78,8 +78,11 @@ class dyn_sparse_to_dense(Opaque):
 
     def relation(self, s: Any, indices: Type, values: Type, default: Type, shape: Type) -> Type | None:
         v, dims = rules.tensor(s, values, "sparse_values"), rules.tensor(s, shape, "output_shape")
+        if (at := rules.tensor(s, indices, "sparse_indices")) is not None:
+            rules.integers(s, at, "sparse_indices")
         if v is None or dims is None:
             return None
+        rules.integers(s, dims, "output_shape")
         if len(dims.shape) != 1 or not isinstance(dims.shape[0], int):
             s.fail(f"`output_shape` must be a vector of known length, not {type_text(dims)}")
         return TensorType([Unknown()] * int(dims.shape[0]), v.dtype)
@@ -103,6 +106,8 @@ class sparse_reshape(Opaque):
 
     def relation(self, s: Any, indices: Type, prev_shape: Type, new_shape: Type) -> Type | None:
         at, new = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, new_shape, "new_shape")
+        if (old := rules.tensor(s, prev_shape, "prev_shape")) is not None:
+            rules.rank(s, rules.integers(s, old, "prev_shape"), 1, "prev_shape")
         if at is None or new is None:
             return None
         rules.rank(s, rules.integers(s, at, "sparse_indices"), 2, "sparse_indices")

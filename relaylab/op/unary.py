@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import TensorType
+from relaylab.ir.types import TensorType, Type
 from relaylab.loop.scalar import SCALAR_OPS, convert, is_float
 from relaylab.op.base import Elementwise, Sample, op, sample
+from relaylab.op.rules import numbers
 
 INTEGERS = (TensorType((2, 3), "int32"), TensorType((5,), "int8"), TensorType((3,), "uint8"))
 
@@ -18,13 +19,23 @@ class Scalar(Elementwise):
 
     function: ClassVar[str] = ""
     real: ClassVar[bool] = True
+    of_bools: ClassVar[bool] = False
+    """Bools are taken too, and stay as they are."""
+
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = super().relation(s, data)
+        return found if self.of_bools or not isinstance(found, TensorType) else numbers(s, found)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
+        if data.dtype == "bool":
+            return data.copy()
         wide = data.astype("float64") if self.real or data.dtype == "float16" else data
         with np.errstate(all="ignore"):
             return convert(np.asarray(SCALAR_OPS[self.function].meaning(wide)), data.dtype.name).astype(data.dtype)
 
     def scalar(self, b: Any, x: Any) -> Any:
+        if x.dtype == "bool":
+            return x
         function = getattr(b, self.function)
         return function(x) if not self.real or is_float(x.dtype) else b.cast(function(b.cast(x, "float64")), x.dtype)
 
@@ -177,35 +188,35 @@ class atanh(Scalar):
 class floor(Scalar):
     """The largest whole number not above each element."""
 
-    function, real = "floor", False
+    function, real, of_bools = "floor", False, True
 
 
 @op("ceil", level=3)
 class ceil(Scalar):
     """The smallest whole number not below each element."""
 
-    function, real = "ceil", False
+    function, real, of_bools = "ceil", False, True
 
 
 @op("round", level=3)
 class round(Scalar):
     """The nearest whole number, halves to the even one."""
 
-    function, real = "round", False
+    function, real, of_bools = "round", False, True
 
 
 @op("trunc", level=3)
 class trunc(Scalar):
     """Each element without its fraction."""
 
-    function, real = "trunc", False
+    function, real, of_bools = "trunc", False, True
 
 
 @op("abs", level=3)
 class abs(Scalar):
     """Absolute value of each element; the least integer of a type stays as it is."""
 
-    function, real = "abs", False
+    function, real, of_bools = "abs", False, True
 
 
 @op("negative", level=3)
