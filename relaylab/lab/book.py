@@ -1,143 +1,193 @@
-"""What a saved page of the explorer holds: pictures of every stage, every node, and machine code if it was made.
+"""What a saved page of the explorer holds: every stage, how any two differ, every node, and the machine code.
 
-A page compares any two stages by itself: it has each stage by itself, with the ids that follow nodes and what nodes
-were made from. Only the merged pictures of neighbours, which need the layout, are drawn beforehand.
+A page has each stage's picture, and for two stages the roles of their parts, which it paints on those pictures.
+Merged pictures with what was removed in its place need the layout: they are drawn here, for neighbours first, until
+there are enough. What is left out for its size is named in `missing`, in words that the page shows.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping
+from itertools import combinations
 from typing import Any
 
+from relaylab import viz
+from relaylab.lab.packing import Pictures, Pool
+from relaylab.support.errors import RelayError
 from relaylab.tour.heat import BY
 from relaylab.tour.session import Session
+from relaylab.viz.draw import Look, draw
+from relaylab.viz.graph import ROLES
 
-MOST_NODES = 2500
-"""Frames larger than this are saved without the details of single nodes."""
-MOST_PICTURE = 6000
-"""Neighbours with more nodes than this together are saved without their merged picture."""
-MOST_LINES = 600
+LOOK = Look(types="nodes", caption=False)
+MOST_DRAWN = 10_000
+"""Boxes in merged pictures: when there are so many, the other pairs of stages are shown side by side."""
+MOST_COMPARED = 250_000
+"""Boxes in compared stages: when there are so many, the other pairs are left out."""
+MOST_PRINTED = 100_000
+"""Lines in compared texts: when there are so many, the texts of the other pairs are left out."""
+MOST_NODES = 20_000
+"""Boxes in all stages together up to which what there is to read about every node is saved."""
+MOST_LINES = 1000
 """Lines of LLVM IR and of assembly of a kernel that are saved."""
-LEFT_OUT = "left out of the saved page to keep it small; open the explorer in a notebook to see it"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+MOST_CODE = 80_000
+"""Lines of LLVM IR and assembly in all."""
+FACTS = ("title", "kind", "operator", "type", "text", "names", "span", "group", "rows", "attrs", "operands", "cost", "doc", "values")
+ALL_ROLES = ("", *ROLES)
+MARKS = " +-⋮"
 
 
 def book(session: Session) -> dict[str, Any]:
-    """All that a saved page can be asked, as plain data; pictures are packed, see `Pool`."""
-    frames, answers, pool = session.frames, {}, Pool()
-    stops = [0, *frames.changing()]
-
-    def keep(what: str, *args: Any) -> None:
-        answers["\x01".join(map(str, (what, *args)))] = session.ask(what, *args)
-
-    for question in questions(session, stops):
-        keep(*question)
-    for key, answer in answers.items():
-        if key.startswith("picture"):
-            answer["scenes"] = [pool.scene(s) for s in answer["scenes"]]
-    made = {stop: {n.id: n.origins for n in frames.views[stop].nodes if n.origins not in ((), (n.id,))} for stop in stops}
-    first = stops[1] if len(stops) > 1 else 0
-    chosen = {"before": max(0, first - 1), "after": first, "selected": "", "compare": "merged", "pane": "graph", "overlays": list(session.overlays)}
-    return {
-        "rows": session.rows(), "chosen": chosen, "answers": answers, "pool": pool.values, "origins": made,
-        "kernels": kernels(session, stops), "missing": LEFT_OUT,
-    }
+    """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`."""
+    return Book(session).data()
 
 
-def questions(session: Session, stops: list[int]) -> Iterator[tuple]:
-    """What a page must be able to answer without computing it."""
-    views = session.frames.views
-    for stop in stops:
-        yield "picture", stop, stop, "merged", ""
-    for previous, stop in dict.fromkeys([*zip(stops, stops[1:]), (0, stops[-1])]):
-        if len(views[previous].nodes) + len(views[stop].nodes) <= MOST_PICTURE and previous != stop:
-            yield "picture", previous, stop, "merged", ""
-            yield "text", previous, stop
-        if len(views[previous].nodes) + len(views[stop].nodes) <= MOST_NODES:
-            yield "picture", previous, stop, "both", ""
-            yield "picture", stop, stop, "both", ""
-    for previous, stop in [(0, 0), *zip(stops, stops[1:])]:
-        yield "text", stop, stop
-        yield from (("overlay", name, stop) for name in ("MACs", "bytes"))
-        view, before = views[stop], views[previous]
-        if len(view.nodes) + len(before.nodes) <= MOST_NODES:
-            yield from (("node", stop, part.id) for part in (*view.nodes, *view.groups))
-            yield from (("node", stop, name) for name in before.node_by_id.keys() - view.node_by_id.keys())
-    yield from (("steps", index) for index in range(len(session.frames) - 1))
-    yield from (("words", frame) for frame in range(1, len(session.frames)))
-    yield from (("heat", by) for by in BY)
+class Book:
+    """A session being written down."""
 
+    def __init__(self, session: Session):
+        self.session, self.frames = session, session.frames
+        self.stops = [0, *self.frames.changing()]
+        self.ids, self.facts, self.values, self.notes, self.lines = Pool(), Pool(), Pool(), Pool(), Pool()
+        self.pictures = Pictures(self.ids)
+        self.missing: dict[str, str] = {}
+        self.seeds: dict[int, Mapping[str, float]] = {}
 
-def kernels(session: Session, stops: list[int]) -> dict[str, Any] | None:
-    """The kernels at every level, each once, and which one each node of each stage is in; None if nothing was compiled."""
-    made = session.__dict__.get("kernels")
-    if made is None or "library" not in made.__dict__:
-        return None
-    listings: dict[str, Any] = {}
-    homes: dict[int, dict[str, str]] = {}
-    for stop in stops:
-        for name in (*session.frames.views[stop].node_by_id, *session.frames.views[stop].group_by_id):
-            function = session._function(stop, name)
-            kernel = made.names.get(function) if function is not None else None
-            if kernel is not None and kernel not in listings:
-                listings[kernel] = _clipped(session.kernel(stop, name))
-            if kernel is not None:
-                homes.setdefault(stop, {})[name] = kernel
-    return {"listings": listings, "homes": homes}
+    def data(self) -> dict[str, Any]:
+        """The whole book."""
+        pairs = self.pairs()
+        stages = self.stages()
+        return {
+            "rows": self.session.rows(), "chosen": self.chosen(), "roles": ALL_ROLES, "fields": FACTS, "marks": MARKS,
+            "stages": stages, "pairs": self.compared(pairs), "texts": self.texts(pairs), "code": self.code(stages),
+            "answers": self.answers(), "missing": self.missing,
+            "ids": self.ids.values, "facts": self.facts.values, "values": self.values.values, "notes": self.notes.values, "lines": self.lines.values,
+            "cards": self.pictures.cards.values, "looks": self.pictures.looks.values, "labels": self.pictures.labels.values,
+        }
 
+    def chosen(self) -> dict[str, Any]:
+        """What a page shows at first: what the first pass that changed something did."""
+        first = self.stops[1] if len(self.stops) > 1 else 0
+        return {"before": max(0, first - 1), "after": first, "selected": "", "compare": "merged", "pane": "graph", "overlays": list(self.session.overlays)}
 
-def _clipped(listing: dict[str, Any]) -> dict[str, Any]:
-    """A kernel whose long listings end with a line that says how many more there are."""
-    long = {key: lines for key in ("llvm", "asm") if len(lines := listing.get(key, ())) > MOST_LINES}
-    return listing | {key: [*lines[:MOST_LINES], [f"… {len(lines) - MOST_LINES} more lines", -1]] for key, lines in long.items()}
+    def pairs(self) -> list[tuple[int, int]]:
+        """Any two stages, neighbours first, then the ends, then the nearer ones."""
+        place = {stop: k for k, stop in enumerate(self.stops)}
+        ends = (self.stops[0], self.stops[-1])
+        return sorted(combinations(self.stops, 2), key=lambda p: (place[p[1]] - place[p[0]] > 1, p != ends, place[p[1]] - place[p[0]], p))
 
+    # -- stages ---------------------------------------------------------------------------------------
 
-class Pool:
-    """Values that pictures share: a box that only stands elsewhere is stored once."""
+    def stages(self) -> dict[int, dict[str, Any]]:
+        """Each stage: its picture, laid out to resemble the one before it, and its parts."""
+        seed: Mapping[str, float] | None = None
+        known = sum(len(self.frames.views[k].nodes) for k in self.stops) <= MOST_NODES
+        if not known:
+            self.missing["node"] = "too large for a page that tells about every node"
+        out = {}
+        for stop in self.stops:
+            view = self.frames.views[stop]
+            scene = draw(view, LOOK, seed)
+            seed = self.seeds[stop] = {**(seed or {}), **scene.seed}
+            out[stop] = {"scene": self.pictures.put(scene), "parts": self.parts(stop, known), "groups": len(view.groups), "origins": self.origins(view)}
+        return out
 
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._known: dict[str, int] = {}
+    def parts(self, stop: int, known: bool) -> list[int]:
+        """Nodes and groups as `id, facts, story`."""
+        view, found = self.frames.views[stop], []
+        for part in (*view.nodes, *view.groups):
+            facts = self.session.node(stop, part.id)
+            if not known:
+                facts |= {"text": "", "values": [], "doc": "", "attrs": [], "operands": [], "story": []}
+            found += [self.ids.put(part.id), self.facts.put([self.values.put(facts[name]) for name in FACTS]), self.values.put(facts["story"])]
+        return found
 
-    def put(self, value: Any) -> int:
-        """The number of a value."""
-        key = json.dumps(value)
-        if key not in self._known:
-            self._known[key] = len(self.values)
-            self.values.append(value)
-        return self._known[key]
+    def origins(self, view: viz.View) -> dict[int, list[int]]:
+        """What nodes were made from that is not the node of the same id."""
+        made = ((n.id, [o for o in n.origins if o != n.id]) for n in view.nodes)
+        return {self.ids.put(name): [self.ids.put(o) for o in origins] for name, origins in made if origins}
 
-    def scene(self, scene: dict[str, Any]) -> dict[str, Any]:
-        """A scene whose figures are `[number, x, y]` and whose nodes are numbers."""
-        figures = [self._figure(f) for f in scene["figures"]]
-        return scene | {"figures": figures, "nodes": [self.put(n) for n in scene["nodes"]]}
+    # -- two stages -----------------------------------------------------------------------------------
 
-    def _figure(self, figure: dict[str, Any]) -> list:
-        x, y = _origin(figure)
-        shapes = [self.put(_shifted(s, -x, -y)) for s in figure["shapes"]]
-        left, top, wide, high = figure["box"]
-        box = [left - x, top - y, wide, high] if wide else [0, 0, 0, 0]
-        rest = [figure[key] for key in ("id", "kind", "label", "detail", "role", "source", "target")]
-        return [self.put([*rest, [round(v, 1) for v in box], shapes]), x, y]
+    def compared(self, pairs: Collection[tuple[int, int]]) -> dict[str, Any]:
+        """How any two stages differ: the roles of their parts, and the merged picture where there is room for it."""
+        out: dict[str, Any] = {}
+        drawn = seen = 0
+        for a, b in pairs:
+            old, new = self.frames.views[a], self.frames.views[b]
+            seen += len(old.nodes) + len(new.nodes)
+            if seen > MOST_COMPARED:
+                self.missing["picture"] = "too large for a page that compares any two stages"
+                break
+            difference = viz.Difference(old, new)
+            found = out[f"{a} {b}"] = {"roles": difference.counts, "edges": difference.changed_edges, "sides": [self.roles(s) for s in difference.sides]}
+            if drawn < MOST_DRAWN and ("removed" in difference.counts or b == self.stops[self.stops.index(a) + 1]):
+                drawn += len(difference.merged.nodes)
+                found["merged"] = self.pictures.put(draw(difference.merged, LOOK, {**self.seeds[b], **self.seeds[a]}))
+        return out
 
+    def roles(self, view: viz.View) -> list[int]:
+        """The parts that differ, as `id, role, note`."""
+        found: list[int] = []
+        for part in (*view.nodes, *view.groups):
+            if part.role:
+                found += [self.ids.put(part.id), ALL_ROLES.index(part.role), self.notes.put(part.note)]
+        return found
 
-def _origin(figure: dict[str, Any]) -> tuple[float, float]:
-    """Where a figure stands: the corner of its box, or the first point of its first shape."""
-    if figure["box"][2]:
-        return round(figure["box"][0], 1), round(figure["box"][1], 1)
-    kind, first, *rest = figure["shapes"][0] if figure["shapes"] else ("r", 0.0, 0.0)
-    if kind == "p":
-        x, y = (float(v) for v in _NUMBER.findall(first)[:2])
-        return x, y
-    return first, rest[0]
+    def texts(self, pairs: Collection[tuple[int, int]]) -> dict[str, list[int]]:
+        """The text of each stage and the differences of two, as `line, mark`; runs of equal lines as `-number, mark`."""
+        out: dict[str, list[int]] = {}
+        printed = 0
+        for a, b in (*((k, k) for k in self.stops), *pairs):
+            printed += len(self.frames.printed(a).lines) + len(self.frames.printed(b).lines)
+            if printed > MOST_PRINTED:
+                self.missing["text"] = "too long for a page that compares any two texts"
+                break
+            out[f"{a} {b}"] = [n for row in self.session.text(a, b)["rows"] for n in self._row(*row)]
+        return out
 
+    def _row(self, mark: str, text: str | int, name: str) -> tuple[int, int]:
+        number = -text if isinstance(text, int) else self.lines.put([text, self.ids.put(name) if name else -1])
+        return number, MARKS.index(mark)
 
-def _shifted(shape: list, dx: float, dy: float) -> list:
-    """A shape of a page moved; coordinates of paths come in pairs."""
-    kind, first, *rest = shape
-    if kind != "p":
-        return [kind, round(first + dx, 1), round(rest[0] + dy, 1), *rest[1:]]
-    by = iter(range(10**9))
-    return [kind, _NUMBER.sub(lambda m: f"{round(float(m[0]) + (dy if next(by) % 2 else dx), 1):g}", first), *rest]
+    # -- what else can be asked -----------------------------------------------------------------------
+
+    def answers(self) -> dict[str, Any]:
+        """Answers to the other questions, by question."""
+        session, last = self.session, len(self.frames) - 1
+        asked: list[tuple] = [("overlay", name, stop) for stop in self.stops for name in ("MACs", "bytes", *session.overlays)]
+        asked += [("steps", k) for k in range(last)] + [("words", k) for k in range(1, last + 1)] + [("heat", by) for by in BY]
+        return {"\n".join(map(str, question)): session.ask(*question) for question in asked}
+
+    def code(self, stages: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+        """Each kernel once, at every level, and which one a part of a stage is in; the reason if there are none."""
+        try:
+            names = self.session.kernels.names
+            self.session.kernels.library  # noqa: B018 - compiles
+        except RelayError as error:
+            return {"error": f"no machine code: {str(error).splitlines()[0]}", "kernels": [], "homes": {}}
+        kernels, numbers = [], {}
+        homes: dict[int, list[int]] = {}
+        left = MOST_CODE
+        for stop, stage in stages.items():
+            for number in stage["parts"][::3]:
+                name = self.ids.values[number]
+                function = self.session._function(stop, name)
+                kernel = names.get(function) if function is not None else None
+                if kernel is None:
+                    continue
+                if kernel not in numbers:
+                    numbers[kernel] = len(kernels)
+                    kernels.append(self._kernel(self.session.kernel(stop, name), left))
+                    left -= sum(len(kernels[-1].get(key, ())) // 2 for key in ("llvm", "asm"))
+                homes.setdefault(stop, []).extend((number, numbers[kernel]))
+        return {"kernels": kernels, "homes": homes}
+
+    def _kernel(self, listing: dict[str, Any], left: int) -> dict[str, Any]:
+        """A kernel whose lines are `line, part`; long listings end with a line that says how many more there are."""
+        most = min(MOST_LINES, left)
+        for key in ("llvm", "asm"):
+            lines = listing.get(key, [])
+            more = [[f"… {len(lines) - most} more lines, left out of the saved page", -1]] if len(lines) > most else []
+            listing |= {key: [n for text, part in [*lines[:most], *more] for n in (self.lines.put([text, -1]), part)]}
+        return listing

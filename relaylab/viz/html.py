@@ -37,11 +37,12 @@ def scene_data(scene: Scene) -> dict:
         "title": scene.title,
         "width": scene.width,
         "height": scene.height,
-        "figures": [_figure(f) for f in scene.figures],
+        "figures": [figure_data(f) for f in scene.figures],
     }
 
 
-def _figure(figure: Figure) -> dict:
+def figure_data(figure: Figure) -> dict:
+    """One figure as plain data."""
     return {
         "id": figure.id,
         "kind": figure.kind,
@@ -51,11 +52,12 @@ def _figure(figure: Figure) -> dict:
         "source": figure.ends[0],
         "target": figure.ends[1],
         "box": figure.box,
-        "shapes": [_shape(s) for s in figure.shapes],
+        "shapes": [shape_data(s) for s in figure.shapes],
     }
 
 
-def _shape(shape: Shape) -> list:
+def shape_data(shape: Shape) -> list:
+    """One shape as plain data: its kind, its place, its styles."""
     if isinstance(shape, Text):
         names = " ".join(shape.styles) + FACES[shape.face]
         return ["t", round(shape.x, 1), round(shape.y, 1), shape.text, shape.size, shape.anchor, names]

@@ -25,6 +25,9 @@ class Roles:
             gone = self._gone(node)
             if node.id in self.kept or len(gone) > 1:
                 self.absorbed.update(dict.fromkeys(gone, node.id))
+        self._into: dict[str, list[str]] = {}
+        for old, new in self.absorbed.items():
+            self._into.setdefault(new, []).append(old)
         self._old_edges = {_key(e) for e in before.edges}
         self._new_edges = {_key(e) for e in after.edges}
 
@@ -38,7 +41,7 @@ class Roles:
 
     def node(self, node: Node) -> Node:
         """A node of `after` with its role and, in words, why."""
-        into = [old for old, new in self.absorbed.items() if new == node.id] if node.origins else []
+        into = self._into.get(node.id) if node.origins else None
         if into:
             own = [node.id] if node.id in self.kept else []
             return replace(

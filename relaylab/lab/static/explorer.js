@@ -45,7 +45,7 @@ export class Explorer {
     this.field.addEventListener("input", () => this.search());
     this.field.addEventListener("keydown", (e) => this.inField(e));
     this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
-    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"], ["several", "Panes", "two to four stages beside each other"], ["heat", "Heat", "the whole pipeline: which pass changed what"], ["branches", "Compare", "this pipeline with another"]].filter(([p]) => !["code", "branches"].includes(p) || host.live), host.get("pane"), (v) => this.choose("pane", v));
+    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"], ["several", "Panes", "two to four stages beside each other"], ["heat", "Heat", "the whole pipeline: which pass changed what"], ["branches", "Compare", "this pipeline with another"]].filter(([p]) => p !== "branches" || host.live), host.get("pane"), (v) => this.choose("pane", v));
     this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("compare"), (v) => this.choose("compare", v));
     this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
     this.overlayNames();
@@ -206,7 +206,7 @@ export class Explorer {
     const roles = Object.entries(picture.roles).map(([role, n]) => el("button", { className: `rl-role rl-role-${role}`, textContent: `${{ added: "+", removed: "–", changed: "±", moved: "»", merged: "&" }[role]} ${n} ${role}`, title: "show only these", onclick: () => ((this.field.value = this.field.value === `role:${role}` ? "" : `role:${role}`), this.search()) }));
     const row = this.rows[this.after - 1];
     const title = this.before === this.after ? (row ? `after ${this.after} ${row.name}` : "source program") : this.after - this.before === 1 ? `${this.after} ${row.name}` : `from ${this.before ? `${this.before} ${this.rows[this.before - 1].name}` : "the source"} to ${this.after} ${row.name}`;
-    this.legend.replaceChildren(el("strong", { textContent: title }), ...(roles.length ? roles : [el("span", { className: "rl-dim", textContent: this.before === this.after ? "" : "nothing changed" })]), ...(this.closed.size ? [el("button", { className: "rl-link", textContent: `${count(this.closed.size, "group")} folded: expand`, onclick: () => this.expand() })] : []));
+    this.legend.replaceChildren(el("strong", { textContent: title }), ...(roles.length ? roles : [el("span", { className: "rl-dim", textContent: this.before === this.after ? "" : "nothing changed" })]), ...(picture.note ? [el("span", { className: "rl-dim", textContent: picture.note })] : []), ...(this.closed.size ? [el("button", { className: "rl-link", textContent: `${count(this.closed.size, "group")} folded: expand`, onclick: () => this.expand() })] : []));
   }
 
   moved(canvas, index) {
@@ -470,7 +470,7 @@ export class Explorer {
   key(e) {
     if (e.target.tagName !== "INPUT" && this.undo.key(e)) return e.preventDefault(), e.stopPropagation();
     if (e.target.tagName === "INPUT" || e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey) return;
-    const panes = ["graph", "text", "both", ...(this.host.live ? ["code"] : []), ...Object.keys(this.tabs)];
+    const panes = ["graph", "text", "both", "code", ...Object.keys(this.tabs)];
     const overlays = [...this.overlays.options].map((o) => o.value);
     const cycle = (list, at) => list[(list.indexOf(at) + 1) % list.length];
     const index = this.after - 1;

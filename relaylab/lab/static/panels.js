@@ -39,7 +39,7 @@ export function about(node, act) {
   const text = node.text ? el("pre", { className: "rl-code", textContent: node.text }) : null;
   const cost = node.cost.map(([name, v]) => [name, short(v)]);
   const facts = table([["id", node.id, true], ["kind", node.kind], ...(node.type ? [["type", node.type]] : []), ...node.names.map((n) => ["bound to", n]), ...cost, ...(node.span ? [["built at", node.span]] : []), ...(node.group ? [["inside", node.group]] : [])]);
-  const code = node.kernel && act.live ? el("button", { className: "rl-button", textContent: "machine code", onclick: act.code }) : null;
+  const code = node.kernel ? el("button", { className: "rl-button", textContent: "machine code", onclick: act.code }) : null;
   return [
     head, role, text, code, facts,
     ...section("attributes", node.attrs.length ? table(node.attrs) : null),

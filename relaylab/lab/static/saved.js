@@ -1,36 +1,50 @@
-// The saved page: every answer is in the page.
+// The saved page: every answer is in the page, and its address says what is shown.
 import { unpack } from "./graph.js";
+import { el } from "./dom.js";
 import { Explorer } from "./explorer.js";
+import { Book } from "./book.js";
+import { address, read } from "./link.js";
+import { paper } from "./print.js";
 
-// What the pages' pictures share is stored once: figures are [number, x, y], shapes stand relative to their figure.
-function scene(packed, pool) {
-  const moved = (shape, x, y) => {
-    const [kind, first, ...rest] = shape;
-    if (kind !== "p") return [kind, first + x, rest[0] + y, ...rest.slice(1)];
-    let turn = 0;
-    return [kind, first.replace(/-?\d+(?:\.\d+)?/g, (n) => String(Number(n) + ((turn += 1) % 2 ? x : y))), ...rest];
-  };
-  const figures = packed.figures.map(([number, x, y]) => {
-    const [id, kind, label, detail, role, source, target, [left, top, wide, high], shapes] = pool[number];
-    return { id, kind, label, detail, role, source, target, box: [left + x, top + y, wide, high], shapes: shapes.map((s) => moved(pool[s], x, y)) };
-  });
-  return { ...packed, figures, nodes: packed.nodes.map((n) => pool[n]) };
+// what an address asked for in vain, in words
+function tell(root, wrong) {
+  document.querySelector(".rl-note")?.remove();
+  if (!wrong.length) return;
+  const note = el("div", { className: "rl-note", role: "status" }, el("span", { textContent: `Of the link is left out: ${wrong.join("; ")}.` }), el("button", { className: "rl-button", textContent: "×", ariaLabel: "close", onclick: () => note.remove() }));
+  root.before(note);
 }
 
-function host(book) {
-  const chosen = { ...book.chosen };
-  const missing = { error: `This is ${book.missing}.` };
-  const opened = (answer) => (answer.scenes ? { ...answer, scenes: answer.scenes.map((s) => scene(s, book.pool)) } : answer);
-  return {
-    live: false,
-    ask: async (what, args) => opened(book.answers[[what, ...args].join("\u0001")] ?? missing),
-    get: (name) => (name === "rows" ? book.rows : chosen[name]),
-    set: (name, value) => (chosen[name] = value),
-    on: () => {},
-  };
-}
-
-unpack(document.getElementById("relaylab-data").textContent).then((book) => {
+function start(data) {
   const root = document.getElementById("relaylab");
-  window.relaylab = new Explorer(root, host(book));
-});
+  const book = new Book(data);
+  const listeners = {};
+  const state = { ...data.chosen };
+  const arrive = () => {
+    const knows = (frame, id) => book.home(frame ?? state.after, id) !== undefined;
+    const { chosen, wrong } = read(location.hash, data.rows.rows, knows);
+    tell(root, wrong);
+    const given = Object.entries(chosen).filter(([name, value]) => state[name] !== value);
+    Object.assign(state, chosen);
+    for (const [name] of given) listeners[name]?.();
+  };
+  const keep = () => {
+    if (location.hash !== address(state)) history.replaceState(null, "", address(state));
+  };
+  arrive();
+  const host = {
+    live: false,
+    ask: async (what, args) => book.ask(what, args),
+    get: (name) => (name === "rows" ? data.rows : state[name]),
+    set: (name, value) => {
+      if (state[name] === value) return;
+      state[name] = value;
+      keep();
+    },
+    on: (name, run) => (listeners[name] = run),
+  };
+  window.relaylab = new Explorer(root, host);
+  window.addEventListener("hashchange", arrive);
+  paper(window.relaylab);
+}
+
+unpack(document.getElementById("relaylab-data").textContent).then(start);

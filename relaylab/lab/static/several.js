@@ -59,7 +59,7 @@ export class Several {
   async selected(id) {
     const home = this.panes[this.from]?.canvas?.byId.has(id) ? this.panes[this.from] : this.panes.find((p) => p.canvas?.byId.has(id));
     if (!id || !home) return this.panes.forEach((p) => ((p.twin.textContent = ""), this.mark(p, [])));
-    const found = this.explorer.host.live ? await this.explorer.ask("counterparts", home.frame, id, this.panes.map((p) => p.frame)) : {};
+    const found = await this.explorer.ask("counterparts", home.frame, id, this.panes.map((p) => p.frame));
     for (const pane of this.panes) {
       const ids = pane === home ? [id] : (found.ids?.[pane.frame] ?? [id]);
       const known = ids.filter((i) => pane.canvas?.byId.has(i));

@@ -1,0 +1,103 @@
+"""What a saved page stores once: ids, boxes, facts, lines of text; and pictures as numbers of those.
+
+Places are whole tenths of a point. A wire is its corners: the page draws the curve and the arrow head that
+`viz.scene` would draw, and a wire that is not of that form is stored as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from relaylab.viz.html import figure_data, shape_data
+from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, curve
+
+PULLED = 5.0
+"""How far before its tip the line of an arrow ends, in points; see `viz.draw`."""
+DIRECTIONS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
+
+
+class Pool:
+    """Values by number, each stored once."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._known: dict[str, int] = {}
+
+    def put(self, value: Any) -> int:
+        """The number of a value (plain data)."""
+        key = value if isinstance(value, str) else json.dumps(value)
+        found = self._known.setdefault(key, len(self.values))
+        if found == len(self.values):
+            self.values.append(value)
+        return found
+
+
+class Pictures:
+    """Scenes made small: boxes are `id, card, x, y`, wires `[source, target, look, label, corners …]`."""
+
+    def __init__(self, ids: Pool):
+        self.ids, self.cards, self.looks, self.labels = ids, Pool(), Pool(), Pool()
+
+    def put(self, scene: Scene) -> dict[str, Any]:
+        """A scene as plain data; what it shares with other scenes is in the pools."""
+        boxes: list[int] = []
+        wires: list[list[int]] = []
+        other: list[dict[str, Any]] = []
+        for figure in scene.figures:
+            if figure.kind != "edge":
+                boxes += self._box(figure)
+            elif wire := self._wire(figure):
+                wires.append(wire)
+            else:
+                other.append(figure_data(figure))
+        return {"title": scene.title, "size": [scene.width, scene.height], "boxes": boxes, "wires": wires, "other": other}
+
+    def _box(self, figure: Figure) -> list[int]:
+        x, y, width, height = (round(v * 10) for v in figure.box)
+        shapes = [shape_data(at(s, -x / 10, -y / 10)) for s in figure.shapes]
+        return [self.ids.put(figure.id), self.cards.put([figure.kind, figure.label, width, height, shapes]), x, y]
+
+    def _wire(self, figure: Figure) -> list[int]:
+        """The numbers of an edge; none for one that is no curve with a head."""
+        match figure.shapes:
+            case (Path() as line, Path() as head):
+                corners = [c[-2:] for c in line.commands]
+                sideways = any(c[0] == "C" and c[1] != p[-2] for p, c in zip(line.commands, line.commands[1:]))
+                way = _way(corners[-1], head.commands[0][1:])
+                if way is None or curve(corners, sideways) != line.commands:
+                    return []
+            case _:
+                return []
+        look = self.looks.put([" ".join(line.styles), " ".join(head.styles), way, sideways, figure.role])
+        ends = [self.ids.put(name) for name in figure.ends]
+        key = self.labels.put([figure.label, figure.id.rsplit(":", 2)[-2], figure.id.rsplit(":", 1)[-1].split("!")[0]])
+        return [*ends, look, key, *_steps(corners)]
+
+
+def _way(end: Point, tip: Point) -> int | None:
+    """The number of the direction in which a line goes on to its tip."""
+    for number, (dx, dy) in enumerate(DIRECTIONS):
+        if abs(end[0] + dx * PULLED - tip[0]) + abs(end[1] + dy * PULLED - tip[1]) < 0.01:
+            return number
+    return None
+
+
+def _steps(corners: Iterable[Point]) -> Iterable[int]:
+    """The first corner, then how far it is from each to the next, in tenths."""
+    x = y = 0
+    for corner in corners:
+        nx, ny = (round(v * 10) for v in corner)
+        yield from (nx - x, ny - y)
+        x, y = nx, ny
+
+
+def at(shape: Shape, dx: float, dy: float) -> Shape:
+    """A shape moved."""
+    if isinstance(shape, (Rect, Text)):
+        return replace(shape, x=shape.x + dx, y=shape.y + dy)
+    return Path(tuple((c[0], *(v + (dy if i % 2 else dx) for i, v in enumerate(c[1:]))) for c in shape.commands), shape.styles)
+
+
