@@ -69,3 +69,21 @@ def test_the_hydrated_picture(page, tmp_path):
     assert "padding = (1, 1, 1, 1)" in page.locator("[data-live] pre").inner_text()
     page.locator("[data-live] input").fill("relu")
     assert page.locator("svg .node[style*='0.15']").count() == page.locator("svg .node").count() - 1
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_the_theme_of_the_host_decides_and_the_picture_leaves_the_host_alone(page, tmp_path, system):
+    bundle = show(program("fused"))._repr_mimebundle_()["text/html"]
+    other = "<svg id='other'><rect class='page'/></svg>"
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset='utf-8'><body>{bundle}{other}", encoding="utf-8")
+    page.emulate_media(color_scheme=system)
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.locator("[data-live='1'] svg .node").first.wait_for()
+    fill = "e => getComputedStyle(e).fill"
+    assert page.locator("#other rect").evaluate(fill) == "rgb(0, 0, 0)"
+    seen = [page.locator("[data-live] svg > .page").evaluate(fill)]
+    for theme in ("true", "false"):
+        page.locator("body").evaluate(f"e => e.setAttribute('data-jp-theme-light', '{theme}')")
+        seen.append(page.locator("[data-live] svg > .page").evaluate(fill))
+    day, night = "rgb(255, 255, 255)", "rgb(17, 21, 28)"
+    assert seen == [night if system == "dark" else day, day, night]

@@ -7,6 +7,11 @@
   const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (c) => c.charCodeAt(0));
   const text = new TextDecoder().decode(bytes);
   const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  // inlined, the picture's rules are its own only; a host that has a theme decides over the reader's system
+  const sheet = svg.querySelector("style"), [light, dark] = sheet.textContent.split("@media(prefers-color-scheme:dark)");
+  const hosted = '[data-jp-theme-light],[data-vscode-theme-kind]';
+  sheet.textContent = `#${id}{${light}}[data-jp-theme-light="false"] #${id},[data-vscode-theme-kind*="dark"] #${id}${dark}` +
+    `@media(prefers-color-scheme:dark){:root:not(:has(${hosted})):not(${hosted}) #${id}${dark}}`;
   const whole = svg.getAttribute("viewBox").split(" ").map(Number);
   const height = Math.min(Math.max(160, whole[3]), 560);
   svg.removeAttribute("width");
