@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anywidget
+from IPython.display import display
 from traitlets import Dict, Int, List, Unicode, observe
 
 from relaylab.ir import Expr
@@ -35,11 +37,12 @@ class PassExplorer(anywidget.AnyWidget):
     pane = Unicode("graph").tag(sync=True)
     overlays = List(Unicode()).tag(sync=True)
     height = Int(680).tag(sync=True)
+    still = Unicode("").tag(sync=True)
 
     def __init__(self, exploration: Exploration, passes: list[Any] | None = None, **choices: Any):
         self.exploration, self.session = exploration, Session(exploration, passes)
         first = next(iter(self.session.frames.changing()), 0)
-        start = {"rows": self.session.rows(), "before": max(0, first - 1), "after": first}
+        start = {"rows": self.session.rows(), "before": max(0, first - 1), "after": first, "still": uuid4().hex}
         super().__init__(**(start | choices))
         self._listeners: list[Callable[[str], None]] = []
         self.on_msg(self._answer)
@@ -105,8 +108,23 @@ class PassExplorer(anywidget.AnyWidget):
         """The widget; for places without one the picture of the stage that is shown."""
         made = super()._repr_mimebundle_(**kwargs)
         data, metadata = made if isinstance(made, tuple) else (made or {}, {})
-        still = self.session.still(self.before, self.after)
-        return {**bundle(still, repr(self)), **data, "text/plain": repr(self)}, metadata
+        return {**self._still(), **data, "text/plain": repr(self)}, metadata
+
+    def _still(self) -> dict[str, str]:
+        return bundle(self.session.still(self.before, self.after), repr(self))
+
+    def _ipython_display_(self) -> None:
+        """The picture of the stage that is shown, and the widget, which hides the picture when its kernel answers.
+
+        Two outputs: a page that a notebook is converted to, and a notebook that is opened again, have a widget's output
+        but nothing behind it, and show none of the other forms that it has.
+        """
+        still = self._still()
+        html = f'<div data-relaylab-still="{self.still}">{still["text/html"]}</div>'
+        display({"text/html": html, "text/plain": still["text/plain"]}, raw=True)
+        made = super()._repr_mimebundle_()
+        data, metadata = made if isinstance(made, tuple) else (made or {}, {})
+        display({**data, "text/plain": repr(self)}, raw=True, metadata=metadata)
 
     def __repr__(self) -> str:
         rows = self.rows.get("rows", [])

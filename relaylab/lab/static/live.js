@@ -1,10 +1,11 @@
 // The widget in a notebook: questions go to the kernel as messages, choices are traits.
 import { Explorer } from "./explorer.js";
 
-function host(model) {
+function host(model, answered) {
   const waiting = new Map();
   let last = 0;
   model.on("msg:custom", (message) => {
+    answered();
     waiting.get(message.id)?.(message.answer);
     waiting.delete(message.id);
   });
@@ -29,7 +30,13 @@ export default {
   render({ model, el }) {
     const root = document.createElement("div");
     root.style.height = `${model.get("height")}px`;
+    root.style.display = "none"; // a page without a kernel keeps the picture that stands before the widget
     el.append(root);
-    root.explorer = new Explorer(root, host(model));
+    const stills = () => [...document.querySelectorAll("[data-relaylab-still]")].filter((e) => e.dataset.relaylabStill === model.get("still"));
+    const answered = () => {
+      root.style.display = "";
+      for (const still of stills()) (still.closest(".jp-OutputArea-child") ?? still).style.display = "none";
+    };
+    root.explorer = new Explorer(root, host(model, answered));
   },
 };
