@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from relaylab.codegen.cache import ObjectCache
@@ -27,6 +25,7 @@ from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 
@@ -54,7 +53,7 @@ def build(
     if not isinstance(runtime, Runtime):
         Runtime(runtime)
     wanted = parse_target(target)
-    with _no_collection():
+    with no_collection():
         final = _optimized(_module(ir_mod), params)
         return compile_main(final, wanted, mod_name, chosen, ir_mod)
 
@@ -133,19 +132,6 @@ def _module(ir_mod: Any) -> IRModule:
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     bound = BindParams(_plain(params))(mod) if params else mod
     return Sequential(default_passes())(first_order(bound))
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Let the search for reference cycles rest: a build makes very many objects, hardly any in cycles."""
-    if not gc.isenabled():  # by another build, or by the user
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _plain(params: Any) -> Any:

@@ -22,6 +22,7 @@ from types import ModuleType
 
 from relaylab.codegen.cache import ObjectCache, digest
 from relaylab.codegen.target import Target
+from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayError
 
 # Loop strength reduction took up to 75 % of the time on nested loops, the second scheduler 13 %; neither helps.
@@ -146,7 +147,7 @@ class Compilation:
 
     def __init__(self, target: Target, cache: ObjectCache | None = None, threads: int | None = None):
         self.target, self.cache = target, cache
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="relaylab-compile")
+        self._pool = ThreadPoolExecutor(threads or available_processors(), thread_name_prefix="relaylab-compile")
         self._started: dict[str, Future[bytes]] = {}
 
     def __enter__(self) -> Compilation:

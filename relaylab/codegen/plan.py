@@ -6,7 +6,6 @@ dies with it; results of the network are written where the caller reads them.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,11 +24,12 @@ from relaylab.codegen.views import same_place, span_bytes
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Held, Plan, Step, TensorInfo, Value
 from relaylab.runtime.memory import aligned
+from relaylab.runtime.threads import available_processors
 
 ALIGNMENT = 64
 PREFETCHED = 16 << 10   # kernels prefetch the panel after the last one: keep it mapped
 EXPANSION = 4           # packed weights take at most about this times the plain ones: F(4, 3) keeps 36 numbers for 9
-PACKERS = min(4, os.cpu_count() or 1)  # threads: each holds one packed weight beside the plain ones
+PACKERS = min(4, available_processors())  # threads: each holds one packed weight beside the plain ones
 SMALL_SECONDS = 4e-6    # a step that takes less runs on one thread
 FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
 
