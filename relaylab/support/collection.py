@@ -1,0 +1,20 @@
+"""Python's search for reference cycles, at rest while very many objects are made."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Let the search for reference cycles rest: builds and pictures make very many objects, hardly any in cycles."""
+    if not gc.isenabled():  # by one around this, or by the user
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
