@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 from IPython.core.error import UsageError
+from IPython.utils.process import arg_split
 
+import relaylab
 from relaylab.ir import Expr, Function, IRModule
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
@@ -22,14 +26,40 @@ def one_line(error: RelayError) -> UsageError:
 
 
 def parse(magic: Any, line: str) -> Any:
-    """The arguments of a magic; a wrong option is an error of one line that offers the nearest one."""
+    """The arguments of a magic; a wrong option is an error of one line that offers the nearest one.
+
+    A trailing `;` is `--quiet`. (IPython's own way to find it reads lines and cells as Python, which they need not be.)
+    """
+    text = line.rstrip().removesuffix(";")
     try:
-        return magic.parser.parse_argstring(line.rstrip().removesuffix(";"))
+        args = magic.parser.parse_args([_unquoted(word) for word in arg_split(text)])
+        args.quiet |= text != line.rstrip()
+        return args
+    except ValueError as error:  # of the splitting
+        raise UsageError(f"{error} in `{text}`") from None
     except UsageError as error:
         wrong = re.search(r"unrecognized arguments: (--?[\w-]+)", str(error))
         options = [o for action in magic.parser._actions for o in action.option_strings if o.startswith("--")]
         hint = did_you_mean(wrong[1], options) if wrong else ""
         raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
+
+
+def _unquoted(word: str) -> str:
+    """A word without the quotes around all of it; those inside belong to Python expressions."""
+    return word[1:-1] if len(word) > 1 and word[0] in "\"'" and word[0] == word[-1] else word
+
+
+def from_the_notebook(error: BaseException) -> BaseException:
+    """An error with the frames that the user wrote, if there are any: those of relaylab say nothing about it."""
+    inside = f"{Path(relaylab.__file__).parent}/"
+    kept, trace = [], error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(inside):
+            kept.append(trace)
+        trace = trace.tb_next
+    for step in reversed(kept):
+        trace = TracebackType(trace, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return error.with_traceback(trace)
 
 
 def value_of(text: str, namespace: dict[str, Any]) -> Any:

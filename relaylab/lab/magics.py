@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import (
-    Magics,
-    cell_magic,
-    line_cell_magic,
-    line_magic,
-    magics_class,
-    needs_local_scope,
-    no_var_expand,
-    output_can_be_silenced,
-)
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Int
 
 from relaylab import relay, tour, viz
 from relaylab.ir import IRModule
-from relaylab.lab.arguments import inputs_of, one_line, parse, program_of, value_of
+from relaylab.lab.arguments import from_the_notebook, inputs_of, one_line, parse, program_of, value_of
 from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, PassContext, create
@@ -71,7 +62,7 @@ def shared(function: Any) -> Any:
 
 def leveled(function: Any) -> Any:
     """The optimization level."""
-    return argument("-O", "--opt-level", type=int, default=None, help="which passes run: 0 to 4")(function)
+    return argument("-O", "--opt-level", type=int, choices=range(5), default=None, help="which passes run: 0 to 4")(function)
 
 
 def passes_of(text: str | None, namespace: dict[str, Any]) -> list[Any] | None:
@@ -89,7 +80,10 @@ def _pass(part: str, namespace: dict[str, Any]) -> Any:
             return create(part)
         except RelayError as error:
             raise one_line(error) from None
-    return value_of(part, {**vars(relay.transform), **namespace})
+    try:
+        return value_of(part, {**vars(relay.transform), **namespace})
+    except TypeError as error:  # an argument that the factory does not have
+        raise UsageError(f"{part}: {error}") from None
 
 
 @magics_class
@@ -117,7 +111,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--diff", metavar="OTHER", help="draw what changed since another program")
     @argument("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json")
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_viz(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -140,7 +133,6 @@ class RelayMagics(_Shell, Magics):
     @argument("name", nargs="?", default="mod", help="the variable that gets the module (default: mod)")
     @argument("--no-check", action="store_true", help="do not infer types")
     @shared
-    @output_can_be_silenced
     @cell_magic
     def relay(self, line: str, cell: str) -> Any:
         """The cell is Relay text: parse it, bind the module, show it."""
@@ -160,7 +152,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
     @leveled
     @shared
-    @output_can_be_silenced
     @line_cell_magic
     @needs_local_scope
     def relay_passes(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
@@ -193,7 +184,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--view", choices=("graph", "text", "both"), default="both")
     @argument("--save", metavar="FILE", help="also write the picture")
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_diff(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -228,11 +218,11 @@ class RelayMagics(_Shell, Magics):
     @argument("name", nargs="?", help="the pass in the cell, if it defines several")
     @argument("--on", metavar="PROGRAM", required=True, help="the program to try the pass on")
     @shared
-    @output_can_be_silenced
     @cell_magic
     def relay_pass(self, line: str, cell: str) -> Any:
         """Write a pass in the cell: it runs on a program and shows what it did."""
         args = parse(self.relay_pass, line)
+        args.quiet |= cell.rstrip().endswith(";")
         before = set(self.shell.user_ns)
         result = self.shell.run_cell(cell)
         if not result.success:
@@ -241,7 +231,7 @@ class RelayMagics(_Shell, Magics):
         exploration = tour.explore(program_of(args.on, self.shell.user_ns), passes=[written])
         print("\n".join(map(str, exploration.rows)))
         if exploration.history.error is not None:
-            raise exploration.history.error
+            raise from_the_notebook(exploration.history.error)
         hits = tour.rule_hits(exploration.history)
         for rule, count in hits.items():
             print(f"{count:4} × {rule}")
@@ -254,7 +244,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--target", default="llvm")
     @leveled
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_build(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -276,7 +265,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--check", action="store_true", help="compare with the interpreter")
     @leveled
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_run(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -297,7 +285,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--hot", type=int, default=3, metavar="N", help="show the Relay functions of the N slowest kernels (default 3)")
     @leveled
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_profile(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -310,18 +297,20 @@ class RelayMagics(_Shell, Magics):
         return self.give(args, report) if args.out else None
 
     @magic_arguments()
-    @argument("library")
+    @argument("library", help="what %%relay_build gave; a program is built first")
     @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
     @argument("--stage", choices=(*STAGES, "all"), default="asm", help="; ".join(f"{name}: {what}" for name, what in STAGES.items()))
     @argument("--picture", action="store_true", help="draw the kernel's control flow")
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_asm(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """A kernel at each level, down to the instructions."""
         args, names = parse(self.relay_asm, line), self.names(local_ns)
-        library = value_of(args.library, names)
+        library = names.get(args.library)
+        if not hasattr(library, "get_graph_json"):
+            program = program_of(args.library, names)
+            library = relay.build(program.mod, target="llvm", params=dict(program.params))
         if args.picture:
             return self.give(args, tour.control_flow(library, args.kernel))
         print(tour.listing(library, args.kernel, args.stage))
@@ -333,7 +322,6 @@ class RelayMagics(_Shell, Magics):
     @argument("--save", metavar="FILE.py", help="write a program that reproduces the finding")
     @leveled
     @shared
-    @output_can_be_silenced
     @line_magic
     @needs_local_scope
     def relay_bisect(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
@@ -362,9 +350,9 @@ def find_pass(namespace: dict[str, Any], name: str | None, before: set[str], cel
     """The pass that a cell defined: the named one, or the last pass (or set of rules) that it binds."""
     if name is not None:
         return value_of(name, namespace)
-    words = set(shlex.split(cell.replace("'", " ").replace('"', " "))) if cell else set()
+    words = set(re.findall(r"\w+", cell))
     found = [n for n, v in namespace.items() if isinstance(v, Pass) or (isinstance(v, type) and issubclass(v, Pass))]
-    new = [n for n in found if n not in before] or [n for n in found if any(n in w for w in words)]
+    new = [n for n in found if n not in before] or [n for n in found if n in words]
     if not new:
         raise UsageError("the cell defines no pass; decorate a function with @relay.transform.function_pass(opt_level=1)")
     value = namespace[new[-1]]

@@ -246,11 +246,12 @@ def pass_of(text: str) -> Pass:
 def split(text: str) -> list[str]:
     """`A,B(x=[1, 2]),C` at its outer commas."""
     parts, depth, start = [], 0, 0
-    for i, char in enumerate(text + ","):
+    for i, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
         if char == "," and depth == 0:
             parts.append(text[start:i].strip())
             start = i + 1
+    parts.append(text[start:].strip())
     return [p for p in parts if p]
 
 

@@ -85,12 +85,24 @@ def _wrong_result(info: PassInfo, value: object, wanted: str) -> RelayTypeError:
     )
 
 
+def _taking(pass_func: Callable, info: PassInfo, *wanted: str) -> Callable:
+    """`pass_func`, checked to take what a pass of its kind is given."""
+    try:
+        inspect.signature(pass_func).bind(*wanted)
+    except TypeError:
+        text = f"the pass {info.name} takes {inspect.signature(pass_func)}; it is called with ({', '.join(wanted)})"
+        raise RelayTypeError(text, code="pass.signature", help=f"write def {info.name}({', '.join(wanted)}):") from None
+    except ValueError:  # built in, without a signature
+        pass
+    return pass_func
+
+
 class ModulePass(Pass):
     """A pass on whole modules: `pass_func(mod, ctx) -> mod`."""
 
     def __init__(self, info: PassInfo, pass_func: Callable[[IRModule, PassContext], IRModule]):
         super().__init__(info)
-        self.pass_func = pass_func
+        self.pass_func = _taking(pass_func, info, "mod", "ctx")
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
         return self.pass_func(mod, ctx)
@@ -106,7 +118,7 @@ class FunctionPass(Pass):
 
     def __init__(self, info: PassInfo, pass_func: Callable[[Function, IRModule, PassContext], Function]):
         super().__init__(info)
-        self.pass_func = pass_func
+        self.pass_func = _taking(pass_func, info, "func", "mod", "ctx")
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
         if "InferType" in self.info.required and any(f._checked_type is None for f in mod.functions.values()):

@@ -86,6 +86,9 @@ def rule(
     pattern: DFPattern, when: Callable[..., bool] | None = None, name: str | None = None
 ) -> Callable[[Callable[..., Expr | None]], Rule]:
     """Make a rule of a pattern and the function that builds its replacement; the source line is noted."""
+    if not isinstance(pattern, DFPattern):
+        text = f"a rule is made of a pattern, not of a {type(pattern).__name__}"
+        raise RelayTypeError(text, code="rewrite.no-pattern", help='write @rule(is_op("add")(wildcard(), wildcard()))')
 
     def make(build: Callable[..., Expr | None]) -> Rule:
         code = build.__code__

@@ -219,3 +219,66 @@ def DropRelu(func, mod, ctx):
 ''')
     assert found.success, found.err
     assert "0 × any rule" in found.out and "op is add, not multiply" in found.out
+
+
+PASS = "@relay.transform.function_pass(opt_level=0)\ndef {}({}):\n    {}"
+
+
+@pytest.fixture
+def written(cell):
+    """`written(body)` runs a cell with a pass over `mod`."""
+    cell("from relaylab import relay")
+    return lambda body, name="change", params="func, mod, ctx": cell(f"%%relay_pass --on mod\n{PASS.format(name, params, body)}")
+
+
+@pytest.mark.parametrize("body, words", [
+    ("return None", "does it lack a `return`?"),
+    ("return 42", "returned a int"),
+    ("raise ValueError('my mistake')", "my mistake"),
+    ("return func +", "invalid syntax"),
+    ("return (", "SyntaxError"),
+    ("return relay.Function(func.params, relay.nn.dense(func.body, relay.const([1.0])))", "must have 2 dimensions"),
+])
+def test_a_wrong_pass_shows_the_mistake_and_nothing_of_ours(written, body, words):
+    result = written(body)
+    assert words in result.out
+    assert "manager.py" not in result.out and "tokenize.py" not in result.out
+
+
+def test_a_pass_of_the_wrong_shape_is_told_when_it_is_made(written):
+    result = written("return func", params="func")
+    assert "error[pass.signature]" in result.out and "def change(func, mod, ctx)" in result.out
+
+
+def test_a_cell_without_a_pass_takes_none_that_an_earlier_cell_made(cell, written):
+    written("raise ValueError('the earlier pass')", name="p")
+    result = cell("%%relay_pass --on mod\nspam = 'p'.upper()")
+    assert "the cell defines no pass" in cell("%%relay_pass --on mod\nspam = 1").err
+    assert "the earlier pass" in result.out  # a cell that names it may mean it
+
+
+@pytest.mark.parametrize("line, words", [
+    ('%relay_viz "unclosed', "No closing quotation"),
+    ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
+    ('%relay_passes mod -p "FuseOps("', "is not an expression"),
+    ("%relay_passes mod -p FuseOps(nope=1)", "unexpected keyword argument 'nope'"),
+    ('%relay_build mod --target "cuda -x"', "unknown target `cuda -x`"),
+    ('%relay_viz mod --select "opp:add | op:add"', "did you mean `op`?"),
+])
+def test_quoted_words_and_their_mistakes(cell, line, words):
+    result = cell(line)
+    assert not result.success and words in result.out + result.err and "Traceback" not in result.out + result.err
+
+
+def test_what_python_cannot_read_is_no_obstacle(cell, monkeypatch):
+    from IPython.core.displayhook import DisplayHook
+
+    read: list[str] = []  # newer Pythons refuse `1f`, all of them an open bracket
+    monkeypatch.setattr(DisplayHook, "semicolon_at_end_of_expression", staticmethod(lambda text: read.append(text) or False))
+    for code in ("%%relay one\ndef @main(%x: float32) { %x + 1f }", "%relay_viz mod -q", "%%relay_pass --on mod\nx = ("):
+        cell(code)
+    assert not any(read)
+
+
+def test_a_program_has_kernels_too(cell):
+    assert "fused_add_nn_relu" in cell("%relay_asm mod").out
