@@ -13,7 +13,7 @@ from relaylab.codegen.kernel import Kernel, View
 from relaylab.codegen.linked import coverage
 from relaylab.codegen.llvmpasses import llvm_passes, optimized
 from relaylab.codegen.target import Target
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, depthwise, gemm
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, depthwise, gemm, needed_winograd_halo, winograd
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
 from relaylab.runtime.module import STAGES
@@ -47,22 +47,36 @@ def fused_by_loop(kernel: Kernel) -> set[tuple[int | None, int]]:
     return {(loop.turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add"))) for loop, work in zip(flow.loops, works)}
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_loops_text_is_what_is_emitted(name: str) -> None:
-    kernel = KERNELS[name]
+def assert_reduction_is_emitted(kernel: Kernel) -> None:
+    """The register tile and the turns of the reduction that the text tells are those of a loop in the code."""
     rows, vectors = map(int, re.search(r"registers: (\d+) rows x (\d+) vectors", kernel.loops).groups())
     steps, turn = re.search(r"for k in ([\dx ]+?)(?: by (\d+))?: acc", kernel.loops).groups()
     last, turn = int(steps.split(" x ")[-1]), int(turn or 1)
     assert (last // turn, rows * vectors * turn) in fused_by_loop(kernel)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_loops_text_is_what_is_emitted(name: str) -> None:
+    assert_reduction_is_emitted(KERNELS[name])
+
+
+@pytest.mark.parametrize("size,channels,m", [(56, 64, 4), (56, 64, 2), (14, 96, 2), (7, 512, 4)])
+def test_the_loops_text_of_minimal_filtering_is_what_is_emitted(size: int, channels: int, m: int) -> None:
+    arguments = View.dense((1, size, size, channels)), (3, 3), (1, 1), (1, 1), (1, 1)
+    halo = needed_winograd_halo(ConvSpec(View.dense((1, size, size, channels)), *arguments), m)
+    kernels = winograd(ConvSpec(View.padded((1, size, size, channels), halo), *arguments), m, HOST, Epilogue())
+    assert_reduction_is_emitted(next(k for k in kernels if "acc[r, c] +=" in k.loops))
+    tiles = (-(-size // m)) ** 2
+    for kernel in kernels:
+        told = int(re.search(r"parallel over (\d+)", kernel.loops)[1])
+        assert told == kernel.items and (told == tiles or "+=" in kernel.loops)
+
+
 def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:
     spec = GemmSpec(View.dense((1, 512, 1024)), View.dense((1, 1024, 1024)), View.dense((1, 512, 1024)), minimal=True)
     kernel = gemm(spec, HOST)
     assert "Strassen" in kernel.loops
-    rows, vectors = map(int, re.search(r"registers: (\d+) rows x (\d+) vectors", kernel.loops).groups())
-    depth, turn = re.search(r"for k in (\d+)(?: by (\d+))?: acc", kernel.loops).groups()
-    assert (int(depth) // int(turn or 1), rows * vectors * int(turn or 1)) in fused_by_loop(kernel)
+    assert_reduction_is_emitted(kernel)
 
 
 @pytest.mark.parametrize("channels", [32, 40])
