@@ -29,6 +29,10 @@ def progress(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
+FORMATS = (".pdf", ".svg", ".png", ".dot", ".txt", ".json")
+"""What pictures are written as."""
+
+
 def folder(path: str) -> Path:
     """A folder to write to, made if it is not there."""
     try:
@@ -43,7 +47,6 @@ def explore_command(args: argparse.Namespace) -> int:
     from relaylab import tour
 
     quiet = args.json
-    out = folder(args.output or ".")
     progress(f"loading {args.program} …")
     program, seconds = tour.timed(lambda: tour.load(args.program))
     progress("")
@@ -54,18 +57,26 @@ def explore_command(args: argparse.Namespace) -> int:
     if exploration.history.error is not None:
         raise exploration.history.error
     report = exploration.to_dict()
-    for suffix in () if args.no_files else ("pdf", "html"):
-        path = out / f"{program.name}.{suffix}"
+    say(quiet=quiet)
+    for path in () if args.no_files else explored_files(args.output or ".", program.name):
         progress(f"writing {path} …")
-        _, seconds = tour.timed(lambda path=path: exploration.save(path))
+        _, seconds = tour.timed(lambda path=path: save_exploration(exploration, None, str(path)))
         progress("")
-        report[suffix] = str(path)
-        pages = len(exploration.pictures)
-        say(f"{'' if suffix == 'html' else chr(10)}wrote {path} ({pages} stages, {seconds:.2f} s)", quiet=quiet)
+        report[path.suffix[1:]] = str(path)
+        say(f"wrote {path} ({len(exploration.pictures)} stages, {seconds:.2f} s)", quiet=quiet)
     report |= _compile_and_run(exploration, program, args, quiet)
     if args.json:
         print(json.dumps(report, indent=1))
     return 0 if report["agrees"] else 1
+
+
+def explored_files(output: str, name: str) -> list[Path]:
+    """What `relaylab explore -o` means: the file that it names, or a PDF and a page in the folder that it names."""
+    path = Path(output)
+    if path.suffix.lower() in (".html", ".htm", ".rlab", *FORMATS) and not path.is_dir():
+        folder(str(path.parent))
+        return [path]
+    return [folder(output) / f"{name}.{suffix}" for suffix in ("pdf", "html")]
 
 
 def _compile_and_run(exploration: Any, program: Any, args: argparse.Namespace, quiet: bool) -> dict[str, Any]:
@@ -146,11 +157,11 @@ def save_exploration(exploration: Any, passes: list[Any] | None, path: str) -> P
         from relaylab import tour
 
         return tour.record(exploration, path)
-    if not path.endswith(".html"):
+    if not path.lower().endswith((".html", ".htm")):
         return exploration.save(path)
-    from relaylab.lab.explorer import save_page
+    from relaylab.lab import book
 
-    return save_page(exploration, path, passes)
+    return book.save(exploration, path, passes)
 
 
 def diff_command(args: argparse.Namespace) -> int:
@@ -293,6 +304,7 @@ def run_tvm_command(args: argparse.Namespace) -> int:
 
 EXAMPLES = """examples:
   relaylab explore resnet18                          the whole walk: passes, PDF, web page, native code, check, time
+  relaylab explore net.relay -o page.html            the pass explorer as one page that works offline
   relaylab viz mobilenet --fold -o mobilenet.pdf     a picture; repeated blocks as one card
   relaylab passes resnet18 -p FoldConstant,FuseOps   what two passes do
   relaylab diff before.relay after.relay             what differs
@@ -341,7 +353,8 @@ def parser() -> argparse.ArgumentParser:
 
     sub = command("explore", explore_command, "walk the pipeline step by step, draw it, compile it, check it, time it")
     _common(sub)
-    sub.add_argument("-o", "--output", metavar="DIR", help="where the PDF and the HTML page go (default: here)")
+    sub.add_argument("-o", "--output", metavar="FILE|DIR", help="the explorer as one page that works offline (.html), the pictures (.pdf …) or the "
+                     "run (.rlab); a folder gets a .pdf and an .html (default: here)")
     sub.add_argument("--no-files", action="store_true", help="write no PDF and no HTML page")
     sub.add_argument("--repeat", type=positive, default=10, help="how often the compiled program is timed")
     sub = command("viz", viz_command, "draw a program")

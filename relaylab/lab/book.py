@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from relaylab import viz
 from relaylab.lab.packing import Pictures, Pool
+from relaylab.lab.page import page
 from relaylab.support.errors import RelayError
+from relaylab.tour.exploration import Exploration
 from relaylab.tour.heat import BY
 from relaylab.tour.session import Session
+from relaylab.viz import files
 from relaylab.viz.draw import Look, draw
 from relaylab.viz.graph import ROLES
 
@@ -40,6 +44,16 @@ MARKS = " +-⋮"
 def book(session: Session) -> dict[str, Any]:
     """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`."""
     return Book(session).data()
+
+
+def write(session: Session, path: str | Path) -> Path:
+    """Write all that can be asked about a session as one page that needs neither kernel nor network."""
+    return files.write(path, page(book(session), session.program.name))
+
+
+def save(exploration: Exploration, path: str | Path, passes: list[Any] | None = None) -> Path:
+    """Write the explorer of a pipeline run as one page that needs neither kernel nor network."""
+    return write(Session(exploration, passes), path)
 
 
 class Book:

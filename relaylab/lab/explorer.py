@@ -1,4 +1,4 @@
-"""The pass explorer: a widget that steps through a pipeline, and the same explorer as one page that works offline."""
+"""The pass explorer: a widget that steps through a pipeline."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from IPython.display import display
 from traitlets import Dict, Int, List, Unicode, observe
 
 from relaylab.ir import Expr
-from relaylab.lab.book import book
-from relaylab.lab.page import page, script, sheet
+from relaylab.lab.book import write
+from relaylab.lab.page import script, sheet
 from relaylab.support.errors import RelayValueError
 from relaylab.tour.exploration import Exploration
 from relaylab.tour.session import Session
-from relaylab.viz import files
 from relaylab.viz.html import bundle
 
 
@@ -102,7 +101,7 @@ class PassExplorer(anywidget.AnyWidget):
         """Write the explorer as one page that needs neither kernel nor network; other suffixes: the pictures."""
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path)
-        return write_page(self.session, path)
+        return write(self.session, path)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""
@@ -129,13 +128,3 @@ class PassExplorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         rows = self.rows.get("rows", [])
         return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {sum(r['changed'] for r in rows)} changed it>"
-
-
-def write_page(session: Session, path: str | Path) -> Path:
-    """Write all that can be asked about a session as one page."""
-    return files.write(path, page(book(session), session.program.name))
-
-
-def save_page(exploration: Exploration, path: str | Path, passes: list[Any] | None = None) -> Path:
-    """Write the explorer as one page that needs neither kernel nor network."""
-    return write_page(Session(exploration, passes), path)

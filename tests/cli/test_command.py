@@ -147,3 +147,13 @@ def test_mistakes_are_explained(program: Path, line: str, words: str) -> None:
 def test_explore_makes_its_folder(program: Path) -> None:
     relaylab("explore", program.name, "-o", "new/folder", "--repeat", "3", cwd=program.parent)
     assert {p.suffix for p in (program.parent / "new/folder").iterdir()} == {".pdf", ".html"}
+
+
+def test_explore_writes_the_file_that_is_named(program: Path) -> None:
+    """A page is the explorer with all its questions; other suffixes are the pictures of the stages."""
+    out = relaylab("explore", program.name, "-o", "out/page.html", "--repeat", "3", cwd=program.parent).stdout
+    assert "wrote out/page.html" in out and [p.name for p in (program.parent / "out").iterdir()] == ["page.html"]
+    assert "rl-explorer" in (program.parent / "out/page.html").read_text()
+    relaylab("explore", program.name, "-o", "paper.pdf", "--repeat", "3", cwd=program.parent)
+    assert (program.parent / "paper.pdf").read_bytes().startswith(b"%PDF")
+    assert "FILE|DIR" in relaylab("explore", "--help", cwd=program.parent).stdout
