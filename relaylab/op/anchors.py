@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Floats, Opaque, Sample, op, sample, wrap
 from relaylab.op.shapes import derive, product
@@ -30,6 +30,8 @@ class multibox_prior(Opaque):
         if found is None:
             return None
         rules.rank(s, rules.floats(s, found), 4)
+        if 0 in found.shape[2:]:
+            s.fail(f"{self.op_name} has no cells to lay boxes on in {type_text(found)}")
         count = len(self.sizes) + len(self.ratios) - 1
         return TensorType((1, derive(lambda h, w: h * w * count, *found.shape[2:]), 4), found.dtype)
 

@@ -129,6 +129,8 @@ class stft(Opaque):
         rules.positive(s, self.n_fft, "n_fft"), rules.positive(s, self.hop_length, "hop_length")
         if isinstance(x.shape[1], int) and x.shape[1] < self.n_fft:
             s.fail(f"{type_text(x)} is shorter than n_fft = {self.n_fft}")
+        if not 1 <= self.win_length <= self.n_fft or (isinstance(w.shape[0], int) and w.shape[0] < self.win_length):
+            s.fail(f"win_length = {self.win_length} must be from 1 to n_fft = {self.n_fft} and within {type_text(w)}")
         frames = derive(lambda n: (n - self.n_fft) // self.hop_length + 1, x.shape[1])
         return TensorType((x.shape[0], self._frequencies, frames, 2), x.dtype)
 

@@ -195,6 +195,8 @@ class multinomial(Drawing):
             return None
         if not found.shape or found.dtype not in FLOATS:
             s.fail(f"`probs` must be floats with at least one dimension, not {type_text(found)}")
+        if found.shape[-1] == 0:
+            s.fail(f"{self.op_name} has nothing to choose from in {type_text(found)}")
         return TupleType(
             [KEY, TensorType((*found.shape[:-1], rules.positive(s, self.num_samples, "num_samples")), "int32")]
         )

@@ -144,7 +144,7 @@ class space_to_batch_nd(Injective):
         x = x.reshape(x.shape[0], *split, *x.shape[count + 1 :])
         blocks, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
         x = x.transpose(*blocks, 0, *outer, *range(2 * count + 1, x.ndim))
-        return x.reshape(-1, *x.shape[count + 1 :])
+        return x.reshape(math.prod(x.shape[: count + 1]), *x.shape[count + 1 :])
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         count, batch = len(self.block_shape), int(data.shape[0])
@@ -192,9 +192,8 @@ class batch_to_space_nd(Injective):
         count, blocks = len(self.block_shape), math.prod(self.block_shape)
         x = data.reshape(*self.block_shape, data.shape[0] // blocks, *data.shape[1:])
         order = [count, *(a for d in range(count) for a in (count + 1 + d, d)), *range(2 * count + 1, x.ndim)]
-        x = x.transpose(order).reshape(
-            -1, *(n * k for n, k in zip(data.shape[1:], self.block_shape)), *data.shape[count + 1 :]
-        )
+        grown = (n * k for n, k in zip(data.shape[1:], self.block_shape))
+        x = x.transpose(order).reshape(data.shape[0] // blocks, *grown, *data.shape[count + 1 :])
         return x[(slice(None), *(slice(low, n - high) for n, (low, high) in zip(x.shape[1:], self.crops)))]
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:

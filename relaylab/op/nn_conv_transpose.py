@@ -109,6 +109,9 @@ class ConvTranspose(OutElementwiseFusable):
                 f"{self.op_name} has channels={self.channels}, but the weight {type_text(w)} makes {channels}",
                 help=reading,
             )
+        for a in self.spatial:
+            if whole[a] == 0:
+                s.fail(f"{type_text(x)} has nothing to enlarge along {a}", help="give data with elements")
         return channels
 
     def _extent(self, s: Any, k: int, extent: Dim, kernel: Dim) -> Dim:
@@ -171,7 +174,7 @@ def spread_out(
     flat = x.reshape(n, groups, c // groups, math.prod(sizes))
     for tap in np.ndindex(*taps):
         part = w[(slice(None), slice(None), *tap)].reshape(groups, c // groups, w.shape[1]).swapaxes(1, 2) @ flat
-        window = tuple(slice(t * d, t * d + (e - 1) * st + 1, st) for t, e, (st, d, _) in zip(tap, sizes, steps))
+        window = tuple(slice(t * d, t * d + max((e - 1) * st + 1, 0), st) for t, e, (st, d, _) in zip(tap, sizes, steps))
         total[(slice(None), slice(None), *window)] += part.reshape(n, total.shape[1], *sizes)
     return total[(slice(None), slice(None), *(slice(low, e - high) for e, (low, high) in zip(full, pad)))]
 

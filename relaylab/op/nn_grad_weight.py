@@ -75,14 +75,14 @@ class conv2d_backward_weight(OutElementwiseFusable):
         before = [p[0] for p in pads(self.padding, 2)]
         x = np.pad(x, [(0, 0), (0, 0), *((p, max(m - p - n, 0)) for p, m, n in zip(before, needed, x.shape[2:]))])
         groups = self.groups
-        gg, xx = (v.reshape(v.shape[0], groups, -1, *v.shape[2:]) for v in (g, x))
+        gg, xx = (v.reshape(v.shape[0], groups, v.shape[1] // groups, *v.shape[2:]) for v in (g, x))
         out = np.zeros((groups, gg.shape[2], xx.shape[2], *size), x.dtype)
         for tap in np.ndindex(*size):
             parts = zip(tap, g.shape[2:], spread(self.strides, 2), spread(self.dilation, 2))
-            window = [slice(t * d, t * d + (n - 1) * st + 1, st) for t, n, st, d in parts]
+            window = [slice(t * d, t * d + max((n - 1) * st + 1, 0), st) for t, n, st, d in parts]
             seen = xx[(slice(None), slice(None), slice(None), *window)]
             out[(slice(None), slice(None), slice(None), *tap)] = np.einsum("ngoyx,ngiyx->goi", gg, seen)
-        whole = out.reshape(-1, *out.shape[2:])
+        whole = out.reshape(groups * out.shape[1], *out.shape[2:])
         return stored(transform(whole, parse_layout("OIHW"), parse_layout(self.kernel_layout)), dtype)
 
     def lower(self, b: Any, out: Any, i: tuple, grad: Any, data: Any) -> Any:

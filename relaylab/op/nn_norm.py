@@ -204,7 +204,7 @@ class group_norm(Affine):
         if found is None:
             return None
         channels = found.shape[self.axis % len(found.shape)]
-        if self.num_groups < 1 or (isinstance(channels, int) and channels % self.num_groups):
+        if self.num_groups < 1 or (isinstance(channels, int) and (channels % self.num_groups or not channels)):
             s.fail(f"{channels} channels do not split into {self.num_groups} groups")
         return found
 

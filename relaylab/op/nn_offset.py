@@ -81,9 +81,9 @@ class deformable_conv2d(OutElementwiseFusable):
         moves = moves.reshape(n, self.deformable_groups, *w.shape[2:], 2, *moves.shape[2:])
         for ky, kx in np.ndindex(*w.shape[2:]):
             seen = self._seen(x, moves[:, :, ky, kx], (ky, kx)).reshape(n, groups, c // groups, *out.shape[3:])
-            part = w[:, :, ky, kx].reshape(groups, -1, w.shape[1])
+            part = w[:, :, ky, kx].reshape(groups, w.shape[0] // groups, w.shape[1])
             out += np.einsum("goc,ngcyx->ngoyx", part, seen)
-        whole = out.reshape(n, -1, *out.shape[3:])
+        whole = out.reshape(n, w.shape[0], *out.shape[3:])
         return transform(whole, plain, layout).astype(self.out_dtype or data.dtype)
 
     def _seen(self, x: np.ndarray, move: np.ndarray, tap: tuple[int, int]) -> np.ndarray:

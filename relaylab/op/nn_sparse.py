@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, op, sample, wrap
 from relaylab.op.shapes import derive
@@ -31,6 +31,8 @@ def dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: in
     for r in range(len(indptr) - 1):
         for k in range(int(indptr[r]), int(indptr[r + 1])):
             c = int(indices[k])
+            if not 0 <= c < columns // block[1]:
+                raise IndexError(f"block {c} of row {r} is outside the {columns} columns")
             out[r * block[0] : (r + 1) * block[0], c * block[1] : (c + 1) * block[1]] += blocks[k]
     return out
 
@@ -62,6 +64,13 @@ def check(s: Any, types: tuple[Type, ...]) -> list[TensorType] | None:
     return found  # type: ignore[return-value]
 
 
+def columns(s: Any, x: TensorType, data: TensorType) -> None:
+    """Fails unless the columns of a dense matrix split into blocks as wide as the sparse one's."""
+    wide = data.shape[2] if len(data.shape) == 3 else IntImm(1)
+    if isinstance(wide, int) and isinstance(x.shape[1], int) and (wide < 1 or x.shape[1] % wide):
+        s.fail(f"{x.shape[1]} columns do not split into the blocks of {type_text(data)}")
+
+
 @op("nn.sparse_dense", inputs=INPUTS, level=1, attrs_key="SparseDense")
 class sparse_dense(OutElementwiseFusable):
     """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's
@@ -75,6 +84,7 @@ class sparse_dense(OutElementwiseFusable):
         if x is None or matrix is None:
             return None
         rules.same_dtype(s, rules.rank(s, x, 2, "dense_data"), matrix[0])
+        columns(s, x, matrix[0])
         block = int(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1  # type: ignore[arg-type]
         rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
         return TensorType((rows, x.shape[0]) if self.sparse_lhs else (x.shape[0], rows), x.dtype)
@@ -109,7 +119,12 @@ class sparse_add(Opaque):
         if x is None or matrix is None:
             return None
         rules.same_dtype(s, x, matrix[0])
-        return rules.rank(s, x, 2, "dense_data")
+        rows = rules.rank(s, x, 2, "dense_data").shape[0]
+        block = matrix[0].shape[1] if len(matrix[0].shape) == 3 else IntImm(1)
+        stored = derive(lambda n, k: (n - 1) * k, matrix[2].shape[0], block)
+        rules.equal_dims(s, rows, stored, f"the rows of {type_text(x)} and those that sparse_indptr counts")
+        columns(s, x, matrix[0])
+        return x
 
     def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
         return dense_data + dense(*sparse, dense_data.shape[1])

@@ -53,16 +53,16 @@ class Product:
         return 0
 
     def relation(self, s: Any, data: Type, weight: Type, *parameters: Type) -> Type | None:
-        named = dict(zip(self.inputs[2:], parameters))
-        check_parameters(
-            s, {k: t for k, t in named.items() if "scale" in k}, {k: t for k, t in named.items() if "zero" in k}
-        )
+        if (zero := rules.tensor(s, parameters[0], self.inputs[2])) is not None:
+            rules.scalar(s, zero, self.inputs[2])
         for t, name in ((data, self.inputs[0]), (weight, self.inputs[1])):
             if (found := rules.tensor(s, t, name)) is not None:
                 rules.integers(s, found, name)
         if self.out_dtype != "int32":
             s.fail(f"the result of {self.op_name} is int32, not {self.out_dtype}", help='give out_dtype="int32"')
-        return super().relation(s, data, weight)
+        found = super().relation(s, data, weight)
+        check_parameters(s, weight, self.kernel_axis(), **dict(zip(self.inputs[2:], parameters)))
+        return found
 
     def reference(
         self, data: np.ndarray, weight: np.ndarray, zero: np.ndarray, kernel_zero: np.ndarray, *scales: np.ndarray

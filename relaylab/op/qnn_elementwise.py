@@ -63,9 +63,7 @@ class Unary(Quantized):
 
     def relation(self, s: Any, x: Type, scale: Type, zero: Type, new_scale: Type, new_zero: Type) -> Type | None:
         found = rules.tensor(s, x, "x")
-        check_parameters(
-            s, {"scale": scale, "output_scale": new_scale}, {"zero_point": zero, "output_zero_point": new_zero}
-        )
+        check_parameters(s, x, -1, scale=scale, zero_point=zero, output_scale=new_scale, output_zero_point=new_zero)
         return found and rules.integers(s, found, "x")
 
     def apply(self, x: np.ndarray) -> np.ndarray:
@@ -208,13 +206,12 @@ class Binary(Quantized):
 
     def relation(self, s: Any, lhs: Type, rhs: Type, *parameters: Type) -> Type | None:
         a, c = rules.tensor(s, lhs, "lhs"), rules.tensor(s, rhs, "rhs")
-        named = dict(zip(BINARY[2:], parameters))
-        check_parameters(
-            s, {k: t for k, t in named.items() if "scale" in k}, {k: t for k, t in named.items() if "zero" in k}
-        )
         if a is None or c is None:
             return None
-        return TensorType(rules.broadcast(s, a, c), rules.same_dtype(s, rules.integers(s, a, "lhs"), c))
+        out = TensorType(rules.broadcast(s, a, c), rules.same_dtype(s, rules.integers(s, a, "lhs"), c))
+        for side, axis, first in ((a, self.lhs_axis, 2), (c, self.rhs_axis, 4), (out, -1, 6)):
+            check_parameters(s, side, axis, **dict(zip(BINARY[first : first + 2], parameters[first - 2 : first])))
+        return out
 
     def reference(self, lhs: np.ndarray, rhs: np.ndarray, *p: np.ndarray) -> np.ndarray:
         a = dequantized(lhs, p[0].astype("float64"), p[1], self.lhs_axis)
@@ -283,11 +280,12 @@ class concatenate(Quantized):
             if isinstance(t, TupleType) and fields is not None and len(t.fields) != len(fields):
                 s.fail(f"`{name}` has {len(t.fields)} fields for {len(fields)} tensors")
         each = [dict(enumerate(getattr(t, "fields", ()))) for t in (scales, zeros)]
-        named = [{f"{name}[{k}]": t for k, t in group.items()} for name, group in zip(self.inputs[1:3], each)]
-        check_parameters(s, {**named[0], "output_scale": scale}, {**named[1], "output_zero_point": zero})
         for k, t in enumerate(fields or ()):
-            rules.integers(s, t, f"data[{k}]")
-        return join.definition(axis=self.axis).relation(s, data)
+            mine = {name: group[k] for name, group in zip(self.inputs[1:3], each) if k in group}
+            check_parameters(s, rules.integers(s, t, f"data[{k}]"), -1, **mine)
+        joined = join.definition(axis=self.axis).relation(s, data)
+        check_parameters(s, joined, -1, output_scale=scale, output_zero_point=zero)  # type: ignore[arg-type]
+        return joined
 
     def reference(self, data: tuple, scales: tuple, zeros: tuple, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
         parts = [dequantized(x, k.astype("float64"), z) for x, k, z in zip(data, scales, zeros)]

@@ -87,13 +87,15 @@ def quantize_element(b: Any, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
     return b.cast(b.min(b.max(q, float(low)), float(high)), dtype)
 
 
-def check_parameters(s: Any, scales: dict[str, Type], zeros: dict[str, Type]) -> None:
-    """Scales must be float32 and zero points int32, of rank 0 or 1."""
-    for group, kind in ((scales, "float32"), (zeros, "int32")):
-        for name, t in group.items():
-            found = rules.tensor(s, t, name)
-            if found is not None and (kind != found.dtype or len(found.shape) > 1):
-                s.fail(f"`{name}` must be a scalar or a vector of {kind}, not {type_text(found)}")
+def check_parameters(s: Any, data: Type, axis: int, **parameters: Type) -> None:
+    """Scales must be float32 and zero points int32: one number, or one for each position of `axis` of `data`."""
+    for name, t in parameters.items():
+        kind, found = "float32" if "scale" in name else "int32", rules.tensor(s, t, name)
+        if found is not None and (kind != found.dtype or len(found.shape) > 1):
+            s.fail(f"`{name}` must be a scalar or a vector of {kind}, not {type_text(found)}")
+        if found is not None and found.shape and found.shape[0] != 1 and isinstance(data, TensorType):
+            extent = data.shape[rules.axis(s, axis, len(data.shape), f"the axis of `{name}`")]
+            rules.equal_dims(s, found.shape[0], extent, f"`{name}` and axis {axis} of {type_text(data)}")
 
 
 @quantized_op(
@@ -111,7 +113,7 @@ class quantize(Quantized):
 
     def relation(self, s: Any, data: Type, scale: Type, zero: Type) -> Type | None:
         found = rules.tensor(s, data)
-        check_parameters(s, {"output_scale": scale}, {"output_zero_point": zero})
+        check_parameters(s, data, self.axis, output_scale=scale, output_zero_point=zero)
         if found is not None and "float" not in found.dtype:
             s.fail(f"qnn.quantize takes floats, not {found.dtype}")
         return found and rules.integers(s, TensorType(found.shape, self.out_dtype or "int8"), "the result")
@@ -152,7 +154,7 @@ class dequantize(Quantized):
 
     def relation(self, s: Any, data: Type, scale: Type, zero: Type) -> Type | None:
         found = rules.tensor(s, data)
-        check_parameters(s, {"input_scale": scale}, {"input_zero_point": zero})
+        check_parameters(s, data, self.axis, input_scale=scale, input_zero_point=zero)
         return found and TensorType(rules.integers(s, found, "data").shape, "float32")
 
     def reference(self, data: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
@@ -194,11 +196,8 @@ class requantize(Quantized):
 
     def relation(self, s: Any, data: Type, scale: Type, zero: Type, new_scale: Type, new_zero: Type) -> Type | None:
         found = rules.tensor(s, data)
-        scales, zeros = (
-            {"input_scale": scale, "output_scale": new_scale},
-            {"input_zero_point": zero, "output_zero_point": new_zero},
-        )
-        check_parameters(s, scales, zeros)
+        check_parameters(s, data, self.axis, input_scale=scale, input_zero_point=zero)
+        check_parameters(s, data, self.axis, output_scale=new_scale, output_zero_point=new_zero)
         if self.rounding not in self.roundings:
             s.fail(f'rounding must be UPWARD or TONEAREST, not "{self.rounding}"')
         shape = found and rules.integers(s, found, "data").shape

@@ -9,7 +9,7 @@ import numpy as np
 from relaylab.ir.types import TensorType, Type
 from relaylab.op import rules
 from relaylab.op.base import Elementwise, Sample, op, sample
-from relaylab.op.qnn_scale import along, at, limits
+from relaylab.op.qnn_scale import along, at, check_parameters, limits
 
 CODES = {1: "int8", 2: "uint8", 3: "int32"}
 """What the data type operand of the simulating operators means; 0 switches them off."""
@@ -25,6 +25,7 @@ class Simulated(Elementwise):
         if (found := rules.tensor(s, code, self.inputs[1])) is not None:
             rules.integers(s, rules.scalar(s, found, self.inputs[1]), self.inputs[1])
         data_type = rules.tensor(s, s.unify(data, s.out))
+        check_parameters(s, data_type or data, self.axis, **dict(zip(self.inputs[2:], (scale, zero))))
         return data_type and rules.floats(s, data_type)
 
     @classmethod

@@ -174,7 +174,7 @@ class yolo_reorg(Injective):
     def reference(self, data: np.ndarray) -> np.ndarray:
         n, c, h, w = data.shape
         out = np.zeros((n, c * h * w), data.dtype)
-        flat = data.reshape(n, -1)
+        flat = data.reshape(n, c * h * w)
         for at in np.ndindex(c, h, w):
             source, shape = self._source(*at, (c, h, w))
             out[:, np.ravel_multi_index(at, (c, h, w))] = flat[:, np.ravel_multi_index(source, shape)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import isfinite, trunc
 from typing import Any
 
-from relaylab.ir.types import Dim, IncompleteType, TensorType, TupleType, Type, type_text
+from relaylab.ir.types import Dim, IncompleteType, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.scalar import highest, lowest
 from relaylab.op.layout import Layout, parse_layout
 from relaylab.op.shapes import broadcast_dims, broadcast_shapes, normalize_axes, normalize_axis, same_dim
@@ -153,6 +153,9 @@ def layout(s: Any, text: str, letters: str, t: TensorType | None = None, name: s
         s.fail(f"the layout {text} of `{name}` must have the axes {' '.join(letters)}")
     if t is not None and len(t.shape) != found.ndim:
         s.fail(f"`{name}` has the layout {text}, but {type_text(t)} has {len(t.shape)} dimensions")
+    for a, n in zip(found.axes, t.shape if t is not None else ()):
+        if a.factor and not same_dim(n, IntImm(a.factor)):
+            s.fail(f"`{name}` has the layout {text}, but the blocks of {a.letter} in {type_text(t)} have {n} elements")  # type: ignore[arg-type]
     return found
 
 

@@ -30,6 +30,9 @@ class sparse_to_dense(Opaque):
         wanted = int(at.shape[1]) if len(at.shape) == 2 and isinstance(at.shape[1], int) else 1
         if len(at.shape) > 2 or len(v.shape) > 1 or wanted != len(self.output_shape):
             s.fail(f"coordinates {type_text(at)} do not fit the output shape {list(self.output_shape)}")
+        if v.shape and v.shape[0] != 1:
+            count = at.shape[0] if at.shape else IntImm(1)
+            rules.equal_dims(s, count, v.shape[0], "the numbers of sparse_indices and sparse_values")
         return TensorType(self.output_shape, v.dtype)
 
     def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray) -> np.ndarray:

@@ -10,44 +10,16 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from operator_programs import difference
+from operator_programs import DTYPES, commonest, difference, recast, tensors
 from support.compiled import TARGETS
 
-from relaylab.ir import OPERATORS, TensorType
+from relaylab.ir import OPERATORS
 from relaylab.op.base import Sample
 
-DTYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "bool")
 ROUNDS = int(os.environ.get("RELAYLAB_RANDOM_ROUNDS", "1"))
-Path = tuple[int, ...]
-
-
-def tensors(args: tuple, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The tensors among arguments, by where they are."""
-    for k, a in enumerate(args):
-        if isinstance(a, tuple):
-            yield from tensors(a, (*path, k))
-        else:
-            yield (*path, k), a
-
-
-def replaced(args: tuple, path: Path, by: Any) -> tuple:
-    """The arguments with another tensor at a place."""
-    new = by if len(path) == 1 else replaced(args[path[0]], path[1:], by)
-    return (*args[: path[0]], new, *args[path[0] + 1 :])
-
-
-def retyped(arg: Any, dtype: str) -> Any:
-    """A tensor type or an array in another data type; None where integers would not stay what they are."""
-    if isinstance(arg, TensorType):
-        return TensorType(arg.shape, dtype)
-    array = np.asarray(arg)
-    with np.errstate(all="ignore"):
-        new = array.astype(dtype)
-    return new if array.dtype.kind == "f" or np.array_equal(new.astype(array.dtype), array) else None
 
 
 def variants(name: str, case: Sample) -> Iterator[Sample]:
@@ -55,15 +27,10 @@ def variants(name: str, case: Sample) -> Iterator[Sample]:
     of each attribute that names one.
     """
     places = [] if "start" in case.attrs else list(tensors(case.args))
-    drawn = [a.dtype for _, a in places if isinstance(a, TensorType)]
-    common = [p for p, a in places if isinstance(a, TensorType) and a.dtype == max(set(drawn), key=drawn.count)]
-    groups = [common] * bool(common) + [[p] for p, _ in places if [p] != common]
-    for group in groups:
+    common = commonest(case.args)
+    for group in [common] * bool(places and common) + [[p] for p, _ in places if [p] != common]:
         for dtype in DTYPES:
-            args = case.args
-            for p in group:
-                new = retyped(dict(places)[p], dtype)
-                args = args if new is None or args is None else replaced(args, p, new)
+            args = recast(case.args, group, dtype)
             if args is not case.args:
                 yield Sample(args, case.attrs, case.low, case.high)
     for attribute in (k for k in OPERATORS[name].definition.fields if "dtype" in k):
