@@ -231,18 +231,18 @@ export class Book {
     for (const f of scene.figures) if (f.kind === "node" && inside(f.id)) counts[inside(f.id)] = (counts[inside(f.id)] ?? 0) + 1;
     const figures = scene.figures.filter((f) => {
       const home = f.kind === "node" ? inside(f.id) : f.kind === "group" ? homeOf(f.id) : f.kind === "heading" ? homeOf(f.id.slice(0, -" title".length)) : "";
-      if (f.kind === "group" && home === f.id && counts[home]) cards.push(this.card(f, counts[home]));
+      if (f.kind === "group" && home === f.id && counts[home]) cards.push(this.card(f, counts[home], this.of(stop, home).kind));
       return !home && !(f.kind === "edge" && inside(f.source) && inside(f.source) === inside(f.target));
     });
     return { ...scene, figures: [...figures, ...cards], nodes: [...scene.nodes.filter(([id]) => !inside(id)), ...cards.map((c) => [c.id, this.of(stop, c.id)?.group ?? "", "", "", []])] };
   }
 
-  card(group, count) {
+  card(group, count, kind) {
     const [x, y, width, height] = group.box;
     const [title] = group.label.split("\n");
     const middle = x + width / 2;
     const line = (dy, text, size, styles) => ["t", middle, y + height / 2 + dy, text, size, "middle", styles];
-    const shapes = [["r", x, y, width, height, 4, "box family-call", ""], line(-2, title.replace(/^\w+: /, ""), 10, "text-title b"), line(11, `${count} node${count === 1 ? "" : "s"} inside`, 8.5, "text-dim")];
+    const shapes = [["r", x, y, width, height, 4, `group-${kind}`, ""], line(-2, title.replace(/^\w+: /, ""), 10, "text-title b"), line(11, `${count} node${count === 1 ? "" : "s"} inside`, 8.5, "text-dim")];
     const card = { ...group, kind: "node", label: title, shapes };
     return group.role ? painted(card, group.role) : card;
   }

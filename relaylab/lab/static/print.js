@@ -1,7 +1,8 @@
 // The page on paper: title, what differs, the picture cut into strips between its boxes, the text or the kernel, the selected node.
+import { figure } from "./graph.js";
 import { el } from "./dom.js";
 
-const [WIDE, HIGH, PAGES, TITLE] = [700, 960, 6, 90]; // CSS pixels that an A4 page has between its margins; pages that a picture may take
+const [WIDE, HIGH, GAP, PAGES] = [700, 930, 12, 6]; // CSS pixels between the margins of an A4 page, a title set aside; pages that a picture may take
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
 // where to cut a picture into strips of at most `high`, if possible where no box is
@@ -16,23 +17,36 @@ function cuts(boxes, height, high) {
   return [...found, height];
 }
 
-function strips(canvas, name) {
-  const { width, height, figures } = canvas.scene;
-  const boxes = figures.filter((f) => f.kind === "node").map((f) => f.box);
-  let scale = Math.min(0.85, WIDE / width);
-  const pages = () => (height * scale) / HIGH / Math.max(1, Math.floor(WIDE / (width * scale)));
-  while (pages() > PAGES && scale > 0.3) scale *= 0.9;
-  canvas.layer.id = name;
-  const ends = cuts(boxes, height, (HIGH - TITLE) / scale);
-  return ends.slice(1).map((end, i) => {
+// from where to where a figure reaches down the picture
+function reach(data) {
+  if (data.kind !== "edge") return [data.box[1], data.box[1] + data.box[3]];
+  const ys = (data.shapes[0]?.[1].match?.(/-?[\d.]+/g) ?? []).filter((_, i) => i % 2).map(Number);
+  return [Math.min(...ys), Math.max(...ys)];
+}
+
+// a picture as pages of strips that stand beside each other
+function pages({ scene: { width, height, figures }, selected }) {
+  const size = (beside) => Math.min(0.85, (WIDE - (beside - 1) * GAP) / beside / width);
+  let beside = 1;
+  while (size(beside + 1) > 0.6 || (size(beside + 1) > 0.3 && (height * size(beside)) / HIGH / beside > PAGES)) beside += 1;
+  const scale = size(beside);
+  const ends = cuts(figures.filter((f) => f.kind === "node").map((f) => f.box), height, HIGH / scale);
+  const reaches = figures.map((f) => [f, ...reach(f)]);
+  const strips = ends.slice(1).map((end, i) => {
     const top = ends[i];
     const strip = document.createElementNS(NAMESPACE, "svg");
-    for (const [key, value] of Object.entries({ class: "relaylab rl-strip", viewBox: `0 ${top} ${width} ${end - top}`, width: width * scale, height: (end - top) * scale })) strip.setAttribute(key, value);
-    const use = document.createElementNS(NAMESPACE, "use");
-    use.setAttribute("href", `#${name}`);
-    strip.append(use);
+    for (const [key, value] of Object.entries({ class: "relaylab", viewBox: `0 ${top} ${width} ${end - top}`, width: width * scale, height: (end - top) * scale })) strip.setAttribute(key, value);
+    for (const [data, from, to] of reaches) {
+      if (to < top || from > end) continue;
+      const drawn = figure(data);
+      drawn.classList.toggle("selected", data.kind === "node" && data.id === selected);
+      strip.append(drawn);
+    }
     return strip;
   });
+  const found = [];
+  while (strips.length) found.push(el("div", { className: "rl-strips" }, ...strips.splice(0, beside)));
+  return found;
 }
 
 export function paper(explorer) {
@@ -40,18 +54,17 @@ export function paper(explorer) {
   const away = () => {
     sheet?.remove();
     sheet = null;
-    explorer.canvases.forEach((c) => c.apply());
   };
   const make = () => {
     away();
     const pane = explorer.root.dataset.pane;
-    const copy = (element) => element.cloneNode(true);
-    const graph = ["graph", "both", "code"].includes(pane) ? explorer.canvases : explorer.tabs[pane]?.panes?.map((p) => p.canvas) ?? [explorer.tabs[pane]?.canvas].filter(Boolean);
-    const pictures = graph.map((c, i) => el("div", { className: "rl-strips" }, ...strips(c, `rl-paper-${i}`)));
-    graph.forEach((c) => c.layer.removeAttribute("transform"));
+    const tab = explorer.tabs[pane];
+    const canvases = ["graph", "both", "code"].includes(pane) ? explorer.canvases : (tab?.panes?.map((p) => p.canvas) ?? [tab?.canvas]);
     const texts = { text: [explorer.text], both: [explorer.text], code: [explorer.code] }[pane] ?? [];
-    const node = explorer.host.get("selected") && !explorer.tabs[pane] ? [copy(explorer.panel)] : [];
-    sheet = el("div", { className: "rl-explorer rl-paper" }, el("h1", { textContent: explorer.title.textContent }), copy(explorer.legend), ...node, ...pictures, ...texts.map(copy));
+    const node = explorer.host.get("selected") && !tab ? [explorer.panel] : [];
+    const copies = [...texts, ...node].map((element) => element.cloneNode(true));
+    const title = el("h1", { textContent: explorer.title.textContent });
+    sheet = el("div", { className: "rl-explorer rl-paper" }, title, ...(tab ? [] : [explorer.legend.cloneNode(true)]), ...canvases.filter(Boolean).flatMap(pages), ...copies);
     document.body.append(sheet);
   };
   window.addEventListener("beforeprint", make);

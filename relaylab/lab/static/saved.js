@@ -10,7 +10,7 @@ import { paper } from "./print.js";
 function tell(root, wrong) {
   document.querySelector(".rl-note")?.remove();
   if (!wrong.length) return;
-  const note = el("div", { className: "rl-note", role: "status" }, el("span", { textContent: `Of the link is left out: ${wrong.join("; ")}.` }), el("button", { className: "rl-button", textContent: "×", ariaLabel: "close", onclick: () => note.remove() }));
+  const note = el("div", { className: "rl-note", role: "status" }, el("span", { textContent: `Left out of this link: ${wrong.join("; ")}.` }), el("button", { className: "rl-button", textContent: "×", ariaLabel: "close", onclick: () => note.remove() }));
   root.before(note);
 }
 

@@ -29,7 +29,7 @@ const shapes = {
     svg("text", { x, y, "font-size": size, "text-anchor": anchor, class: styles, "xml:space": "preserve" }, text),
 };
 
-function figure(data) {
+export function figure(data) {
   const group = svg("g", { class: data.kind, "data-id": data.id });
   if (data.label) group.append(svg("title", {}, data.label));
   if (data.kind === "node") group.setAttribute("role", "img");
@@ -103,7 +103,10 @@ export class Picture {
   grab(down) {
     const start = [down.clientX - this.x, down.clientY - this.y];
     this.dragged = false;
+    this.fingers = (this.fingers ?? new Map()).set(down.pointerId, down);
+    if (this.fingers.size === 2) this.pinch();
     const move = (e) => {
+      if (e.pointerId !== down.pointerId || this.pinched) return;
       if (!this.dragged && Math.hypot(e.clientX - down.clientX, e.clientY - down.clientY) < 4) return;
       this.dragged = true;
       this.x = e.clientX - start[0];
@@ -111,12 +114,37 @@ export class Picture {
       this.apply();
     };
     const up = (e) => {
-      window.removeEventListener("pointermove", move);
-      if (!this.dragged && !e.target.closest?.(".node, .group")) this.select(null);
+      if (e.pointerId !== down.pointerId) return;
+      this.fingers.delete(e.pointerId);
+      for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.removeEventListener(name, run);
+      if (!this.dragged && !this.pinched && !e.target.closest?.(".node, .group")) this.select(null);
     };
-    window.addEventListener("pointermove", move);
-    window.addEventListener("pointerup", up, { once: true });
+    for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.addEventListener(name, run);
     this.svg.focus({ preventScroll: true });
+  }
+
+  // two fingers: zoom about the middle between them, until both are lifted
+  pinch() {
+    const span = () => {
+      const [a, b] = [...this.fingers.values()];
+      return [Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) || 1, (a.clientX + b.clientX) / 2, (a.clientY + b.clientY) / 2];
+    };
+    let [far] = span();
+    this.pinched = true;
+    const move = (e) => {
+      if (this.fingers.size !== 2 || !this.fingers.has(e.pointerId)) return;
+      this.fingers.set(e.pointerId, e);
+      const [now, x, y] = span();
+      const box = this.svg.getBoundingClientRect();
+      this.zoom(now / far, x - box.left, y - box.top);
+      far = now;
+    };
+    const up = () => {
+      if (this.fingers.size) return;
+      this.pinched = false;
+      for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.removeEventListener(name, run);
+    };
+    for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.addEventListener(name, run);
   }
 
   reveal(id) {
