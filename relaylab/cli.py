@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import runpy
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -291,15 +290,9 @@ def notebooks() -> Path:
 
 def run_tvm_command(args: argparse.Namespace) -> int:
     """`relaylab run-tvm SCRIPT [ARGS]`"""
-    from relaylab import install_as_tvm
+    from relaylab.compat.script import run_script
 
-    install_as_tvm()
-    if not Path(args.script).is_file():
-        raise RelayValueError(f"there is no file {args.script}", code="cli.no-file")
-    sys.argv = [args.script, *args.rest]
-    sys.path.insert(0, str(Path(args.script).resolve().parent))
-    runpy.run_path(args.script, run_name="__main__")
-    return 0
+    return run_script(args.script, args.rest)
 
 
 EXAMPLES = """examples:
@@ -321,6 +314,8 @@ class _Parser(argparse.ArgumentParser):
         near = did_you_mean(found[1], known) if found else ""
         if found and not near and _is_network(found[1]):
             near = f"did you mean `relaylab explore {found[1]}`?"
+        if option := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            near = did_you_mean(option[1], (o for o in self._option_string_actions if o.startswith("--")))
         super().error(f"{message}\n  help: {near}" if near else message)
 
 
@@ -346,7 +341,7 @@ def parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Callable, help: str, *, program: bool | None = True) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help, description=help)
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=run, parser=sub)
         if program is not None:
             sub.add_argument("program", nargs=None if program else "?", metavar="NET|FILE", help="a network such as resnet18, or a file of Relay text")
         return sub
@@ -392,7 +387,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for JupyterLab")
     sub = command("run-tvm", run_tvm_command, "run a Relay program written for TVM", program=None)
     sub.add_argument("script")
-    sub.add_argument("rest", nargs=argparse.REMAINDER, help="arguments for the program")
+    sub.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", default=[], help="arguments for the program")
     return top
 
 
@@ -416,7 +411,10 @@ def _common(sub: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; errors of users are one message on stderr and exit status 1."""
-    args = parser().parse_args(argv)
+    args, rest = parser().parse_known_args(argv)
+    if rest and args.command != "lab":  # what it does not know is JupyterLab's
+        args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.rest = [*getattr(args, "rest", ()), *rest]
     try:
         status = args.run(args)
     except RelayError as error:

@@ -10,9 +10,12 @@ import sys
 from types import ModuleType
 
 from relaylab.support.errors import RelayError
+from relaylab.support.missing import reason
 
 # the longest prefix wins; what follows it is looked up below the target
 ALIASES = {"tvm": "relaylab.compat.tvm", "tvm.relay": "relaylab.relay"}
+
+FACES = tuple(f"{target}." for target in ALIASES.values())
 
 
 def target_of(name: str) -> str | None:
@@ -39,19 +42,28 @@ class _Alias(importlib.abc.Loader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `tvm…`; also asked for what `from tvm.relay import x` lacks, and then says why it is not there."""
+
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
         name = target_of(fullname)
         if name is None:
+            if fullname.startswith(FACES) and importlib.machinery.PathFinder.find_spec(fullname, path) is None:
+                raise _absent(fullname)
             return None
         try:
             found = importlib.util.find_spec(name)
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise ModuleNotFoundError(
-                f"{fullname} is not part of what relaylab offers under the name tvm (it keeps Relay, its runtime and its visualizer)", name=fullname
-            )
+            raise _absent(name)
         return importlib.machinery.ModuleSpec(fullname, _Alias(name), is_package=found.submodule_search_locations is not None)
+
+
+def _absent(name: str) -> ModuleNotFoundError:
+    """The error for a module of relaylab that is not there, under the name that programs use."""
+    name = name.replace("relaylab.", "tvm.", 1).replace("tvm.compat.tvm", "tvm", 1)
+    why = reason(name) or "relaylab keeps Relay, its runtime and its visualizer under the name tvm"
+    return ModuleNotFoundError(f"there is no {name}: {why}", name=name)
 
 
 _finder = _Finder()

@@ -39,6 +39,7 @@ from relaylab.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from relaylab.relay.loops import while_loop
 from relaylab.relay.prelude import Prelude
 from relaylab.relay.ty import *  # noqa: F403
+from relaylab.support.missing import missing as _missing
 from relaylab.support.source import SourceName, Span
 from relaylab.text import fromtext, parse, parse_expr
 from relaylab.text import hooks as _hooks
@@ -60,7 +61,7 @@ _LAZY = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'relaylab.relay' has no attribute {name!r}")
+        _missing(__name__, {*__dir__(), *(f"nn.{n}" for n in vars(nn))})(name)
     module = _importlib.import_module(f"relaylab.relay.{_LAZY[name]}")
     value = module if _LAZY[name] == name else getattr(module, name)
     globals()[name] = value

@@ -20,6 +20,7 @@ from relaylab.ir.expr import (
     var,
 )
 from relaylab.transform.bind import bind
+from relaylab.support.missing import missing as _missing
 
 __all__ = [
     "Call",
@@ -41,3 +42,5 @@ __all__ = [
     "const",
     "var",
 ]
+
+__getattr__ = _missing(__name__, globals())

@@ -17,6 +17,7 @@ from relaylab.ir.types import (
     is_dynamic,
     scalar_type,
 )
+from relaylab.support.missing import missing as _missing
 
 __all__ = [
     "Any",
@@ -35,3 +36,5 @@ __all__ = [
     "is_dynamic",
     "scalar_type",
 ]
+
+__getattr__ = _missing(__name__, globals())

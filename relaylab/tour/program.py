@@ -48,6 +48,8 @@ def read(path: Path) -> IRModule:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = "it is not text (UTF-8)" if isinstance(error, UnicodeDecodeError) else error.strerror or error
-        raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable") from None
+        foreign = isinstance(error, UnicodeDecodeError)
+        why = "it is not text (UTF-8)" if foreign else error.strerror or error
+        help = "programs are Relay text; docs/relay_programs.md tells how models of other formats get there" if foreign else ""
+        raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
     return relay.parse(text, path.name)

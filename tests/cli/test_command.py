@@ -107,6 +107,16 @@ def test_mistakes_are_one_message(args: list[str], message: str, tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistyped_option_shows_its_command(tmp_path: Path) -> None:
+    run = relaylab("viz", "mlp", "--folt", cwd=tmp_path, ok=False)
+    assert run.returncode == 2 and "usage: relaylab viz" in run.stderr and "did you mean `--fold`" in run.stderr
+
+
+def test_a_model_of_another_format_is_told_the_way(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(bytes(range(256)))
+    assert "docs/relay_programs.md" in relaylab("explore", "model.onnx", cwd=tmp_path, ok=False).stderr
+
+
 def test_bad_text_shows_the_place(tmp_path: Path) -> None:
     (tmp_path / "bad.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: float32) { nn.rleu(%x) }\n')
     run = relaylab("explore", "bad.relay", cwd=tmp_path, ok=False)

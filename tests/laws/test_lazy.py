@@ -31,5 +31,5 @@ def test_the_names_are_listed_before_they_are_loaded() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'relaylab.relay' has no attribute 'bild'"):
+    with pytest.raises(AttributeError, match="relay has no `bild`"):
         relay.bild  # noqa: B018

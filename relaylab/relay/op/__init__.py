@@ -6,5 +6,8 @@ from relaylab.op import get
 from relaylab.op import annotation, dyn, memory, qnn, vm
 from relaylab.op.base import OpPattern
 from relaylab.relay import image, nn, random, vision
+from relaylab.support.missing import missing as _missing
 
 __all__ = [n for n in dir() if not n.startswith("_")]
+
+__getattr__ = _missing(__name__, globals())

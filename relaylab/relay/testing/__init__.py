@@ -25,3 +25,6 @@ from relaylab.zoo.helpers import count_ops, rand, run_infer_type, run_opt_pass
 from relaylab.zoo.init import create_workload
 from relaylab.zoo.nat import count, make_nat_expr, make_nat_value
 from relaylab.zoo.temp_op_attr import TempOpAttr
+from relaylab.support.missing import missing as _missing
+
+__getattr__ = _missing(__name__, globals())

@@ -29,3 +29,6 @@ from relaylab.ir import Expr as RelayExpr
 from relaylab.ir import RefType as RelayRefType
 from relaylab.ir import TensorType as TensorType
 from relaylab.support.source import SourceName, Span
+from relaylab.support.missing import missing as _missing
+
+__getattr__ = _missing(__name__, globals())

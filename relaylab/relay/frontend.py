@@ -1,3 +1,0 @@
-"""relay.frontend: importers of other formats."""
-
-__all__: list[str] = []

@@ -1,3 +1,0 @@
-"""relay.transform: passes."""
-
-from relaylab.transform import *  # noqa: F403

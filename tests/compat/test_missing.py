@@ -1,0 +1,63 @@
+"""Names that are not there: what may have been meant, why something is not kept, and where the program asked for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relaylab import relay
+
+
+@pytest.mark.parametrize("path, words", [
+    ("transform.FuseOp", "did you mean `FuseOps`"),
+    ("nn.conv2dd", "did you mean `conv2d`"),
+    ("conv2d", "did you mean `nn.conv2d`"),
+    ("op.nn.relux", "did you mean `relu`"),
+    ("analysis.free_var", "did you mean `free_vars`"),
+    ("testing.resnett", "did you mean `resnet`"),
+    ("frontend.from_onnx", "docs/relay_programs.md"),
+    ("quantize", "quantized ones (relay.qnn) are compiled"),
+    ("transform.PartitionGraph", "MergeComposite"),
+    ("transform.ToCPS", "`relaylab passes` lists"),
+])
+def test_unknown_names(path: str, words: str) -> None:
+    *modules, name = path.split(".")
+    module = relay
+    for part in modules:
+        module = getattr(module, part)
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match="has no `") as error:
+        getattr(module, name)
+    assert words in str(error.value)
+
+
+def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "net.py").write_text(text)
+    return subprocess.run([sys.executable, "-m", "relaylab", "run-tvm", "net.py", *args], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("from tvm.relay import quantize", ["line 1", "there is no tvm.relay.quantize: float programs"]),
+    ("from tvm.relay.frontend import from_onnx", ["there is no tvm.relay.frontend.from_onnx", "docs/relay_programs.md"]),
+    ("from tvm.relay.transform import PartitionGraph", ["MergeComposite"]),
+    ("import tvm.autotvm", ["nothing is tuned"]),
+    ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
+    ("import tvm\ntvm.target.cuda()", ["line 2", 'Target("llvm")']),
+    ("from tvm import relay\ndef net():\n    relay.nn.relu(3)\nnet()", ["line 3, in net", "relay.nn.relu(3)", "error[ir.python-number]"]),
+    ("def f(:", ["SyntaxError"]),
+    ("1 / 0", ["line 1", "ZeroDivisionError"]),
+    ("\0", ["net.py: SyntaxError"]),
+])
+def test_an_error_shows_the_lines_of_the_program(tmp_path: Path, text: str, words: list[str]) -> None:
+    result = run(tmp_path, text)
+    assert result.returncode == 1
+    assert all(w in result.stderr for w in words), result.stderr
+    assert "relaylab/" not in result.stderr.replace("tmp", "") and "runpy" not in result.stderr
+
+
+def test_the_program_has_its_arguments_and_its_status(tmp_path: Path) -> None:
+    result = run(tmp_path, "import sys\nprint(sys.argv)\nsys.exit(3)", "a", "--b")
+    assert result.returncode == 3 and result.stdout.strip() == "['net.py', 'a', '--b']"
