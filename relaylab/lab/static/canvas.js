@@ -1,11 +1,10 @@
 // The graph as it moves: keeps its place when the stage changes, follows a twin beside it, shows itself in a minimap.
-import { Picture } from "./graph.js";
 import { short } from "./dom.js";
+import { Drawn } from "./drawn.js";
 
-const NS = "http://www.w3.org/2000/svg";
 const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#4d3800", merged: "#00664b" };
 
-export class Canvas extends Picture {
+export class Canvas extends Drawn {
   apply() {
     super.apply();
     this.on.moved?.(this);
@@ -62,26 +61,17 @@ export class Canvas extends Picture {
 
   // Colour nodes by a figure: a frame whose strength is the share of the largest value, and the value in words.
   heat(values, unit) {
-    this.layer.querySelector(".rl-heat")?.remove();
-    if (!values) return;
-    const layer = document.createElementNS(NS, "g");
-    layer.setAttribute("class", "rl-heat");
-    const nodes = [...this.byId.values()].filter(({ data }) => values[data.id] !== undefined);
-    const most = Math.max(...nodes.filter(({ data }) => data.kind === "node").map(({ data }) => Math.abs(values[data.id])), 1e-12);
-    for (const { data } of nodes) {
+    this.layers.get("heat").replaceChildren();
+    this.parts = this.parts.filter((part) => part.kind !== "heat");
+    const nodes = values ? [...this.byId.values()].filter(({ data }) => values[data.id] !== undefined) : [];
+    const most = Math.max(...nodes.filter(({ kind }) => kind === "node").map(({ data }) => Math.abs(values[data.id])), 1e-12);
+    for (const { data, kind } of nodes) {
       const [x, y, w, h] = data.box;
-      const share = Math.min(1, Math.abs(values[data.id]) / most);
-      const text = document.createElementNS(NS, "text");
-      for (const [k, v] of Object.entries({ x: x + w - 3, y: y - 2, "font-size": 8, "text-anchor": "end", class: "rl-figure" })) text.setAttribute(k, v);
-      text.textContent = `${short(values[data.id])} ${unit}`;
-      if (data.kind === "node") {
-        const box = document.createElementNS(NS, "rect");
-        for (const [k, v] of Object.entries({ x: x - 2, y: y - 2, width: w + 4, height: h + 4, rx: 5, opacity: 0.12 + 0.55 * share })) box.setAttribute(k, v);
-        layer.append(box);
-      }
-      layer.append(text);
+      const frame = ["r", x - 2, y - 2, w + 4, h + 4, 5, "", `opacity:${0.12 + 0.55 * Math.min(1, Math.abs(values[data.id]) / most)}`];
+      const text = ["t", x + w - 3, y - 2, `${short(values[data.id])} ${unit}`, 8, "end", "rl-figure"];
+      this.add({ id: data.id, kind: "heat", box: data.box, shapes: kind === "node" ? [frame, text] : [text] });
     }
-    this.layer.append(layer);
+    this.fill(true);
   }
 
   mini(canvas) {

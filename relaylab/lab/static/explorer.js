@@ -326,7 +326,7 @@ export class Explorer {
     if (!id) return this.code.replaceChildren(el("p", { className: "rl-dim", textContent: "Select a node to see the kernel that it became part of." }));
     this.code.replaceChildren(el("p", { className: "rl-dim", textContent: "compiling …" }));
     const found = await this.ask("kernel", this.settled(this.after), id);
-    const light = (node) => this.canvases.forEach((c) => c.byId.forEach(({ element }, key) => element.classList.toggle("rl-glow", key === node)));
+    const light = (node) => this.canvases.forEach((c) => c.glow([node]));
     this.code.replaceChildren(found.error ? el("p", { className: "rl-dim", textContent: found.error }) : kernel(found, light));
   }
 

@@ -73,7 +73,7 @@ export class Several {
     if (!pane.canvas) return;
     this.choosing = true;
     pane.canvas.select(ids[0] ?? null, pane !== this.panes[this.from]);
-    for (const [key, { element }] of pane.canvas.byId) element.classList.toggle("rl-glow", ids.length > 1 && ids.includes(key));
+    pane.canvas.glow(ids.length > 1 ? ids : []);
     this.choosing = false;
   }
 }

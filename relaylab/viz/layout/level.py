@@ -14,10 +14,13 @@ from relaylab.viz.layout.keep import make_room
 from relaylab.viz.layout.order import Sorter
 from relaylab.viz.layout.place import Placer
 from relaylab.viz.layout.ranks import assign_ranks, longest, neighbours
+from relaylab.viz.layout.sides import lanes, trunk
 
 DUMMY_WIDTH = 6.0
 SPAN_BUDGET = 12_000  # ranks that all edges of a level may pass in sum, besides eight for each item
 SEEDED_SWEEPS, SEEDED_ROUNDS = 4, 6  # enough where an earlier picture gives most of the places
+DRIFT = 2.0  # times as wide as the widest layer has to be: wider pictures are tried with branches on both sides
+OUTSIDE = 1e7  # points from one lane to the next: beside everything that has a place
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
 
@@ -86,12 +89,22 @@ class _Work:
 
     def run(self) -> Placed:
         """All the steps in order."""
-        layers = self._first_order()
+        layers, x, crossings = self._arrange(self._first_order({}), {})
+        if self._drifts(layers, x):
+            layers, x, crossings = min((layers, x, crossings), self._side_by_side(), key=lambda found: _spread(found[1]))
+        bands = self._bands(layers, x)
+        y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
+        routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
+        return Placed(x[: self.count], y, routes, bands, crossings, dict(zip(self.names, x)))
+
+    def _arrange(self, layers: list[list[int]], lane: Mapping[int, int]) -> tuple[list[list[int]], list[float], int]:
+        """Order and place, beginning with `layers`; what has a lane keeps it."""
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
-        sorter.fixed = self.anchor
+        sorter.fixed = lane or self.anchor
         known = 2 * sum(v < self.count for v in self.anchor) > self.count
-        crossings = sorter.run(SEEDED_SWEEPS if known else self.options.sweeps, keep=0.6 if self.anchor else 1.0)
+        sweeps = 0 if lane and self.anchor else SEEDED_SWEEPS if known else self.options.sweeps
+        crossings = sorter.run(sweeps, keep=0.6 if self.anchor else 1.0)
         if self.anchor:
             crossings = self._make_room(sorter)
         placer = Placer(layers, self.up, self.down, self.width, gap)
@@ -99,11 +112,18 @@ class _Work:
         placer.x[:] = [self.anchor.get(v, x) for v, x in enumerate(placer.x)]
         rounds = SEEDED_ROUNDS if known else self.options.settle if len(self.width) < 5000 else self.options.settle // 2
         placer.run(rounds)
-        x = placer.straighten(rounds)
-        bands = self._bands(layers, x)
-        y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
-        routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
-        return Placed(x[: self.count], y, routes, bands, crossings, dict(zip(self.names, x)))
+        return layers, placer.straighten(rounds), crossings
+
+    def _drifts(self, layers: list[list[int]], x: list[float]) -> bool:
+        """Whether the picture is far wider than its widest layer has to be."""
+        packed = max((sum(self.width[v] + self.options.node_gap for v in layer) for layer in layers), default=0.0)
+        return _spread(x) > DRIFT * packed
+
+    def _side_by_side(self) -> tuple[list[list[int]], list[float], int]:
+        """Branches left and right of the longest path, and of what has its place, in turn."""
+        middle = {*trunk(self.rank, self.up, self.count), *self.anchor}
+        lane = lanes(self.rank, self.up, self.down, middle)
+        return self._arrange(self._first_order(lane), lane)
 
     def _too_long(self) -> set[int]:
         """The longest strands, as many as are beyond the budget."""
@@ -149,8 +169,8 @@ class _Work:
         self.down[above].append((below, into - out))
         self.up[below].append((above, out - into))
 
-    def _first_order(self) -> list[list[int]]:
-        """Depth-first from the lowest items, operands left to right; by the seed where there is one."""
+    def _first_order(self, lane: Mapping[int, int]) -> list[list[int]]:
+        """Depth-first from the lowest items, operands left to right; by the seed and the lanes where there are any."""
         layers: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
         seen = bytearray(len(self.rank))
         for start in sorted(range(len(self.rank)), key=lambda v: -self.rank[v]):
@@ -162,16 +182,20 @@ class _Work:
                     layers[self.rank[v]].append(v)
                     stack.extend(u for u, _ in reversed(self.up[v]))
         if self.anchor:
-            self._seeded(layers)
+            self._seeded(layers, lane)
+        elif lane:
+            for layer in layers:
+                layer.sort(key=lambda v: lane.get(v, 0))
         return layers
 
-    def _seeded(self, layers: list[list[int]]) -> None:
-        """Sort every layer by the places of the last picture; what is new goes beside its neighbours."""
+    def _seeded(self, layers: list[list[int]], lane: Mapping[int, int]) -> None:
+        """Sort every layer by the places of the last picture; what is new goes beside its neighbours, or to its lane."""
         known = self.known = dict(self.anchor)
         for layer in layers:
             for v in layer:
-                if v not in known:
+                if v not in known and v not in lane:
                     known[v] = self._beside(v, known)
+        known.update((v, lane[v] * OUTSIDE) for v in lane)
         for layer in layers:
             layer.sort(key=known.__getitem__)
 
@@ -217,6 +241,10 @@ class _Work:
             points += [(x[dummy], top), (x[dummy], bottom)]
         points += [(x[b] + into, bands[self.rank[b]][0]), (x[b] + into, y[b] - self.level.height[b] / 2)]
         return [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]
+
+
+def _spread(x: list[float]) -> float:
+    return max(x) - min(x) if x else 0.0
 
 
 def _single_best(items: list[int], length: list[int]) -> int | None:
