@@ -2,7 +2,7 @@
 
 A JSON object behind `#[metadata]`: `{"version": 1, "<type key>": [entry, …]}`; `meta[key][i]` in
 the text stands for entry `i`. A constant is `{"dtype", "shape", "data"}` with `data` the base64
-of its elements, little-endian, in row-major order.
+of its elements, little-endian, in row-major order. A section that TVM wrote is read too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import base64
 import binascii
 import json
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from relaylab.ir.op import OPERATORS
 from relaylab.ir.types import SizeVar
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
+from relaylab.text.tvm_metadata import entries as tvm_entries
+from relaylab.text.tvm_metadata import is_tvm
 
 if TYPE_CHECKING:
     from relaylab.text.reader import Reader
@@ -111,6 +114,12 @@ class MetaTable:
         if not isinstance(stored, dict):
             complain("the metadata section is not a JSON object")
             return cls({}, given)
+        if is_tvm(stored):
+            try:
+                return cls(tvm_entries(stored), given)
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
+                complain(f"the metadata section that TVM wrote is damaged: {error}")
+                return cls({}, given)
         if stored and stored.pop("version", None) != VERSION:
             complain(f"the metadata section is not of version {VERSION}")
             return cls({}, given)
@@ -134,6 +143,10 @@ class MetaTable:
 
 
 def _decode(key: str, entry: Any, span: Span) -> object:
+    if "unread" in entry:
+        raise ValueError(f"of the sections that TVM writes, constants are read, not {entry['unread']}")
+    if key == CONSTANT and "array" in entry:
+        return Constant(entry["array"], span)
     if key == CONSTANT:
         raw = base64.b64decode(entry["data"], validate=True)
         dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
