@@ -157,7 +157,7 @@ def reduce_box(kind: str, value: np.ndarray, dims: tuple[int, ...]) -> np.ndarra
             return getattr(np, kind)(value, axis=dims, keepdims=True)
     last = np.moveaxis(value, dims, range(value.ndim - len(dims), value.ndim))
     kept = [1 if d in dims else n for d, n in enumerate(value.shape)]
-    flat = last.reshape(*last.shape[: value.ndim - len(dims)], -1)
+    flat = last.reshape(*last.shape[: value.ndim - len(dims)], math.prod(value.shape[d] for d in dims))
     return getattr(np, kind)(flat, axis=-1).reshape(kept).astype("int64")
 
 

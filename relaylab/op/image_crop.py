@@ -11,6 +11,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dims, Dtype, Injective, Ints, OutElementwiseFusable, Sample, op, sample
 from relaylab.op.casts import as_dtype
 from relaylab.op.layout import parse_layout, transform
+from relaylab.op.nn_dense import stored
 from relaylab.op.resample import Arrays, Expressions, blend, settled
 from relaylab.op.window import each, pads, spread, window_extent
 
@@ -141,8 +142,14 @@ class dilation2d(OutElementwiseFusable):
             window = [
                 slice(t * d, t * d + (m - 1) * st + 1, st) for t, m, (_, st, d, _) in zip(tap, sizes, self._axes())
             ]
-            out = np.maximum(out, x[(slice(None), slice(None), *window)] + w[(slice(None), *tap)][:, None, None])
-        return transform(out, parse_layout("NCHW"), layout).astype(self.out_dtype or data.dtype)
+            sums = x[(slice(None), slice(None), *window)] + w[(slice(None), *tap)][:, None, None]
+            out = np.maximum(out, self._wrapped(sums, self.out_dtype or data.dtype.name))
+        return as_dtype(transform(out, parse_layout("NCHW"), layout), self.out_dtype or data.dtype.name)
+
+    @staticmethod
+    def _wrapped(sums: np.ndarray, dtype: str) -> np.ndarray:
+        """Sums as far as an integer type holds them; where there is only padding they stay minus infinity."""
+        return np.where(np.isneginf(sums), sums, stored(np.nan_to_num(sums, neginf=0), dtype)) if "int" in dtype else sums
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, weight: Any) -> Any:
         layout, kernel_layout = parse_layout(self.data_layout), parse_layout(self.kernel_layout)

@@ -13,7 +13,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dtype, Ints, OutElementwiseFusable, Sample, op, sample
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn_dense import elements, exact, stored
-from relaylab.op.window import pads, reach, spread, spread_padding
+from relaylab.op.window import pads, reach, spread, spread_padding, window_extent
 
 
 @op("nn.conv2d_backward_weight", inputs=("grad", "data"), level=2, attrs_key="Conv2D")
@@ -55,6 +55,12 @@ class conv2d_backward_weight(OutElementwiseFusable):
         rules.equal_dims(s, grads["N"], whole["N"], f"the batches of {type_text(g)} and {type_text(x)}")
         if isinstance(whole["C"], int) and whole["C"] % self.groups:
             s.fail(f"{whole['C']} channels do not split into {self.groups} groups")
+        if isinstance(grads["C"], int) and grads["C"] % self.groups:
+            s.fail(f"{grads['C']} output channels do not split into {self.groups} groups")
+        steps = zip("HW", self._size(grads, whole), spread(self.strides, 2), spread(self.dilation, 2), pads(self.padding, 2))
+        for a, k, st, d, pad in steps:
+            made = window_extent(s, whole[a], IntImm(k), st, d, pad)
+            rules.equal_dims(s, grads[a], made, f"a kernel of {k} on {type_text(x)} does not make {type_text(g)} along {a}")
         ins = IntImm(int(whole["C"]) // self.groups) if isinstance(whole["C"], int) else whole["C"]
         extents = dict(zip("OIHW", (grads["C"], ins, *map(IntImm, self._size(grads, whole)))))
         return TensorType(

@@ -33,6 +33,12 @@ class Padded(Injective):
         shape = [derive(lambda n, low, high: n + low + high, d, *p) for d, p in zip(data.shape, self.pad_width)]
         return TensorType(shape, data.dtype)
 
+    def repeatable(self, s: Any, data: TensorType) -> TensorType:
+        """`data`, of which every axis that its own elements extend must have some."""
+        if any(d == 0 and any(p) for d, p in zip(data.shape, self.pad_width)):
+            s.fail(f"{self.op_name} has nothing to repeat along an axis of {type_text(data)}")
+        return data
+
 
 @op("nn.pad", inputs=("data", "pad_val"), level=2, attrs_key="Pad")
 class pad(Padded):
@@ -49,6 +55,8 @@ class pad(Padded):
             s.fail(f'pad_mode must be one of {", ".join(NUMPY_MODES)}, not "{self.pad_mode}"')
         if value is not None:
             rules.scalar(s, value, "pad_value")
+        if found is not None and self.pad_mode != "constant":
+            self.repeatable(s, found)
         return found and self.grown(s, found)
 
     def reference(self, data: np.ndarray, pad_value: np.ndarray) -> np.ndarray:
@@ -107,7 +115,7 @@ class mirror_pad(Padded):
         found = rules.tensor(s, data)
         if self.mode not in ("SYMMETRIC", "REFLECT"):
             s.fail(f'mode must be SYMMETRIC or REFLECT, not "{self.mode}"')
-        return found and self.grown(s, found)
+        return found and self.grown(s, self.repeatable(s, found))
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.pad(data, self.pad_width, mode=self.mode.lower())
@@ -145,7 +153,7 @@ class dilate(Injective):
         )
 
     def reference(self, data: np.ndarray) -> np.ndarray:
-        out = np.full([(n - 1) * st + 1 for n, st in zip(data.shape, self.strides)], self.dilation_value, data.dtype)
+        out = np.full([max((n - 1) * st + 1, 0) for n, st in zip(data.shape, self.strides)], self.dilation_value, data.dtype)
         out[tuple(slice(None, None, st) for st in self.strides)] = data
         return out
 

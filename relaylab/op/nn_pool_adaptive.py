@@ -80,8 +80,9 @@ class SizedPool(OutElementwiseFusable):
     @staticmethod
     def _bounds(b: Any, y: Any, n: int, m: int) -> tuple[Any, Any, int, bool]:
         """First and end of the window at `y`, the largest window, and whether all are that large."""
-        if n % m == 0:
-            return y * (n // m), y * (n // m) + n // m, n // m, True
+        if m == 0 or n % m == 0:
+            size = n // max(m, 1)
+            return y * size, y * size + size, size, True
         most = max(-(-(k + 1) * n // m) - k * n // m for k in range(m))
         return y * n // m, ((y + 1) * n + (m - 1)) // m, most, False
 

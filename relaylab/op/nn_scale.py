@@ -76,7 +76,7 @@ class lrn(Opaque):
         axis, half = self.axis % data.ndim, self.size // 2
         squares = np.moveaxis(data.astype("float64") ** 2, axis, 0)
         sums = [squares[max(c - half, 0) : c + half + 1].sum(axis=0) for c in range(len(squares))]
-        norm = self.bias + self.alpha / self.size * np.moveaxis(np.stack(sums), 0, axis)
+        norm = self.bias + self.alpha / self.size * np.moveaxis(np.stack(sums) if sums else squares, 0, axis)
         return (data / norm**self.beta).astype(data.dtype)
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:

@@ -26,7 +26,7 @@ def parts(matrix: Any) -> tuple[Any, Any, Any]:
 def dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> np.ndarray:
     """The whole matrix."""
     block = data.shape[1:] or (1, 1)
-    blocks = data.reshape(-1, *block)
+    blocks = data.reshape(len(data), *block)
     out = np.zeros(((len(indptr) - 1) * block[0], columns), data.dtype)
     for r in range(len(indptr) - 1):
         for k in range(int(indptr[r]), int(indptr[r + 1])):
@@ -59,6 +59,8 @@ def check(s: Any, types: tuple[Type, ...]) -> list[TensorType] | None:
     data, indices, indptr = found
     if len(data.shape) not in (1, 3):  # type: ignore[union-attr]
         s.fail(f"`sparse_data` must have 1 dimension (CSR) or 3 (BSR), not {type_text(data)}")  # type: ignore[arg-type]
+    if 0 in data.shape[1:]:  # type: ignore[union-attr]
+        s.fail(f"the blocks of {type_text(data)} have no elements")  # type: ignore[arg-type]
     for t, name in ((indices, "sparse_indices"), (indptr, "sparse_indptr")):
         rules.integers(s, rules.rank(s, t, 1, name), name)  # type: ignore[arg-type]
     return found  # type: ignore[return-value]

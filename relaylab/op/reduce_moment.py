@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type
+from relaylab.loop.scalar import SCALAR_OPS, is_float
 from relaylab.op import rules
 from relaylab.op.base import Sample, op, sample
 from relaylab.op.reduce import Reduction
 
 
-def _quotient(total: np.ndarray, count: int) -> np.ndarray:
-    """`total / count`, truncated for integers."""
+def _quotient(total: np.ndarray, count: int, dtype: str) -> np.ndarray:
+    """`total / count`, truncated for integers, for which the mean of nothing is 0."""
     with np.errstate(all="ignore"):
-        return total / np.float64(count) if total.dtype.kind == "f" else np.trunc(total / count)
+        if total.dtype.kind == "f":
+            return np.asarray(total / np.float64(count)).astype(dtype)
+        return np.asarray(SCALAR_OPS["div"].meaning(total.astype("int64"), np.int64(count))).astype(dtype)
 
 
 def quotient(b: Any, total: Any, count: int, dtype: str) -> Any:
@@ -30,11 +33,15 @@ def quotient(b: Any, total: Any, count: int, dtype: str) -> Any:
 class mean(Reduction):
     """Arithmetic mean over axes; integers are summed in their own type and divided towards 0."""
 
+    def relation(self, s: Any, data: Type) -> Type | None:
+        found = super().relation(s, data)
+        return found and rules.numbers(s, found)  # type: ignore[arg-type]
+
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = self.axes(data.ndim)
         wide = "float64" if data.dtype.kind == "f" else data.dtype
         total = np.sum(data, axis=axes, keepdims=self.keepdims, dtype=wide)
-        return np.asarray(_quotient(total, math.prod(data.shape[d] for d in axes))).astype(data.dtype)
+        return _quotient(total, math.prod(data.shape[d] for d in axes), data.dtype.name)
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
         extents = self.extents(data)
@@ -49,7 +56,7 @@ class mean(Reduction):
 @op("variance", inputs=("data", "mean"), level=4, attrs_key="Variance")
 class variance(Reduction):
     """Variance over axes given the mean (with its axes kept): the mean of squared differences; `unbiased` divides
-    by n - 1.
+    by n - 1. That of integers is computed in int64.
     """
 
     unbiased: bool = False
@@ -68,9 +75,10 @@ class variance(Reduction):
 
     def reference(self, data: np.ndarray, mean: np.ndarray) -> np.ndarray:
         axes = self.axes(data.ndim)
-        squares = (data.astype("float64") - mean) ** 2
+        wide = "float64" if data.dtype.kind == "f" else "int64"
+        squares = (data.astype(wide) - mean.astype(wide)) ** 2
         total = np.sum(squares, axis=axes, keepdims=self.keepdims)
-        return np.asarray(_quotient(total, self.divisor([data.shape[d] for d in axes]))).astype(data.dtype)
+        return _quotient(total, self.divisor([data.shape[d] for d in axes]), data.dtype.name)
 
     def lower(self, b: Any, out: Any, i: tuple, data: Any, mean: Any) -> Any:
         extents, read, center = self.extents(data), self.reader(data, i), self.reader(mean, i)
@@ -78,8 +86,8 @@ class variance(Reduction):
 
         def square(*k: Any) -> Any:
             inner = [0 if kept[d] == 1 else x for d, x in zip(self.axes(len(kept)), k)]
-            difference = read(*k) - center(*inner)
-            return difference * difference
+            x, middle = (v if is_float(v.dtype) else b.cast(v, "int64") for v in (read(*k), center(*inner)))
+            return (x - middle) * (x - middle)
 
         return quotient(b, b.sum(extents, square), self.divisor(extents), out.dtype)
 
