@@ -126,8 +126,10 @@ class quantize(Quantized):
         return quantize_element(b, x, at(scale, i, self.axis), at(zero, i, self.axis), out.dtype)
 
     def canonicalize(self, inputs: list[Expr], types: list[Type]) -> Expr | None:
-        data, (scale, zero) = inputs[0], _placed(inputs[1:], types[1:], self.axis, types[0])
-        moved = call_operator("round", data / scale) + zero.astype("float32")
+        wide = "float64" if types[0].dtype == "float64" else "float32"  # type: ignore[attr-defined]
+        scale, zero = _placed(inputs[1:], types[1:], self.axis, types[0])
+        data, scale = (x if t.dtype == wide else x.astype(wide) for x, t in zip((inputs[0], scale), types))  # type: ignore[attr-defined]
+        moved = call_operator("round", data / scale) + zero.astype(wide)
         low, high = limits(self.out_dtype or "int8")
         return call_operator("clip", moved, a_min=low, a_max=high).astype(self.out_dtype or "int8")
 
