@@ -78,4 +78,9 @@ class Target:
         return f'Target("{self.text}")'
 
 
-__all__ = ["Target", "TargetKind"]
+def enabled(target: str) -> bool:
+    """Whether code can be made for a target."""
+    return target.split()[0] in ("cpu", "llvm") if target.split() else False
+
+
+__all__ = ["Target", "TargetKind", "enabled"]

@@ -19,6 +19,7 @@ from relaylab.ir.expr import (
     const,
     var,
 )
+from relaylab.ir.expr import Expr as RelayExpr
 from relaylab.transform.bind import bind
 from relaylab.support.missing import missing as _missing
 
@@ -33,6 +34,7 @@ __all__ = [
     "RefCreate",
     "RefRead",
     "RefWrite",
+    "RelayExpr",
     "TempExpr",
     "Tuple",
     "TupleGetItem",

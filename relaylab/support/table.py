@@ -21,13 +21,13 @@ class Table(Mapping[str, V], Generic[V]):
     """A mapping from names to things of one `kind`, each inserted once."""
 
     def __init__(self, kind: str):
-        self.kind = kind
+        self.kind, self._room = kind, kind.replace(" ", "-")
         self._items: dict[str, V] = {}
 
     def insert(self, name: str, value: V, *, replace: bool = False) -> V:
         """Add `value`; a name that is taken raises `RelayValueError` unless `replace`."""
         if name in self._items and not replace:
-            raise RelayValueError(f"the {self.kind} `{name}` exists already", code=f"{self.kind}.duplicate")
+            raise RelayValueError(f"the {self.kind} `{name}` exists already", code=f"{self._room}.duplicate")
         self._items[name] = value
         return value
 
@@ -41,7 +41,7 @@ class Table(Mapping[str, V], Generic[V]):
             return self._items[name]
         except KeyError:
             help = did_you_mean(name, self._items)
-            raise RelayAttributeError(f"there is no {self.kind} named `{name}`", code=f"{self.kind}.unknown", help=help) from None
+            raise RelayAttributeError(f"there is no {self.kind} named `{name}`", code=f"{self._room}.unknown", help=help) from None
 
     def __getitem__(self, name: str) -> V:
         return self._items[name]

@@ -20,6 +20,7 @@ from relaylab.relay.testing import (
     vgg,
     yolo_detection,
 )
+from relaylab.contrib.gradients import check_grad
 from relaylab.text.prelude import Prelude
 from relaylab.zoo.helpers import count_ops, rand, run_infer_type, run_opt_pass
 from relaylab.zoo.init import create_workload

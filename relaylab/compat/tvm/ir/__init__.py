@@ -1,6 +1,6 @@
 """tvm.ir: modules, types, structural equality."""
 
-from relaylab.compat.tvm.ir import instrument, supply, transform
+from relaylab.compat.tvm.ir import instrument, module, op, supply, transform
 from relaylab.contrib.registry import make_node, register_op_attr
 from relaylab.ir import (
     Attrs,

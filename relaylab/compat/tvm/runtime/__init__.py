@@ -2,6 +2,7 @@
 
 from relaylab.compat.tvm.runtime import container, ndarray, profiling, vm
 from relaylab.contrib.registry import convert
+from relaylab.contrib.target import enabled
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu, cuda, device, gpu
 from relaylab.runtime.module import load_module

@@ -1,0 +1,3 @@
+"""relay.op.transform: operators that move elements, under the name of the file that TVM has them in."""
+
+from relaylab.op import *  # noqa: F403
