@@ -15,6 +15,7 @@ from typing import Any
 from relaylab import viz
 from relaylab.lab.packing import Pictures, Pool
 from relaylab.lab.page import page
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError
 from relaylab.tour.exploration import Exploration
 from relaylab.tour.heat import BY
@@ -26,6 +27,8 @@ from relaylab.viz.graph import ROLES
 LOOK = Look(types="nodes", caption=False)
 MOST_DRAWN = 10_000
 """Boxes in merged pictures: when there are so many, the other pairs of stages are shown side by side."""
+MOST_NOTED = 400
+"""Boxes of a stage up to which neighbours that lost nothing are drawn too, with notes on the boxes; others are painted."""
 MOST_COMPARED = 250_000
 """Boxes in compared stages: when there are so many, the other pairs are left out."""
 MOST_PRINTED = 100_000
@@ -43,7 +46,8 @@ MARKS = " +-⋮"
 
 def book(session: Session) -> dict[str, Any]:
     """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`."""
-    return Book(session).data()
+    with no_collection():
+        return Book(session).data()
 
 
 def write(session: Session, path: str | Path) -> Path:
@@ -135,7 +139,8 @@ class Book:
                 break
             difference = viz.Difference(old, new)
             found = out[f"{a} {b}"] = {"roles": difference.counts, "edges": difference.changed_edges, "sides": [self.roles(s) for s in difference.sides]}
-            if drawn < MOST_DRAWN and ("removed" in difference.counts or b == self.stops[self.stops.index(a) + 1]):
+            noted = len(new.nodes) <= MOST_NOTED and b == self.stops[self.stops.index(a) + 1]
+            if drawn < MOST_DRAWN and ("removed" in difference.counts or noted):
                 drawn += len(difference.merged.nodes)
                 found["merged"] = self.pictures.put(draw(difference.merged, LOOK, {**self.seeds[b], **self.seeds[a]}))
         return out
