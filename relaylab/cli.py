@@ -225,6 +225,20 @@ def bisect_command(args: argparse.Namespace) -> int:
     return 0 if finding is None else 1
 
 
+def why_command(args: argparse.Namespace) -> int:
+    """`relaylab why NET|FILE [PASS]`"""
+    from relaylab import tour
+
+    found = tour.why(args.program, args.rules, args.select, passes_of(args.passes) or (), args.most)
+    if not args.json:
+        say(str(found))
+    elif args.rules is None:
+        say(json.dumps([{"pass": s.name, "ms": s.seconds * 1e3, "delta": s.delta} for s in found]))
+    else:
+        say(json.dumps({"pass": found.name, "note": found.note, "reasons": [{"rule": r.rule, "at": r.location, "why": r.why, "near": r.near} for r in found.reasons]}))
+    return 0
+
+
 def profile_command(args: argparse.Namespace) -> int:
     """`relaylab profile NET|FILE`"""
     from relaylab import tour
@@ -300,6 +314,7 @@ EXAMPLES = """examples:
   relaylab explore net.relay -o page.html            the pass explorer as one page that works offline
   relaylab viz mobilenet --fold -o mobilenet.pdf     a picture; repeated blocks as one card
   relaylab passes resnet18 -p FoldConstant,FuseOps   what two passes do
+  relaylab why resnet18 FuseOps -s op:nn.dense       why a pass does nothing there
   relaylab diff before.relay after.relay             what differs
   relaylab asm resnet18 conv2d --stage llvm          a kernel on its way down
   relaylab lab                                       the notebooks"""
@@ -366,18 +381,7 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("--fail-on", metavar="FIGURE+N%", action="append", help="status 1 if a figure of B is larger by more: flops+5%% bytes+0%% …")
     sub.add_argument("-o", "--output", metavar="FILE", help="write the picture")
     _common(sub)
-    sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")
-    _common(sub)
-    sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
-    sub.add_argument("-o", "--output", metavar="FILE.py", help="write a program that shows it")
-    sub = command("profile", profile_command, "measure the time of each kernel")
-    _common(sub)
-    sub.add_argument("-n", "--number", type=positive, default=20, help="how often")
-    sub = command("asm", asm_command, "show a kernel: loops, why it has them, LLVM IR, assembly; without a name the table of kernels")
-    _common(sub)
-    sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
-    sub.add_argument("--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all")
-    sub.add_argument("-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file")
+    _questions(command)
     sub = command("run", run_command, "run a program on seeded inputs and print what it gives")
     _common(sub)
     sub.add_argument("--seed", type=int, default=0)
@@ -389,6 +393,28 @@ def parser() -> argparse.ArgumentParser:
     sub.add_argument("script")
     sub.add_argument("rest", nargs=argparse.REMAINDER, metavar="...", default=[], help="arguments for the program")
     return top
+
+
+def _questions(command: Callable) -> None:
+    """Commands that ask about passes and kernels."""
+    sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")
+    _common(sub)
+    sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
+    sub.add_argument("-o", "--output", metavar="FILE.py", help="write a program that shows it")
+    sub = command("why", why_command, "why a pass does nothing to a program; without a pass: which passes would change it now")
+    sub.add_argument("rules", nargs="?", metavar="PASS", help="a pass, with its options if need be")
+    sub.add_argument("-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense")
+    sub.add_argument("-p", "--passes", metavar="A,B,…", help="run these passes first")
+    sub.add_argument("-n", "--most", type=positive, default=5, help="how many answers (default 5)")
+    sub.add_argument("--json", action="store_true", help="print data for programs instead of text for people")
+    sub = command("profile", profile_command, "measure the time of each kernel")
+    _common(sub)
+    sub.add_argument("-n", "--number", type=positive, default=20, help="how often")
+    sub = command("asm", asm_command, "show a kernel: loops, why it has them, LLVM IR, assembly; without a name the table of kernels")
+    _common(sub)
+    sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
+    sub.add_argument("--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all")
+    sub.add_argument("-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file")
 
 
 def _drawing(sub: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from relaylab.ir import OPERATORS, Expr, IRModule
-from relaylab.transform import PASSES
+from relaylab.transform import PASSES, Pass, Rule
 from relaylab.zoo.catalog import NETWORKS
 
 _LINE = re.compile(r"^\s*%%?(relay\w*)\s+(.*)$")
@@ -26,6 +26,8 @@ def candidates(line: str, namespace: dict[str, Any], magics: dict[str, Any] | No
         return sorted(OPERATORS)
     if re.search(r"(?:^|\s)(?:-o|--out)[ =]\S*$", rest):
         return []
+    if name == "relay_why" and len(re.findall(r"\S+", rest)) + rest.endswith(" ") == 2:
+        return [*(n for n, v in namespace.items() if isinstance(v, (Pass, Rule)) and not n.startswith("_")), *sorted(PASSES)]
     programs = [name for name, value in namespace.items() if isinstance(value, (IRModule, Expr)) and not name.startswith("_")]
     return [*programs, *NETWORKS]
 

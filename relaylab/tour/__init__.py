@@ -9,11 +9,12 @@ from relaylab.tour.compare import Comparison, Quantity, compare
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.tour.flow import control_flow
 from relaylab.tour.heat import Heat, heat
-from relaylab.tour.pipeline import Pipeline, Suggestion, pass_of, split, suggestions
+from relaylab.tour.pipeline import Pipeline, pass_of, split
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.record import Recording, compare_recordings, exceeded, record, reopen
 from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
-from relaylab.tour.why import WhyNot, rules_of, why_not
+from relaylab.tour.suggest import Suggestion, Suggestions, suggestions
+from relaylab.tour.why import WhyNot, rules_of, why, why_not
 from relaylab.tour.words import in_words
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Recording",
     "Row",
     "Suggestion",
+    "Suggestions",
     "WhyNot",
     "bisect",
     "bisect_history",
@@ -61,5 +63,6 @@ __all__ = [
     "stage_diff",
     "suggestions",
     "timed",
+    "why",
     "why_not",
 ]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -308,35 +307,3 @@ def _option(parameter: inspect.Parameter, chosen: dict[str, Any]) -> Option:
     default = "" if parameter.default is empty else repr(parameter.default)
     value = repr(chosen[parameter.name]) if parameter.name in chosen else default
     return Option(parameter.name, value, default, "" if parameter.annotation is empty else str(parameter.annotation))
-
-
-UNASKED = ("InferType", "PrintIR")
-"""Passes that nobody would look for among those that change a program."""
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A pass that would change a program now, and what it would do to the number of operators."""
-
-    name: str
-    summary: str
-    delta: dict[str, int]
-    seconds: float
-
-
-def suggestions(mod: IRModule, names: Sequence[str] | None = None, budget: float = 5.0) -> list[Suggestion]:
-    """Which registered passes would change a program now; tried one by one until `budget` seconds are spent."""
-    found, start, before = [], time.perf_counter(), operators(mod)
-    for name, entry in PASSES.items() if names is None else ((n, PASSES.lookup(n)) for n in names):
-        if time.perf_counter() - start > budget:
-            break
-        if name in UNASKED:
-            continue
-        begin = time.perf_counter()
-        history = run_pipeline(mod, [entry.make()], PassContext(opt_level=4))
-        if history.error is None and history.mod is not mod:
-            after = operators(history.mod)
-            delta = {op: after[op] - before[op] for op in sorted(before | after) if after[op] != before[op]}
-            found.append(Suggestion(name, entry.summary, delta, time.perf_counter() - begin))
-    return found
-

@@ -28,8 +28,9 @@ from relaylab.tour.facts import group_facts, node_facts
 from relaylab.tour.frames import Frames
 from relaylab.tour.heat import heat_of
 from relaylab.tour.kernels import Kernels, memory_plan
-from relaylab.tour.pipeline import Pipeline, options_of, suggestions
+from relaylab.tour.pipeline import Pipeline, options_of
 from relaylab.tour.printed import rows
+from relaylab.tour.suggest import suggestions
 from relaylab.tour.why import rules_of, why_not
 from relaylab.tour.words import sentences
 from relaylab.transform import InferType

@@ -2,6 +2,7 @@
 
 Of a pass the rules, rule sets and pattern callbacks are found that its function names, directly or through
 functions of its own module. Operator fusion, which has no patterns, tells why two neighbours are in two kernels.
+Without a pass: which passes would change the program now.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from relaylab import viz
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TupleGetItem, children, walk
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.tour.exploration import explore
 from relaylab.tour.pipeline import pass_of
-from relaylab.transform import InferType, Pass, PassContext
+from relaylab.tour.suggest import Suggestions, suggestions
+from relaylab.transform import PASSES, InferType, Pass, PassContext
 from relaylab.transform.explain import Explainer, Reason, Rewriting, title
 from relaylab.transform.fuse_groups import Account, account
 from relaylab.transform.fuse_ops import MAX_DEPTH
@@ -27,13 +31,14 @@ from relaylab.transform.rules import Rule
 
 @dataclass(frozen=True)
 class WhyNot:
-    """The answers for a pass or pattern: `reasons`, what fires first, then what came nearest."""
+    """The answers for a pass or pattern: `reasons`, what fires first, then what came nearest; a `note` where there are no rules."""
 
     name: str
     reasons: list[Reason]
+    note: str = ""
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.name}:", *(f"  {r}" for r in self.reasons or ("there is nothing here that it looks at",))])
+        return "\n".join([f"{self.name}:", *(f"  {r}" for r in self.reasons or (self.note or "there is nothing here that it looks at",))])
 
     __repr__ = __str__
 
@@ -58,6 +63,49 @@ def why_not(what: Any, module: IRModule, node: Expr | None = None, most: int = 5
     found = [r for f in ([func] if func else _functions(module)) for r in Explainer(f).nearest(rules, [node] if node is not None else None, most)]
     found.sort(key=lambda r: (r.fires, r.near), reverse=True)
     return WhyNot(label, found[:most])
+
+
+def why(program: Any, what: Any = None, select: str = "", first: Iterable[Pass | str] = (), most: int = 5, also: Iterable[Pass] = ()) -> WhyNot | Suggestions:
+    """Why a pass does nothing to a program; without a pass: which passes would change it now (`also` some of one's own).
+
+    `program` is whatever `explore` takes, `what` whatever `why_not` takes; `select` is a query for the nodes that are meant
+    (see `viz.query`), and `first` are passes that run before. A pass that is not made of rules is tried instead.
+    """
+    run = explore(program, passes=first).history
+    if run.error is not None:
+        raise run.error
+    if what is None:
+        return suggestions(run.mod, [*PASSES, *also])
+    made = pass_of(what) if isinstance(what, str) else what
+    try:
+        if not select:
+            return why_not(made, run.mod, most=most)
+        answers = [why_not(made, run.mod, node, most) for node in _selected(run.mod, select)]
+    except RelayTypeError as error:
+        if error.code != "why.no-rules" or not isinstance(made, Pass):
+            raise
+        return WhyNot(made.info.name, [], _tried(run.mod, made))
+    found = sorted((r for a in answers for r in a.reasons), key=lambda r: (r.fires, r.near), reverse=True)
+    return WhyNot(answers[0].name, found[:most])
+
+
+def _selected(module: IRModule, query: str) -> list[Expr]:
+    """The nodes of a program that a query means."""
+    identities = viz.Identities()
+    names = viz.select(viz.view(module, identities=identities), query)
+    known = identities.expressions()
+    if not (found := [known[n] for n in names if n in known]):
+        raise RelayValueError(f"`{query}` selects no node of this program", code="why.no-node", help="`viz.select(viz.view(mod), query)` shows what a query means")
+    return found
+
+
+def _tried(module: IRModule, made: Pass) -> str:
+    """What a pass that has no rules to ask would do."""
+    would = suggestions(module, [made])
+    if not would:
+        return "it is not made of rules or patterns; it changes nothing here"
+    changes = ", ".join(f"{n:+d} {op}" for op, n in would[0].delta.items())
+    return f"it is not made of rules or patterns; it would change this program{f': {changes}' if changes else ''}"
 
 
 def _functions(module: IRModule) -> list[Function]:

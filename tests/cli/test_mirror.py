@@ -86,3 +86,10 @@ def test_recorded_runs_are_a_gate(run, program, tmp_path):
     code, out, _ = run("diff", a, b, "--fail-on", "bytes+0%")
     assert "bytes moved" in out and code in (0, 1) and (code == 1) == ("more than" in out)
     assert run("diff", program, "--pipelines", "FuseOps", "default", "--fail-on", "passes+5%")[0] == 1
+
+
+def test_why(run, program):
+    assert "FuseOps" in run("why", program)[1]
+    assert "add into nn.relu: they are one kernel" in run("why", program, "FuseOps", "-s", "op:nn.relu")[1]
+    assert "FoldConstant" in [s["pass"] for s in json.loads(run("why", program, "--json")[1])]
+    assert json.loads(run("why", program, "FuseOps", "--json", "-p", "FoldConstant")[1])["reasons"][0]["why"] == ""

@@ -282,3 +282,20 @@ def test_what_python_cannot_read_is_no_obstacle(cell, monkeypatch):
 
 def test_a_program_has_kernels_too(cell):
     assert "fused_add_nn_relu" in cell("%relay_asm mod").out
+
+
+def test_why_and_why_not(cell, ip):
+    assert "FuseOps" in cell("%relay_why mod").out and "of" in cell("%relay_why mod").out
+    cell("%%relay_pass --on mod -q\nfrom relaylab import relay\n" + """from relaylab.relay.dataflow_pattern import is_op, wild
+from relaylab.transform import apply_rules, rule
+a = wild("a")
+@rule(is_op("exp")(is_op("log")(a)))
+def back(a):
+    return a
+@relay.transform.function_pass(opt_level=0)
+def Back(func, mod, ctx):
+    return apply_rules(func, [back], mod)""")
+    assert "back" in cell("%relay_why mod Back").out and "back" in cell("%relay_why mod back --select op:add").out
+    assert "one kernel" in cell("%relay_why mod FuseOps -s op:add").out
+    assert cell("%relay_why mod FuseOps -q -o found").out == "" and ip.user_ns["found"].reasons
+    assert "did you mean `FuseOps`" in cell("%relay_why mod FusOps").err

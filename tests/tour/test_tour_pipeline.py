@@ -6,7 +6,8 @@ import pytest
 
 from relaylab import relay
 from relaylab.support.errors import RelayError
-from relaylab.tour.pipeline import Pipeline, options_of, pass_of, suggestions, text_of
+from relaylab.tour.pipeline import Pipeline, options_of, pass_of, text_of
+from relaylab.tour.suggest import suggestions
 from relaylab.transform import PassContext, default_passes
 
 TEXT = '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, add(1f, 2f))) }'

@@ -141,3 +141,33 @@ def test_nodes_of_other_programs_are_refused(mod):
     other = relay.transform.InferType()(relay.parse(TEXT))
     with pytest.raises(RelayError, match="not in this program"):
         tour.why_not("SimplifyExpr", mod, at(other, "nn.dense"))
+
+
+def test_without_a_pass_all_are_tried_and_those_of_ones_own_too(mod):
+    @relay.transform.function_pass(opt_level=0, name="Mine")
+    def mine(func, mod, ctx):
+        return relay.Function(func.params, relay.TupleGetItem(func.body, 0))
+
+    found = tour.why(mod, also=[mine])
+    names = [s.name for s in found]
+    assert "FuseOps" in names and names[-1] == "Mine" and found[-1].delta ["add"] == -1 and not found.untried
+    assert "Mine" in str(found) and "FoldConstant" in found.quiet
+    assert "Mine" not in [s.name for s in tour.why(mod, first=[mine], also=[mine])]
+
+
+def test_time_that_is_up_is_told(mod):
+    found = tour.suggestions(mod, budget=-1.0)
+    assert not found and "FuseOps" in found.untried and "not tried" in str(found)
+
+
+def test_a_query_says_which_nodes_are_meant(mod):
+    found = tour.why(mod, "FuseOps", "op:sqrt")
+    assert {r.rule.split()[0] for r in found.reasons} == {"sqrt"}
+    assert tour.why(mod, is_op("nn.relu")(wildcard()), "op:nn.relu").reasons[0].fires
+    with pytest.raises(RelayError, match="selects no node"):
+        tour.why(mod, "FuseOps", "op:nn.conv2d")
+
+
+def test_a_pass_without_rules_is_tried(mod):
+    assert "it would change this program" in str(tour.why(mod, "ToANormalForm"))
+    assert "it changes nothing here" in str(tour.why(mod, "FoldConstant"))
