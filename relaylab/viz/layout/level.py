@@ -19,10 +19,11 @@ from relaylab.viz.layout.sides import lanes, trunk
 DUMMY_WIDTH = 6.0
 SPAN_BUDGET = 12_000  # ranks that all edges of a level may pass in sum, besides eight for each item
 SEEDED_SWEEPS, SEEDED_ROUNDS = 4, 6  # enough where an earlier picture gives most of the places
-DRIFT = 2.0  # times as wide as the widest layer has to be: wider pictures are tried with branches on both sides
+DRIFT = 1.5  # times as wide as its layers have to be: wider pictures are tried with branches on both sides
 OUTSIDE = 1e7  # points from one lane to the next: beside everything that has a place
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
+Arranged = tuple[list[list[int]], list[float], int]  # the items of each layer in order, the place of each item, the crossings
 
 
 @dataclass(slots=True)
@@ -89,15 +90,16 @@ class _Work:
 
     def run(self) -> Placed:
         """All the steps in order."""
-        layers, x, crossings = self._arrange(self._first_order({}), {})
-        if self._drifts(layers, x):
-            layers, x, crossings = min((layers, x, crossings), self._side_by_side(), key=lambda found: _spread(found[1]))
+        found = self._arrange(self._first_order({}), {})
+        if self._area(found) > DRIFT * sum(self._packed(layer) for layer in found[0]):
+            found = min(found, self._side_by_side(), key=lambda f: self._area(f) * (max(f[1]) - min(f[1])))
+        layers, x, crossings = found
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
         routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
         return Placed(x[: self.count], y, routes, bands, crossings, dict(zip(self.names, x)))
 
-    def _arrange(self, layers: list[list[int]], lane: Mapping[int, int]) -> tuple[list[list[int]], list[float], int]:
+    def _arrange(self, layers: list[list[int]], lane: Mapping[int, int]) -> Arranged:
         """Order and place, beginning with `layers`; what has a lane keeps it."""
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
@@ -114,12 +116,14 @@ class _Work:
         placer.run(rounds)
         return layers, placer.straighten(rounds), crossings
 
-    def _drifts(self, layers: list[list[int]], x: list[float]) -> bool:
-        """Whether the picture is far wider than its widest layer has to be."""
-        packed = max((sum(self.width[v] + self.options.node_gap for v in layer) for layer in layers), default=0.0)
-        return _spread(x) > DRIFT * packed
+    def _area(self, found: Arranged) -> float:
+        """How wide all layers are together, from the first item to the last of each."""
+        return sum(found[1][layer[-1]] - found[1][layer[0]] for layer in found[0] if layer)
 
-    def _side_by_side(self) -> tuple[list[list[int]], list[float], int]:
+    def _packed(self, layer: list[int]) -> float:
+        return sum(self.width[v] + self.options.node_gap for v in layer)
+
+    def _side_by_side(self) -> Arranged:
         """Branches left and right of the longest path, and of what has its place, in turn."""
         middle = {*trunk(self.rank, self.up, self.count), *self.anchor}
         lane = lanes(self.rank, self.up, self.down, middle)
@@ -241,10 +245,6 @@ class _Work:
             points += [(x[dummy], top), (x[dummy], bottom)]
         points += [(x[b] + into, bands[self.rank[b]][0]), (x[b] + into, y[b] - self.level.height[b] / 2)]
         return [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]
-
-
-def _spread(x: list[float]) -> float:
-    return max(x) - min(x) if x else 0.0
 
 
 def _single_best(items: list[int], length: list[int]) -> int | None:
