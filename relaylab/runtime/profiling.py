@@ -75,10 +75,13 @@ KINDS = {tag: kind for kind, tag in TAGS.items()}
 SUMMED = ("Duration (us)", "Percent", "Count")
 RATES = (("GFLOP/s", "GFLOP/s"), ("Peak %", "% of peak"), ("Roof %", "% of the roof"))
 LEGEND = """\
-Peak %: of the float32 peak of the threads that work on the kernel. Algorithms with fewer products can exceed 100.
-Roof %: the least time for its operations and bytes at those peaks, over the measured one. What is read from caches
-        can exceed 100. Bound: which of both takes longer there. Kernel: the code that
-        does it; some functions take several. Durations are without the cost of the call from Python."""
+Peak %: of the float32 peak of the threads that work on the kernel.
+        Algorithms with fewer products can exceed 100.
+Roof %: the least time for its operations and bytes at those peaks, over the
+        measured one. What is read from caches can exceed 100.
+Bound:  which of both takes longer there.
+Kernel: the code that does it; some functions take several.
+Durations are without the cost of the call from Python."""
 
 
 class Report:

@@ -20,7 +20,7 @@ def ip():
 
 @pytest.fixture
 def cell(ip):
-    """`cell(code)` runs a cell and gives its result object, with what it printed in `.out` and `.err`."""
+    """`cell(code)` runs a cell and gives its result object, with what it printed or displayed as text in `.out` and `.err`."""
     from IPython.utils.capture import capture_output
 
     ip.reset(new_session=False)
@@ -28,7 +28,9 @@ def cell(ip):
     def run(code: str):
         with capture_output() as captured:
             result = ip.run_cell(code)
-        result.out, result.err = captured.stdout, captured.stderr
+        shown = (o.data.get("text/plain", "") for o in captured.outputs)
+        result.out, result.err = captured.stdout + "\n".join(shown), captured.stderr
+        result.html = "".join(o.data.get("text/html", "") for o in captured.outputs)
         return result
 
     run(f"%%relay mod -q\n{RELU}")
