@@ -17,7 +17,7 @@ _FORMS = "this pass is not kept; `relaylab passes` lists those that are"
 _GPU = ("arm_cpu", "cuda", "hexagon", "intel_graphics", "mali", "metal", "micro", "opencl", "rocm", "vulkan")
 
 REASONS: dict[str, str] = {
-    "relay.frontend": f"models of other formats are not imported here{_OUT}",
+    "relay.frontend": f"ONNX models are imported (from_onnx), other formats are not{_OUT}",
     "relay.quantize": "float programs are not quantized here; quantized ones (relay.qnn) are compiled",
     "relay.collage": _REGIONS,
     "relay.op.contrib": _REGIONS,

@@ -1,0 +1,95 @@
+"""ONNX models as Relay programs: `from_onnx`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from relaylab.frontend.onnx import (  # noqa: F401  (the families register their converters)
+    activation,
+    arithmetic,
+    contract,
+    conv,
+    create,
+    indexing,
+    norm,
+    pool,
+    recurrent,
+    reduction,
+    resize,
+    shapes,
+    slices,
+)
+from relaylab.frontend.onnx.graph import Graph
+from relaylab.frontend.onnx.importer import Importer
+from relaylab.frontend.onnx.model import load_onnx, read_model
+from relaylab.frontend.onnx.table import operators
+from relaylab.ir import Expr, Function, IRModule, Tuple, free_vars
+from relaylab.runtime.ndarray import array
+from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.transform.dynamic_to_static import DynamicToStatic
+from relaylab.transform.infer_type import InferType
+
+__all__ = ["from_onnx", "operators"]
+
+OPTIONS = ("use_nt_batch_matmul",)
+
+
+def from_onnx(
+    model: Any,
+    shape: Mapping[str, Any] | None = None,
+    dtype: str | Mapping[str, str] | None = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: Mapping[str, Any] | None = None,
+) -> tuple[IRModule, dict[str, Any]]:
+    """An ONNX model as a Relay module and its parameters. The model is a ModelProto, its bytes, or a path.
+
+    `shape` gives the shapes of inputs by name (dimensions that the model leaves open are `relay.Any()` otherwise), a
+    mapping `dtype` their data types; `opset` replaces the model's own version. With `freeze_params` initializers are
+    constants of the program, else they are parameters of `main` and are returned by name. `convert_config` knows
+    "use_nt_batch_matmul": products of matrices in their form with a transposed right side (True).
+
+    Every expression has the name of its ONNX node as its `span`. Nothing is executed but the constant parts.
+    Raises RelayError: unsupported operators (all at once), models that are broken, shapes that do not fit.
+    """
+    load_onnx()
+    proto, folder = read_model(model)
+    importer = Importer(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
+    importer.check_operators(proto.graph)
+    known = importer.initializers(proto.graph)
+    inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)
+    scope = {**known, **{v.name_hint: v for v in inputs}}
+    outputs = importer.main(proto.graph, scope)
+    return _module(inputs, outputs, importer.g.params)
+
+
+def _module(inputs: list[Any], outputs: list[Expr], known: Mapping[Any, Any]) -> tuple[IRModule, dict[str, Any]]:
+    """`main` with the inputs in the model's order, then the parameters that are used."""
+    body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
+    used = set(free_vars(body))
+    params = [v for v in known if v in used]
+    mod = IRModule.from_expr(Function([*inputs, *params], body))
+    return InferType()(DynamicToStatic()(InferType()(mod))), {v.name_hint: array(known[v]) for v in params}
+
+
+def _versions(proto: Any, opset: int | None) -> dict[str, int]:
+    versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in proto.opset_import}
+    if opset is not None:
+        versions[""] = opset
+    if "" not in versions and not versions:
+        raise RelayValueError("the model does not say which opset it is written in", code="import.opset", help="from_onnx(model, opset=…)")
+    return versions
+
+
+def _shapes(shape: Any) -> dict[str, Any]:
+    if shape is not None and not isinstance(shape, Mapping):
+        raise RelayTypeError(f"shape is a mapping from names of inputs to shapes, not a {type(shape).__name__}", code="import.shape")
+    return {name: tuple(dims) for name, dims in (shape or {}).items()}
+
+
+def _options(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    unknown = [k for k in given or {} if k not in OPTIONS]
+    if unknown:
+        raise RelayValueError(f"convert_config has no key {unknown[0]!r}", code="import.option", help=f"known: {', '.join(OPTIONS)}")
+    return {"use_nt_batch_matmul": True, **(given or {})}

@@ -1,0 +1,159 @@
+"""From a GraphProto to a Relay function: names to expressions, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylab.frontend.onnx import table
+from relaylab.frontend.onnx.graph import Graph, as_relay_error, outputs_of
+from relaylab.frontend.onnx.model import array_of, type_of
+from relaylab.frontend.onnx.node import Node
+from relaylab.ir import Constant, Expr, Var
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+MAX_NESTING = 64
+"""How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
+
+_CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
+
+
+class Importer:
+    """Imports the nodes of a graph and of the graphs in its nodes' attributes."""
+
+    def __init__(self, graph: Graph, versions: Mapping[str, int], folder: Path | None, frozen: bool):
+        self.g, self.versions, self.folder, self.frozen = graph, versions, folder, frozen
+        self.depth = 0
+        graph.convert_body = self.body
+
+    # ---- what the model needs
+
+    def check_operators(self, proto: Any) -> None:
+        """Raise one error that names all operators without converter."""
+        missing: dict[tuple[str, str], tuple[str, str, int, str]] = {}
+        for where, number, node in nodes_below(proto):
+            domain = "" if node.domain == "ai.onnx" else node.domain
+            version = self.version(domain)
+            if not table.is_known(domain, node.op_type, version):
+                place = f"{node.op_type} `{node.name or next(iter(node.output), '')}` (node {number} of {where})"
+                missing.setdefault((domain, node.op_type), (domain, node.op_type, version, place))
+        if missing:
+            raise table.unsupported(list(missing.values()))
+
+    def version(self, domain: str) -> int:
+        """The opset of a domain; the newest that is known if the model does not say."""
+        return self.versions.get(domain, 1 if domain else max(self.versions.values(), default=18))
+
+    # ---- values
+
+    def initializers(self, proto: Any) -> dict[str, Expr]:
+        """Constants (or parameters) for the tensors that the graph carries."""
+        return {t.name: self._initial(t.name, array_of(t, f"the initializer `{t.name}`", self.folder)) for t in proto.initializer} | {
+            t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer
+        }
+
+    def _initial(self, name: str, value: np.ndarray) -> Expr:
+        constant = Constant(value)
+        if self.frozen or self.depth:
+            return constant
+        var = Var(name, constant.type)
+        self.g.params[var] = value
+        return var
+
+    def inputs(self, proto: Any, shapes: Mapping[str, Any], dtypes: Any, known: Mapping[str, Expr]) -> list[Var]:
+        """Variables for the graph's inputs, but those that are initializers too."""
+        infos = [i for i in proto.input if i.name not in known]
+        names = [i.name for i in infos]
+        for name in shapes:
+            if name not in names and name not in known:
+                raise RelayValueError(f"the model has no input `{name}`", code="import.input", help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}")
+        if len(set(names)) < len(names) or "" in names:
+            raise RelayValueError("the inputs of the graph have no names of their own", code="import.input")
+        return [Var(i.name, type_of(i, shapes.get(i.name), dtypes.get(i.name))) for i in infos]
+
+    # ---- nodes
+
+    def main(self, proto: Any, scope: Mapping[str, Expr], where: str = "the graph") -> list[Expr]:
+        """The expressions of a graph's outputs, `scope` being what names mean in it."""
+        values = dict(scope)
+        for number, node in enumerate(proto.node):
+            domain = "" if node.domain == "ai.onnx" else node.domain
+            self._node(Node(node, number, self.version(domain), where), values, proto)
+        return [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
+
+    def body(self, proto: Any, scope: Mapping[str, Expr], where: str) -> list[Expr]:
+        """The same for a graph in an attribute, which may have initializers of its own."""
+        if self.depth >= MAX_NESTING:
+            raise RelayValueError(f"graphs lie more than {MAX_NESTING} deep in each other", code="import.nesting")
+        self.depth += 1
+        try:
+            return self.main(proto, {**scope, **self.initializers(proto)}, where)
+        finally:
+            self.depth -= 1
+
+    def _node(self, node: Node, values: dict[str, Expr], proto: Any) -> None:
+        ins = [self._find(n, values, proto, node.place) if n else None for n in node.inputs]
+        converter = table.lookup(node.domain, node.op_type, node.version)
+        least, most = converter.arity()
+        given = len(ins)
+        while len(ins) > most and ins[-1] is None:
+            ins.pop()
+        if not least <= len(ins) <= most or None in ins[:least]:
+            raise node.error(f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity")
+        node.scope = values
+        try:
+            results = outputs_of(converter.run(self.g, node, *ins))
+            unread = node.unread(converter.unused)
+            if unread:
+                raise node.error(f"the attribute{'s' * (len(unread) > 1)} {', '.join(unread)} of opset {node.version} are not imported", code="import.attribute")
+            self._bind(node, results, values)
+        except _CAUGHT as error:
+            raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
+
+    def _bind(self, node: Node, results: list[Any], values: dict[str, Expr]) -> None:
+        for k, name in enumerate(node.outputs):
+            if not name:
+                continue
+            if k >= len(results) or results[k] is None:
+                raise node.error(f"the output `{name}` (number {k}) is not imported", code="import.output")
+            result = results[k]
+            if not isinstance(result, Expr):
+                values[name] = result  # a sequence, which is a list of tensors here
+                continue
+            values[name] = self.g.settle(result, node)
+            self.g.type(values[name])
+
+    def _find(self, name: str, values: Mapping[str, Expr], proto: Any, place: str) -> Expr:
+        if name in values:
+            return values[name]
+        later = any(name in n.output for n in proto.node)
+        help = "a node further down makes it: the nodes are not in order, or form a cycle" if later else did_you_mean(name, values)
+        raise RelayValueError(f"there is no value `{name}`", code="import.no-value", place=f"  --> {place}", help=help)
+
+
+def nodes_below(proto: Any) -> Iterator[tuple[str, int, Any]]:
+    """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node)."""
+    stack = [("the graph", proto)]
+    while stack:
+        where, graph = stack.pop()
+        for number, node in enumerate(graph.node):
+            yield where, number, node
+            for attribute in node.attribute:
+                inner = [attribute.g] if attribute.HasField("g") else []
+                stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]
+
+
+def dense(sparse: Any, folder: Path | None) -> np.ndarray:
+    """The tensor that a SparseTensorProto stands for."""
+    what = f"the sparse initializer `{sparse.values.name}`"
+    values, indices = array_of(sparse.values, what, folder), array_of(sparse.indices, what, folder)
+    try:
+        out = np.zeros([int(d) for d in sparse.dims], values.dtype)
+        out.reshape(-1)[indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), out.shape)] = values
+    except (IndexError, ValueError, MemoryError) as error:
+        raise RelayValueError(f"{what}: {error}", code="import.tensor") from None
+    return out

@@ -1,0 +1,136 @@
+"""Reading ONNX models: protos, bytes and files, their tensors and types. Nothing in a model is executed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir import Any as Unknown
+from relaylab.ir import TensorType
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+
+DTYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
+    9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
+}  # fmt: skip
+"""TensorProto.DataType by number, as far as Relay has the type."""
+
+_FIELDS = {
+    **dict.fromkeys((1,), "float_data"), **dict.fromkeys((2, 3, 4, 5, 6, 9, 10), "int32_data"), 7: "int64_data",
+    11: "double_data", **dict.fromkeys((12, 13), "uint64_data"),
+}  # fmt: skip
+"""Which field holds the values that are not raw bytes."""
+
+
+def load_onnx() -> Any:
+    """The package `onnx`; RelayError if it is not installed."""
+    try:
+        import onnx
+    except ImportError:
+        raise RelayError("reading ONNX models needs the package onnx", code="import.no-onnx", help="pip install relaylab[onnx]") from None
+    return onnx
+
+
+def read_model(model: Any) -> tuple[Any, Path | None]:
+    """A ModelProto from one, from its bytes or from a path; and the folder in which external data may lie."""
+    if hasattr(model, "graph") and hasattr(model, "opset_import"):
+        return model, None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _parse(bytes(model), "the bytes"), None
+    if not isinstance(model, (str, Path)):
+        raise RelayTypeError(f"from_onnx takes a ModelProto, bytes or a path, not a {type(model).__name__}", code="import.model")
+    path = Path(model)
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RelayValueError(f"cannot read {path}: {why}", code="import.unreadable") from None
+    return _parse(data, str(path)), path.resolve().parent
+
+
+def _parse(data: bytes, what: str) -> Any:
+    proto = load_onnx().ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception as error:  # google.protobuf.message.DecodeError, whose module moves between releases
+        raise RelayValueError(f"{what}: not an ONNX model: {error}", code="import.garbage") from None
+    if not proto.HasField("graph"):
+        raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
+    return proto
+
+
+def dtype_of(number: int, what: str) -> str:
+    """The data type with that number in ONNX."""
+    if number not in DTYPES:
+        names = {v: k for k, v in load_onnx().TensorProto.DataType.items()}
+        raise RelayValueError(f"{what} has the data type {names.get(number, number)}, which Relay has not", code="import.dtype")
+    return DTYPES[number]
+
+
+def type_of(info: Any, shape: Any = None, dtype: str | None = None) -> TensorType:
+    """The type of a ValueInfoProto; unknown dimensions are `Any`, `shape` and `dtype` override what it says."""
+    what = f"the input `{info.name}`"
+    if info.HasField("type") and not info.type.HasField("tensor_type"):
+        raise RelayValueError(f"{what} is not a tensor", code="import.input", help="sequences, maps and optionals are not imported as inputs")
+    tensor = info.type.tensor_type
+    found = dtype or (dtype_of(tensor.elem_type, what) if tensor.elem_type else "float32")
+    if shape is not None:
+        return TensorType(tuple(shape), found)
+    if not tensor.HasField("shape"):
+        raise RelayValueError(f"{what} has no shape", code="import.input", help=f"give one: shape={{{info.name!r}: (…)}}")
+    return TensorType([_dim(d, what) for d in tensor.shape.dim], found)
+
+
+def _dim(dim: Any, what: str) -> Any:
+    if not dim.HasField("dim_value"):
+        return Unknown()
+    if dim.dim_value < 0:
+        raise RelayValueError(f"{what} has the dimension {dim.dim_value}", code="import.input", help="give its shape: shape={name: (…)}")
+    return int(dim.dim_value)
+
+
+def array_of(tensor: Any, what: str, folder: Path | None = None) -> np.ndarray:
+    """The values of a TensorProto; `RelayValueError` if its parts do not fit each other."""
+    dims = [int(d) for d in tensor.dims]
+    if any(d < 0 for d in dims):
+        raise RelayValueError(f"{what} has the shape {dims}", code="import.tensor")
+    dtype = np.dtype(dtype_of(tensor.data_type, what)).newbyteorder("<")
+    if tensor.data_location == 1:
+        values = np.frombuffer(_external(tensor, what, folder, math.prod(dims) * dtype.itemsize), dtype)
+    elif tensor.HasField("raw_data"):
+        values = np.frombuffer(tensor.raw_data[: len(tensor.raw_data) // dtype.itemsize * dtype.itemsize], dtype)
+    else:
+        values = _listed(tensor, dtype)
+    if values.size != math.prod(dims):
+        raise RelayValueError(f"{what} has {values.size} values for the shape {dims}", code="import.tensor")
+    return values.astype(dtype.newbyteorder("=")).reshape(dims)
+
+
+def _listed(tensor: Any, dtype: np.dtype) -> np.ndarray:
+    """Values that are written one by one; float16 as the bits of an integer."""
+    values = np.array(getattr(tensor, _FIELDS[tensor.data_type]))
+    return values.astype("uint16").view("float16") if dtype == np.float16 else values.astype(dtype)
+
+
+def _external(tensor: Any, what: str, folder: Path | None, size: int) -> bytes:
+    """Bytes from a file beside the model, never from elsewhere."""
+    given = {e.key: e.value for e in tensor.external_data}
+    if folder is None:
+        raise RelayValueError(f"{what} lies in another file", code="import.external", help="give the path of the model instead of its contents")
+    try:
+        path = (folder / given["location"]).resolve()
+        offset, length = int(given.get("offset", 0)), int(given.get("length", size))
+    except (KeyError, ValueError, OSError) as error:
+        raise RelayValueError(f"{what} does not say where its data is: {error}", code="import.external") from None
+    if folder not in path.parents or offset < 0 or length != size:
+        raise RelayValueError(f"{what} is to be read from {given['location']!r}, at {offset}, {length} bytes", code="import.external",
+                              help="only files in the model's own folder are read, and as many bytes as the tensor has")
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+    except OSError as error:
+        raise RelayValueError(f"{what}: cannot read {path}: {error.strerror}", code="import.external") from None

@@ -1,0 +1,101 @@
+"""Which function converts which ONNX operator, by domain, name and the version it holds from."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from relaylab.support.errors import RelayAttributeError, RelayValueError
+from relaylab.support.table import did_you_mean
+
+CONTRIB = "com.microsoft"
+DOMAINS = {"": "ai.onnx", CONTRIB: CONTRIB}
+"""The domains that are known; the default one has two spellings."""
+
+Convert = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """How one operator is said in Relay: `run(g, node, *inputs)`, for versions from `since` on.
+
+    `unused` are attributes that change nothing here; any other one that `run` does not read is refused.
+    """
+
+    run: Convert
+    since: int
+    unused: frozenset[str] = field(default=frozenset())
+
+    def arity(self) -> tuple[int, float]:
+        """How many inputs it takes at least and at most."""
+        params = list(inspect.signature(self.run).parameters.values())[2:]
+        if any(p.kind is p.VAR_POSITIONAL for p in params):
+            return sum(p.kind is not p.VAR_POSITIONAL and p.default is p.empty for p in params), float("inf")
+        return sum(p.default is p.empty for p in params), len(params)
+
+
+TABLE: dict[tuple[str, str], list[Converter]] = {}
+"""(domain, operator): its converters, the newest first."""
+
+
+def register(name: str, run: Convert, since: int = 1, domain: str = "", unused: Iterable[str] = ()) -> None:
+    """Enter a converter; a name and version that is taken is an error."""
+    known = TABLE.setdefault((domain, name), [])
+    if any(c.since == since for c in known):
+        raise RelayValueError(f"the ONNX operator `{name}` of version {since} has a converter", code="import.duplicate")
+    known.append(Converter(run, since, frozenset(unused)))
+    known.sort(key=lambda c: -c.since)
+
+
+def converts(*names: str, since: int = 1, domain: str = "", unused: Iterable[str] = ()) -> Callable[[Convert], Convert]:
+    """Register the decorated function for ONNX operators of these names, from opset `since` on."""
+
+    def enter(run: Convert) -> Convert:
+        for name in names:
+            register(name, run, since, domain, unused)
+        return run
+
+    return enter
+
+
+def operators() -> list[str]:
+    """The names of all ONNX operators that can be imported, with their domain if it is not the default one."""
+    return sorted(f"{domain}.{name}" if domain else name for domain, name in TABLE)
+
+
+def is_known(domain: str, name: str, version: int) -> bool:
+    """Whether there is a converter."""
+    return any(c.since <= version for c in TABLE.get((domain, name), ()))
+
+
+def lookup(domain: str, name: str, version: int) -> Converter:
+    """The newest converter that holds for a version."""
+    found = next((c for c in TABLE.get((domain, name), ()) if c.since <= version), None)
+    if found is None:
+        raise unsupported([(domain, name, version, "")])
+    return found
+
+
+def unsupported(missing: list[tuple[str, str, int, str]]) -> RelayAttributeError:
+    """One error that names all operators of a model without converter, each with the place of its first use."""
+    shown = [f"{DOMAINS.get(d, d)}.{n}" if d else n for d, n, _, _ in missing]
+    places = "\n".join(f"  --> {p}" for *_, p in missing if p)
+    return RelayAttributeError(
+        f"no converter for the ONNX operator{'s' * (len(missing) > 1)} {', '.join(shown)}",
+        code="import.unsupported",
+        place=places,
+        help="; ".join(dict.fromkeys(h for m in missing if (h := _help(*m[:3])))),
+    )
+
+
+def _help(domain: str, name: str, version: int) -> str:
+    if (domain, name) in TABLE:
+        first = TABLE[domain, name][-1].since
+        return f"{name} is known from opset {first} on, the model says {version}"
+    elsewhere = [DOMAINS[d] for d, n in TABLE if n == name]
+    if elsewhere:
+        return f"{name} is known in the domain {elsewhere[0]}"
+    close = did_you_mean(name, {n for _, n in TABLE})
+    return f"{name}: {close}" if close else ""
