@@ -131,9 +131,11 @@ def passes_command(args: argparse.Namespace) -> int:
         say(f"wrote {tour.heat(exploration).save(args.heat)}", quiet=args.json)
     for path in args.output or ():
         say(f"wrote {save_exploration(exploration, chosen, path)}", quiet=args.json)
+    if args.worth and exploration.history.error is None:
+        say(str(tour.worth(exploration)), quiet=args.json)
     if args.json:
         say(json.dumps(exploration.to_dict(), indent=1))
-    else:
+    elif not args.worth:
         for row in exploration.rows:
             say(str(row))
     if args.text:
@@ -188,7 +190,7 @@ def compared(comparison: Any, args: argparse.Namespace) -> int:
         found = {q.name: [q.a, q.b] for q in comparison.quantities}
         say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
     else:
-        say(str(comparison))
+        say("\n".join(map(str, [comparison, *(comparison.measured() if args.time else [])])))
     return judged(comparison.quantities, args)
 
 
@@ -373,11 +375,13 @@ def parser() -> argparse.ArgumentParser:
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
     sub.add_argument("--text", action="store_true", help="print the program at the end")
+    sub.add_argument("--worth", action="store_true", help="measure each pass: what it takes, and how much longer a run is without it")
     sub.add_argument("--heat", metavar="FILE", help="write one picture of how much each pass changed (.svg .pdf .html .png .txt)")
     sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html), the pictures (.pdf …) or the run (.rlab)")
     sub = command("diff", diff_command, "what differs between two programs, two recorded runs, or two pipelines")
     sub.add_argument("other", metavar="OTHER", nargs="?", help="the program to compare with")
     sub.add_argument("--pipelines", nargs=2, metavar=("A", "B"), help="compare two pipelines over one program: A,B(…), default, default-A-B")
+    sub.add_argument("--time", action="store_true", help="with --pipelines: also measure the time of what they give")
     sub.add_argument("--fail-on", metavar="FIGURE+N%", action="append", help="status 1 if a figure of B is larger by more: flops+5%% bytes+0%% …")
     sub.add_argument("-o", "--output", metavar="FILE", help="write the picture")
     _common(sub)

@@ -9,6 +9,7 @@ from relaylab.tour.compare import Comparison, Quantity, compare
 from relaylab.tour.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.tour.flow import control_flow
 from relaylab.tour.heat import Heat, heat
+from relaylab.tour.measure import Interval, Worth, Worths, interval, predicted, race, worth
 from relaylab.tour.pipeline import Pipeline, pass_of, split
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.record import Recording, compare_recordings, exceeded, record, reopen
@@ -23,6 +24,7 @@ __all__ = [
     "Exploration",
     "Finding",
     "Heat",
+    "Interval",
     "Pipeline",
     "Program",
     "Quantity",
@@ -31,6 +33,8 @@ __all__ = [
     "Suggestion",
     "Suggestions",
     "WhyNot",
+    "Worth",
+    "Worths",
     "bisect",
     "bisect_history",
     "check",
@@ -43,13 +47,16 @@ __all__ = [
     "explore",
     "heat",
     "in_words",
+    "interval",
     "leaves",
     "listing",
     "load",
     "needs_vm",
     "operators",
     "pass_of",
+    "predicted",
     "profile",
+    "race",
     "read",
     "record",
     "relative_error",
@@ -65,4 +72,5 @@ __all__ = [
     "timed",
     "why",
     "why_not",
+    "worth",
 ]

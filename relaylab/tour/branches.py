@@ -70,7 +70,7 @@ class Branches:
     def table(self, a: str, b: str, measured: bool = False) -> dict[str, Any]:
         """The figures of both ends, the operators whose number differs, and if asked the measured time."""
         found = self._comparison(a, b)
-        quantities = [*found.quantities, *([found.times()] if measured else [])]
+        quantities = [*found.quantities, *(found.measured() if measured else [])]
         return {"names": [a, b], "rows": [_data(q) for q in quantities], "operators": [_data(q) for q in found.operators]}
 
     def versus(self, a: str, at_a: int, b: str, at_b: int) -> dict[str, Any]:
@@ -98,4 +98,5 @@ class Branches:
 
 
 def _data(quantity: Quantity) -> list[Any]:
-    return [quantity.name, quantity.unit, quantity.a, quantity.b, quantity.change]
+    within = [[i.low, i.high] if i else None for i in quantity.spread]
+    return [quantity.name, quantity.unit, quantity.a, quantity.b, quantity.change, within]

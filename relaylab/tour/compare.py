@@ -20,7 +20,7 @@ from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.tour.checking import leaves, relative_error
 from relaylab.tour.exploration import explore
-from relaylab.tour.kernels import Kernels
+from relaylab.tour.measure import RUNS, Interval, figure, interval, library, predicted, race
 from relaylab.tour.pipeline import Pipeline, operators, pass_of, split, text_of
 from relaylab.tour.printed import Constants, printed
 from relaylab.tour.program import Program, load
@@ -34,12 +34,13 @@ Passes = Pipeline | str | Iterable[Pass | str] | None
 
 @dataclass(frozen=True)
 class Quantity:
-    """One figure of both pipelines; None where it cannot be had."""
+    """One figure of both pipelines; None where it cannot be had. Measured ones have the interval of each median."""
 
     name: str
     unit: str
     a: float | None
     b: float | None
+    spread: tuple[Interval | None, Interval | None] = (None, None)
 
     @property
     def change(self) -> float | None:
@@ -48,7 +49,8 @@ class Quantity:
 
     def __str__(self) -> str:
         change = f"{self.change:+.1%}" if self.change else ""
-        return f"{self.name:<22}{_number(self.a):>{WIDE + 1}}{_number(self.b):>{WIDE + 1}}  {self.unit:<5}{change}".rstrip()
+        within = " and ".join(f"{figure(i.low)} to {figure(i.high)}" for i in self.spread if i)
+        return f"{self.name:<22}{_number(self.a):>{WIDE + 1}}{_number(self.b):>{WIDE + 1}}  {self.unit:<5}{change:<9}{within}".rstrip()
 
 
 def _number(value: float | None) -> str:
@@ -120,9 +122,22 @@ class Comparison:
             ("numeric error", "", self._error),
         ]
 
-    def times(self) -> Quantity:
-        """The measured time of the kernels of both ends; None for one that is not compiled as it is (it is not fused)."""
-        return Quantity("measured time", "µs", *(_time(p.modules[-1]) for p in (self.a, self.b)))
+    def times(self, runs: int = RUNS) -> Quantity:
+        """The measured time of a run of both ends (median, with its 95 % interval); None for one that does not compile as it is."""
+        return self.measured(runs)[1]
+
+    def measured(self, runs: int = RUNS) -> list[Quantity]:
+        """What the roofline predicts and what is measured at both ends, and how much longer a run of B is than one of A in one turn."""
+        ends = [library(p.modules[-1]) for p in (self.a, self.b)]
+        taken = iter(race([lib for lib in ends if lib is not None], runs))
+        samples = [next(taken) if lib is not None else None for lib in ends]
+        least = Quantity("predicted, at least", "µs", *(predicted(lib) if lib is not None else None for lib in ends))
+        found = [interval(s) if s else None for s in samples]
+        rows = [least, Quantity("measured time", "µs", *(i.median if i else None for i in found), (found[0], found[1]))]
+        if samples[0] and samples[1]:
+            apart = interval([b - a for a, b in zip(*samples)])
+            rows.append(Quantity("B longer than A by", "µs", None, apart.median, (None, apart)))
+        return rows
 
     @cached_property
     def operators(self) -> list[Quantity]:
@@ -169,13 +184,6 @@ def _cost(mod: IRModule) -> tuple[float, float]:
         mod = InferType()(mod)
     found = [c for f in mod.functions.values() for c in costs(f).values()]
     return float(sum(c.macs for c in found)), float(sum(c.bytes_read + c.bytes_written for c in found))
-
-
-def _time(mod: IRModule) -> float | None:
-    try:
-        return sum(Kernels(mod).times().values()) or None
-    except RelayError:
-        return None
 
 
 def _outputs(mod: IRModule) -> list[Any]:

@@ -93,3 +93,8 @@ def test_why(run, program):
     assert "add into nn.relu: they are one kernel" in run("why", program, "FuseOps", "-s", "op:nn.relu")[1]
     assert "FoldConstant" in [s["pass"] for s in json.loads(run("why", program, "--json")[1])]
     assert json.loads(run("why", program, "FuseOps", "--json", "-p", "FoldConstant")[1])["reasons"][0]["why"] == ""
+
+
+def test_pipelines_and_passes_are_measured(run, program):
+    assert "measured time" in run("diff", program, "--pipelines", "FuseOps", "FoldConstant,FuseOps", "--time")[1]
+    assert "a run with all passes" in run("passes", program, "--worth")[1]

@@ -70,3 +70,27 @@ def test_different_programs_cannot_be_compared(mod):
     other = tour.explore(relay.parse(TEXT), passes=[]).pipeline
     with pytest.raises(RelayError, match="different programs"):
         tour.compare(mod, None, other)
+
+
+def test_times_have_intervals_and_a_prediction(mod):
+    least, spent, apart = tour.compare(mod, ["FuseOps"], ["FoldConstant", "FuseOps"]).measured(runs=7)
+    assert least.a > 0 and least.b > 0
+    assert all(0 < i.low <= v <= i.high for v, i in zip((spent.a, spent.b), spent.spread))
+    assert apart.spread[1].low <= apart.b <= apart.spread[1].high and " to " in str(spent)
+    loose = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(?), float32]) { nn.relu(%x) }')
+    assert [q.a for q in tour.compare(loose, [], []).measured(runs=2)] == [None, None]  # it needs the virtual machine
+
+
+@pytest.mark.parametrize("samples, low, high", [([3.0], 3, 3), ([1, 9, 5], 1, 9), (range(1, 16), 4, 12), (range(1, 101), 40, 61)])
+def test_the_interval_of_a_median(samples, low, high):
+    found = tour.interval(list(samples))
+    assert abs(found.low - low) <= 1 and abs(found.high - high) <= 1 and found.low <= found.median <= found.high
+
+
+def test_what_each_pass_is_worth():
+    found = tour.worth("mlp", runs=3)
+    rows = {w.name: w for w in found.rows}
+    assert {"FuseOps", "CanonicalizeOps"} <= rows.keys()
+    for row in rows.values():
+        assert row.takes.low <= row.takes.median <= row.takes.high and (row.saves is None) == (row.verdict == row.note)
+    assert found.whole.median > 0 and "FuseOps" in str(found)

@@ -71,10 +71,10 @@ export class Branches {
   }
 
   figures(rows, names) {
-    const cell = (v) => el("td", { textContent: v === null ? "–" : short(v) });
+    const cell = (v, within) => el("td", { textContent: v === null ? "–" : short(v) }, within ? el("div", { className: "rl-within", textContent: `${short(within[0])} … ${short(within[1])}`, title: "the median lies here with a probability of 95 %" }) : null);
     const change = (v) => el("td", { className: v > 0 ? "rl-up" : v < 0 ? "rl-down" : "", textContent: v ? `${v > 0 ? "+" : "−"}${Math.abs(v * 100).toFixed(1)} %` : "" });
     const head = el("tr", {}, ...["", ...names, ""].map((n) => el("th", { textContent: n })));
-    return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows.map(([name, unit, a, b, share]) => el("tr", {}, el("td", { textContent: unit ? `${name}, ${unit}` : name }), cell(a), cell(b), change(share)))));
+    return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows.map(([name, unit, a, b, share, within]) => el("tr", {}, el("td", { textContent: unit ? `${name}, ${unit}` : name }), cell(a, within?.[0]), cell(b, within?.[1]), change(share)))));
   }
 
   light(id) {
