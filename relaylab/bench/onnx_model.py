@@ -10,7 +10,20 @@ import numpy as np
 from relaylab.analysis import infer_module
 from relaylab.bench.onnx_rules import RULES
 from relaylab.codegen.first_order import first_order
-from relaylab.ir import Call, Constant, Expr, Function, IRModule, Op, Tuple, TupleGetItem, Var, children, walk
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    Op,
+    Tuple,
+    TupleGetItem,
+    Var,
+    children,
+    parameter_names,
+    walk,
+)
 from relaylab.runtime.ndarray import as_numpy
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -43,7 +56,7 @@ class _Exporter:
 
     def model(self) -> Any:
         """The whole model, checked for its form by onnx."""
-        values: dict[Expr, Any] = {param: self._param(param) for param in self.main.params}
+        values: dict[Expr, Any] = {p: self._param(p, name) for p, name in zip(self.main.params, parameter_names(self.main.params))}
         below = lambda e: e.args if isinstance(e, Call) else children(e)
         for expr in walk((self.main.body,), below):
             if expr not in values:
@@ -63,10 +76,10 @@ class _Exporter:
         self.initializers.append(self.numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
-    def _param(self, param: Var) -> str:
-        if param.name_hint in self.params:
-            return self.constant(as_numpy(self.params[param.name_hint]), self._fresh(param.name_hint))
-        name = self._fresh(param.name_hint)
+    def _param(self, param: Var, name: str) -> str:
+        self.taken.add(name)
+        if name in self.params:
+            return self.constant(as_numpy(self.params[name]), name)
         self.inputs.append(self._info(name, param.checked_type))
         return name
 

@@ -8,7 +8,18 @@ from typing import Any
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
-from relaylab.ir import Expr, Function, GlobalVar, IRModule, TupleType, Type, Var, is_dynamic, substitute
+from relaylab.ir import (
+    Expr,
+    Function,
+    GlobalVar,
+    IRModule,
+    TupleType,
+    Type,
+    Var,
+    is_dynamic,
+    parameter_names,
+    substitute,
+)
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -76,7 +87,7 @@ class GraphRunner(CompiledExecutor):
 
 def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The values of parameters from positional and named arguments; RelayTypeError for too many, missing or unknown."""
-    names = [p.name_hint for p in params]
+    names = parameter_names(params)
     if len(args) > len(names):
         raise RelayTypeError(f"main takes {len(names)} inputs, {len(args)} are given", code="executor.arguments")
     rest = names[len(args) :]

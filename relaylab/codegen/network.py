@@ -37,6 +37,7 @@ from relaylab.ir import (
     Var,
     children,
     is_dynamic,
+    parameter_names,
     walk,
 )
 from relaylab.support.errors import RelayError
@@ -150,8 +151,8 @@ class _Reader:
 
     def read(self) -> Network:
         """All of the function."""
-        for param in self.main.params:
-            self.values[param] = self._input(param, param.checked_type, param.name_hint)
+        for param, name in zip(self.main.params, parameter_names(self.main.params)):
+            self.values[param] = self._input(param, param.checked_type, name)
         for expr in walk((self.main.body,), self._below):
             if expr not in self.values:
                 self.values[expr] = self._value(expr)

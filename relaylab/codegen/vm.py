@@ -27,6 +27,7 @@ from relaylab.ir import (
     Type,
     Var,
     is_dynamic,
+    parameter_names,
     structural_equal,
     structural_hash,
     walk,
@@ -105,7 +106,7 @@ class Executable:
 
     def get_function_params(self, func_name: str) -> list[str]:
         """The parameters of a function."""
-        return [p.name_hint for p in self.mod[func_name].params]
+        return parameter_names(self.mod[func_name].params)
 
     @property
     def stats(self) -> str:

@@ -11,6 +11,7 @@ from relaylab.interp.values import Closure, Value, map_arrays, to_value
 from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import Expr, Function, GlobalVar, Var
 from relaylab.ir.module import IRModule
+from relaylab.ir.names import parameter_names
 from relaylab.ir.op import Op
 from relaylab.ir.types import TypeVar, type_leaves
 from relaylab.ir.visit import substitute
@@ -65,7 +66,7 @@ class Interpreter:
 
     def arguments(self, func: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Value, ...]:
         """The values of the parameters of `func` for these arguments, in order."""
-        names = [p.name_hint for p in func.params]
+        names = parameter_names(func.params)
         _check_names(names, args, kwargs)
         named = {**self.params, **kwargs}
         missing = [n for n in names[len(args) :] if n not in named]

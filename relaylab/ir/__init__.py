@@ -40,7 +40,7 @@ from relaylab.ir.expr import (
 from relaylab.ir.free import all_type_vars, all_vars, bound_type_vars, bound_vars, free_type_vars, free_vars
 from relaylab.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, TypeFunctor, TypeMutator, TypeVisitor
 from relaylab.ir.module import IRModule
-from relaylab.ir.names import GlobalVarSupply, NameSupply
+from relaylab.ir.names import GlobalVarSupply, NameSupply, parameter_names
 from relaylab.ir.op import OPERATORS, Op, facets, is_call_to, op_name
 from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import (

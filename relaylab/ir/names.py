@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from relaylab.ir.expr import GlobalVar
+from relaylab.ir.expr import GlobalVar, Var
 from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
     from relaylab.ir.module import IRModule
+
+
+def parameter_names(params: Sequence[Var]) -> list[str]:
+    """A name for each parameter, by which a value can be given to it: its own, or for a second one of the name
+    `data` the next of `data1`, `data2` ... that no parameter has.
+    """
+    own = {p.name_hint for p in params}
+    counters: dict[str, itertools.count] = {}
+    names = []
+    for p in params:
+        name = p.name_hint
+        counter = counters.get(name)
+        if counter is not None:
+            name = next(n for k in counter if (n := f"{p.name_hint}{k}") not in own)
+            own.add(name)
+        counters.setdefault(p.name_hint, itertools.count(1))
+        names.append(name)
+    return names
 
 
 class NameSupply:
