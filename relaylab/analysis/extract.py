@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylab.ir.equal import structural_hash
+from relaylab.ir.equal import structural_equal, structural_hash
 from relaylab.ir.expr import Call, Function, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import walk
@@ -10,9 +10,18 @@ from relaylab.support.errors import RelayIndexError
 
 
 def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
-    """The fused functions of a module by their structural hashes: equal kernels are there once."""
-    kernels = (n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive)
-    return {str(structural_hash(f)): f for f in kernels}
+    """The fused functions of a module by their structural hashes: equal kernels are there once.
+
+    Different kernels may have one hash, as numbers that nearly agree count as equal; later ones get `_1`, `_2` ...
+    """
+    found: dict[str, Function] = {}
+    same: dict[int, list[Function]] = {}
+    for f in (n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive):
+        alike = same.setdefault(structural_hash(f), [])
+        if not any(structural_equal(f, other) for other in alike):
+            found[f"{structural_hash(f)}_{len(alike)}" if alike else str(structural_hash(f))] = f
+            alike.append(f)
+    return found
 
 
 def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:

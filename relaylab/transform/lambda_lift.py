@@ -18,6 +18,7 @@ from relaylab.ir import (
     children,
     free_type_vars,
     rebuild,
+    structural_equal,
     structural_hash,
     walk,
 )
@@ -36,7 +37,7 @@ class _Lifter:
         self.mod = mod
         self.supply = GlobalVarSupply(mod)
         self.lifted: dict[GlobalVar, Function] = {}
-        self.by_hash: dict[int, GlobalVar] = {}
+        self.by_hash: dict[int, list[GlobalVar]] = {}
 
     def lift(self, func: Function) -> Function:
         """A function of the module without functions inside."""
@@ -45,11 +46,13 @@ class _Lifter:
     def place(self, func: Function) -> GlobalVar:
         """The global function for a closed function."""
         code = structural_hash(func)
-        if code not in self.by_hash:
-            gv = self.supply.fresh_global(f"lifted_name{code & (1 << 63) - 1}")
-            self.by_hash[code] = gv
-            self.lifted[gv] = func
-        return self.by_hash[code]
+        alike = self.by_hash.setdefault(code, [])
+        same = next((gv for gv in alike if structural_equal(self.lifted[gv], func)), None)
+        if same is None:
+            same = self.supply.fresh_global(f"lifted_name{code & (1 << 63) - 1}")
+            self.lifted[same] = func
+            alike.append(same)
+        return same
 
 
 class _FunctionLifter:

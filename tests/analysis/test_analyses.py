@@ -359,6 +359,16 @@ def test_fused_functions_are_extracted_once() -> None:
     assert len(found) == 1 and all(f.is_primitive and isinstance(key, str) for key, f in found.items())
 
 
+def test_fused_functions_of_one_hash_are_all_extracted() -> None:
+    def kernel(most: float):
+        p = Var("p", F23)
+        return Function([p], call_operator("clip", p, a_min=0.0, a_max=most)).with_attr("Primitive", 1)
+
+    calls = [Call(kernel(most), [X]) for most in (1.0, 2.0, 1.0)]
+    found = extract_fused_functions(infer_module(IRModule.from_expr(Function([X], Tuple(calls)))))
+    assert sorted(f.body.attrs.a_max for f in found.values()) == [1.0, 2.0]
+
+
 def test_intermediate_values() -> None:
     a = negative(X)
     mod = IRModule.from_expr(Function([X, Y], add(a, Tuple([a, Y]).fields[1])))
