@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from relaylab.viz.html import figure_data, shape_data
-from relaylab.viz.scene import Figure, Path, Point, Rect, Scene, Shape, Text, curve
+from relaylab.viz.scene import Figure, Path, Point, Scene, curve
 
 PULLED = 5.0
 """How far before its tip the line of an arrow ends, in points; see `viz.draw`."""
@@ -57,7 +56,7 @@ class Pictures:
 
     def _box(self, figure: Figure) -> list[int]:
         x, y, width, height = (round(v * 10) for v in figure.box)
-        shapes = [shape_data(at(s, -x / 10, -y / 10)) for s in figure.shapes]
+        shapes = [shape_data(s, -x / 10, -y / 10) for s in figure.shapes]
         return [self.ids.put(figure.id), self.cards.put([figure.kind, figure.label, width, height, shapes]), x, y]
 
     def _wire(self, figure: Figure) -> list[int]:
@@ -92,12 +91,3 @@ def _steps(corners: Iterable[Point]) -> Iterable[int]:
         nx, ny = (round(v * 10) for v in corner)
         yield from (nx - x, ny - y)
         x, y = nx, ny
-
-
-def at(shape: Shape, dx: float, dy: float) -> Shape:
-    """A shape moved."""
-    if isinstance(shape, (Rect, Text)):
-        return replace(shape, x=shape.x + dx, y=shape.y + dy)
-    return Path(tuple((c[0], *(v + (dy if i % 2 else dx) for i, v in enumerate(c[1:]))) for c in shape.commands), shape.styles)
-
-

@@ -179,7 +179,8 @@ class _Drafted(Sequence):
         at = frame + len(self) if frame < 0 else frame
         if not 0 <= at < len(self):
             raise IndexError(frame)
-        self._frames._reach(at)
+        if at >= len(self._table):
+            self._frames._reach(at)
         return self._table[at]
 
 

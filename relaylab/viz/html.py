@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -56,15 +56,21 @@ def figure_data(figure: Figure) -> dict:
     }
 
 
-def shape_data(shape: Shape) -> list:
-    """One shape as plain data: its kind, its place, its styles."""
+def shape_data(shape: Shape, dx: float = 0.0, dy: float = 0.0) -> list:
+    """One shape as plain data, moved: its kind, its place, its styles."""
     if isinstance(shape, Text):
         names = " ".join(shape.styles) + FACES[shape.face]
-        return ["t", round(shape.x, 1), round(shape.y, 1), shape.text, shape.size, shape.anchor, names]
+        return ["t", round(shape.x + dx, 1), round(shape.y + dy, 1), shape.text, shape.size, shape.anchor, names]
     styles = " ".join(s for s in shape.styles if ":" not in s), own_style(shape.styles)
     if isinstance(shape, Rect) and not shape.top_only:
-        return ["r", *(round(v, 1) for v in (shape.x, shape.y, shape.width, shape.height)), shape.radius, *styles]
-    return ["p", path_data(rounded(shape) if isinstance(shape, Rect) else shape.commands), *styles]
+        return ["r", *(round(v, 1) for v in (shape.x + dx, shape.y + dy, shape.width, shape.height)), shape.radius, *styles]
+    commands = rounded(shape) if isinstance(shape, Rect) else shape.commands
+    return ["p", path_data(shifted(commands, dx, dy) if dx or dy else commands), *styles]
+
+
+def shifted(commands: Iterable[tuple], dx: float, dy: float) -> tuple[tuple, ...]:
+    """The commands of a path, moved."""
+    return tuple((c[0], *(v + (dy if i % 2 else dx) for i, v in enumerate(c[1:]))) for c in commands)
 
 
 def page(scenes: Sequence[Scene], title: str = "relaylab") -> str:

@@ -8,9 +8,10 @@ import pytest
 
 from relaylab import relay, tour, viz
 from relaylab.lab import book as writer
-from relaylab.lab.packing import Pictures, Pool, at
+from relaylab.lab.packing import Pictures, Pool
 from relaylab.lab.page import page
 from relaylab.tour.session import Session
+from relaylab.viz.html import shape_data
 from relaylab.viz.scene import Figure, Path, Rect, Scene, Text, curve
 
 
@@ -112,4 +113,5 @@ def test_boxes_that_only_stand_elsewhere_share_a_card():
 
 
 def test_shapes_move_both_ways():
-    assert at(Path((("M", 1.0, 2.0), ("L", 3.0, 4.0), ("Z",))), 10, 20).commands == (("M", 11.0, 22.0), ("L", 13.0, 24.0), ("Z",))
+    line = Path((("M", 1.0, 2.0), ("L", 3.0, 4.0), ("Z",)), ("wire",))
+    assert shape_data(line, 10, 20)[1] == "M11 22L13 24Z" and shape_data(Rect(1, 2, 3, 4), 10, 20)[1:5] == [11, 22, 3, 4]
