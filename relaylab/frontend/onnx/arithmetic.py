@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.onnx.graph import Graph
-from relaylab.frontend.onnx.model import DTYPES, dtype_of
+from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import Node
 from relaylab.frontend.onnx.table import converts, register
 from relaylab.ir import Expr
@@ -112,8 +112,10 @@ def same(g: Graph, x: Expr, dtype: str) -> Expr:
 def bit_shift(g: Graph, node: Node, x: Expr, by: Expr) -> Expr:
     """Shifts by the width of the type or more leave nothing."""
     shift = op.left_shift if node.choice("direction", "", ("LEFT", "RIGHT")) == "LEFT" else op.right_shift
-    bits = g.const(8 * np.dtype(g.dtype(x)).itemsize, x)
-    zero = g.const(0, x)
+    width = 8 * np.dtype(g.dtype(x)).itemsize
+    bits, zero = g.const(width, x), g.const(0, x)
+    if shift is op.right_shift and g.dtype(x).startswith("int"):  # the sign remains
+        return shift(x, op.minimum(by, g.const(width - 1, x)))
     inside = op.less(by, bits)
     return op.where(inside, shift(x, op.where(inside, by, zero)), zero)
 
@@ -178,4 +180,6 @@ def limited(g: Graph, x: Expr, low: float | None, high: float | None) -> Expr:
     return out if high is None else op.minimum(out, g.const(high, x))
 
 
-DTYPE_NUMBERS = {name: number for number, name in DTYPES.items()}
+@converts("BitCast", since=26)
+def bit_cast(g: Graph, node: Node, x: Expr) -> Expr:
+    return op.reinterpret(x, dtype_of(node.need("to"), "the attribute `to`"))

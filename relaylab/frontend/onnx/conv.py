@@ -76,7 +76,11 @@ def depth_to_space(g: Graph, node: Node, x: Expr) -> Expr:
 
 @converts("SpaceToDepth")
 def space_to_depth(g: Graph, node: Node, x: Expr) -> Expr:
-    return nn.space_to_depth(x, node.need("blocksize"), "NCHW")
+    if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
+        return nn.space_to_depth(x, node.need("blocksize"), "NCHW")
+    (n, c, h, w), b = g.shape(x), node.need("blocksize")
+    blocks = op.transpose(op.reshape(x, (n, c, h // b, b, w // b, b)), [0, 1, 3, 5, 2, 4])
+    return op.reshape(blocks, (n, c * b * b, h // b, w // b))
 
 
 @converts("Col2Im", since=18)

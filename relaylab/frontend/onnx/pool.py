@@ -101,7 +101,7 @@ def max_unpool(g: Graph, node: Node, x: Expr, indices: Expr, output_shape: Expr 
         raise node.error(f"output_shape {target} has another rank than {shape}", code="import.rank")
     flat = op.zeros((int(np.prod(natural)),), g.dtype(x))
     filled = op.reshape(op.scatter(flat, op.reshape(indices, (-1,)), op.reshape(x, (-1,)), 0), natural)
-    if list(natural) == list(target):
-        return filled
-    flat = op.zeros((int(np.prod(target)),), g.dtype(x))
-    return op.reshape(op.scatter(flat, op.reshape(indices, (-1,)), op.reshape(x, (-1,)), 0), target)
+    more = [t - n for t, n in zip(target, natural)]
+    if min(more) < 0:
+        raise node.error(f"output_shape {target} is smaller than {natural}", code="import.shape")
+    return nn.pad(filled, [(0, m) for m in more], g.const(0, x)) if any(more) else filled

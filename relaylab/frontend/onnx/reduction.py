@@ -39,8 +39,8 @@ EXTREMA = ("ReduceMax", "ReduceMin")
 
 
 def _reduced(g: Graph, node: Node, x: Expr, axes: list[int] | None, build: Reduce) -> Expr:
-    keep, rank = bool(node.get("keepdims", 1)), g.rank(x)
-    if not axes and node.get("noop_with_empty_axes", 0):
+    keep, rank, none = bool(node.get("keepdims", 1)), g.rank(x), node.get("noop_with_empty_axes", 0)
+    if not axes and none:
         return _of_each(g, node, x, build)
     along = g.axes(axes, rank) if axes else list(range(rank))
     if not along:
@@ -85,11 +85,13 @@ def arg_extremum(g: Graph, node: Node, x: Expr) -> Expr:
 
 
 @converts("CumSum", since=11)
-def cumsum(g: Graph, node: Node, x: Expr, axis: Expr) -> Expr:
+@converts("CumProd", since=26)
+def running(g: Graph, node: Node, x: Expr, axis: Expr) -> Expr:
     along = g.axis(g.ints(axis, "axis")[0], g.rank(x))
     backwards = node.get("reverse", 0)
     x = op.reverse(x, along) if backwards else x
-    out = op.cumsum(x, axis=along, exclusive=bool(node.get("exclusive", 0)))
+    build = op.cumsum if node.op_type == "CumSum" else op.cumprod
+    out = build(x, axis=along, exclusive=bool(node.get("exclusive", 0)))
     return op.reverse(out, along) if backwards else out
 
 

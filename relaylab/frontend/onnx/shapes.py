@@ -133,11 +133,23 @@ def expand(g: Graph, node: Node, x: Expr, target: Expr) -> Expr:
     """Broadcast both ways: a dimension of 1 in the target keeps the tensor's."""
     known = g.value(target)
     if known is None:
-        return op.broadcast_to(x, target)
+        return _expanded(g, x, target)
     dims, wanted = list(g.shape(x)), [int(v) for v in known.reshape(-1)]
     rank = max(len(dims), len(wanted))
     dims, wanted = [1] * (rank - len(dims)) + dims, [1] * (rank - len(wanted)) + wanted
     return op.broadcast_to(x, [d if w == 1 else w for d, w in zip(dims, wanted)])
+
+
+def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
+    """The same for a target that is not known: the larger of both along each axis."""
+    rank, wanted = g.rank(x), g.shape(target)[0]
+    ones = [Constant(np.ones(abs(rank - wanted), "int64"))] if rank != wanted else []
+    own = op.shape_of(x, "int64")
+    if rank < wanted:
+        own = op.concatenate([*ones, own], 0)
+    elif wanted < rank:
+        target = op.concatenate([*ones, target], 0)
+    return op.broadcast_to(x, op.maximum(own, target))
 
 
 @converts("Tile", since=6)
