@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import shutil
@@ -126,7 +127,7 @@ def passes_command(args: argparse.Namespace) -> int:
     from relaylab import tour
 
     chosen = passes_of(args.passes)
-    exploration = tour.explore(args.program, args.opt_level, chosen)
+    exploration = tour.explore(args.program, args.opt_level, chosen, not args.no_verify)
     if args.heat:
         say(f"wrote {tour.heat(exploration).save(args.heat)}", quiet=args.json)
     for path in args.output or ():
@@ -375,6 +376,7 @@ def parser() -> argparse.ArgumentParser:
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
     sub.add_argument("--text", action="store_true", help="print the program at the end")
+    sub.add_argument("--no-verify", action="store_true", help="go on where a pass leaves a program whose scopes or types are wrong")
     sub.add_argument("--worth", action="store_true", help="measure each pass: what it takes, and how much longer a run is without it")
     sub.add_argument("--heat", metavar="FILE", help="write one picture of how much each pass changed (.svg .pdf .html .png .txt)")
     sub.add_argument("-o", "--output", metavar="FILE", action="append", help="write the explorer (.html), the pictures (.pdf …) or the run (.rlab)")
@@ -445,10 +447,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     if rest and args.command != "lab":  # what it does not know is JupyterLab's
         args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
     args.rest = [*getattr(args, "rest", ()), *rest]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without `…` shows `?`
     try:
         status = args.run(args)
     except RelayError as error:
         print(error, file=sys.stderr)
+        status = 1
+    except MemoryError as error:
+        print(f"error[cli.memory]: the program does not fit into memory: {error}", file=sys.stderr)
         status = 1
     except KeyboardInterrupt:
         status = 130

@@ -158,6 +158,7 @@ class RelayMagics(_Shell, Magics):
     @argument("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
     @argument("--static", action="store_true", help="the table of passes instead of the explorer")
     @argument("--heat", nargs="?", const="function", choices=("function", "operator"), help="one picture: how much each pass changed of each function")
+    @argument("--no-verify", action="store_true", help="go on where a pass leaves a program whose scopes or types are wrong")
     @argument("--worth", action="store_true", help="measure each pass: what it takes, and how much longer a run is without it")
     @argument("--pdf", metavar="FILE", help="write every stage as a page of a PDF")
     @argument("--html", metavar="FILE", help="write every stage into one self-contained page")
@@ -175,7 +176,7 @@ class RelayMagics(_Shell, Magics):
         else:
             program = program_of(args.program, names)
         passes = passes_of(args.passes, names)
-        exploration = tour.explore(program, self.level(args), passes)
+        exploration = tour.explore(program, self.level(args), passes, not args.no_verify)
         if args.pdf:
             print(f"wrote {exploration.save(args.pdf)}")
         if args.html:

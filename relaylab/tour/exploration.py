@@ -106,14 +106,17 @@ class Exploration:
         return {"program": self.program.name, "opt_level": self.opt_level, "passes": rows}
 
 
-def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None) -> Exploration:
-    """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step."""
+def explore(what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None, verify: bool = True) -> Exploration:
+    """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step.
+
+    With `verify` the run ends at a pass that leaves a program whose scopes, free variables or types are wrong.
+    """
     program = load(what)
     if program.mod["main"]._checked_type is None:
         program = replace(program, mod=InferType()(program.mod))
     mod = BindParams(program.params)(program.mod) if program.params else program.mod
     chosen = default_passes(opt_level) if passes is None else passes
-    return Exploration(program, Pipeline(InferType()(mod), chosen, opt_level))
+    return Exploration(program, Pipeline(InferType()(mod), chosen, opt_level, verify))
 
 
 def rule_hits(history: History) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any
 from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError, RelayValueError
-from relaylab.transform import PASSES, History, Pass, PassContext, Stage, create, run_pipeline
+from relaylab.transform import PASSES, History, InferType, Pass, PassContext, Stage, create, run_pipeline
 
 
 def operators(mod: IRModule) -> Counter[str]:
@@ -64,11 +64,12 @@ class Segment:
 class Pipeline:
     """A program and the passes that run over it. `segments` has one entry for each item.
 
-    Nothing is run twice: an item that meets the module that it met before gives the segment that it gave before.
+    Nothing is run twice: an item that meets the module that it met before gives the segment that it gave before. With
+    `verify` (the default) what a pass leaves is checked: scopes, free variables, types. A broken program ends the pipeline there.
     """
 
-    def __init__(self, source: IRModule, passes: Iterable[Pass | str], opt_level: int = 3):
-        self.source, self.opt_level = source, opt_level
+    def __init__(self, source: IRModule, passes: Iterable[Pass | str], opt_level: int = 3, verify: bool = True):
+        self.source, self.opt_level, self.verify = source, opt_level, verify
         self.items: list[Item] = [item_of(p) for p in passes]
         self.runs = 0
         self._cache: dict[tuple[IRModule, Pass], Segment] = {}
@@ -81,7 +82,7 @@ class Pipeline:
 
         A pass given as text that this pipeline has too, written alike, is the same pass: it is not run again.
         """
-        other = Pipeline(self.source, (), self.opt_level)
+        other = Pipeline(self.source, (), self.opt_level, self.verify)
         other._cache = self._cache
         if passes is None:
             other.items, other._segments = list(self.items), self._segments
@@ -114,7 +115,8 @@ class Pipeline:
         known = self._cache.get((mod, made))
         if known is None:
             history = run_pipeline(mod, [made], PassContext(opt_level=self.opt_level))
-            known = self._cache[mod, made] = Segment(mod, history.mod, list(history), history.error)
+            error = history.error or (broken(history.mod, made.info.name) if self.verify and history.mod is not mod else None)
+            known = self._cache[mod, made] = Segment(mod, history.mod, list(history), error)
             self.runs += 1
         return known
 
@@ -200,6 +202,20 @@ class Pipeline:
         """The pipeline as a command."""
         names = ",".join(item.text.removesuffix("()") for item in self.items if item.enabled)
         return f"relaylab passes {program} -O {self.opt_level} -p '{names}'"
+
+
+def broken(mod: IRModule, name: str) -> RelayError | None:
+    """What is wrong with the program that a pass of that name left: the rule that does not hold, and the node; None if nothing is.
+
+    A program whose functions all have types was checked when it got them.
+    """
+    if all(f._checked_type is not None for f in mod.functions.values()):
+        return None
+    try:
+        InferType()(mod)
+    except RelayError as error:
+        return RelayError(f"{name} left a broken program: {error.message}", code=error.code, place=error.place, help=error.help)
+    return None
 
 
 def item_of(what: Pass | str) -> Item:

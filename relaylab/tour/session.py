@@ -110,9 +110,16 @@ class Session:
             "name": item.name, "text": item.text, "enabled": item.enabled, "ran": segment.ran, "changed": segment.changed,
             "skipped": main.skipped if main else "", "ms": segment.seconds * 1e3, "ops": delta,
             "macs": after[1]["macs"] - before[1]["macs"], "bytes": after[1]["bytes"] - before[1]["bytes"],
-            "steps": len(main.steps) if main else 0, "error": str(segment.error or "").strip(),
+            "functions": self._touched(segment.before, segment.after), "steps": len(main.steps) if main else 0, "error": str(segment.error or "").strip(),
             "nested": [_nested(s) for s in [*segment.stages[:-1], *(main.nested if main else [])]],
         }
+
+    @staticmethod
+    def _touched(before: IRModule, after: IRModule) -> list[str]:
+        """The functions that a pass changed, of a program that has several."""
+        old, new = ({gv.name_hint: f for gv, f in mod.functions.items()} for mod in (before, after))
+        names = sorted({*old, *new})
+        return [n for n in names if old.get(n) is not new.get(n)] if len(names) > 1 else []
 
     # -- pictures and text -----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relaylab import relay
+from relaylab import relay, tour
 from relaylab.support.errors import RelayError
 from relaylab.tour.pipeline import Pipeline, options_of, pass_of, text_of
 from relaylab.tour.suggest import suggestions
@@ -124,3 +124,33 @@ def test_options_of_a_pass():
     layouts = options_of(pass_of('ConvertLayout({"nn.conv2d": ["NHWC", "default"]})'))
     assert layouts[0].default == "" and "NHWC" in layouts[0].value
     assert options_of(pass_of("InferType")) == []
+
+
+def bind_twice(func):
+    var = relay.var("a", shape=(2, 3))
+    return relay.Tuple([relay.Let(var, func.body, var), relay.Let(var, func.body, var)])
+
+
+def out_of_scope(func):
+    var = relay.var("a", shape=(2, 3))
+    return relay.Tuple([relay.Let(var, func.body, var), var])
+
+
+@pytest.mark.parametrize("change, rule, node", [
+    (bind_twice, "%a is bound twice", "let %a"),
+    (out_of_scope, "%a is used out of its scope", "%a"),
+    (lambda func: relay.nn.dense(func.body, relay.const([[1.0, 2.0]])), "inner dimensions", "nn.dense"),
+    (lambda func: relay.add(func.body, relay.var("q", shape=(2, 3))), "%q without binding it", "@main"),
+])
+def test_a_broken_program_names_the_pass_the_rule_and_the_node(mod, change, rule, node):
+    @relay.transform.module_pass(opt_level=0)
+    def Breaks(mod, ctx):
+        func = mod["main"]
+        return relay.IRModule({"main": relay.Function(func.params, change(func))})
+
+    pipeline = Pipeline(mod, ["FoldConstant", Breaks, "FuseOps"])
+    error = str(pipeline.segments[1].error)
+    assert rule in error and node in error and [s.ran for s in pipeline.segments] == [True, True, False]
+    assert rule in str(tour.explore(mod, passes=[Breaks]).history.error)
+    unchecked = Pipeline(mod, [Breaks], verify=False)
+    assert unchecked.history.error is None or rule in "%q without binding it"

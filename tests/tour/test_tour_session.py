@@ -176,3 +176,13 @@ def test_why_asks_the_program_that_the_pass_gets(mlp):
     assert found["pass"] == "FuseOps" and ["nn.dense into add", "they are one kernel"] in [r[:2] for r in found["reasons"]]
     assert [name for _, name in found["passes"]] == ["SimplifyExpr", "FuseOps"]
     assert "is not in the program that SimplifyExpr gets" in mlp.ask("why", fuse, "main/add", 8).get("error_here", "")
+
+
+def test_rows_say_which_functions_a_pass_changed():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) { add(@sum(%x), @other(%x)) }
+def @sum(%x: Tensor[(2, 3), float32]) { add(%x, add(1f, 2f)) }
+def @other(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }""")
+    rows = {r["name"]: r["functions"] for r in session(mod, ["FoldConstant", "FuseOps"]).rows()["rows"]}
+    assert rows == {"FoldConstant": ["sum"], "FuseOps": ["main", "other", "sum"]}
+    assert all(r["functions"] == [] for r in session("mlp").rows()["rows"]), "nothing to say of a program with one function"

@@ -1,16 +1,24 @@
 // The list of passes and the timeline with its two handles.
 import { el, signed, count } from "./dom.js";
 
-const STATES = { true: ["✓", "keeps the numbers"], false: ["✗", "changes the numbers"], wait: ["…", "being checked"] };
+const STATES = { true: ["✓", "keeps the numbers"], false: ["✗", "changes the numbers"], wait: ["…", "being checked"], broken: ["!", "stopped here: see below"] };
 
 function chips(row) {
   const list = row.ops.slice(0, 3).map(([name, n]) => el("span", { className: n > 0 ? "rl-chip rl-more" : "rl-chip rl-less", textContent: `${n > 0 ? "+" : "−"}${Math.abs(n)} ${name}` }));
   if (row.ops.length > 3) list.push(el("span", { className: "rl-chip", textContent: `+${row.ops.length - 3} more`, title: row.ops.map(([n, d]) => `${d} ${n}`).join("\n") }));
   for (const [key, unit] of [["macs", "MAC"], ["bytes", "B"]])
     if (row[key]) list.push(el("span", { className: "rl-chip rl-figures", textContent: `${signed(row[key])}${unit}` }));
+  for (const name of row.functions ?? []) list.push(el("span", { className: "rl-chip rl-fn", textContent: `@${name}` }));
   if (row.steps) list.push(el("span", { className: "rl-chip", textContent: count(row.steps, "rewrite") }));
   return el("div", { className: "rl-chips" }, ...list);
 }
+
+// Whether a pass is meant by the words of the filter: part of its name, @function that it changed, op:operator that came or went.
+const meant = (row, text) => text.toLowerCase().split(/\s+/).every((word) => {
+  if (word[0] === "@") return row.functions?.some((f) => f.toLowerCase().startsWith(word.slice(1)));
+  if (word.startsWith("op:")) return row.ops.some(([op]) => op.toLowerCase().includes(word.slice(3)));
+  return row.name.toLowerCase().includes(word);
+});
 
 export class Rail {
   constructor(act) {
@@ -23,7 +31,10 @@ export class Rail {
         this.adder.value = "";
       }
     });
-    this.element = el("nav", { className: "rl-rail" }, this.list, act.live ? this.adder : null);
+    this.filter = el("input", { className: "rl-add rl-filter", type: "search", placeholder: "filter: Fold  @main  op:add", ariaLabel: "filter the passes" });
+    this.filter.addEventListener("input", () => this.draw(this.rows));
+    this.filter.addEventListener("keydown", (e) => (e.stopPropagation(), e.key === "Escape" && ((this.filter.value = ""), this.draw(this.rows))));
+    this.element = el("nav", { className: "rl-rail" }, this.filter, this.list, act.live ? this.adder : null);
     this.open = new Set();
     this.loud = false;
     this.lights = new Map();
@@ -41,7 +52,8 @@ export class Rail {
       quiet = [];
     };
     rows.forEach((row, index) => {
-      if (row.changed || row.error || !row.enabled) (flush(), parts.push(this.row(row, index)));
+      const text = this.filter.value.trim();
+      if (text ? meant(row, text) : row.changed || row.error || !row.enabled) (flush(), parts.push(this.row(row, index)));
       else quiet.push(index);
     });
     flush();
@@ -53,7 +65,7 @@ export class Rail {
     if (this.loud) return indices.map((i) => this.row(this.rows[i], i));
     const key = indices[0];
     const open = this.open.has(key);
-    const toggle = el("button", { className: "rl-quiet", textContent: `${open ? "▾" : "▸"} ${count(indices.length, "quiet pass").replace("passs", "passes")}`, "aria-expanded": String(open) });
+    const toggle = el("button", { className: "rl-quiet", textContent: `${open ? "▾" : "▸"} ${count(indices.length, this.filter.value.trim() ? "other pass" : "quiet pass").replace("passs", "passes")}`, "aria-expanded": String(open) });
     toggle.addEventListener("click", () => (open ? this.open.delete(key) : this.open.add(key), this.draw(this.rows)));
     return [toggle, ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
   }
@@ -62,8 +74,9 @@ export class Rail {
     const live = this.act.live;
     const box = el("input", { type: "checkbox", checked: row.enabled, disabled: !live, title: "run this pass", ariaLabel: `run ${row.name}` });
     box.addEventListener("click", (e) => (e.stopPropagation(), this.act.edit("toggle", index)));
-    const [sign, says] = STATES[this.lights.get(index)] ?? ["", "not checked"];
-    const light = el("span", { className: `rl-light rl-light-${this.lights.get(index)}`, textContent: sign, title: says });
+    const state = row.error ? "broken" : this.lights.get(index);
+    const [sign, says] = STATES[state] ?? ["", "not checked"];
+    const light = el("span", { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
     const name = el("span", { className: "rl-name", textContent: row.name, title: `${row.text}${row.skipped ? `\nskipped: ${row.skipped}` : ""}` });
     const time = el("span", { className: "rl-time", textContent: `${row.ms < 10 ? row.ms.toFixed(1) : Math.round(row.ms)} ms` });
     const bar = el("span", { className: "rl-timebar" });
