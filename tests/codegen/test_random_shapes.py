@@ -18,7 +18,7 @@ from operator_programs import DTYPES, accepted, commonest, difference, recast, t
 from support.compiled import TARGETS
 
 from relaylab.ir import OPERATORS, TensorType
-from relaylab.op.base import Broadcast, Sample
+from relaylab.op.base import Broadcast, Sample, sample
 
 EXTENTS = (0, 1, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33)
 ROUNDS = int(os.environ.get("RELAYLAB_RANDOM_ROUNDS", "1"))
@@ -84,6 +84,40 @@ def chosen(name: str) -> Iterator[Sample]:
             wanted -= 1
         if not wanted:
             return
+
+
+def whole(dtype: str, *shape: int) -> TensorType:
+    """A tensor type of another data type than float32."""
+    return TensorType(shape, dtype)
+
+
+CLOSE = {"block_shape": (2, 3), "paddings": ((0, 0), (0, 0))}
+APART = {"block_shape": (2, 3), "crops": ((0, 0), (0, 0))}
+FOUND = [
+    ("argmax", sample((2, 0, 31), axis=1, exclude=True)), ("argmin", sample((0, 3, 4), axis=1)),
+    ("nn.adaptive_max_pool3d", sample((1, 3, 2, 2, 0), output_size=())), ("nn.dilate", sample((0, 33), strides=(2, 3))),
+    ("nn.lrn", sample((2, 0, 3, 2))), ("vision.yolo_reorg", sample((0, 4, 4, 6), stride=2)),
+    ("nn.space_to_batch_nd", sample((2, 0, 6, 5), **CLOSE)), ("nn.batch_to_space_nd", sample((12, 2, 0, 2), **APART)),
+    ("nn.deformable_conv2d", sample((0, 4, 3, 1), (0, 18, 3, 1), (3, 4, 3, 3), padding=(1, 1))),
+    ("variance", sample(whole("int8", 2, 16, 5), whole("int8", 1, 1, 1))),
+    ("variance", sample(whole("int32", 2, 0, 4), whole("int32", 1, 1, 1))), ("mean", sample(whole("int64", 0, 3), axis=0)),
+    ("image.dilation2d", sample(whole("int16", 1, 2, 31, 33), whole("int16", 2, 1, 2), padding=(1, 1))),
+    ("image.resize3d", sample(whole("uint8", 1, 2, 4, 5, 3), size=(7, 8, 5), low=0, high=255)),
+    ("image.resize2d", sample(whole("int8", 1, 4, 3, 2), size=(7, 5), layout="NHWC", method="cubic", low=-128, high=127)),
+    ("cumsum", sample((2, 7), axis=1, dtype="uint8")), ("cumprod", sample((2, 3), dtype="int8", exclusive=True)),
+    ("sign", sample(whole("bool", 5))), ("floor", sample(whole("bool", 3, 17))), ("abs", sample(whole("bool", 33))),
+    ("nn.conv2d", sample(whole("int8", 1, 3, 5, 5), whole("int32", 2, 3, 3, 3), out_dtype="int64", low=-128, high=127)),
+    ("qnn.quantize", sample(whole("float16", 2, 3), np.float32(0.05), np.int32(3), out_dtype="int8")),
+    ("qnn.quantize", sample(whole("float64", 2, 3), np.float32(0.05), np.int32(3), out_dtype="uint8")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "case"), FOUND, ids=[f"{name}-{k}" for k, (name, _) in enumerate(FOUND)])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_what_once_differed(name: str, case: Sample, target: str) -> None:
+    assert accepted(name, case) is not None
+    assert not difference(name, case, TARGETS[target])
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
