@@ -34,7 +34,10 @@ class SourceName:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of a source; lines and columns count from 1, ends are inclusive of the last character."""
+    """A range of a source; lines and columns count from 1, ends are inclusive of the last character.
+
+    Line 0 stands for the source as a whole: a node of an imported model, which is named by it.
+    """
 
     source_name: SourceName
     line: int
@@ -52,6 +55,8 @@ class Span:
 
     def __str__(self) -> str:
         name = str(self.source_name)
+        if not self.line:
+            return name
         return f"{name}, line {self.line}" if name.startswith(CELL) else f"{name}:{self.line}:{self.column}"
 
 

@@ -13,6 +13,7 @@ from relaylab.frontend.onnx import (  # noqa: F401  (the families register their
     conv,
     create,
     detection,
+    fused,
     indexing,
     loss,
     norm,

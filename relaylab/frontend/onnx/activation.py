@@ -92,6 +92,12 @@ def thresholded_relu(g: Graph, node: Node, x: Expr) -> Expr:
     return op.where(op.greater(x, g.const(node.get("alpha", 1.0), x)), x, g.const(0, x))
 
 
+@converts("Swish", since=24)
+def swish(g: Graph, node: Node, x: Expr) -> Expr:
+    alpha = node.get("alpha", 1.0)
+    return op.multiply(x, op.sigmoid(x if alpha == 1 else op.multiply(x, g.const(alpha, x))))
+
+
 @converts("Affine")
 def affine(g: Graph, node: Node, x: Expr) -> Expr:
     return op.add(op.multiply(g.const(node.get("alpha", 1.0), x), x), g.const(node.get("beta", 0.0), x))

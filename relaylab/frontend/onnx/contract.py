@@ -50,7 +50,8 @@ def _by_matrix(g: Graph, a: Expr, b: Expr) -> Expr:
         return nn.dense(a, op.transpose(b, [1, 0]))
     shape = g.shape(a)
     flat = op.reshape(a, (math.prod(shape[:-1]), shape[-1]), allowzero=True)
-    return op.reshape(nn.dense(flat, op.transpose(b, [1, 0])), (*shape[:-1], g.dims(b)[-1]), allowzero=True)
+    columns = g.dims(b)[-1]
+    return op.reshape(nn.dense(flat, op.transpose(b, [1, 0])), (*shape[:-1], columns if isinstance(columns, int) else -1), allowzero=isinstance(columns, int))
 
 
 def _batched(g: Graph, a: Expr, b: Expr) -> Expr:

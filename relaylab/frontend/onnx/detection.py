@@ -20,11 +20,20 @@ def non_max_suppression(
     """Rows of (batch, class, box); how many there are depends on the data."""
     boxes = _corners(g, boxes) if node.get("center_point_box", 0) else _ordered(g, boxes)
     most = same(g, op.reshape(most, ()), "int64") if most is not None else const(0, "int64")
-    overlap = op.reshape(overlap, ()) if overlap is not None else const(0.0)
+    overlap = _above(g, overlap)
     least = op.reshape(least, ()) if least is not None else const(np.float32(-np.inf))
     rows, count = vision.all_class_non_max_suppression(boxes, scores, most, overlap, least)
     first = Constant(np.zeros(1, "int64"))
     return same(g, op.strided_slice(rows, first, same(g, count, "int64"), Constant(np.ones(1, "int64"))), "int64")
+
+
+def _above(g: Graph, overlap: Expr | None) -> Expr:
+    """The next larger number: ONNX removes boxes that overlap more than that, Relay's operator those that overlap as much."""
+    known = g.value(overlap)
+    if overlap is None or known is not None:
+        limit = np.float32(0) if known is None else known.reshape(())
+        return Constant(np.asarray(np.nextafter(limit, np.float32(np.inf)), "float32"))
+    return op.multiply(op.reshape(overlap, ()), const(np.float32(1 + 2**-23)))
 
 
 def _corners(g: Graph, boxes: Expr) -> Expr:
@@ -53,7 +62,7 @@ def roi_align(g: Graph, node: Node, x: Expr, rois: Expr, batch: Expr) -> Expr:
     if node.get("coordinate_transformation_mode", usual) != "output_half_pixel":
         raise node.error("regions shifted by half a pixel are not imported", code="import.attribute",
                          help='coordinate_transformation_mode="output_half_pixel" is')
-    mode = node.choice("mode", "avg", ("avg", "max"))
+    mode = node.choice("mode", "avg", ("avg",))  # ONNX takes the largest product with a weight, Relay the largest sum
     size = node.get("output_height", 1), node.get("output_width", 1)
     regions = op.concatenate([op.expand_dims(same(g, batch, g.dtype(rois)), 1), rois], 1)
     ratio = node.get("sampling_ratio", 0) or -1

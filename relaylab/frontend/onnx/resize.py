@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.onnx.contract import product
 from relaylab.frontend.onnx.graph import Graph
 from relaylab.frontend.onnx.node import Node
+from relaylab.frontend.onnx.resample import Axis, matrix
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Expr
+from relaylab.ir import Constant, Expr
 from relaylab.op import image
 
 METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
-MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize")
-ROUNDING = {"round_prefer_floor": "round_prefer_floor", "round_prefer_ceil": "round_prefer_ceil", "floor": "floor", "ceil": "ceil"}
-RESIZE = {1: image.resize1d, 2: image.resize2d, 3: image.resize3d}
+MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize", "half_pixel_symmetric")
+ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
 @converts("Upsample", since=7)
@@ -42,11 +43,9 @@ def resize(g: Graph, node: Node, x: Expr, roi: Expr | None = None, scales: Expr 
     mode = node.choice("coordinate_transformation_mode", "half_pixel", MODES)
     method = METHODS[node.choice("mode", "nearest", tuple(METHODS))]
     axes = g.axes(node.ints("axes") or range(g.rank(x)), g.rank(x))
-    if node.get("antialias", 0):
-        raise node.error("resizing with antialias is not imported", code="import.attribute")
     factors, target = _target(g, node, x, scales, sizes, axes)
     region = _region(g, roi, axes, g.rank(x)) if mode == "tf_crop_and_resize" else None
-    return resized(g, node, x, target, factors, method, mode, ROUNDING[node.choice("nearest_mode", "round_prefer_floor", tuple(ROUNDING))], region)
+    return resized(g, node, x, target, factors, method, mode, node.choice("nearest_mode", "round_prefer_floor", ROUNDING), region)
 
 
 def _target(g: Graph, node: Node, x: Expr, scales: Expr | None, sizes: Expr | None, axes: list[int]) -> tuple[list[float], list[int]]:
@@ -81,39 +80,40 @@ def _region(g: Graph, roi: Expr | None, axes: list[int], rank: int) -> list[floa
 
 def resized(g: Graph, node: Node, x: Expr, target: list[int], factors: Sequence[float], method: str, mode: str, rounding: str,
             region: list[float] | None = None) -> Expr:
-    """`x` with its spatial axes resampled; the first two axes must stay as they are, or be unit ones that can be moved."""
+    """`x` with some axes resampled: by Relay's operator for images where it says the same, else by matrices."""
     shape, rank = g.shape(x), g.rank(x)
     moving = [a for a in range(rank) if target[a] != shape[a] or (region is not None and a >= 2)]
-    _check(node, g, x, target, factors, moving)
     if not moving:
         return x
-    axes = list(range(2, rank)) if min(moving) >= 2 and 1 <= rank - 2 <= 3 else moving
-    if len(axes) > 3:
-        raise node.error(f"{len(axes)} axes change; up to three are imported", code="import.rank")
-    still = [a for a in range(rank) if a not in axes]
-    order = still + axes
-    flat = op.reshape(op.transpose(x, order), (1, int(np.prod([shape[a] for a in still])), *(shape[a] for a in axes)))
-    more = {} if region is None else {"roi": _roi(region, axes, rank)}
-    out = RESIZE[len(axes)](flat, [target[a] for a in axes], method=method, coordinate_transformation_mode=mode, rounding_method=rounding,
-                            cubic_alpha=node.get("cubic_coeff_a", -0.75), cubic_exclude=node.get("exclude_outside", 0),
-                            extrapolation_value=node.get("extrapolation_value", 0.0), **more)
-    out = op.reshape(out, [*(shape[a] for a in still), *(target[a] for a in axes)])
-    return op.transpose(out, [order.index(a) for a in range(rank)])
-
-
-def _roi(region: list[float], axes: list[int], rank: int) -> list[float]:
-    return [region[a] for a in axes] + [region[rank + a] for a in axes]
-
-
-def _check(node: Node, g: Graph, x: Expr, target: list[int], factors: Sequence[float], moving: list[int]) -> None:
-    """A factor that is not the ratio of the extents moves positions in a way that Relay's operator has not."""
-    mode = node.get("coordinate_transformation_mode", "half_pixel")
+    alpha, exclude = node.get("cubic_coeff_a", -0.75), node.get("exclude_outside", 0)
+    fill, antialias = node.get("extrapolation_value", 0.0), bool(node.get("antialias", 0))
+    exact = all(abs(shape[a] * factors[a] - target[a]) < 1e-3 for a in moving) or mode == "tf_crop_and_resize"
+    if rank == 4 and min(moving) >= 2 and exact and not antialias and mode != "half_pixel_symmetric" and method != "nearest_neighbor":
+        roi = {} if region is None else {"roi": [region[2], region[3], region[6], region[7]]}
+        return image.resize2d(x, target[2:], method=method, coordinate_transformation_mode=mode, rounding_method="", cubic_alpha=alpha,
+                              cubic_exclude=exclude, extrapolation_value=fill, **roi)
+    outside = fill if mode == "tf_crop_and_resize" else None
     for a in moving:
-        n = g.shape(x)[a]
-        exact = abs(n * factors[a] - target[a]) < 1e-3
-        if not exact and mode not in ("align_corners", "tf_crop_and_resize"):
-            raise node.error(f"the scale {factors[a]} gives {n * factors[a]:g} of {n} elements, which is no whole number", code="import.shape",
-                             help="give sizes instead of scales")
+        first, last = (0.0, 1.0) if region is None else (region[a], region[rank + a])
+        axis = Axis(shape[a], target[a], factors[a], first, last)
+        x = _along(g, x, a, *matrix(axis, method, mode, rounding, alpha, bool(exclude), antialias, outside), fill)
+    return x
+
+
+def _along(g: Graph, x: Expr, a: int, weights: np.ndarray, beyond: np.ndarray, fill: float) -> Expr:
+    """One axis resampled; rows of a single weight only choose elements."""
+    if ((weights == 0) | (weights == 1)).all() and (weights.sum(1) == 1).all():
+        out = op.take(x, Constant(weights.argmax(1).astype("int32")), axis=a)
+    else:
+        rank, dtype = g.rank(x), g.dtype(x)
+        order = [d for d in range(rank) if d != a] + [a]
+        wide = op.transpose(x, order) if dtype.startswith("float") else op.cast(op.transpose(x, order), "float32")
+        out = product(g, wide, g.const(weights.T, wide))
+        out = op.transpose(out if g.dtype(out) == dtype else op.cast(out, dtype), [order.index(d) for d in range(rank)])
+    if not beyond.any():
+        return out
+    mask = Constant(beyond.reshape([-1 if d == a else 1 for d in range(g.rank(x))]))
+    return op.where(mask, g.const(fill, out), out)
 
 
 @converts("GridSample", since=16)
@@ -129,12 +129,10 @@ def grid_sample(g: Graph, node: Node, x: Expr, grid: Expr) -> Expr:
 
 @converts("AffineGrid", since=20)
 def affine_grid(g: Graph, node: Node, theta: Expr, size: Expr) -> Expr:
-    """Positions of the pixels of an image (N, C, H, W) after a linear map."""
+    """Positions of the pixels of an image (N, C, H, W) or of a volume after a linear map; the last axis comes first in them."""
     shape = g.ints(size, "size")
-    if len(shape) != 4:
-        raise node.error("grids of images (N, C, H, W) are imported", code="import.rank")
     ends = [np.linspace(-1, 1, n) if node.get("align_corners", 0) else (2 * np.arange(n) + 1) / n - 1 for n in shape[2:]]
-    y, x = np.meshgrid(*ends, indexing="ij")
-    points = np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
+    grid = np.meshgrid(*ends, indexing="ij")[::-1]
+    points = np.stack([*(v.ravel() for v in grid), np.ones(grid[0].size)])
     moved = op.sum(op.multiply(op.expand_dims(theta, 3), g.const(points[None, None], theta)), axis=[2])
-    return op.reshape(op.transpose(moved, [0, 2, 1]), (shape[0], *shape[2:], 2))
+    return op.reshape(op.transpose(moved, [0, 2, 1]), (shape[0], *shape[2:], len(ends)))
