@@ -15,7 +15,12 @@ from relaylab.loop import OutSpec, compute
 from relaylab.loop.group import Group
 from relaylab.loop.run import run
 
-EXTENTS = (1, 1, 2, 3, 5, 7, 8, 16, 17, 33)
+EXTENTS = (0, 1, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33)
+FLOATS, INTEGERS = ("float32", "float64", "float16"), ("int8", "int16", "int32", "int64", "uint8")
+BINARY = {
+    "f": ("add", "mul", "sub", "max", "min"), "b": ("add", "mul", "max", "min", "land", "lor", "lxor", "bxor"),
+    "i": ("add", "mul", "sub", "max", "min", "div", "floordiv", "floormod", "truncdiv", "truncmod", "band", "bor", "bxor", "shl", "shr"),
+}  # fmt: skip
 
 
 class RandomGroup:
@@ -28,7 +33,8 @@ class RandomGroup:
         self.flat: list[np.ndarray] = []
         self.pool: list[tuple[object, np.ndarray]] = []
         rank = self.rng.randint(0, 4)
-        self.operand(tuple(self.rng.choice(EXTENTS) for _ in range(rank)))
+        dtype = self.rng.choice(("float32", "float32", *FLOATS, *INTEGERS, "bool"))
+        self.operand(tuple(self.rng.choice(EXTENTS) for _ in range(rank)), dtype)
 
     def operand(self, shape, dtype="float32", values=None):
         """A new input in a random layout."""
@@ -41,13 +47,21 @@ class RandomGroup:
         view = View(dtype, shape, tuple(strides), sum(b * s for b, s in zip(before, strides)))
         buffer = aligned(max(pitch, 1), dtype)
         buffer[:] = 99
-        value = self.data.standard_normal(shape).astype(dtype) if values is None else values.astype(dtype)
+        value = self.drawn(shape, dtype) if values is None else values.astype(dtype)
         itemsize = buffer.itemsize
         np.lib.stride_tricks.as_strided(buffer[view.offset :], shape, [s * itemsize for s in strides])[...] = value
         role = f"in{len(self.flat)}"
         self.flat.append(buffer)
         self.pool.append((read(self.group, Operand(role, view)), value))
         return self.pool[-1]
+
+    def drawn(self, shape, dtype):
+        """Seeded values, integers of all sizes among them."""
+        if dtype in INTEGERS:
+            info = np.iinfo(dtype)
+            few = self.data.integers(max(-9, info.min), 9, shape, dtype, endpoint=True)
+            return np.where(self.data.random(shape) < 0.7, few, self.data.integers(info.min, info.max, shape, dtype, endpoint=True))
+        return np.asarray(self.data.standard_normal(shape)).astype(dtype) if dtype != "bool" else self.data.random(shape) < 0.5
 
     def step(self, lower, shape, dtype, *inputs):
         """One operator: into the group, and evaluated."""
@@ -76,14 +90,13 @@ class RandomGroup:
 
     def binary(self, x):
         shape = tuple(1 if self.rng.random() < 0.4 else n for n in x[1].shape)
-        y = self.operand(shape, x[1].dtype.name) if x[1].dtype.kind == "f" else x
-        shape = y[1].shape
+        y = self.operand(shape, x[1].dtype.name)
         other = lambda i: [0 if n == 1 else j for j, n in zip(i, shape)]
-        op = self.rng.choice(("add", "mul", "sub", "max", "min"))
+        op = self.rng.choice(BINARY[x[1].dtype.kind.replace("u", "i")])
         self.step(lambda b, o, i, x, y: getattr(b, op)(x(*i), y(*other(i))), x[1].shape, x[1].dtype.name, x, y)
 
     def cast(self, x):
-        target = self.rng.choice(("float32", "float64", "int32", "float16", "int8", "uint8"))
+        target = self.rng.choice((*FLOATS, *INTEGERS, "bool"))
         self.step(lambda b, o, i, x: b.cast(x(*i), target), x[1].shape, target, x)
 
     def transpose(self, x):
