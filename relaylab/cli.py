@@ -361,7 +361,7 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=help, description=help)
         sub.set_defaults(run=run, parser=sub)
         if program is not None:
-            sub.add_argument("program", nargs=None if program else "?", metavar="NET|FILE", help="a network such as resnet18, or a file of Relay text")
+            sub.add_argument("program", nargs=None if program else "?", metavar="NET|FILE", help="a network such as resnet18, a file of Relay text, or an ONNX model")
         return sub
 
     sub = command("explore", explore_command, "walk the pipeline step by step, draw it, compile it, check it, time it")
@@ -406,7 +406,7 @@ def _questions(command: Callable) -> None:
     sub = command("bisect", bisect_command, "name the pass and the rewrite that first changes the numbers")
     _common(sub)
     sub.add_argument("-p", "--passes", metavar="A,B,…", help="these passes instead of the default ones")
-    sub.add_argument("-o", "--output", metavar="FILE.py", help="write a program that shows it")
+    sub.add_argument("-o", "--output", metavar="FILE", help="write a program that shows it (.py), or the picture of the values (.html .svg .pdf .png)")
     sub = command("why", why_command, "why a pass does nothing to a program; without a pass: which passes would change it now")
     sub.add_argument("rules", nargs="?", metavar="PASS", help="a pass, with its options if need be")
     sub.add_argument("-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense")

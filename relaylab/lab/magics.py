@@ -353,7 +353,7 @@ class RelayMagics(_Shell, Magics):
     @magic_arguments()
     @argument("program")
     @argument("-p", "--passes", metavar="A,B(…)")
-    @argument("--save", metavar="FILE.py", help="write a program that reproduces the finding")
+    @argument("--save", metavar="FILE", help="write a program that reproduces the finding; .html .svg .pdf .png: the picture of the values")
     @leveled
     @shared
     @line_magic
@@ -365,7 +365,7 @@ class RelayMagics(_Shell, Magics):
         if args.save and finding is not None:
             print(f"wrote {finding.save(args.save)}")
         print(finding if finding is not None else "every pass keeps the numbers")
-        return self.give(args, finding) if args.out else None
+        return self.give(args, finding)
 
     @line_magic
     def relay_help(self, line: str) -> None:

@@ -8,6 +8,7 @@ without rules is searched node by node along its trail.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,24 @@ from relaylab.ir.trail import Step
 from relaylab.support.errors import RelayError
 from relaylab.tour.checking import leaves, relative_error
 from relaylab.tour.exploration import explore
+from relaylab.tour.heat import write_scene
 from relaylab.tour.program import Program
 from relaylab.transform import PASSES, History, InferType, Stage
+from relaylab.transform.pattern.match import brief
 from relaylab.viz import files
+from relaylab.viz.html import bundle
+from relaylab.viz.scene import Scene
+from relaylab.viz.tensors import tensor_maps
 
 TOLERANCE = 1e-4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Finding:
-    """Where the numbers first changed: the stage, the rewrite if a rule did it, the node, and by how much."""
+    """Where the numbers first changed: the stage, the rewrite if a rule did it, the node, and by how much.
+
+    `values` are the values of the node (or of the program, if no node is named) before and after.
+    """
 
     stage: Stage
     index: int
@@ -38,6 +47,18 @@ class Finding:
     node: Expr | None = None
     became: Expr | None = None
     step: Step | None = None
+    values: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    @cached_property
+    def scene(self) -> Scene:
+        """Where the numbers first differ: each value as it was, as it is, and |a - b|, as tiny heat maps."""
+        maps = []
+        for k, (old, new) in enumerate(self.values):
+            name = f"value {k}" if len(self.values) > 1 else ""
+            maps += [(f"{name} before", old), (f"{name} after", new), *([(f"{name} |a - b|", _apart(old, new))] if old.shape == new.shape else [])]
+        where = f"{brief(self.node)} under {self.stage.name}" if self.node is not None else f"the result under {self.stage.name}"
+        named = [(n.strip(), v) for n, v in maps]
+        return tensor_maps(named, where, [n for n, _ in named if n.endswith("|a - b|")])
 
     def __str__(self) -> str:
         head = f"the pass {self.stage.name} changed the numbers: error {self.error:.1e}"
@@ -57,8 +78,13 @@ class Finding:
         return REPRODUCER.format(name=self.stage.name, before=before, after=after, known=known)
 
     def save(self, path: str | Path) -> Path:
-        """Write the reproducer."""
-        return files.write(path, self.reproducer())
+        """Write the reproducer (.py), or the picture of the values (.svg .pdf .html .png)."""
+        if Path(path).suffix.lower() == ".py":
+            return files.write(path, self.reproducer())
+        return write_scene(self.scene, path, f"{self.stage.name} changed the numbers", str(self))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return bundle(self.scene, str(self))
 
 
 REPRODUCER = """# {name} changes what this program computes. Run me.
@@ -107,37 +133,46 @@ def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE
         middle = (low + high) // 2
         low, high = (low, middle) if wrong(middle) else (middle + 1, high)
     stage = stages[low]
-    node, became, step = _inside(stage, seed, tolerance)
-    return Finding(stage, list(history).index(stage), errors[low], len(errors), node, became, step)
+    node, became, step, values = _inside(stage, seed, tolerance)
+    values = values or list(zip(expected, _outputs(stage.result, inputs)))
+    return Finding(stage, list(history).index(stage), errors[low], len(errors), node, became, step, tuple(values))
 
 
-def _inside(stage: Stage, seed: int, tolerance: float) -> tuple[Expr | None, Expr | None, Step | None]:
+Values = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _inside(stage: Stage, seed: int, tolerance: float) -> tuple[Expr | None, Expr | None, Step | None, Values]:
     for step in stage.steps:
-        if _differs(step.before, step.after, stage.before, seed, tolerance):
-            return step.before, step.after, step
+        if found := _differs(step.before, step.after, stage.before, seed, tolerance):
+            return step.before, step.after, step, found
     for func in stage.before.functions.values():
         for node in post_order(func.body):
             new = stage.became(node)
-            if new is not None and new is not node and _differs(node, new, stage.before, seed, tolerance):
-                return node, new, None
-    return None, None, None
+            if new is not None and new is not node and (found := _differs(node, new, stage.before, seed, tolerance)):
+                return node, new, None, found
+    return None, None, None, []
 
 
-def _differs(before: Expr, after: Expr, mod: IRModule, seed: int, tolerance: float) -> bool:
-    """Whether two expressions over the same free variables have different values on seeded inputs."""
+def _differs(before: Expr, after: Expr, mod: IRModule, seed: int, tolerance: float) -> Values:
+    """The values of two expressions over the same free variables on seeded inputs, if they differ."""
     variables = free_vars(Tuple([before, after]))
     if any(v.type_annotation is None for v in variables) or isinstance(before, Function) or isinstance(after, Function):
-        return False
+        return []
     try:
         pair = mod.shallow_copy()
         pair["relaylab_bisect"] = Function(variables, Tuple([before, after]))
         typed = _typed(pair)["relaylab_bisect"]
         if not all(isinstance(t, TensorType) for t in typed.ret_type.fields):
-            return False
+            return []
         old, new = Interpreter(_typed(pair)).evaluate(typed)(*random_inputs(typed, seed))
     except RelayError:
-        return False
-    return _error(leaves(new), leaves(old)) > tolerance
+        return []
+    pairs = leaves(old), leaves(new)
+    return list(zip(*pairs)) if _error(pairs[1], pairs[0]) > tolerance else []
+
+
+def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.abs(old.astype("float64") - new.astype("float64"))
 
 
 def _typed(mod: IRModule) -> IRModule:

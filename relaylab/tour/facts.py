@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylab.ir import OPERATORS, Call, Constant, Expr, Function, Op
 from relaylab.viz.graph import Group, Node
+from relaylab.viz.tensors import pooled
 
 BINS = 16
 
@@ -58,5 +59,13 @@ def preview(name: str, constant: Constant) -> dict[str, Any]:
     if finite.size:
         counts, edges = np.histogram(finite, BINS)
         out |= {"min": float(finite.min()), "max": float(finite.max()), "mean": float(finite.mean()), "std": float(finite.std()),
-                "bins": counts.tolist(), "edges": [float(edges[0]), float(edges[-1])]}
+                "grid": _signed(pooled(data)), "bins": counts.tolist(), "edges": [float(edges[0]), float(edges[-1])]}
     return out
+
+
+def _signed(grid: np.ndarray) -> list[list[int]]:
+    """Cells as whole numbers from -9 to 9, as shares of the largest magnitude; what is not finite is the largest."""
+    known = np.nan_to_num(grid, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    finite = np.abs(known[np.isfinite(known)])
+    most = float(finite.max(initial=0.0)) or 1.0
+    return np.rint(np.clip(known / most, -1, 1) * 9).astype(int).tolist()

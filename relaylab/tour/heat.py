@@ -61,14 +61,7 @@ class Heat:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture: .svg .pdf .html .png, or the table as .txt."""
-        writers = {".svg": svg, ".png": png, ".pdf": lambda s: pdf([s], title=self.title), ".html": lambda s: page([s], self.title)}
-        form = Path(path).suffix.lower()
-        if form == ".txt":
-            return files.write(path, f"{self}\n")
-        if form not in writers:
-            help = did_you_mean(form, [*writers, ".txt"]) or f"use one of {', '.join([*writers, '.txt'])}"
-            raise RelayValueError(f"a heat map is not written as `{form}`", code="heat.format", help=help)
-        return files.write(path, writers[form](self.scene))
+        return write_scene(self.scene, path, self.title, str(self))
 
     def __str__(self) -> str:
         wide = max((len(r) for r in (*self.rows, "pass")), default=4)
@@ -81,6 +74,18 @@ class Heat:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return bundle(self.scene, str(self))
+
+
+def write_scene(scene: Scene, path: str | Path, title: str, text: str) -> Path:
+    """Write a picture: .svg .pdf .html .png, or its text as .txt."""
+    writers = {".svg": svg, ".png": png, ".pdf": lambda s: pdf([s], title=title), ".html": lambda s: page([s], title)}
+    form = Path(path).suffix.lower()
+    if form == ".txt":
+        return files.write(path, f"{text}\n")
+    if form not in writers:
+        help = did_you_mean(form, [*writers, ".txt"]) or f"use one of {', '.join([*writers, '.txt'])}"
+        raise RelayValueError(f"this picture is not written as `{form}`", code="heat.format", help=help)
+    return files.write(path, writers[form](scene))
 
 
 def heat(what: Any, opt_level: int = 3, by: str = "function") -> Heat:

@@ -313,7 +313,7 @@ class Session:
         if finding is None:
             return {"found": False, "text": "every pass keeps the numbers"}
         index = next(i for i, s in enumerate(pipeline.segments) if finding.stage in s.stages)
-        return {"found": True, "index": index, "text": str(finding), "reproducer": finding.reproducer()}
+        return {"found": True, "index": index, "text": str(finding), "reproducer": finding.reproducer(), "scene": scene_data(finding.scene)}
 
     def copy(self) -> dict[str, Any]:
         """The pipeline as Python and as a command."""

@@ -2,6 +2,15 @@
 import { Canvas } from "./canvas.js";
 import { choice, el } from "./dom.js";
 
+// Tensors as tiny heat maps; the value under the pointer is written below them.
+export function maps(scene) {
+  const [view, words] = [el("div", { className: "rl-view rl-maps" }), el("div", { className: "rl-dim", textContent: "pale: small, dark: large" })];
+  view.style.height = `${Math.min(300, scene.height)}px`;
+  const canvas = new Canvas(view, { nodes: [], ...scene }, { select: (data) => data && (words.textContent = data.label) });
+  requestAnimationFrame(() => canvas.fit());
+  return el("div", {}, view, words);
+}
+
 export class Heat {
   constructor(explorer) {
     Object.assign(this, { explorer, by: "function" });

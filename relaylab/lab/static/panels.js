@@ -20,9 +20,20 @@ function histogram(value) {
   return el("div", { className: "rl-histogram", title: `${short(value.edges[0])} … ${short(value.edges[1])}` }, ...bars);
 }
 
+// A tensor as a tiny heat map: blue below zero, orange above.
+function grid(value) {
+  if (!value.grid?.length) return null;
+  const [rows, columns] = [value.grid.length, value.grid[0].length];
+  const canvas = el("canvas", { className: "rl-grid", width: columns, height: rows, role: "img", ariaLabel: `values of ${value.name}`, title: "blocks of elements: blue below zero, orange above, the largest of each" });
+  const [context, side] = [canvas.getContext("2d"), Math.max(4, Math.min(10, Math.floor(220 / columns)))];
+  value.grid.forEach((row, y) => row.forEach((v, x) => ((context.fillStyle = `rgba(${v < 0 ? "0,114,178" : "214,94,0"},${Math.abs(v) / 9})`), context.fillRect(x, y, 1, 1))));
+  Object.assign(canvas.style, { width: `${columns * side}px`, height: `${rows * side}px` });
+  return canvas;
+}
+
 function valueOf(value) {
   const figures = value.bins ? `min ${short(value.min)}  max ${short(value.max)}  mean ${short(value.mean)}  std ${short(value.std)}` : "";
-  return el("div", { className: "rl-value" }, el("div", { textContent: `${value.name}: ${value.dtype}[${value.shape.join("×")}] ${figures}` }), histogram(value), el("code", { textContent: `${value.head.join(" ")}${value.head.length > 7 ? " …" : ""}` }));
+  return el("div", { className: "rl-value" }, el("div", { textContent: `${value.name}: ${value.dtype}[${value.shape.join("×")}] ${figures}` }), grid(value), histogram(value), el("code", { textContent: `${value.head.join(" ")}${value.head.length > 7 ? " …" : ""}` }));
 }
 
 export function story(entries, follow) {
