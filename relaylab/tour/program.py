@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from relaylab import relay
+from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.ir import IRModule
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
@@ -14,6 +15,7 @@ from relaylab.support.table import did_you_mean
 from relaylab.zoo.catalog import NETWORKS
 
 TEXT_SUFFIXES = (".relay", ".rly", ".txt")
+ONNX_SUFFIX = ".onnx"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Program:
 
 
 def load(what: str | Path | IRModule | Program) -> Program:
-    """A program from the name of a network, the path of a Relay text, or a module."""
+    """A program from the name of a network, the path of a Relay text or of an ONNX model, or a module."""
     if isinstance(what, Program):
         return what
     if isinstance(what, IRModule):
@@ -37,10 +39,17 @@ def load(what: str | Path | IRModule | Program) -> Program:
         network = NETWORKS[name]
         return Program(name, *network.build(), network.small)
     path = Path(name)
+    if path.suffix == ONNX_SUFFIX:
+        return Program(path.stem, *imported(path))
     if path.suffix in TEXT_SUFFIXES or path.is_file():
         return Program(path.stem, read(path))
-    help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in {' '.join(TEXT_SUFFIXES)}"
+    help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in {' '.join((*TEXT_SUFFIXES, ONNX_SUFFIX))}"
     raise RelayValueError(f"`{name}` is neither a network nor a file of Relay text", code="explore.unknown", help=help)
+
+
+def imported(path: Path) -> tuple[IRModule, dict[str, NDArray]]:
+    """The program in an ONNX file; dimensions that its inputs leave open, such as the size of a batch, are 1."""
+    return from_onnx(path, shape=input_shapes(path, unknown=1))
 
 
 def read(path: Path) -> IRModule:
@@ -50,6 +59,6 @@ def read(path: Path) -> IRModule:
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
-        help = "programs are Relay text; docs/relay_programs.md tells how models of other formats get there" if foreign else ""
+        help = "programs are Relay text; docs/relay_programs.md tells how models of other formats become programs" if foreign else ""
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
     return relay.parse(text, path.name)
