@@ -16,7 +16,7 @@ from relaylab.viz.svg import FONT, MONO, escape
 from relaylab.viz.theme import css
 
 STATIC = Path(__file__).parent / "static"
-PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "branches.js", "heat.js", "several.js", "explorer.js")
+PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "ahead.js", "tools.js", "branches.js", "heat.js", "several.js", "explorer.js")
 SAVED = ("book.js", "link.js", "print.js")
 """What only a saved page needs."""
 _IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE)
@@ -63,6 +63,6 @@ def page(book: dict[str, Any], title: str) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(plain(title))}</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{sheet()}{own}</style>\n</head>\n'
-        f'<body class="rl-page">\n<div id="relaylab"></div>\n<script type="text/plain" id="relaylab-data">{packed}</script>\n'
+        f'<body class="rl-page">\n<div id="relaylab"></div>\n<noscript>This page of pictures needs JavaScript.</noscript>\n<script type="text/plain" id="relaylab-data">{packed}</script>\n'
         f'<script type="module">\n{script("saved.js")}</script>\n</body>\n</html>\n'
     )

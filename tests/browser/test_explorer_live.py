@@ -22,7 +22,7 @@ def shown(page, what: str) -> None:
 def open_explorer(nb, net: str):
     nb.open(START.format(net=net))
     nb.run_all()
-    nb.page.wait_for_selector(".rl-view .node")
+    nb.page.wait_for_selector(".rl-explorer .rl-view .node")
     return nb.page.locator(".rl-explorer")
 
 
@@ -36,7 +36,7 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     # step by button and by key; the kernel follows
     page.locator('.rl-pass[data-frame="18"]').click()
     shown(page, "17:18")
-    assert nb.python("print(w.before, w.after)") == "17 18"
+    nb.until("print(w.before, w.after)", "17 18")
     assert page.locator(".rl-legend .rl-role-merged").inner_text() == "& 5 merged"
     root.focus()
     page.keyboard.press("ArrowLeft")
@@ -49,13 +49,13 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     shown(page, "10:11")
 
     # select a node: the kernel hears of it, the panel tells its life
-    page.locator('.rl-view .node[data-id="main/nn.dense.2"]').click()
+    page.locator('.rl-explorer .rl-view .node[data-id="main/nn.dense.2"]').click()
     page.wait_for_selector(".rl-panel h2")
     panel = page.locator(".rl-panel").inner_text()
     assert "nn.dense" in panel and "Tensor[(1, 64), float32]" in panel and "fused into one kernel" in panel and "Fully connected" in panel
     assert nb.python("print(w.selected, seen, w.selected_node.op.name)") == "main/nn.dense.2 ['main/nn.dense.2'] nn.dense"
     nb.python("w.selected = 'main/nn.softmax'")
-    page.wait_for_selector('.rl-view .node.selected[data-id="main/nn.softmax"]')
+    page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.softmax"]')
 
     # the text difference, and from a line to the node
     root.focus()
@@ -67,9 +67,9 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     # search
     page.keyboard.press("/")
     page.keyboard.type("op:/dense$/ type:64")
-    assert page.locator(".rl-hits").inner_text() == "1 hit"
+    assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "1 hit"
     page.keyboard.press("Enter")
-    page.wait_for_selector('.rl-view .node.selected[data-id="main/nn.dense.2"]')
+    page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.dense.2"]')
     page.keyboard.press("Escape")
 
     # toggle a pass: only the tail runs again
@@ -101,7 +101,7 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     assert page.locator(".rl-light-true").count() >= 7
     page.locator(".rl-choice button", has_text="Side by side").click()
     page.wait_for_selector(".rl-two")
-    assert page.locator(".rl-view").count() == 2
+    assert page.locator(".rl-explorer .rl-view").count() == 2
     shot("resnet8_side_by_side")
     page.locator(".rl-choice button", has_text="Merged").click()
     page.locator('.rl-pass', has_text="FuseOps").click()
@@ -127,7 +127,7 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     shown(page, "21:22")
     page.keyboard.press("C")
     page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('groups folded')")
-    page.wait_for_function("() => document.querySelectorAll('.rl-view .node').length < 30")
+    page.wait_for_function("() => document.querySelectorAll('.rl-explorer .rl-view .node').length < 30")
     shot("resnet8_folded")
     page.keyboard.press("e")
     page.locator(".rl-button", has_text="What next?").click()
@@ -157,7 +157,7 @@ passes = [relay.transform.FoldConstant(), Swap, relay.transform.FuseOps()]
 w = PassExplorer(tour.explore(mod, passes=passes), passes)
 w""")
     nb.run_all()
-    page.wait_for_selector(".rl-view .node")
+    page.wait_for_selector(".rl-explorer .rl-view .node")
     page.locator(".rl-button", has_text="Check").click()
     page.wait_for_selector(".rl-explorer[data-checked='1']")
     assert page.locator(".rl-light-false").count() == 2
@@ -174,7 +174,7 @@ def test_dark_as_jupyterlab_is(nb, page, shot):
     page.wait_for_selector('body[data-jp-theme-light="false"]', state="attached")
     page.wait_for_timeout(600)
     shot("lab_dark")
-    assert page.evaluate("() => getComputedStyle(document.querySelector('.rl-view .node .box')).fill") != "rgb(255, 255, 255)"
+    assert page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer .rl-view .node .box')).fill") != "rgb(255, 255, 255)"
     assert page.errors == []
 
 

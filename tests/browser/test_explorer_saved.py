@@ -34,7 +34,7 @@ def test_a_saved_page_steps_searches_and_tells(offline, page, tmp_path, shot):
     page.wait_for_function(f"() => document.querySelector('.rl-explorer').dataset.shown !== '{first}'")
     page.keyboard.press("/")
     page.keyboard.type("op:nn.conv2d")
-    assert int(page.locator(".rl-hits").inner_text().split()[0]) > 5
+    assert int(page.locator(".rl-explorer .rl-bar .rl-hits").inner_text().split()[0]) > 5
     page.keyboard.press("Enter")
     page.wait_for_selector(".node.selected")
     page.wait_for_selector(".rl-panel h2")
@@ -58,7 +58,7 @@ def test_names_with_markup_stay_text(offline, page, tmp_path):
     path = PassExplorer(tour.explore(tour.Program(EVIL, mod))).save(tmp_path / "evil.html")
     assert "<script>window.hurt" not in path.read_text()
     offline(path)
-    page.locator(".rl-view .node").first.click()
+    page.locator(".rl-explorer .rl-view .node").first.click()
     page.locator(".rl-explorer").focus()
     page.keyboard.press("v")
     page.wait_for_timeout(200)
@@ -71,7 +71,7 @@ def test_the_tree_mirrors_the_picture(offline, page, tmp_path):
     offline(PassExplorer(tour.explore("mlp")).save(tmp_path / "x.html"))
     tree = page.locator(".rl-tree")
     assert tree.get_attribute("role") == "tree"
-    assert tree.locator("li").count() == page.locator(".rl-view .node, .rl-view .group").count()
+    assert tree.locator("li").count() == page.locator(".rl-explorer .rl-view .node, .rl-explorer .rl-view .group").count()
     tree.locator("li").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -88,7 +88,7 @@ def test_dark_where_the_reader_likes_it(browser, artifacts, tmp_path):
     page.goto(path.as_uri())
     page.wait_for_selector(".rl-explorer[data-shown] .node")
     background = page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer')).backgroundColor")
-    box = page.evaluate("() => getComputedStyle(document.querySelector('.rl-view .node .box')).fill")
+    box = page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer .rl-view .node .box')).fill")
     artifacts.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=artifacts / "dark.png")
     context.close()

@@ -109,8 +109,24 @@ def test_the_code_view_links_lines_with_nodes(opened, shot):
     assert page.locator(".rl-column h3").all_inner_texts() == ["RELAY AND LOOPS", "LLVM IR", "ASSEMBLY"]
     page.locator(".rl-kernel-bar button").first.hover()
     assert page.locator(".rl-column .rl-ins.rl-lit").count() > 5
-    assert page.locator(".rl-view .rl-glow").count() == 1
+    assert page.locator(".rl-explorer .rl-view .rl-glow").count() == 1
     shot("saved_code")
+    assert page.errors == []
+
+
+def test_the_keys_work_at_once(opened):
+    page = opened("#stage=11")
+    for key, stages in (("ArrowRight", "17:18"), ("Shift+ArrowLeft", "16:17"), ("Home", "0:0"), ("End", "0:22")):
+        page.keyboard.press(key)
+        shown(page, stages)
+    page.keyboard.press("/")
+    page.keyboard.type("op:nn.dense")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".node.selected")
+    assert "node=main/nn.dense" in page.evaluate("location.hash")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert "fold" in page.locator(".rl-panel").inner_text() or "collapse" in page.locator(".rl-panel").inner_text()
     assert page.errors == []
 
 
@@ -120,7 +136,7 @@ def test_folding_closes_groups_in_their_places(opened, session):
     page.locator(".rl-explorer").focus()
     page.keyboard.press("C")
     page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('folded')")
-    assert page.locator(".rl-view .node", has_text="inside").count() == kernels
+    assert page.locator(".rl-explorer .rl-view .node", has_text="inside").count() == kernels
     page.keyboard.press("e")
     page.wait_for_function("() => !document.querySelector('.rl-legend').innerText.includes('folded')")
     assert page.locator(".rl-error").count() == 0
@@ -174,7 +190,7 @@ def test_an_address_opens_what_it_names_and_follows_every_step(opened):
 def test_nonsense_in_an_address_is_left_out_and_said(opened, fragment, words):
     page = opened(fragment)
     assert words in page.locator(".rl-note").inner_text()
-    assert page.locator(".rl-view .node").count() > 5 and page.locator(".rl-explorer").get_attribute("data-shown") == "10:11"
+    assert page.locator(".rl-explorer .rl-view .node").count() > 5 and page.locator(".rl-explorer").get_attribute("data-shown") == "10:11"
     assert page.evaluate("() => window.hurt") is None and page.locator(".rl-note img").count() == 0
     page.locator(".rl-note button").click()
     assert page.locator(".rl-note").count() == 0 and page.errors == []

@@ -8,8 +8,8 @@ from test_explorer_live import open_explorer, shown
 pytestmark = pytest.mark.browser
 
 NEAR = 2.0  # pixels that the middle of the selected box may move on the screen from one stage to the next
-SPOT = """id => { const node = document.querySelector(`.rl-view .node[data-id="${id}"]`); if (!node) return null;
-    const box = node.querySelector('.box').getBoundingClientRect(), view = document.querySelector('.rl-view svg').getBoundingClientRect();
+SPOT = """id => { const node = document.querySelector(`.rl-explorer .rl-view .node[data-id="${id}"]`); if (!node) return null;
+    const box = node.querySelector('.box').getBoundingClientRect(), view = document.querySelector('.rl-explorer .rl-view svg').getBoundingClientRect();
     return { x: box.x + box.width / 2 - view.x, y: box.y + box.height / 2 - view.y, selected: node.classList.contains('selected'),
         inside: box.left >= view.left && box.right <= view.right && box.top >= view.top && box.bottom <= view.bottom } }"""
 EXPLORER = "document.querySelector('.rl-explorer').explorer"
@@ -27,7 +27,7 @@ def test_the_selected_node_stays_on_the_screen(nb, page, shot, net, node):
     stops = page.evaluate(f"() => {EXPLORER}.changing")
     step(page, "Home", 0)
     nb.python(f"w.selected = {node!r}")
-    page.wait_for_selector(f'.rl-view .node.selected[data-id="{node}"]')
+    page.wait_for_selector(f'.rl-explorer .rl-view .node.selected[data-id="{node}"]')
     last, seen = page.evaluate(SPOT, node), 0
     for key, ways in (("ArrowRight", stops[1:]), ("ArrowLeft", stops[-2::-1])):
         for to in ways:
@@ -47,7 +47,7 @@ def test_the_selected_node_stays_on_the_screen(nb, page, shot, net, node):
 
 def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     root = open_explorer(nb, "resnet50")
-    drawn, known = "document.querySelectorAll('.rl-view .node').length", f"[...{EXPLORER}.canvases[0].byId.values()].filter(p => p.kind === 'node').length"
+    drawn, known = "document.querySelectorAll('.rl-explorer .rl-view .node').length", f"[...{EXPLORER}.canvases[0].byId.values()].filter(p => p.kind === 'node').length"
     nb.python("w.go(0)")
     shown(page, "0:0")
     assert page.evaluate(f"() => {drawn} * 3 < {known}"), "only what is in view is in the document"
@@ -55,25 +55,25 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
 
     # a node far away: selected from Python it is drawn, with the lines at it
     nb.python("w.selected = 'main/nn.dense'")
-    page.wait_for_selector('.rl-view .node.selected[data-id="main/nn.dense"]')
-    assert page.locator(".rl-view .edge.near").count() >= 2
+    page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.dense"]')
+    assert page.locator(".rl-explorer .rl-view .edge.near").count() >= 2
 
     # search says how many there are in all, dims what is drawn later too, and Enter leads to what is not in view
     page.keyboard.press("/")
     page.keyboard.type("op:nn.conv2d")
-    assert page.locator(".rl-hits").inner_text() == "53 hits"
+    assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "53 hits"
     page.keyboard.press("Enter")
-    page.wait_for_selector('.rl-view .node.selected:not(.dim)')
-    assert page.locator(".rl-view .node.dim").count() >= 1
+    page.wait_for_selector('.rl-explorer .rl-view .node.selected:not(.dim)')
+    assert page.locator(".rl-explorer .rl-view .node.dim").count() >= 1
     page.keyboard.press("Escape")
 
     # from far away all boxes are drawn, without text; the minimap leads to any place
     page.evaluate(f"() => {{ const c = {EXPLORER}.canvases[0]; c.touched = true; c.zoom(0.001, 0, 0); c.center(c.scene.width / 2, c.scene.height / 2) }}")
     page.wait_for_function(f"() => {drawn} === {known}")
-    assert page.locator(".rl-view .node text").count() == 0
+    assert page.locator(".rl-explorer .rl-view .node text").count() == 0
     shot("resnet50_far")
     page.evaluate(f"() => {EXPLORER}.canvases[0].zoom(50, 400, 300)")
-    page.wait_for_function(f"() => {drawn} * 3 < {known} && {drawn} > 0 && document.querySelectorAll('.rl-view .node text').length > 0")
+    page.wait_for_function(f"() => {drawn} * 3 < {known} && {drawn} > 0 && document.querySelectorAll('.rl-explorer .rl-view .node text').length > 0")
     root.focus()
     page.keyboard.press("s")
     page.wait_for_selector(".rl-two .rl-view + .rl-view .node")

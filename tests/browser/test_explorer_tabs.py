@@ -16,7 +16,7 @@ w"""
 def open_explorer(nb, net: str):
     nb.open(START.format(net=net))
     nb.run_all()
-    nb.page.wait_for_selector(".rl-view .node")
+    nb.page.wait_for_selector(".rl-explorer .rl-view .node")
     return nb.page.locator(".rl-explorer")
 
 
@@ -61,7 +61,7 @@ def test_the_heat_map_leads_to_a_stage(nb, page, shot):
     page.locator(".rl-choice button", has_text="Operators").click()
     page.locator('.rl-heatpane .node[data-id="5:sqrt"]').click()
     page.wait_for_selector('.rl-explorer[data-shown="4:5"][data-pane="graph"]')
-    page.wait_for_function("() => document.querySelector('.rl-hits').innerText.includes('hits')")
+    page.wait_for_function("() => document.querySelector('.rl-explorer .rl-bar .rl-hits').innerText.includes('hits')")
     assert root.locator(".rl-search").input_value() == "op:/^sqrt$/"
     pane(page, "heat")
     page.locator(".rl-choice button", has_text="Functions").click()

@@ -2,12 +2,29 @@
 import { short } from "./dom.js";
 import { Drawn } from "./drawn.js";
 
+const [LEGIBLE, BEGIN] = [0.45, 0.7]; // zooms: the least at which a first look can be read; the one to begin with otherwise
 const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#4d3800", merged: "#00664b" };
 
 export class Canvas extends Drawn {
   apply() {
     super.apply();
     this.on.moved?.(this);
+  }
+
+  // The first look: the whole, or of a picture too large to be read at that size its beginning.
+  begin() {
+    this.fit();
+    if (this.k >= LEGIBLE) return;
+    const boxes = this.scene.figures.filter((f) => f.kind === "node").map((f) => f.box);
+    if (boxes.length < 2) return;
+    const top = Math.min(...boxes.map(([, y]) => y));
+    const first = boxes.filter(([, y, , h]) => y < top + 4 * h).map(([x, , w]) => x + w / 2);
+    const { width, height } = this.svg.getBoundingClientRect();
+    if (Math.max(this.scene.width / width, this.scene.height / height) * LEGIBLE < 1.5) return;
+    this.k = BEGIN;
+    this.x = width / 2 - (first.reduce((a, b) => a + b, 0) / first.length) * this.k;
+    this.y = 24 - top * this.k;
+    this.apply();
   }
 
   // once someone has moved in the picture, a new stage keeps the place instead of fitting the whole
@@ -48,6 +65,19 @@ export class Canvas extends Drawn {
       if (!best || spot.far < best.far) best = spot;
     }
     return best;
+  }
+
+  // Move by as little as brings the whole of a box that one sees a part of into view.
+  inView(id) {
+    if (!this.byId.has(id)) return;
+    const { width, height } = this.svg.getBoundingClientRect();
+    const [x, y, w, h] = this.byId.get(id).data.box;
+    const aside = (from, size, room) => (size > room ? 0 : Math.max(0, 4 - from) - Math.max(0, from + size + 4 - room));
+    const [dx, dy] = [aside(this.x + x * this.k, w * this.k, width), aside(this.y + y * this.k, h * this.k, height)];
+    if (!dx && !dy) return;
+    this.x += dx;
+    this.y += dy;
+    this.apply();
   }
 
   // Put a node at the place on the screen that it had before.

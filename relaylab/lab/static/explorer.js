@@ -1,12 +1,14 @@
 // The pass explorer. `host` answers questions (`ask`), keeps what is chosen (`get`, `set`, `on`) and says whether it is live.
+import { ahead, rest } from "./ahead.js";
 import { Branches } from "./branches.js";
 import { Canvas } from "./canvas.js";
 import { el, choice, count } from "./dom.js";
 import { Heat } from "./heat.js";
-import { about, difference, kernel, memory, noteOf, tree, words } from "./panels.js";
+import { about, difference, kernel, noteOf, tree, words } from "./panels.js";
 import { query } from "./query.js";
 import { Rail, Timeline } from "./rail.js";
 import { Several } from "./several.js";
+import { Tools } from "./tools.js";
 import { Undo } from "./undo.js";
 import { why } from "./why.js";
 
@@ -19,12 +21,15 @@ const HELP = [
   ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
 ];
 const QUERIES = "words, /regex/, op:conv attr:strides dtype:float16 type:(1, role:added in:main";
+const KEPT = Infinity;
+const LARGE = 300; // figures of a picture whose tree may come a moment later
 
 export class Explorer {
   constructor(root, host) {
     Object.assign(this, { root, host, canvases: [], closed: new Set(), cache: new Map(), step: -1, overlay: "", steps: [] });
     const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args), ask: (...args) => this.ask(...args) };
     this.undo = new Undo(host, { edit: (what) => this.turnBack(what), refresh: () => this.refresh(), say: (text) => this.say(text) });
+    this.tools = new Tools(this);
     this.rail = new Rail(act);
     this.timeline = new Timeline(act);
     this.build();
@@ -50,7 +55,7 @@ export class Explorer {
     this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
     this.overlayNames();
     const button = (text, title, run) => el("button", { className: "rl-button", textContent: text, title, onclick: run });
-    const tools = host.live ? [button("Check", "run every stage in the interpreter on seeded input", () => this.check()), button("Bisect", "which rewrite changed the numbers", () => this.bisect()), button("What next?", "which passes would change this program now", () => this.suggest()), button("Copy", "the pipeline as Python and as a command", () => this.copy()), button("Memory", "the memory plan", () => this.memory())] : [];
+    const tools = host.live ? [button("Check", "run every stage in the interpreter on seeded input", () => this.tools.check()), button("Bisect", "which rewrite changed the numbers", () => this.tools.bisect()), button("What next?", "which passes would change this program now", () => this.tools.suggest()), button("Copy", "the pipeline as Python and as a command", () => this.tools.copy()), button("Memory", "the memory plan", () => this.tools.memory())] : [];
     this.title = el("strong", { className: "rl-title" });
     const bar = el("header", { className: "rl-bar" }, this.title, ...this.undo.buttons, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, ...tools, button("?", "keys", () => this.help()));
     this.stepper = el("div", { className: "rl-stepper", hidden: true });
@@ -94,8 +99,21 @@ export class Explorer {
 
   ask(what, ...args) {
     const key = JSON.stringify([what, ...args]);
-    if (!this.cache.has(key)) this.cache.set(key, this.host.ask(what, args));
+    if (!this.cache.has(key)) this.cache.set(key, this.timed(what, args));
     return this.cache.get(key);
+  }
+
+  // the question for the picture of what differs between two frames
+  question(a, b) {
+    return ["picture", this.settled(a), this.settled(b), this.host.get("compare"), [...this.closed].sort().join("\n")];
+  }
+
+  // the answer; how long the last picture took is kept
+  async timed(what, args) {
+    const start = performance.now();
+    const answer = await this.host.ask(what, args);
+    if (what === "picture") this.slow = performance.now() - start;
+    return answer;
   }
 
   // frames between two changes look alike: ask about the first of them
@@ -159,7 +177,7 @@ export class Explorer {
       this.root.dataset.shown = `${this.before}:${this.after}`;
       return;
     }
-    const picture = await this.ask("picture", a, b, this.host.get("compare"), [...this.closed].sort().join("\n"));
+    const picture = await this.ask(...this.question(a, b));
     if (turn !== this.turnNumber) return;
     if (picture.error) this.fail(picture.error);
     else this.draw(picture);
@@ -174,6 +192,7 @@ export class Explorer {
     const roles = Object.entries(picture.roles ?? {}).map(([r, n]) => `${n} ${r}`).join(", ");
     this.say(`${name}: ${roles || "nothing changed"}`);
     this.root.dataset.shown = `${this.before}:${this.after}`;
+    if (this.host.live) ahead(this, turn);
   }
 
   fail(text) {
@@ -193,13 +212,27 @@ export class Explorer {
     this.following = true;
     const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
     if (anchor) this.canvases.forEach((c) => ((c.touched = true), c.byId.has(anchor.id) && c.keep(anchor, old.k)));
+    else this.canvases.forEach((c) => c.begin());
     this.following = false;
     if (focused) this.canvases[0].svg.focus({ preventScroll: true });
     this.drawLegend(picture);
-    this.outline.replaceChildren(tree(picture.scenes.at(-1), picture.groups, (id) => id && this.pick(id)));
+    this.mirror(picture);
     this.search();
-    if (selected) this.selectEverywhere(selected);
+    if (selected) this.selectEverywhere(selected, anchor?.id === selected ? KEPT : -1);
     this.minimap();
+  }
+
+  // the tree for those who do not see the picture; of a large one a moment later
+  async mirror(picture) {
+    if (picture.scenes.at(-1).figures.length > LARGE) await rest();
+    if (this.picture !== picture) return;
+    this.outline.replaceChildren(tree(picture.scenes.at(-1), picture.groups, (id) => id && this.pick(id)));
+    this.markTree(this.host.get("selected"));
+  }
+
+  markTree(id) {
+    this.outline.querySelectorAll("[aria-selected=true]").forEach((li) => li.setAttribute("aria-selected", "false"));
+    for (const li of this.outline.querySelectorAll("li")) if (li.dataset.id === id) li.setAttribute("aria-selected", "true");
   }
 
   drawLegend(picture) {
@@ -254,12 +287,14 @@ export class Explorer {
     this.selectEverywhere(id, -1);
   }
 
+  // `from`: the canvas in which it was selected; KEPT where it stands where it stood
   async selectEverywhere(id, from = -1) {
     this.choosing = true;
+    this.root.classList.toggle("rl-nothing", !id); // the panel takes its room first
     this.canvases.forEach((c, i) => i !== from && c.select(c.byId.has(id) ? id : null, from < 0));
+    this.canvases[from]?.inView(id);
     this.choosing = false;
-    this.outline.querySelectorAll("[aria-selected=true]").forEach((li) => li.setAttribute("aria-selected", "false"));
-    for (const li of this.outline.querySelectorAll("li")) if (li.dataset.id === id) li.setAttribute("aria-selected", "true");
+    this.markTree(id);
     this.lightText();
     if (this.host.get("pane") === "code") this.showCode();
     this.tabs[this.host.get("pane")]?.selected?.(id);
@@ -421,44 +456,6 @@ export class Explorer {
   edited(rows, how) {
     this.undo.edited(how);
     this.renew(rows);
-  }
-
-  async check() {
-    for (let i = 0; i < this.rows.length; i++) {
-      this.rail.light(i, "wait");
-      const found = await this.ask("check", i);
-      this.rail.light(i, found.error ? undefined : found.ok);
-      if (found.error) return this.read(el("pre", { className: "rl-error", textContent: found.error }));
-    }
-    const wrong = this.rows.findIndex((_, i) => this.rail.lights.get(i) === false);
-    this.say(wrong < 0 ? "every stage keeps the numbers" : `${this.rows[wrong].name} changes the numbers`);
-    this.root.dataset.checked = String(wrong);
-  }
-
-  async bisect() {
-    this.read(el("p", { textContent: "searching …" }));
-    const found = await this.ask("bisect");
-    const text = found.error ?? found.text;
-    this.read(el("h2", { textContent: "bisect" }), el("pre", { className: "rl-code", textContent: text }), ...(found.found ? [el("h3", { textContent: "a program that shows it" }), el("pre", { className: "rl-code", textContent: found.reproducer })] : []));
-    if (found.found) this.go(found.index, found.index + 1);
-  }
-
-  async suggest() {
-    this.read(el("p", { textContent: "trying every pass …" }));
-    const found = await this.ask("suggest", this.settled(this.after));
-    const line = (s) => el("li", {}, el("button", { className: "rl-link", title: "insert it here", onclick: () => this.edit("insert", this.after, s.name) }, el("b", { textContent: `+ ${s.name}` })), el("span", { textContent: ` ${s.ops.map(([op, n]) => `${n > 0 ? "+" : ""}${n} ${op}`).join(", ")}` }), el("div", { className: "rl-dim", textContent: s.summary }));
-    this.read(el("h2", { textContent: "passes that would change this program now" }), el("ul", { className: "rl-story" }, ...(found.suggestions ?? []).map(line)), ...(found.error ? [el("pre", { textContent: found.error })] : []));
-  }
-
-  async copy() {
-    const found = await this.ask("copy");
-    const block = (title, text) => [el("h3", { textContent: title }), el("button", { className: "rl-button", textContent: "copy", onclick: () => navigator.clipboard?.writeText(text) }), el("pre", { className: "rl-code", textContent: text })];
-    this.read(...block("as Python", found.python), ...block("as a command", found.command));
-  }
-
-  async memory() {
-    const found = await this.ask("memory");
-    this.read(...(found.error ? [el("pre", { className: "rl-error", textContent: found.error })] : memory(found)));
   }
 
   help() {

@@ -3,7 +3,12 @@ import { Explorer } from "./explorer.js";
 
 function host(model, answered) {
   const waiting = new Map();
-  let last = 0;
+  let [last, saving] = [0, false];
+  // what is chosen together reaches the kernel together
+  const save = () => {
+    if (!saving) queueMicrotask(() => ((saving = false), model.save_changes()));
+    saving = true;
+  };
   model.on("msg:custom", (message) => {
     answered();
     waiting.get(message.id)?.(message.answer);
@@ -20,7 +25,7 @@ function host(model, answered) {
     set: (name, value) => {
       if (model.get(name) === value) return;
       model.set(name, value);
-      model.save_changes();
+      save();
     },
     on: (name, run) => model.on(`change:${name}`, run),
   };
