@@ -26,11 +26,11 @@ from relaylab.frontend.onnx import (  # noqa: F401  (the families register their
     shapes,
     slices,
 )
-from relaylab.frontend.onnx.graph import Graph
+from relaylab.frontend.onnx.graph import Graph, is_open
 from relaylab.frontend.onnx.importer import Importer
 from relaylab.frontend.onnx.model import load_onnx, read_model, type_of
 from relaylab.frontend.onnx.table import operators
-from relaylab.ir import Expr, Function, IRModule, Tuple, free_vars, is_dynamic
+from relaylab.ir import Expr, Function, IRModule, Tuple, free_vars
 from relaylab.runtime.ndarray import array
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform.dynamic_to_static import DynamicToStatic
@@ -74,9 +74,9 @@ def input_shapes(model: Any, unknown: int | None = None) -> dict[str, tuple[Any,
     """The shapes of a model's inputs by name, without its initializers; open dimensions are `unknown`, or `Any`."""
     graph = read_model(model)[0].graph
     known = {t.name for t in graph.initializer}
-    shapes = {i.name: type_of(i).shape for i in graph.input if i.name not in known}
-    fill = lambda d: unknown if unknown is not None and is_dynamic(d) else d
-    return {name: tuple(map(fill, dims)) for name, dims in shapes.items()}
+    found = {i.name: type_of(i).shape for i in graph.input if i.name not in known}
+    fill = lambda d: unknown if unknown is not None and is_open(d) else d
+    return {name: tuple(map(fill, dims)) for name, dims in found.items()}
 
 
 def _module(inputs: list[Any], outputs: list[Expr], known: Mapping[Any, Any]) -> tuple[IRModule, dict[str, Any]]:

@@ -10,6 +10,7 @@ import numpy as np
 from relaylab.analysis.infer.report import Report
 from relaylab.analysis.infer.typer import Typer
 from relaylab.frontend.onnx.node import Node
+from relaylab.ir import Any as Unknown
 from relaylab.ir import (
     Call,
     Constant,
@@ -17,7 +18,6 @@ from relaylab.ir import (
     Function,
     Let,
     TensorType,
-    Tuple,
     TupleWrapper,
     Type,
     Var,
@@ -72,7 +72,7 @@ class Graph:
 
     def dims(self, expr: Expr) -> tuple:
         """The dimensions: ints, and `Any` where they are not known."""
-        return tuple(d if isinstance(d, int) is False else int(d) for d in self.tensor(expr).shape)
+        return tuple(d if is_open(d) else int(d) for d in self.tensor(expr).shape)
 
     def shape(self, expr: Expr) -> tuple[int, ...]:
         """The dimensions, which must be known."""
@@ -156,6 +156,11 @@ class Graph:
         return _FOLD.node(expr, expr)
 
 
+def is_open(dim: Any) -> bool:
+    """Whether a dimension is not known."""
+    return isinstance(dim, Unknown)
+
+
 def _parts(expr: Expr) -> tuple[Expr, ...]:
     """The operands; what a `let` binds is settled as one, when the module is finished."""
     return () if isinstance(expr, Let) else children(expr)
@@ -180,5 +185,3 @@ def as_relay_error(error: Exception, node: Node) -> RelayError:
                                code=error.code, place=place, help=error.help)
     return node.error(f"the node cannot be read: {error}", code="import.malformed", help=f"raised as {type(error).__name__}")
 
-
-__all__ = ["Graph", "Tuple", "as_relay_error", "outputs_of"]

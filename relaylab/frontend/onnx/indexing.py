@@ -8,10 +8,10 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.onnx.arithmetic import same
-from relaylab.frontend.onnx.graph import Graph
+from relaylab.frontend.onnx.graph import Graph, is_open
 from relaylab.frontend.onnx.node import Node
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr, is_dynamic
+from relaylab.ir import Constant, Expr, is_call_to
 
 
 def counted(g: Graph, indices: Expr, extent: Expr | int) -> Expr:
@@ -28,16 +28,29 @@ def counted(g: Graph, indices: Expr, extent: Expr | int) -> Expr:
 def extent_of(g: Graph, x: Expr, axis: int) -> Expr | int:
     """The extent of an axis: a number, or an expression if it is not known."""
     dim = g.dims(x)[axis]
-    return op.take(op.shape_of(x, "int64"), g.const(axis, "int64")) if is_dynamic(dim) else int(dim)
+    return op.take(op.shape_of(x, "int64"), g.const(axis, "int64")) if is_open(dim) else int(dim)
 
 
 @converts("Gather")
 def gather(g: Graph, node: Node, x: Expr, indices: Expr) -> Expr:
     axis = g.axis(node.get("axis", 0), g.rank(x))
     extent, known = extent_of(g, x, axis), g.value(indices)
+    if (dims := _known_dims(g, x, known)) is not None:
+        return dims
     if known is not None and isinstance(extent, int) and known.size and not -extent <= known.min() <= known.max() < extent:
         raise node.error(f"an index of {known.min()} … {known.max()} is outside of the {extent} elements of axis {axis}", code="import.index")
     return op.take(x, counted(g, indices, extent), axis=axis)
+
+
+def _known_dims(g: Graph, x: Expr, places: np.ndarray | None) -> Expr | None:
+    """Dimensions that are known, chosen from a shape of which others are not."""
+    if not is_call_to(x, "shape_of") or places is None:
+        return None
+    dims = dict(enumerate(g.dims(x.args[0])))  # type: ignore[attr-defined]
+    chosen = [dims.get(int(k) % len(dims)) for k in places.reshape(-1)]
+    if any(is_open(d) for d in chosen):
+        return None
+    return Constant(np.array(chosen, "int64").reshape(places.shape))
 
 
 @converts("GatherElements")

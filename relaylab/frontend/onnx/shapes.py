@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.onnx.graph import Graph
+from relaylab.frontend.onnx.graph import Graph, is_open
 from relaylab.frontend.onnx.node import Node
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr, is_dynamic
+from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
 
@@ -19,7 +19,7 @@ from relaylab.op import nn
 def shape(g: Graph, node: Node, x: Expr) -> Expr:
     dims = g.dims(x)
     part = slice(node.get("start", 0), node.get("end"))
-    if not any(is_dynamic(d) for d in dims[part]):
+    if not any(is_open(d) for d in dims[part]):
         return Constant(np.array([int(d) for d in dims[part]], "int64"))
     first, last, _ = part.indices(len(dims))
     whole = op.shape_of(x, "int64")
@@ -58,9 +58,9 @@ def flatten(g: Graph, node: Node, x: Expr) -> Expr:
         return nn.batch_flatten(x)
     if not 0 <= axis <= len(dims):
         raise node.error(f"there is no axis {axis} in {g.tensor(x)}", code="import.axis")
-    if axis and not any(is_dynamic(d) for d in dims[:axis]):
+    if axis and not any(is_open(d) for d in dims[:axis]):
         return op.reshape(x, (math.prod(map(int, dims[:axis])), -1))
-    if not any(is_dynamic(d) for d in dims[axis:]):
+    if not any(is_open(d) for d in dims[axis:]):
         return op.reshape(x, (-1 if axis else 1, math.prod(map(int, dims[axis:]))))
     raise node.error(f"{g.tensor(x)} has unknown dimensions on both sides of axis {axis}", code="import.dynamic")
 

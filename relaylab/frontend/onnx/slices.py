@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.onnx.graph import Graph
+from relaylab.frontend.onnx.graph import Graph, is_open
 from relaylab.frontend.onnx.node import Node
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr, is_dynamic
+from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
 
@@ -49,7 +49,7 @@ def cut(g: Graph, node: Node, x: Expr, starts: Sequence[int], ends: Sequence[int
 
 def _limits(extent: object, start: int, end: int, step: int) -> tuple[int, int]:
     """Begin and end within what Relay's attribute holds; an end before the first element is beyond the start."""
-    if is_dynamic(extent):
+    if is_open(extent):
         return start, int(np.clip(end, -(2**31) + 1, 2**31 - 1))
     n = int(extent)  # type: ignore[call-overload]
     begin, stop, _ = slice(start, end, step).indices(n)
