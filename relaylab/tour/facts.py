@@ -12,16 +12,22 @@ from relaylab.viz.graph import Group, Node
 from relaylab.viz.tensors import pooled
 
 BINS = 16
+CHUNK = 1 << 20
+"""Values that are looked at together; a histogram is of at most so many, evenly spread."""
 
 
-def node_facts(node: Node, expr: Expr | None) -> dict[str, Any]:
+Previews = dict[Constant, dict[str, Any]]
+"""What is known of constants; large ones take long to look through."""
+
+
+def node_facts(node: Node, expr: Expr | None, known: Previews | None = None) -> dict[str, Any]:
     """A node of a view as data for a detail panel."""
     return {
         "id": node.id, "title": node.title, "kind": node.kind, "operator": node.operator, "type": node.type, "text": node.text,
         "names": list(node.names), "span": node.span, "role": node.role, "note": node.note, "group": node.group,
         "rows": list(node.rows), "attrs": [[a.name, a.value, a.default] for a in node.attrs],
         "operands": [[o.name or str(o.position), o.text, o.type] for o in node.operands if o.text],
-        "cost": [[name, value] for name, value in node.cost], "doc": documentation(node.operator), "values": _values(expr),
+        "cost": [[name, value] for name, value in node.cost], "doc": documentation(node.operator), "values": _values(expr, {} if known is None else known),
     }
 
 
@@ -41,26 +47,34 @@ def documentation(operator: str) -> str:
     return inspect.cleandoc(Op.get(operator).description) if found is not None else ""
 
 
-def _values(expr: Expr | None) -> list[dict[str, Any]]:
+def _values(expr: Expr | None, known: Previews) -> list[dict[str, Any]]:
     """Previews of the constants that a node is or reads."""
     if isinstance(expr, Constant):
-        return [preview("value", expr)]
-    if not isinstance(expr, Call) or isinstance(expr.op, Function):
-        return []
-    return [preview(f"operand {i}", a) for i, a in enumerate(expr.args) if isinstance(a, Constant)]
+        found = [("value", expr)]
+    elif isinstance(expr, Call) and not isinstance(expr.op, Function):
+        found = [(f"operand {i}", a) for i, a in enumerate(expr.args) if isinstance(a, Constant)]
+    else:
+        found = []
+    known.update((constant, preview(constant)) for _, constant in found if constant not in known)
+    return [{"name": name, **known[constant]} for name, constant in found]
 
 
-def preview(name: str, constant: Constant) -> dict[str, Any]:
+def preview(constant: Constant) -> dict[str, Any]:
     """Shape, statistics, first values and a histogram of a constant."""
     data = np.asarray(constant.data.numpy() if hasattr(constant.data, "numpy") else constant.data)
     flat = data.ravel()
-    out: dict[str, Any] = {"name": name, "shape": list(data.shape), "dtype": str(data.dtype), "head": [f"{v:.4g}" for v in flat[:8].tolist()]}
-    finite = flat[np.isfinite(flat)].astype("float64") if data.dtype.kind in "fiub" else flat[:0]
-    if finite.size:
-        counts, edges = np.histogram(finite, BINS)
-        out |= {"min": float(finite.min()), "max": float(finite.max()), "mean": float(finite.mean()), "std": float(finite.std()),
-                "grid": _signed(pooled(data)), "bins": counts.tolist(), "edges": [float(edges[0]), float(edges[-1])]}
-    return out
+    out: dict[str, Any] = {"shape": list(data.shape), "dtype": str(data.dtype), "head": [f"{v:.4g}" for v in flat[:8].tolist()]}
+    finite = flat[:0] if data.dtype.kind not in "fiub" else flat if (known := np.isfinite(flat)).all() else flat[known]
+    return out | (_statistics(finite) | {"grid": _signed(pooled(data))} if finite.size else {})
+
+
+def _statistics(values: np.ndarray) -> dict[str, Any]:
+    """Figures of a flat array; of a large one part by part, because copies of it would take longer than the figures."""
+    low, high, mean = float(values.min()), float(values.max()), float(values.mean(dtype="float64"))
+    parts = (values[k : k + CHUNK].astype("float64") - mean for k in range(0, values.size, CHUNK))
+    deviation = (sum(float(np.dot(p, p)) for p in parts) / values.size) ** 0.5
+    counts, edges = np.histogram(values[:: 1 + (values.size - 1) // CHUNK].astype("float64"), BINS, (low, high))
+    return {"min": low, "max": high, "mean": mean, "std": deviation, "bins": counts.tolist(), "edges": [float(edges[0]), float(edges[-1])]}
 
 
 def _signed(grid: np.ndarray) -> list[list[int]]:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from relaylab import viz
 from relaylab.ir import Expr, IRModule
+from relaylab.tour.facts import Previews
 from relaylab.tour.pipeline import Pipeline
 from relaylab.tour.printed import Constants, Printed, printed
 from relaylab.viz.roles import Roles
@@ -36,6 +37,7 @@ class Frames:
         self._texts: dict[int, Printed] = {}
         self._kernels: dict[int, dict[str, str]] = {}
         self._constants = Constants()
+        self.previews: Previews = {}
 
     def __len__(self) -> int:
         return len(self.modules)

@@ -187,7 +187,7 @@ class Session:
             view, expr = self.frames.views[k], self.frames.nodes[k].get(name)
             if name in view.node_by_id or name in view.group_by_id:
                 found = view.node_by_id.get(name)
-                facts = node_facts(found, expr) if found else group_facts(view.group_by_id[name])
+                facts = node_facts(found, expr, self.frames.previews) if found else group_facts(view.group_by_id[name])
                 return facts | {"frame": k, "story": self.frames.story(k, name), "kernel": self._function(k, name) is not None}
         raise RelayValueError(f"there is no node `{name}` up to this frame", code="explorer.node")
 
