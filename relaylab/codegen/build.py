@@ -9,6 +9,7 @@ from typing import Any
 from relaylab.codegen.cache import ObjectCache
 from relaylab.codegen.entry import entry_text
 from relaylab.codegen.first_order import first_order
+from relaylab.codegen.foreign import taken_back
 from relaylab.codegen.graph_json import graph_json
 from relaylab.codegen.jit import Compilation, compile_objects
 from relaylab.codegen.kernel import Kernel, module_text
@@ -131,7 +132,7 @@ def _module(ir_mod: Any) -> IRModule:
 
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
     bound = BindParams(_plain(params))(mod) if params else mod
-    return Sequential(default_passes())(first_order(bound))
+    return Sequential(default_passes())(first_order(taken_back(bound)))
 
 
 def _plain(params: Any) -> Any:

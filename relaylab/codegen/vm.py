@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.codegen.build import compile_main, parse_target
+from relaylab.codegen.foreign import taken_back
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.values import Closure, Value
@@ -119,7 +120,7 @@ def compile(mod: IRModule | Function, target: Any = None, target_host: Any = Non
     """The executable of a program for the virtual machine; `params` (by name) are built in."""
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
-    final = optimize(mod, params, vm=True).mod
+    final = optimize(taken_back(mod), params, vm=True).mod
     return Executable(final, natives_of(final, parse_target(target)), {})
 
 

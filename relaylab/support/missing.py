@@ -11,7 +11,7 @@ from relaylab.support.table import did_you_mean
 _OUT = "; docs/relay_programs.md tells how a program gets from there to here"
 _TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
 _LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
-_REGIONS = "code generators of others are not kept; relay.transform.MergeComposite finds the patterns that they cover"
+_REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 _CPU = 'code is made for CPUs, through LLVM: Target("llvm") or Target("llvm -mcpu=haswell")'
 _FORMS = "this pass is not kept; `relaylab passes` lists those that are"
 _GPU = ("arm_cpu", "cuda", "hexagon", "intel_graphics", "mali", "metal", "micro", "opencl", "rocm", "vulkan")
@@ -36,8 +36,7 @@ REASONS: dict[str, str] = {
     "tvm.topi": _LEVELS,
     **{f"tvm.target.{kind}": _CPU for kind in _GPU},
     **dict.fromkeys((f"relay.transform.{name}" for name in (
-        "AnnotateTarget", "CollagePartition", "InlineCompilerFunctionsBoundTo", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions",
-        "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PartitionGraph",
+        "CollagePartition", "MarkCompilerFunctionsAsExtern",
     )), _REGIONS),
     **dict.fromkeys((f"relay.transform.{name}" for name in (
         "AnnotateSpans", "CapturePostDfsIndexInSpans", "Conv2dToSparse", "Conv2dToSparse2", "Defunctionalization", "DenseToSparse",

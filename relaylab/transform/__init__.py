@@ -8,6 +8,7 @@ The machinery: `manager` (kinds of passes, the table), `context`, `instrument`, 
 """
 
 from relaylab.transform.alter_op_layout import AlterOpLayout
+from relaylab.transform.annotate_target import AnnotateTarget
 from relaylab.transform.batching_ops import BatchingOps
 from relaylab.transform.bind import BindParams, bind, bind_params_by_name
 from relaylab.transform.canonicalize_cast import CanonicalizeCast
@@ -35,6 +36,7 @@ from relaylab.transform.fuse_ops import FuseOps
 from relaylab.transform.history import History, Stage, collecting
 from relaylab.transform.infer_type import InferType
 from relaylab.transform.inline import Inline
+from relaylab.transform.inline_compiler_functions_bound_to import InlineCompilerFunctionsBoundTo
 from relaylab.transform.instrument import PassInstrument, PassTimingInstrument, PrintAfter, PrintBefore, pass_instrument
 from relaylab.transform.label_ops import LabelOps
 from relaylab.transform.lambda_lift import LambdaLift
@@ -54,8 +56,13 @@ from relaylab.transform.manager import (
     run_pipeline,
 )
 from relaylab.transform.manifest_lifetimes import ManifestLifetimes
+from relaylab.transform.merge_compiler_regions import MergeCompilerRegions
 from relaylab.transform.merge_composite import MergeComposite
+from relaylab.transform.outline_compiler_functions_with_existing_global_symbols import (
+    OutlineCompilerFunctionsWithExistingGlobalSymbols,
+)
 from relaylab.transform.partial_evaluate import PartialEvaluate
+from relaylab.transform.partition_graph import PartitionGraph
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
 from relaylab.transform.print_ir import PrintIR

@@ -14,8 +14,12 @@ from support.values import assert_same_results
 
 import relaylab.text  # noqa: F401
 from relaylab.analysis import well_formed
+from relaylab.contrib.registry import register_op_attr
 from relaylab.ir import IRModule, assert_structural_equal
 from relaylab.transform import PASSES, PassContext, create, run_pipeline
+
+for taken in ("add", "multiply", "nn.relu"):
+    register_op_attr(taken, "target.example", True)
 
 ROOT = Path(__file__).resolve().parents[1] / "golden" / "transform"
 MARK = "// ---- after\n"
