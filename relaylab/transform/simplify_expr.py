@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, op_name
@@ -72,9 +74,10 @@ LIKE = RuleSet([zeros_like, ones_like, full_like, reshape_like, collapse_sum_lik
 
 
 @rule(wild("numerator") / is_op("sqrt")(x))
-def reciprocal_sqrt(numerator, x):
-    """a / sqrt(x) is a * rsqrt(x)."""
-    return call("multiply", numerator, call("rsqrt", x))
+def reciprocal_sqrt(root, types, numerator, x):
+    """a / sqrt(x) is a * rsqrt(x), except for integers, of which rsqrt keeps nothing."""
+    t = types.tensor(root)
+    return call("multiply", numerator, call("rsqrt", x)) if t is None or "float" in t.dtype else None
 
 
 _number = is_constant().named("number")
@@ -157,13 +160,14 @@ CASTS = RuleSet([same_cast, two_casts])
 # ---- order statistics do not see quantization
 
 
-_quantized = is_op("qnn.dequantize")(x, wildcard(), wildcard())
+_quantized = is_op("qnn.dequantize")(x, wild("scale"), wild("zero"))
 
 
 @rule(is_op("argmax")(_quantized) | is_op("argmin")(_quantized) | is_op("argsort")(_quantized))
-def of_dequantized(root, x):
-    """The order of quantized numbers is that of the numbers."""
-    return Call(root.op, (x,), root.attrs, root.type_args)
+def of_dequantized(root, types, x, scale, zero):
+    """The order of quantized numbers is that of the numbers, if all have one scale and zero point."""
+    one = all((t := _static(types, p)) is not None and math.prod(t.concrete_shape) == 1 for p in (scale, zero))
+    return Call(root.op, (x,), root.attrs, root.type_args) if one else None
 
 
 SIMPLIFY = LIKE + ARITHMETIC + SHAPES + CASTS + RuleSet([filled_operand, add_constants, of_dequantized])
