@@ -44,15 +44,19 @@ ALL_ROLES = ("", *ROLES)
 MARKS = " +-⋮"
 
 
-def book(session: Session) -> dict[str, Any]:
-    """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`."""
+def book(session: Session, choices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`.
+
+    `choices` are what the page shows at first (traits of the explorer, such as `after` or `views`).
+    """
     with no_collection():
-        return Book(session).data()
+        found = Book(session).data()
+    return found | {"chosen": found["chosen"] | (choices or {})}
 
 
-def write(session: Session, path: str | Path) -> Path:
-    """Write all that can be asked about a session as one page that needs neither kernel nor network."""
-    return files.write(path, page(book(session), session.program.name))
+def write(session: Session, path: str | Path, choices: Mapping[str, Any] | None = None) -> Path:
+    """Write all that can be asked about a session as one page that needs neither kernel nor network; see `book`."""
+    return files.write(path, page(book(session, choices), session.program.name))
 
 
 def save(exploration: Exploration, path: str | Path, passes: list[Any] | None = None) -> Path:

@@ -56,6 +56,11 @@ def test_nothing_is_stored_twice(made):
     assert not any("origins" == name or name == "kernels" for name in made)
 
 
+def test_a_page_begins_with_what_is_chosen(session):
+    found = writer.book(session, {"after": 5, "views": {"here": {"after": 5}}})["chosen"]
+    assert (found["after"], found["views"], found["pane"]) == (5, {"here": {"after": 5}}, "graph")
+
+
 def test_pages_stay_small(made):
     assert len(page(made, "resnet8")) < 700_000
 

@@ -45,6 +45,8 @@ function start(data) {
   window.relaylab = new Explorer(root, host);
   window.addEventListener("hashchange", arrive);
   paper(window.relaylab);
+  root.focus({ preventScroll: true }); // the keys work at once
 }
 
-unpack(document.getElementById("relaylab-data").textContent).then(start);
+const sorry = (error) => document.getElementById("relaylab").replaceChildren(el("p", { textContent: `This page could not be opened: ${error.message}. It needs a browser of 2023 or later.` }));
+unpack(document.getElementById("relaylab-data").textContent).then(start).catch(sorry);
