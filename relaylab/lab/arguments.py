@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from IPython.core.error import UsageError
+from IPython.core.getipython import get_ipython
 from IPython.utils.process import arg_split
 
 import relaylab
@@ -111,3 +112,15 @@ def function_of(mod: IRModule, name: str | None) -> Function:
     if name is None:
         return mod["main"] if "main" in mod or len(mod.functions) != 1 else next(iter(mod.functions.values()))
     return mod[name]
+
+
+def named_in_notebook(name: str, value: IRModule) -> str:
+    """Give a module a name in the notebook, another one if something else has it; gives the name, empty without a notebook."""
+    shell = get_ipython()
+    if shell is None:
+        return ""
+    taken = (n for n, v in shell.user_ns.items() if not isinstance(v, IRModule))
+    known = set(taken)
+    given = next(n for n in (name, *(f"{name}_{k}" for k in range(1, len(known) + 2))) if n not in known)
+    shell.user_ns[given] = value
+    return given

@@ -12,10 +12,12 @@ from IPython.display import display
 from traitlets import Dict, Int, List, Unicode, observe
 
 from relaylab.ir import Expr
+from relaylab.lab.arguments import named_in_notebook
 from relaylab.lab.book import write
 from relaylab.lab.page import script, sheet
 from relaylab.support.errors import RelayValueError
 from relaylab.tour.exploration import Exploration
+from relaylab.tour.record import SUFFIX, record
 from relaylab.tour.session import Session
 from relaylab.viz.html import bundle
 
@@ -35,11 +37,13 @@ class PassExplorer(anywidget.AnyWidget):
     compare = Unicode("merged").tag(sync=True)
     pane = Unicode("graph").tag(sync=True)
     overlays = List(Unicode()).tag(sync=True)
+    views = Dict().tag(sync=True)
     height = Int(680).tag(sync=True)
     still = Unicode("").tag(sync=True)
 
     def __init__(self, exploration: Exploration, passes: list[Any] | None = None, **choices: Any):
         self.exploration, self.session = exploration, Session(exploration, passes)
+        self.session.ways.bind = named_in_notebook
         first = next(iter(self.session.frames.changing()), 0)
         start = {"rows": self.session.rows(), "before": max(0, first - 1), "after": first, "still": uuid4().hex}
         super().__init__(**(start | choices))
@@ -98,7 +102,9 @@ class PassExplorer(anywidget.AnyWidget):
         self.overlays = [*dict.fromkeys([*self.overlays, name])]
 
     def save(self, path: str | Path) -> Path:
-        """Write the explorer as one page that needs neither kernel nor network; other suffixes: the pictures."""
+        """Write the explorer as one page that needs neither kernel nor network, or the run with the named views (.rlab); other suffixes: the pictures."""
+        if Path(path).suffix.lower() == SUFFIX:
+            return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path)
         return write(self.session, path)

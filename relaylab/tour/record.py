@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -49,6 +49,11 @@ class Recording:
         known = max(k for k in self.texts if k <= at)
         return relay.parse(self.texts[known], f"{self.run['program']}.{known}.relay")
 
+    @property
+    def views(self) -> dict[str, Any]:
+        """The named views that were recorded with the run: give them to another explorer as its `views`."""
+        return dict(self.run.get("views", {}))
+
     @cached_property
     def figures(self) -> dict[str, float]:
         """The figures of the end of the run, by name."""
@@ -56,8 +61,8 @@ class Recording:
         return spent | end_figures(self.module())
 
 
-def record(exploration: Exploration, path: str | Path) -> Path:
-    """Write a run as a `.rlab` file."""
+def record(exploration: Exploration, path: str | Path, views: Mapping[str, Any] | None = None) -> Path:
+    """Write a run as a `.rlab` file; `views` are the named views of an explorer (`PassExplorer.views`)."""
     if Path(path).suffix != SUFFIX:
         raise RelayValueError(f"`{path}` does not end in {SUFFIX}", code="record.suffix")
     pipeline = exploration.pipeline
@@ -65,7 +70,7 @@ def record(exploration: Exploration, path: str | Path) -> Path:
         {"name": i.name, "text": i.text, "ran": s.ran and i.enabled, "changed": s.changed, "ms": s.seconds * 1e3, "error": str(s.error or "")}
         for i, s in zip(pipeline.items, pipeline.segments)
     ]
-    run = {"version": VERSION, "program": exploration.program.name, "opt_level": exploration.opt_level, "passes": passes}
+    run = {"version": VERSION, "program": exploration.program.name, "opt_level": exploration.opt_level, "passes": passes, "views": dict(views or {})}
     steps = [json.dumps(_step(k, step)) for k, s in enumerate(pipeline.segments, 1) for stage in s.stages for step in stage.steps]
     entries = {"run.json": json.dumps(run, indent=1), "trace.jsonl": "".join(f"{line}\n" for line in steps)}
     for k, mod in enumerate(pipeline.modules):

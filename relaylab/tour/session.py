@@ -31,6 +31,7 @@ from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, options_of
 from relaylab.tour.printed import rows
 from relaylab.tour.suggest import suggestions
+from relaylab.tour.ways import Ways
 from relaylab.tour.why import rules_of, why_not
 from relaylab.tour.words import sentences
 from relaylab.transform import InferType
@@ -51,7 +52,7 @@ class Session:
         else:
             self.pipeline = Pipeline(known.source, passes, self.opt_level)
         self.overlays: dict[str, dict[str, float]] = {}
-        self.branches = Branches(self)
+        self.branches, self.ways = Branches(self), Ways(self)
         self.refresh()
 
     def refresh(self) -> None:
@@ -73,6 +74,7 @@ class Session:
             "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
             "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
             "heat": self.heat, "why": self.why, "words": self.words, "options": self.options, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
+            "path": self.ways.path, "critical": self.ways.critical, "extract": self.ways.extract,
         }
         try:
             if what not in known:

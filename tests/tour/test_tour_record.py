@@ -51,3 +51,9 @@ def test_other_files_are_refused(found, tmp_path):
             tour.reopen(tmp_path / f"{name}.rlab")
     with pytest.raises(RelayError, match="does not end in .rlab"):
         tour.record(found, tmp_path / "a.zip")
+
+
+def test_named_views_go_with_a_run(found, tmp_path):
+    views = {"here": {"before": 0, "after": 1, "selected": "main/add"}}
+    assert tour.reopen(tour.record(found, tmp_path / "v.rlab", views)).views == views
+    assert tour.reopen(tour.record(found, tmp_path / "w.rlab")).views == {}

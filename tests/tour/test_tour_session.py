@@ -186,3 +186,39 @@ def @other(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }""")
     rows = {r["name"]: r["functions"] for r in session(mod, ["FoldConstant", "FuseOps"]).rows()["rows"]}
     assert rows == {"FoldConstant": ["sum"], "FuseOps": ["main", "other", "sum"]}
     assert all(r["functions"] == [] for r in session("mlp").rows()["rows"]), "nothing to say of a program with one function"
+
+
+def test_paths_between_nodes_in_either_direction(resnet):
+    view = resnet.frames.views[0]
+    first, last = (next(n.id for n in nodes if n.operator) for nodes in (view.nodes, reversed(view.nodes)))
+    there, back = resnet.ask("path", 0, first, last), resnet.ask("path", 0, last, first)
+    assert there["ids"] == back["ids"] and there["ids"][0] == first and there["ids"][-1] == last
+    assert f"{len(there['ids']) - 1} edges" in there["text"] and [n[0] for n in there["nodes"]] == there["ids"]
+    assert "did you mean" in resnet.ask("path", 0, first[:-1], last)["error"]
+    fork = session(relay.parse('#[version = "0.0.5"] def @main(%x: float32) { (exp(%x), log(%x)) }'))
+    assert fork.ask("path", 0, "main/exp", "main/log") == {"ids": [], "text": "no way leads from main/exp to main/log or back", "nodes": []}
+
+
+@pytest.mark.parametrize("figure", ["MACs", "bytes", "time"])
+def test_the_critical_path(resnet, figure):
+    found = resnet.ask("critical", 0, figure)
+    frame = found["frame"]
+    assert frame == (len(resnet.frames) - 1 if figure == "time" else 0) and len(found["ids"]) > 10
+    edges = {(e.source, e.target) for e in resnet.frames.views[frame].edges}
+    assert all(pair in edges for pair in zip(found["ids"], found["ids"][1:])) and "%)" in found["text"]
+
+
+def test_a_part_becomes_a_module_with_a_name(mlp):
+    given = {}
+    mlp.ways.bind = lambda name, mod: given.update({name: mod}) or name
+    found = mlp.ask("extract", 0, ["main/nn.dense", "main/nn.bias_add"], "piece")
+    assert list(tour.operators(given["piece"])) == ["nn.dense", "nn.bias_add"] and mlp.ways.extracted["piece"] is given["piece"]
+    assert found["code"] == "", "its weights are too long to be shown"
+    small = session(relay.parse('#[version = "0.0.5"] def @main(%x: float32) { log(exp(%x)) }')).ask("extract", 0, ["main/exp"])
+    namespace: dict = {}
+    exec(small["code"], namespace)
+    assert relay.analysis.list_op_freqs(namespace["part"]) == {"exp": 1} and small["inputs"] == ["x"]
+    last = len(mlp.frames) - 1
+    kernel = next(g.id for g in mlp.frames.views[last].groups if g.kind == "primitive")
+    assert mlp.ask("extract", last, [kernel], "k")["inputs"]
+    assert "is not a name" in mlp.ask("extract", 0, ["main/nn.dense"], "1x")["error"]

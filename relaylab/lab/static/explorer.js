@@ -10,6 +10,7 @@ import { Rail, Timeline } from "./rail.js";
 import { Several } from "./several.js";
 import { Tools } from "./tools.js";
 import { Undo } from "./undo.js";
+import { Views } from "./views.js";
 import { why } from "./why.js";
 
 const HELP = [
@@ -30,6 +31,7 @@ export class Explorer {
     const act = { live: host.live, frame: () => this.after, before: () => this.before, go: (a, b) => this.go(a, b), edit: (...args) => this.edit(...args), ask: (...args) => this.ask(...args) };
     this.undo = new Undo(host, { edit: (what) => this.turnBack(what), refresh: () => this.refresh(), say: (text) => this.say(text) });
     this.tools = new Tools(this);
+    this.views = new Views(this);
     this.rail = new Rail(act);
     this.timeline = new Timeline(act);
     this.build();
@@ -57,7 +59,7 @@ export class Explorer {
     const button = (text, title, run) => el("button", { className: "rl-button", textContent: text, title, onclick: run });
     const tools = host.live ? [button("Check", "run every stage in the interpreter on seeded input", () => this.tools.check()), button("Bisect", "which rewrite changed the numbers", () => this.tools.bisect()), button("What next?", "which passes would change this program now", () => this.tools.suggest()), button("Copy", "the pipeline as Python and as a command", () => this.tools.copy()), button("Memory", "the memory plan", () => this.tools.memory())] : [];
     this.title = el("strong", { className: "rl-title" });
-    const bar = el("header", { className: "rl-bar" }, this.title, ...this.undo.buttons, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, ...tools, button("?", "keys", () => this.help()));
+    const bar = el("header", { className: "rl-bar" }, this.title, ...this.undo.buttons, this.field, this.hits, this.panes.group, this.styles.group, this.overlays, button("Views", "named views to come back to, paths, parts", () => this.views.show()), ...tools, button("?", "keys", () => this.help()));
     this.stepper = el("div", { className: "rl-stepper", hidden: true });
     this.legend = el("div", { className: "rl-legend" });
     this.graphs = el("div", { className: "rl-graphs" });
@@ -315,7 +317,7 @@ export class Explorer {
     if (node.error) return this.panel.replaceChildren(el("h2", { textContent: id }), el("pre", { className: "rl-error", textContent: node.error }));
     const figure = this.canvases.at(-1)?.byId.get(id)?.data ?? this.canvases[0]?.byId.get(id)?.data;
     if (figure?.role) Object.assign(node, { role: figure.role, note: node.note || noteOf(figure) });
-    const ask = this.host.live ? [why((index) => this.ask("why", this.settled(this.after), id, index), (other) => this.pick(other))] : [];
+    const ask = this.host.live ? [why((index) => this.ask("why", this.settled(this.after), id, index), (other) => this.pick(other)), this.views.beside(id)] : [];
     this.panel.replaceChildren(...about(node, { why: ask, live: this.host.live, code: () => this.choose("pane", "code"), follow: (entry) => this.followStory(entry) }));
     this.panel.scrollTop = 0;
   }

@@ -24,7 +24,7 @@ export class Tools {
     this.explorer.read(el("p", { textContent: "searching …" }));
     const found = await this.explorer.ask("bisect");
     const text = found.error ?? found.text;
-    this.explorer.read(el("h2", { textContent: "bisect" }), el("pre", { className: "rl-code", textContent: text }), ...(found.found ? [el("h3", { textContent: "the values there" }), maps(found.scene), el("h3", { textContent: "a program that shows it" }), el("pre", { className: "rl-code", textContent: found.reproducer })] : []));
+    this.explorer.read(el("h2", { textContent: "bisect" }), ...(found.found ? [maps(found.scene)] : []), el("pre", { className: "rl-code", textContent: text }), ...(found.found ? [el("h3", { textContent: "a program that shows it" }), el("pre", { className: "rl-code", textContent: found.reproducer })] : []));
     if (found.found) this.explorer.go(found.index, found.index + 1);
   }
 

@@ -1,0 +1,106 @@
+"""The explorer's tools in a real JupyterLab: filter, views, ways, parts, heat maps of values, tables."""
+
+from __future__ import annotations
+
+import pytest
+from test_explorer_live import open_explorer, shown
+
+pytestmark = pytest.mark.browser
+
+
+def button(page, text):
+    return page.locator(".rl-explorer .rl-button", has_text=text)
+
+
+def test_filter_views_ways_and_parts(nb, page, shot):
+    open_explorer(nb, "resnet8")
+    page.locator(".rl-filter").fill("fold")
+    page.wait_for_function("() => [...document.querySelectorAll('.rl-pass .rl-name')].every(e => e.innerText.includes('Fold'))")
+    assert page.locator(".rl-pass .rl-name").count() == 3 and "other passes" in page.locator(".rl-list").inner_text()
+    page.locator(".rl-filter").fill("")
+
+    # a view is kept, left, and come back to
+    nb.python("w.go(18); w.selected = 'main/nn.conv2d.2'")
+    shown(page, "17:18")
+    page.locator(".rl-select").select_option("MACs")
+    page.wait_for_selector(".rl-heat rect")
+    button(page, "Views").click()
+    page.locator("[aria-label='name of a view']").fill("before fusion")
+    button(page, "Keep").click()
+    page.wait_for_selector(".rl-view-name")
+    nb.until("print(w.views['before fusion']['selected'], w.views['before fusion']['overlay'])", "main/nn.conv2d.2 MACs")
+    nb.python("w.go(0); w.selected = ''")
+    shown(page, "0:0")
+    page.locator(".rl-select").select_option("")
+    button(page, "Views").click()
+    shot("views")
+    page.locator(".rl-view-name").click()
+    page.wait_for_selector(".rl-explorer[data-view='before fusion']")
+    shown(page, "17:18")
+    page.wait_for_selector(".rl-heat rect")
+    assert nb.python("print(w.after, w.selected)") == "18 main/nn.conv2d.2"
+
+    # the critical path, by a figure
+    button(page, "Views").click()
+    page.locator(".rl-choice button", has_text="bytes").click()
+    page.wait_for_selector(".rl-trace li")
+    assert "critical path" in page.locator(".rl-panel").inner_text() and page.locator(".rl-glow").count() > 3
+    shot("critical_path")
+
+    # a path between two nodes
+    nb.python("w.go(0); w.selected = 'main/nn.conv2d'")
+    shown(page, "0:0")
+    button(page, "Path from here").click()
+    page.wait_for_function("() => document.querySelector('.rl-said').innerText.includes('select where it ends')")
+    nb.python("w.selected = 'main/nn.softmax'")
+    button(page, "Path from main/nn.conv2d").click()
+    page.wait_for_selector(".rl-trace li")
+    assert "edges from main/nn.conv2d to main/nn.softmax" in page.locator(".rl-panel").inner_text()
+
+    # what the search finds becomes a module of the notebook
+    page.locator(".rl-search").fill("op:/batch_norm$/")
+    page.wait_for_function("() => /hit/.test(document.querySelector('.rl-hits').innerText)")
+    button(page, "Views").click()
+    page.locator(".rl-panel [aria-label='name of the module']").fill("norms")
+    button(page, "Extract as").click()
+    page.wait_for_selector(".rl-explorer[data-extracted='norms']")
+    shot("extracted")
+    assert "nn.batch_norm" in nb.python("print(norms)")
+    assert page.errors == []
+
+
+WRONG = """%load_ext relaylab
+from relaylab import relay, tour
+from relaylab.lab.explorer import PassExplorer
+from relaylab.transform import apply_rules, rule
+from relaylab.relay.dataflow_pattern import is_op, wild
+x = wild("x")
+@rule(is_op("nn.relu")(x))
+def relu_is_abs(x): return relay.abs(x)
+@relay.transform.function_pass(opt_level=1)
+def Hasty(func, mod, ctx): return apply_rules(func, [relu_is_abs], mod)
+@relay.transform.module_pass(opt_level=0)
+def Careless(mod, ctx):
+    var = relay.var("t", shape=(2, 3))
+    return relay.IRModule.from_expr(relay.Tuple([relay.Let(var, relay.ones((2, 3), "float32"), var), var]))
+w = PassExplorer(tour.explore("mlp", passes=["FoldConstant", Hasty, Careless, "FuseOps"]))
+w"""
+
+
+def test_values_that_differ_and_a_broken_program(nb, page, shot):
+    nb.open(WRONG)
+    nb.run_all()
+    page.wait_for_selector(".rl-view .node")
+    row = page.locator('.rl-pass[data-index="2"]')
+    assert row.locator(".rl-light").inner_text() == "!" and "out of its scope" in row.inner_text()
+    page.locator('.rl-pass[data-index="2"] input').click()
+    page.wait_for_selector('.rl-pass[data-index="2"].rl-off')
+    button(page, "Bisect").click()
+    page.wait_for_selector(".rl-maps .node", timeout=30_000)
+    assert "relu_is_abs" in page.locator(".rl-panel").inner_text()
+    assert page.locator(".rl-maps .node").count() > 60
+    shot("bisect_values")
+    nb.python("w.selected = 'main/nn.dense'")
+    page.wait_for_selector(".rl-grid")
+    shot("constant_values")
+    assert page.errors == []
