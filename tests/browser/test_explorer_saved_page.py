@@ -175,6 +175,24 @@ def test_an_address_opens_what_it_names_and_follows_every_step(opened):
     assert page.locator(".rl-note").count() == 0 and page.errors == []
 
 
+def test_an_address_carries_any_name(page, tmp_path):
+    name = """%a&b=c#d"e'<img src=x onerror="window.hurt=1">(é)"""
+    x = relay.var(name, shape=(2,))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    path = book.save(tour.explore(tour.Program("odd", mod), passes=["FuseOps"]), tmp_path / "odd.html", ["FuseOps"])
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown]")
+    page.locator(".rl-view .node", has_text="onerror").first.click()
+    page.wait_for_selector(".rl-panel h2")
+    chosen, link = page.evaluate("() => [window.relaylab.host.get('selected'), location.href]")
+    assert name in chosen and not set(link) & set("\"'<>() é")
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(".node.selected")
+    assert page.evaluate("() => window.relaylab.host.get('selected')") == chosen and page.locator(".rl-note").count() == 0
+    assert page.evaluate("() => window.hurt") is None and page.errors == []
+
+
 @pytest.mark.parametrize("fragment, words", [
     ("#stage=99", "there is no stage 99"),
     ("#stage=-1", "there is no stage -1"),

@@ -59,6 +59,14 @@ def test_program_text_is_never_markup(page, tmp_path):
     )  # the variable and the function that lists it
 
 
+def test_a_picture_that_is_shown_twice_lives_twice(page, tmp_path):
+    html = show(program("fused"))._repr_mimebundle_()["text/html"]
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset='utf-8'>{html}{html}", encoding="utf-8")
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.locator("[data-live='1'] svg .node").first.wait_for()
+    assert page.locator("[data-live='1'] svg").count() == 2 and page.locator("img").count() == 0
+
+
 def test_the_hydrated_picture(page, tmp_path):
     bundle = show(program("fused"))._repr_mimebundle_()
     (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset='utf-8'>{bundle['text/html']}", encoding="utf-8")

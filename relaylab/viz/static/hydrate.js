@@ -1,7 +1,8 @@
 // Brings a static picture to life where scripts may run: the <img> is replaced by its own SVG, with pan,
-// zoom, search and a line of words about what is selected. `id` names the element around the image.
+// zoom, search and a line of words about what is selected. `id` names the element around the image; a picture that is
+// shown several times has it several times.
 (function hydrate(id) {
-  const root = document.getElementById(id);
+  const root = [...document.querySelectorAll(`[id="${id}"]`)].find((e) => !e.dataset.live);
   const image = root && root.querySelector("img");
   if (!image) return;
   const bytes = Uint8Array.from(atob(image.src.split(",")[1]), (c) => c.charCodeAt(0));
