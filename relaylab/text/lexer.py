@@ -99,8 +99,9 @@ def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain)
         return end
     while end < len(text) and _is_unknown(text[end]):
         end += 1
-    message = f"`{text[start:end]}` is not part of Relay's text format"
-    complain("parse.unexpected-character", message, start, end, "remove it")
+    found = text[start:end]
+    name = f"`{found}`" if found.isprintable() and found.strip() else f"the character U+{ord(char):04X}"
+    complain("parse.unexpected-character", f"{name} is not part of Relay's text format", start, end, "remove it")
     return end
 
 

@@ -41,6 +41,7 @@ def read_module(
 ) -> IRModule:
     """As `parse`, without type inference."""
     mod = IRModule() if init_module is None else init_module.shallow_copy()
+    source = source.removeprefix("\ufeff")  # editors on Windows begin files with it
     state = State(source, source_name, mod, init_meta_table)
     mod.source_map[source_name] = source
     return module(state, mod)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -167,3 +168,21 @@ def test_explore_writes_the_file_that_is_named(program: Path) -> None:
     relaylab("explore", program.name, "-o", "paper.pdf", "--repeat", "3", cwd=program.parent)
     assert (program.parent / "paper.pdf").read_bytes().startswith(b"%PDF")
     assert "FILE|DIR" in relaylab("explore", "--help", cwd=program.parent).stdout
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_unicode(program: Path, encoding: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    run = subprocess.run([sys.executable, "-m", "relaylab", "passes", program.name], cwd=program.parent, env=environment, capture_output=True)
+    assert run.returncode == 0 and b"FuseOps" in run.stdout and b"Traceback" not in run.stderr
+
+
+def test_a_program_that_is_too_large(tmp_path: Path) -> None:
+    huge = "Tensor[(100000000, 100000000), float32]"
+    (tmp_path / "huge.relay").write_text(f'#[version = "0.0.5"]\ndef @main(%x: {huge}) {{ nn.relu(%x) }}\n')
+    assert "error[cli.memory]" in relaylab("run", "huge.relay", cwd=tmp_path, ok=False).stderr
+
+
+def test_a_text_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "bom.relay").write_text(PROGRAM, encoding="utf-8-sig")
+    relaylab("passes", "bom.relay", cwd=tmp_path)

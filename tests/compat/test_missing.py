@@ -18,7 +18,7 @@ from relaylab import relay
     ("op.nn.relux", "did you mean `relu`"),
     ("analysis.free_var", "did you mean `free_vars`"),
     ("testing.resnett", "did you mean `resnet`"),
-    ("frontend.from_onnx", "docs/relay_programs.md"),
+    ("frontend.from_pytorch", "docs/relay_programs.md"),
     ("quantize", "quantized ones (relay.qnn) are compiled"),
     ("transform.PartitionGraph", "MergeComposite"),
     ("transform.ToCPS", "`relaylab passes` lists"),
@@ -41,7 +41,7 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("text, words", [
     ("from tvm.relay import quantize", ["line 1", "there is no tvm.relay.quantize: float programs"]),
-    ("from tvm.relay.frontend import from_onnx", ["there is no tvm.relay.frontend.from_onnx", "docs/relay_programs.md"]),
+    ("from tvm.relay.frontend import from_pytorch", ["there is no tvm.relay.frontend.from_pytorch", "docs/relay_programs.md"]),
     ("from tvm.relay.transform import PartitionGraph", ["MergeComposite"]),
     ("import tvm.autotvm", ["nothing is tuned"]),
     ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),

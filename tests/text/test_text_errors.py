@@ -107,6 +107,8 @@ MODULES = [
     ("parse.constructor-arity", "3:28", "P holds 1 values, the pattern has 2", V + "type A { P(int32), }\ndef @f(%x: A) { match(%x) {P(_, _) => { 1 } } }"),
     ("parse.unexpected-token", "2:10", "expected the name of a constructor", V + "type A { 3 }"),
     ("parse.unexpected-token", "2:6", "expected the name of the data type", V + "type { A }"),
+    ("parse.unexpected-character", "2:11", "the character U+0000 is not part", V + "def @f() {\0 1 }"),
+    ("parse.unexpected-character", "2:11", "the character U+200B is not part", V + "def @f() {\u200b 1 }"),
     ("parse.bad-metadata", "3:1", "the metadata section is not JSON", V + "def @f() { 1 }\n#[metadata]\n{nope}"),
     ("parse.bad-metadata", "3:1", "not of version 1", V + 'def @f() { 1 }\n#[metadata]\n{"version": 9}'),
     ("parse.bad-metadata", "2:12", "is damaged", V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n{"version": 1, "relay.Constant": [{"dtype": "float32", "shape": [2], "data": "AAAA"}]}'),
