@@ -102,7 +102,7 @@ class Importer:
         given = len(ins)
         while len(ins) > most and ins[-1] is None:
             ins.pop()
-        if not least <= len(ins) <= most or None in ins[:least]:
+        if not least <= len(ins) <= most or converter.lacks(ins):
             raise node.error(f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity")
         node.scope = values
         try:

@@ -55,7 +55,12 @@ def _known_dims(g: Graph, x: Expr, places: np.ndarray | None) -> Expr | None:
 
 @converts("GatherElements")
 def gather_elements(g: Graph, node: Node, x: Expr, indices: Expr) -> Expr:
+    """Along the other axes the indices may be shorter than the data, in ONNX but not in Relay."""
     axis = g.axis(node.get("axis", 0), g.rank(x))
+    if g.is_static(x) and g.is_static(indices):
+        shorter = [a for a, (n, k) in enumerate(zip(g.shape(x), g.shape(indices))) if k < n and a != axis]
+        ends = [g.shape(indices)[a] for a in shorter]
+        x = op.strided_slice(x, [0] * len(ends), ends, [1] * len(ends), axes=shorter) if shorter else x
     return op.gather(x, axis, counted(g, indices, extent_of(g, x, axis)))
 
 

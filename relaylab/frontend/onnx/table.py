@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +28,21 @@ class Converter:
     since: int
     unused: frozenset[str] = field(default=frozenset())
 
+    def inputs(self) -> list[inspect.Parameter]:
+        """The parameters that stand for inputs; those annotated with `None` may be left out."""
+        return list(inspect.signature(self.run).parameters.values())[2:]
+
     def arity(self) -> tuple[int, float]:
         """How many inputs it takes at least and at most."""
-        params = list(inspect.signature(self.run).parameters.values())[2:]
+        params = self.inputs()
         if any(p.kind is p.VAR_POSITIONAL for p in params):
             return sum(p.kind is not p.VAR_POSITIONAL and p.default is p.empty for p in params), float("inf")
         return sum(p.default is p.empty for p in params), len(params)
+
+
+    def lacks(self, given: Sequence[object]) -> bool:
+        """Whether an input is left out (None) that must be given."""
+        return any(v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given))
 
 
 TABLE: dict[tuple[str, str], list[Converter]] = {}

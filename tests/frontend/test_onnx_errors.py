@@ -1,0 +1,177 @@
+"""Broken, hostile and unsupported models: an error that says where and why, never a traceback of the insides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_tools import helper, model, node_model, numpy_helper, onnx
+
+from relaylab import relay
+from relaylab.frontend.onnx import importer
+from relaylab.support.errors import RelayError
+
+X = np.ones((2, 3), "float32")
+
+
+def refused(proto, **options) -> RelayError:
+    with pytest.raises(RelayError) as info:
+        relay.frontend.from_onnx(proto, **options)
+    return info.value
+
+
+def test_all_unknown_operators_are_named_at_once():
+    body = helper.make_graph([helper.make_node("Inner", [], ["i"])], "b", [], [helper.make_tensor_value_info("i", 1, [])])
+    nodes = [helper.make_node("Reluu", ["x"], ["a"], name="first"), helper.make_node("If", ["c"], ["b"], then_branch=body, else_branch=body),
+             helper.make_node("Gelu", ["a"], ["y"]), helper.make_node("Reluu", ["y"], ["z"])]
+    error = refused(model(nodes, {"x": X, "c": np.array(True)}, ["z"]))
+    assert error.code == "import.unsupported" and "Reluu, Gelu, Inner" in error.message
+    assert "Reluu `first` (node 0 of the graph)" in error.place and error.place.count("-->") == 3
+    assert "did you mean `Relu`" in error.help and "from opset 20" in error.help
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"hello, world", bytes(range(256)) * 8])
+def test_garbage(data, tmp_path):
+    assert refused(data).code == "import.garbage"
+    (tmp_path / "x.onnx").write_bytes(data)
+    assert "x.onnx" in refused(tmp_path / "x.onnx").message
+
+
+def test_truncated_models_at_every_length():
+    whole = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": X}).SerializeToString()
+    for end in range(0, len(whole), 3):
+        try:
+            relay.frontend.from_onnx(whole[:end])
+        except RelayError:
+            continue
+
+
+def test_models_with_any_byte_changed():
+    whole = bytearray(model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": X}).SerializeToString())
+    for at in range(len(whole)):
+        broken = bytes(whole[:at]) + bytes([whole[at] ^ 0x15]) + bytes(whole[at + 1 :])
+        try:
+            relay.frontend.from_onnx(broken)
+        except RelayError:
+            continue
+
+
+@pytest.mark.parametrize("source", [3, None, ["x"], "/no/such/file.onnx", "nul\x00"])
+def test_what_is_no_model(source):
+    assert refused(source).code in ("import.model", "import.unreadable")
+
+
+def weights(change):
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": X})
+    change(proto.graph.initializer[0])
+    return proto
+
+
+CHANGES = {
+    "dims": lambda t: t.dims.append(7),
+    "negative": lambda t: t.dims.__setitem__(0, -2),
+    "huge": lambda t: t.dims.__setitem__(0, 2**40),
+    "short": lambda t: setattr(t, "raw_data", t.raw_data[:-1]),
+    "type": lambda t: setattr(t, "data_type", 8),
+    "no-type": lambda t: setattr(t, "data_type", 0),
+    "unknown-type": lambda t: setattr(t, "data_type", 99),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_tensors_that_do_not_fit_themselves(name):
+    error = refused(weights(CHANGES[name]))
+    assert error.code in ("import.tensor", "import.dtype") and "`w`" in error.message
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "missing.bin", "a/../../secret", "\x00", "", "."])
+def test_external_data_outside_the_folder_is_not_read(location, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret").write_bytes(b"\x00" * 24)
+
+    def outside(t):
+        t.ClearField("raw_data")
+        t.data_location = onnx.TensorProto.EXTERNAL
+        t.external_data.add(key="location", value=location)
+
+    (folder / "m.onnx").write_bytes(weights(outside).SerializeToString())
+    assert refused(folder / "m.onnx").code == "import.external"
+    assert refused(weights(outside)).code == "import.external"
+
+
+def test_links_out_of_the_folder_are_not_followed(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "secret").write_bytes(b"\x00" * 24)
+    (tmp_path / "model" / "link").symlink_to(tmp_path / "secret")
+
+    def linked(t):
+        t.ClearField("raw_data")
+        t.data_location = onnx.TensorProto.EXTERNAL
+        t.external_data.add(key="location", value="link")
+
+    (tmp_path / "model" / "m.onnx").write_bytes(weights(linked).SerializeToString())
+    assert refused(tmp_path / "model" / "m.onnx").code == "import.external"
+
+
+def test_cycles_and_missing_values():
+    cycle = model([helper.make_node("Relu", ["b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])], {"x": X}, ["b"])
+    error = refused(cycle)
+    assert error.code == "import.no-value" and "cycle" in error.help
+    error = refused(model([helper.make_node("Relu", ["xx"], ["y"])], {"x": X}, ["y"]))
+    assert "did you mean `x`" in error.help and "Relu `y`" in error.place
+    assert refused(model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["z"])).code == "import.no-value"
+
+
+def test_errors_name_the_node():
+    for proto, _ in (
+        node_model("Add", {"a": np.ones((2, 3), "f"), "b": np.ones((4, 5), "f")}), node_model("MatMul", {"a": X, "b": X}),
+        node_model("Add", {"a": X, "b": X.astype("int64")}), node_model("Conv", {"x": X, "w": X}), node_model("Relu", {"a": X, "b": X}),
+        node_model("Add", {"a": X}), node_model("Transpose", {"x": X}, perm=[0, 0]), node_model("Softmax", {"x": X}, axis=9),
+        node_model("Reshape", {"x": X, "s": np.array([7])}, constants=("s",)), node_model("Concat", {"a": X, "b": np.ones(2, "f")}, axis=0),
+        node_model("Relu", {"x": X}, outputs=2), node_model("Relu", {"x": X}, slope=0.1), node_model("Cast", {"x": X}, to=8), node_model("Cast", {"x": X}),
+        node_model("Gather", {"x": X, "i": np.array(5)}, constants=("i",)), node_model("Slice", {"x": X, "b": np.array([0]), "e": np.array([1, 2])}, constants=("b", "e")),
+        node_model("ConstantOfShape", {"s": np.array([2**40, 2**20])}, constants=("s",)), node_model("Range", {"a": np.array(0), "b": np.array(2**50), "c": np.array(1)}, constants=tuple("abc")),
+        node_model("LSTM", {"x": X, "w": X, "r": X}), node_model("MaxPool", {"x": np.ones((1, 1, 4, 4), "f")}, kernel_shape=[0, 2]),
+        node_model("Split", {"x": X}, outputs=2, opset=11, split=[1, 5]), node_model("Resize", {"x": X}), node_model("Einsum", {"x": X}, equation="ijk->i"),
+    ):  # fmt: skip
+        node = proto.graph.node[0]
+        error = refused(proto)
+        assert f"{node.op_type} `out0` (node 0 of the graph)" in error.place, error
+        assert node.op_type in error.message
+
+
+def test_inputs_that_cannot_be():
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
+    assert "did you mean `x`" in refused(proto, shape={"xx": (1, 2)}).help
+    assert refused(proto, shape=[(1, 2)]).code == "import.shape"
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -4
+    assert refused(proto).code == "import.input"
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    assert "has no shape" in refused(proto).message
+    del proto.opset_import[:]
+    assert refused(proto, shape={"x": (2, 3)}).code == "import.opset"
+
+
+def test_deep_and_long_models(monkeypatch):
+    nodes = [helper.make_node("Relu", [f"v{k}"], [f"v{k + 1}"]) for k in range(3000)]
+    mod, _ = relay.frontend.from_onnx(model(nodes, {"v0": X}, ["v3000"]))
+    assert mod["main"].ret_type.concrete_shape == (2, 3)
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 1, [2, 3])])
+    for _ in range(20):
+        node = helper.make_node("If", ["c"], ["y"], then_branch=graph, else_branch=graph)
+        node.attribute[1].g.CopyFrom(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [], list(graph.output)))
+        graph = helper.make_graph([node], "g", [], list(graph.output))
+        nested = model(list(graph.node), {"x": X, "c": np.array(True)}, ["y"])
+    assert relay.frontend.from_onnx(nested)[0]["main"].ret_type.concrete_shape == (2, 3)
+    monkeypatch.setattr(importer, "MAX_NESTING", 10)
+    assert refused(nested).code == "import.nesting"
+
+
+def test_sparse_initializers():
+    values, indices = numpy_helper.from_array(np.array([5], "float32"), "w"), numpy_helper.from_array(np.array([4]), "i")
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"])
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 3]))
+    mod, _ = relay.frontend.from_onnx(proto)
+    assert relay.create_executor("debug", mod=mod).evaluate()(X).numpy()[1, 1] == 6
+    proto.graph.sparse_initializer[0].dims[0] = 1
+    assert refused(proto).code == "import.tensor"
