@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 
 KEYWORDS = frozenset("let fn def if else type match match? extern free_var ref ref_read ref_write _".split())
 
-IDENT = r"[A-Za-z_](?:[A-Za-z0-9_]|/(?![/*]))*+"
-_STRING = r'"(?:[^"\\\n]|\\.)*+"'
-_SKIP = r"(?:[ \t\n]++|\r\n|//[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+"
+# (?>(?:…)*) where (?:…)*+ would do: Python before 3.11.4 loses the place behind a possessive group
+IDENT = r"[A-Za-z_](?>(?:[A-Za-z0-9_]|/(?![/*]))*)"
+_STRING = r'"(?>(?:[^"\\\n]|\\.)*)"'
+_SKIP = r"(?>(?:[ \t\n]++|\r\n|//[^\n]*+|/\*(?>(?:[^*/]++|\*(?!/)|/(?!\*))*)\*/)*)"
 _TOKEN = re.compile(
     rf"{_SKIP}(?:"
     rf"(?P<local>%{IDENT})|(?P<graph>%[0-9]++)|(?P<global>@(?:{IDENT}|{_STRING}))"
     rf"|(?P<meta>meta\[[A-Za-z0-9_.]++\]\[[0-9]++\])"
     rf"|(?P<name>match\?|{IDENT})"
-    r"|(?P<number>[0-9](?:[0-9A-Za-z_.]|(?<=[eE])[+-])*+)"
+    r"|(?P<number>[0-9](?>(?:[0-9A-Za-z_.]|(?<=[eE])[+-])*))"
     rf"|(?P<string>{_STRING})"
     r"|(?P<metadata>\#\[metadata\])"
     r"|(?P<comment>/\*)"
