@@ -42,6 +42,8 @@ MOST_CODE = 80_000
 FACTS = ("title", "kind", "operator", "type", "text", "names", "span", "group", "rows", "attrs", "operands", "cost", "doc", "values")
 ALL_ROLES = ("", *ROLES)
 MARKS = " +-⋮"
+PANES = ("graph", "text", "both", "code", "several", "heat")
+"""The panes that a page has."""
 
 
 def book(session: Session, choices: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def book(session: Session, choices: Mapping[str, Any] | None = None) -> dict[str
     """
     with no_collection():
         found = Book(session).data()
-    return found | {"chosen": found["chosen"] | (choices or {})}
+    chosen = found["chosen"] | (choices or {})
+    return found | {"chosen": chosen | {"pane": chosen["pane"] if chosen["pane"] in PANES else "graph"}}
 
 
 def write(session: Session, path: str | Path, choices: Mapping[str, Any] | None = None) -> Path:

@@ -107,7 +107,7 @@ class PassExplorer(anywidget.AnyWidget):
             return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path)
-        return write(self.session, path)
+        return write(self.session, path, {name: getattr(self, name) for name in ("before", "after", "selected", "compare", "pane", "views")})
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""

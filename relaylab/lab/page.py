@@ -19,6 +19,8 @@ STATIC = Path(__file__).parent / "static"
 PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "ahead.js", "branches.js", "heat.js", "tools.js", "several.js", "views.js", "explorer.js")
 SAVED = ("book.js", "link.js", "print.js")
 """What only a saved page needs."""
+LIVE = ("why.js", "branches.js", "table.js")
+"""What only a widget needs."""
 _IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE)
 LIMIT = 150_000
 """Bytes of script and style that the explorer may have in all."""
@@ -32,7 +34,7 @@ def _module(text: str) -> str:
 @cache
 def script(end: str) -> str:
     """One ES module: the graph, the explorer, and `live.js` or `saved.js` at the end."""
-    names = (*PARTS, *(SAVED if end == "saved.js" else ()), end)
+    names = (*(n for n in PARTS if n not in LIVE), *SAVED, end) if end == "saved.js" else (*PARTS, end)
     return "\n".join([_module(viz_asset("graph.js")), *(_module((STATIC / name).read_text(encoding="utf-8")) for name in names)])
 
 

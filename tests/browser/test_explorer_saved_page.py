@@ -8,6 +8,7 @@ import pytest
 
 from relaylab import relay, tour, viz
 from relaylab.lab import book
+from relaylab.lab.explorer import PassExplorer
 from relaylab.tour.session import Session
 
 pytestmark = pytest.mark.browser
@@ -112,6 +113,16 @@ def test_the_code_view_links_lines_with_nodes(opened, shot):
     assert page.locator(".rl-explorer .rl-view .rl-glow").count() == 1
     shot("saved_code")
     assert page.errors == []
+
+
+def test_a_page_begins_where_its_explorer_stood(page, tmp_path):
+    explorer = PassExplorer(tour.explore("mlp"), selected="main/nn.dense.2", compare="both", views={"early": {"after": 0}})
+    explorer.go(18, 0)
+    page.goto(explorer.save(tmp_path / "x.html").as_uri())
+    shown(page, "0:18")
+    page.wait_for_selector(".node.selected")
+    page.locator("button", has_text="Views").click()
+    assert page.locator(".rl-view-name").all_inner_texts() == ["early"] and page.locator(".rl-two").count() == 1
 
 
 def test_the_keys_work_at_once(opened):

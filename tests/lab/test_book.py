@@ -59,6 +59,8 @@ def test_nothing_is_stored_twice(made):
 def test_a_page_begins_with_what_is_chosen(session):
     found = writer.book(session, {"after": 5, "views": {"here": {"after": 5}}})["chosen"]
     assert (found["after"], found["views"], found["pane"]) == (5, {"here": {"after": 5}}, "graph")
+    panes = [writer.book(session, {"pane": pane})["chosen"]["pane"] for pane in ("code", "branches")]
+    assert panes == ["code", "graph"], "a page has no pane for what only a kernel can answer"
 
 
 def test_pages_stay_small(made):

@@ -8,7 +8,7 @@ import pytest
 
 from relaylab import tour
 from relaylab.lab.explorer import PassExplorer
-from relaylab.lab.page import LIMIT, PARTS, STATIC, script, sheet
+from relaylab.lab.page import LIMIT, PARTS, SAVED, STATIC, script, sheet
 from relaylab.support.errors import RelayError
 
 
@@ -70,7 +70,7 @@ def test_saved_pages_need_nothing(widget, tmp_path):
 
 def test_scripts_are_small_and_build_no_markup_from_text():
     assert max(len(script("live.js")), len(script("saved.js"))) + len(sheet()) < LIMIT
-    for name in (*PARTS, "live.js", "saved.js"):
+    for name in (*PARTS, *SAVED, "live.js", "saved.js"):
         text = (STATIC / name).read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3\.org)", text), name
         assert not re.search(r"^\s*//.*TODO", text, re.MULTILINE)
@@ -83,6 +83,7 @@ def test_every_part_is_imported_before_it_is_used():
             assert other == "graph.js" or other in PARTS[:at]
 
 
-def test_no_name_is_declared_twice():
-    declared = re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", script("live.js"), re.MULTILINE)
+@pytest.mark.parametrize("end", ["live.js", "saved.js"])
+def test_no_name_is_declared_twice(end):
+    declared = re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", script(end), re.MULTILINE)
     assert len(declared) == len(set(declared)), sorted(n for n in declared if declared.count(n) > 1)
