@@ -246,6 +246,9 @@ def profile_command(args: argparse.Namespace) -> int:
     """`relaylab profile NET|FILE`"""
     from relaylab import tour
 
+    if args.operators:
+        say(str(tour.operator_table(tour.load(args.program), args.opt_level, args.number).sorted(args.operators)))
+        return 0
     report = tour.profile(tour.load(args.program), args.opt_level, args.number)
     say(report.json() if args.json else report.table())
     return 0
@@ -260,6 +263,9 @@ def asm_command(args: argparse.Namespace) -> int:
         lib = relay.build(program.mod, target="llvm", params=dict(program.params))
     if args.output:
         say(f"wrote {tour.control_flow(lib, args.kernel).save(args.output)}", quiet=args.json)
+        return 0
+    if args.llvm_passes:
+        say("\n".join(f"{step}\n{step.diff()}".rstrip() for step in tour.llvm_steps(lib, args.kernel or "")))
         return 0
     say(tour.listing(lib, args.kernel, args.stage))
     return 0
@@ -301,7 +307,12 @@ def notebooks() -> Path:
         return here.parent / "notebooks"
     target = Path.cwd() / "relaylab-notebooks"
     if not target.exists():
-        shutil.copytree(here / "_notebooks", target)
+        try:
+            shutil.copytree(here / "_notebooks", target)
+        except OSError as error:
+            why = error.strerror or "some files could not be written"
+            raise RelayValueError(f"cannot copy the notebooks to {target}: {why}", code="cli.folder",
+                                  help="change to a folder that you may write to, or name one: relaylab lab FOLDER") from None
     return target
 
 
@@ -416,9 +427,11 @@ def _questions(command: Callable) -> None:
     sub = command("profile", profile_command, "measure the time of each kernel")
     _common(sub)
     sub.add_argument("-n", "--number", type=positive, default=20, help="how often")
+    sub.add_argument("--operators", metavar="COLUMN", nargs="?", const="time", help="the table of operators, sorted by operator, calls, macs, bytes, time (default)")
     sub = command("asm", asm_command, "show a kernel: loops, why it has them, LLVM IR, assembly; without a name the table of kernels")
     _common(sub)
     sub.add_argument("kernel", nargs="?", help="(part of) the name of a kernel")
+    sub.add_argument("--llvm-passes", action="store_true", help="what LLVM's own passes would do to the kernel, each with what it changes")
     sub.add_argument("--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all")
     sub.add_argument("-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file")
 

@@ -317,6 +317,7 @@ class RelayMagics(_Shell, Magics):
     @argument("program")
     @argument("-n", "--number", type=int, default=20, help="how often")
     @argument("--hot", type=int, default=3, metavar="N", help="show the Relay functions of the N slowest kernels (default 3)")
+    @argument("--operators", metavar="COLUMN", nargs="?", const="time", help="the table of operators, sorted by a column: operator, calls, macs, bytes, time (default)")
     @leveled
     @shared
     @line_magic
@@ -326,6 +327,8 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_profile, line), self.names(local_ns)
         target = names.get(args.program)
         program = None if hasattr(target, "get_graph_json") else program_of(args.program, names)
+        if args.operators and program is not None:
+            return self.give(args, tour.operator_table(program, self.level(args), args.number).sorted(args.operators))
         report = tour.profile(target if program is None else program, self.level(args), args.number)
         wide.show("\n\n".join(filter(None, (report.table(), report.hot(args.hot)))))
         return self.give(args, report) if args.out else None
@@ -335,6 +338,7 @@ class RelayMagics(_Shell, Magics):
     @argument("kernel", nargs="?", help="(part of) a kernel's name; without it the kernels are listed")
     @argument("--stage", choices=(*STAGES, "all"), default="asm", help="; ".join(f"{name}: {what}" for name, what in STAGES.items()))
     @argument("--picture", action="store_true", help="draw the kernel's control flow")
+    @argument("--llvm-passes", action="store_true", help="what LLVM's own passes would do to the kernel, each with what it changes")
     @shared
     @line_magic
     @needs_local_scope
@@ -347,6 +351,10 @@ class RelayMagics(_Shell, Magics):
             library = relay.build(program.mod, target="llvm", params=dict(program.params))
         if args.picture:
             return self.give(args, tour.control_flow(library, args.kernel))
+        if args.llvm_passes:
+            steps = tour.llvm_steps(library, args.kernel or "")
+            wide.show("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps))
+            return self.give(args, steps) if args.out else None
         wide.show(tour.listing(library, args.kernel, args.stage))
         return None
 

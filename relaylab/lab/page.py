@@ -16,7 +16,7 @@ from relaylab.viz.svg import FONT, MONO, escape
 from relaylab.viz.theme import css
 
 STATIC = Path(__file__).parent / "static"
-PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "ahead.js", "branches.js", "heat.js", "tools.js", "several.js", "views.js", "explorer.js")
+PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "ahead.js", "branches.js", "heat.js", "tools.js", "several.js", "views.js", "table.js", "explorer.js")
 SAVED = ("book.js", "link.js", "print.js")
 """What only a saved page needs."""
 LIVE = ("why.js", "branches.js", "table.js")

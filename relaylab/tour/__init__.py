@@ -13,7 +13,17 @@ from relaylab.tour.measure import Interval, Worth, Worths, interval, predicted, 
 from relaylab.tour.pipeline import Pipeline, pass_of, split
 from relaylab.tour.program import Program, load, read
 from relaylab.tour.record import Recording, compare_recordings, exceeded, record, reopen
-from relaylab.tour.running import describe, listing, profile, run, run_library, seeded, timed
+from relaylab.tour.running import (
+    describe,
+    listing,
+    llvm_steps,
+    operator_table,
+    profile,
+    run,
+    run_library,
+    seeded,
+    timed,
+)
 from relaylab.tour.suggest import Suggestion, Suggestions, suggestions
 from relaylab.tour.why import WhyNot, rules_of, why, why_not
 from relaylab.tour.words import in_words
@@ -50,8 +60,10 @@ __all__ = [
     "interval",
     "leaves",
     "listing",
+    "llvm_steps",
     "load",
     "needs_vm",
+    "operator_table",
     "operators",
     "pass_of",
     "predicted",

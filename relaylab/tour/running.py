@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from relaylab import relay
+from relaylab import relay, viz
+from relaylab.codegen.kernel import module_text
+from relaylab.codegen.llvmpasses import LLVMStep, llvm_passes
 from relaylab.interp import random_inputs
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -68,6 +70,24 @@ def profile(what: Any, opt_level: int = 3, number: int = 20) -> Any:
         with PassContext(opt_level=opt_level):
             what = relay.build(what.mod, target="llvm", params=dict(what.params))
     return seeded(what).profile(repeat=number)
+
+
+def operator_table(what: Program, opt_level: int = 3, number: int = 20) -> viz.OperatorTable:
+    """The operators of a program as it is compiled, with MACs, bytes and measured time; `viz.operator_table` says what counts where."""
+    with PassContext(opt_level=opt_level):
+        mod, params = relay.optimize(what.mod, target="llvm", params=dict(what.params))
+        lib = relay.build(what.mod, target="llvm", params=dict(what.params))
+    view = viz.view(mod)
+    return viz.operator_table(view, viz.figures.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
+
+
+def llvm_steps(lib: Any, kernel: str) -> list[LLVMStep]:
+    """What LLVM's own passes would do to a kernel (`relay.build` runs none of them): each with its time and the text it leaves.
+
+    `kernel` is (part of) a kernel's name. Raises `RelayError` for a library that was loaded, which has only its machine code.
+    """
+    parts = lib.linked(lib.kernel_called(kernel))
+    return [step for part in parts for step in llvm_passes(module_text([part.kernel], attributes=part.target.attributes), part.target)]
 
 
 def listing(lib: Any, kernel: str | None = None, stage: str = "asm") -> str:

@@ -30,6 +30,7 @@ from relaylab.tour.heat import heat_of
 from relaylab.tour.kernels import Kernels, memory_plan
 from relaylab.tour.pipeline import Pipeline, options_of
 from relaylab.tour.printed import rows
+from relaylab.tour.running import llvm_steps
 from relaylab.tour.suggest import suggestions
 from relaylab.tour.ways import Ways
 from relaylab.tour.why import rules_of, why_not
@@ -71,8 +72,8 @@ class Session:
         """The answer to a question; errors of users are answers too."""
         known: dict[str, Callable[..., dict[str, Any]]] = {
             "rows": self.rows, "picture": self.picture, "text": self.text, "node": self.node, "kernel": self.kernel,
-            "steps": self.steps, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
-            "overlay": self.overlay, "edit": self.edit, "memory": self.memory,
+            "steps": self.steps, "llvm": self.llvm, "check": self.check, "suggest": self.suggest, "bisect": self.bisect, "copy": self.copy,
+            "overlay": self.overlay, "operators": self.operators, "edit": self.edit, "memory": self.memory,
             "heat": self.heat, "why": self.why, "words": self.words, "options": self.options, "counterparts": self.counterparts, "branch": self.branches.change, "compare": self.branches.table, "versus": self.branches.versus,
             "path": self.ways.path, "critical": self.ways.critical, "extract": self.ways.extract,
         }
@@ -234,6 +235,12 @@ class Session:
         return {"name": listing.name, "relay": listing.relay, "loops": listing.loops, "parts": parts,
                 "llvm": listing.llvm, "asm": listing.asm, "coverage": listing.coverage, "why": listing.why}
 
+    def llvm(self, frame: int, name: str) -> dict[str, Any]:
+        """What LLVM's own passes would do to the kernel of a node, pass by pass: name, ms, words, difference."""
+        function = self._function(frame, name)
+        steps = llvm_steps(self.kernels.library, self.kernels.names[function]) if function is not None else []
+        return {"steps": [[s.name, s.ms, s.changed, str(s).split(" ms  ")[-1], s.diff()] for s in steps]}
+
     def why(self, frame: int, name: str, index: int = -1) -> dict[str, Any]:
         """Why the pass at `index` (default: the one after or at the frame that can say) did nothing to a node."""
         self._pair(frame)
@@ -359,6 +366,12 @@ class Session:
     def _times(self) -> dict[str, float]:
         ids = self.frames.ids[-1]
         return {ids[f]: spent for f, spent in self.kernels.times().items() if f in ids}
+
+    def operators(self, frame: int, measured: bool = False) -> dict[str, Any]:
+        """The table of operators of a frame, as rows; with measured times it is that of the last frame."""
+        at = len(self.frames) - 1 if measured else self._pair(frame)[0]
+        table = viz.operator_table(self.frames.views[at], self._times() if measured else None)
+        return {"frame": at, "rows": [[r.operator, r.calls, r.macs, r.bytes, r.time] for r in table.rows]}
 
     def memory(self) -> dict[str, Any]:
         """The memory plan of the compiled program."""

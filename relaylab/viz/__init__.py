@@ -9,6 +9,7 @@ from relaylab.viz.from_ir import view
 from relaylab.viz.graph import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.identity import Identities
 from relaylab.viz.memory import timeline
+from relaylab.viz.optable import OperatorTable, operator_table
 from relaylab.viz.part import extract
 from relaylab.viz.paths import path
 from relaylab.viz.picture import Picture, save, show
@@ -22,6 +23,7 @@ __all__ = [
     "Identities",
     "Node",
     "Operand",
+    "OperatorTable",
     "Picture",
     "View",
     "arranged",
@@ -29,6 +31,7 @@ __all__ = [
     "diff",
     "extract",
     "focus",
+    "operator_table",
     "overlay",
     "path",
     "repeats",

@@ -104,3 +104,29 @@ def test_values_that_differ_and_a_broken_program(nb, page, shot):
     page.wait_for_selector(".rl-grid")
     shot("constant_values")
     assert page.errors == []
+
+
+def test_the_table_of_operators_and_llvms_passes(nb, page, shot):
+    open_explorer(nb, "resnet8")
+    page.locator(".rl-choice button", has_text="Table").click()
+    page.wait_for_selector(".rl-operators tbody tr")
+    names = "() => [...document.querySelectorAll('.rl-operators tbody tr td:first-child')].map(e => e.innerText)"
+    assert page.evaluate(names)[0] == "nn.conv2d"
+    page.locator(".rl-operators th button", has_text="operator").click()
+    page.wait_for_selector("[data-sorted='operator true']")
+    found = page.evaluate(names)
+    assert found == sorted(found)
+    button(page, "Measure").click()
+    page.wait_for_selector("[data-sorted='time true']", timeout=60_000)
+    assert page.locator(".rl-operators [aria-sort='descending']").inner_text().startswith("time")
+    shot("operators")
+    page.locator(".rl-operators tbody button", has_text="nn.global_avg_pool2d").click()
+    page.wait_for_function("() => document.querySelector('.rl-hits').innerText === '1 hit'")
+    nb.python("w.selected = 'main/nn.conv2d.2'; w.pane = 'code'")
+    page.wait_for_selector(".rl-kernel .rl-ins", timeout=60_000)
+    page.locator(".rl-llvm > summary").click()
+    page.wait_for_selector("details.rl-llvm-pass", timeout=30_000)
+    page.locator("details.rl-llvm-pass summary").first.click()
+    assert "@@" in page.locator("details.rl-llvm-pass pre").first.inner_text()
+    shot("llvm_passes")
+    assert page.errors == []

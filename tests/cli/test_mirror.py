@@ -98,3 +98,9 @@ def test_why(run, program):
 def test_pipelines_and_passes_are_measured(run, program):
     assert "measured time" in run("diff", program, "--pipelines", "FuseOps", "FoldConstant,FuseOps", "--time")[1]
     assert "a run with all passes" in run("passes", program, "--worth")[1]
+
+
+def test_the_table_of_operators_and_llvms_passes(run, program):
+    out = run("profile", program, "-n", "2", "--operators", "calls")[1]
+    assert out.startswith("operator") and "µs" in out and "nn.relu" in out
+    assert "sroa" in run("asm", program, "relu", "--llvm-passes")[1]

@@ -299,3 +299,8 @@ def Back(func, mod, ctx):
     assert "one kernel" in cell("%relay_why mod FuseOps -s op:add").out
     assert cell("%relay_why mod FuseOps -q -o found").out == "" and ip.user_ns["found"].reasons
     assert "did you mean `FuseOps`" in cell("%relay_why mod FusOps").err
+
+
+def test_operators_and_llvms_passes(cell):
+    assert "nn.relu" in str(cell("%relay_profile mod -n 2 --operators").result)
+    assert "sroa" in cell("%relay_asm mod relu --llvm-passes").out

@@ -222,3 +222,19 @@ def test_a_part_becomes_a_module_with_a_name(mlp):
     kernel = next(g.id for g in mlp.frames.views[last].groups if g.kind == "primitive")
     assert mlp.ask("extract", last, [kernel], "k")["inputs"]
     assert "is not a name" in mlp.ask("extract", 0, ["main/nn.dense"], "1x")["error"]
+
+
+def test_the_table_of_operators(resnet):
+    frame = len(resnet.frames) - 1
+    plain, timed = resnet.ask("operators", 0), resnet.ask("operators", 0, True)
+    rows = {row[0]: row[1:] for row in plain["rows"]}
+    assert rows["nn.conv2d"][0] == 10 and rows["nn.conv2d"][1] == max(r[1] for r in rows.values()) and rows["nn.relu"][3] is None
+    assert timed["frame"] == frame and timed["rows"][0][4] > 0
+    assert sum(r[4] for r in timed["rows"]) == pytest.approx(sum(resnet.kernels.times().values()), rel=3)
+
+
+def test_what_llvms_passes_would_do(resnet):
+    node = next(n.id for n in resnet.frames.views[0].nodes if n.operator == "nn.conv2d")
+    steps = resnet.ask("llvm", 0, node)["steps"]
+    assert [s[0] for s in steps][:2] == ["sroa", "simplify_cfg"] and any(changed and "@@" in diff for _, _, changed, _, diff in steps)
+    assert resnet.ask("llvm", 0, "nobody")["steps"] == []

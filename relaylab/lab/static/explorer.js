@@ -8,6 +8,7 @@ import { about, difference, kernel, noteOf, tree, words } from "./panels.js";
 import { query } from "./query.js";
 import { Rail, Timeline } from "./rail.js";
 import { Several } from "./several.js";
+import { OperatorTable } from "./table.js";
 import { Tools } from "./tools.js";
 import { Undo } from "./undo.js";
 import { Views } from "./views.js";
@@ -16,7 +17,7 @@ import { why } from "./why.js";
 const HELP = [
   ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
   ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
-  ["v", "graph, text, both, code, panes, heat, compare"], ["Ctrl Z", "undo the last edit or move (with Shift: redo)"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
+  ["v", "graph, text, both, code, panes, heat, table, compare"], ["Ctrl Z", "undo the last edit or move (with Shift: redo)"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
   ["c C e", "collapse the group of the node, all kernels; expand all"], ["u d", "up-stream, down-stream of the node"],
   ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
   ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
@@ -52,7 +53,7 @@ export class Explorer {
     this.field.addEventListener("input", () => this.search());
     this.field.addEventListener("keydown", (e) => this.inField(e));
     this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
-    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"], ["several", "Panes", "two to four stages beside each other"], ["heat", "Heat", "the whole pipeline: which pass changed what"], ["branches", "Compare", "this pipeline with another"]].filter(([p]) => p !== "branches" || host.live), host.get("pane"), (v) => this.choose("pane", v));
+    this.panes = choice("what to see", [["graph", "Graph"], ["text", "Text"], ["both", "Both"], ["code", "Code", "from Relay to assembly"], ["several", "Panes", "two to four stages beside each other"], ["heat", "Heat", "the whole pipeline: which pass changed what"], ["operators", "Table", "operators by MACs, bytes, time"], ["branches", "Compare", "this pipeline with another"]].filter(([p]) => !["branches", "operators"].includes(p) || host.live), host.get("pane"), (v) => this.choose("pane", v));
     this.styles = choice("how to compare", [["merged", "Merged"], ["both", "Side by side"]], host.get("compare"), (v) => this.choose("compare", v));
     this.overlays = el("select", { className: "rl-select", title: "colour nodes by", ariaLabel: "overlay", onchange: () => this.paint(this.overlays.value) });
     this.overlayNames();
@@ -68,7 +69,7 @@ export class Explorer {
     this.text = el("div", { className: "rl-textpane" });
     this.code = el("div", { className: "rl-codepane" });
     this.extra = el("div", { className: "rl-extra" });
-    this.tabs = { several: new Several(this), heat: new Heat(this), ...(host.live ? { branches: new Branches(this) } : {}) };
+    this.tabs = { several: new Several(this), heat: new Heat(this), ...(host.live ? { operators: new OperatorTable(this), branches: new Branches(this) } : {}) };
     this.panel = el("aside", { className: "rl-panel", "aria-live": "polite" });
     this.outline = el("div", { className: "rl-outline" });
     this.said = el("div", { className: "rl-said", role: "status", "aria-live": "polite" });
@@ -364,7 +365,7 @@ export class Explorer {
     this.code.replaceChildren(el("p", { className: "rl-dim", textContent: "compiling …" }));
     const found = await this.ask("kernel", this.settled(this.after), id);
     const light = (node) => this.canvases.forEach((c) => c.glow([node]));
-    this.code.replaceChildren(found.error ? el("p", { className: "rl-dim", textContent: found.error }) : kernel(found, light));
+    this.code.replaceChildren(found.error ? el("p", { className: "rl-dim", textContent: found.error }) : kernel(found, light, this.host.live ? () => this.ask("llvm", this.settled(this.after), id) : null));
   }
 
   async showSteps() {

@@ -76,8 +76,22 @@ export function difference(rows, select) {
   }));
 }
 
+// LLVM's own passes over a kernel, asked for when they are opened; each opens to what it changed.
+function passes(ask) {
+  const body = el("div", {});
+  const line = ([name, ms, changed, says, diff]) => (changed ? el("details", { className: "rl-llvm-pass" }, el("summary", { textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` }), el("pre", { className: "rl-code", textContent: diff })) : el("div", { className: "rl-dim rl-llvm-pass", textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` }));
+  const open = async () => {
+    if (!element.open || body.firstChild) return;
+    body.append(el("p", { className: "rl-dim", textContent: "running …" }));
+    const found = await ask();
+    body.replaceChildren(el("p", { className: "rl-dim", textContent: "The build runs none of them: the text goes to the code generator as it is. This is what they would do." }), ...(found.error ? [el("pre", { className: "rl-error", textContent: found.error })] : found.steps.map(line)));
+  };
+  const element = el("details", { className: "rl-llvm", ontoggle: open }, el("summary", { textContent: "What LLVM's passes would do" }), body);
+  return element;
+}
+
 // A kernel at three levels; hovering a line lights the lines of the same part everywhere, and its node in the graph.
-export function kernel(found, light) {
+export function kernel(found, light, ask) {
   const element = el("div", { className: "rl-kernel" });
   const over = (part) => {
     element.querySelectorAll(".rl-lit").forEach((e) => e.classList.remove("rl-lit"));
@@ -99,7 +113,7 @@ export function kernel(found, light) {
     return row;
   };
   const text = (textContent) => el("pre", { className: "rl-code", textContent });
-  const column = (title, ...children) => el("div", { className: "rl-column" }, el("h3", { textContent: title }), ...children);
+  const column = (title, ...children) => el("div", { className: "rl-column" }, el("h3", { textContent: title }), ...children.filter(Boolean));
   const legend = found.parts.map(([name], part) => {
     const chip = el("button", { className: `rl-chip rl-part-${part % 8}`, textContent: name, onmouseenter: () => reveal(part), onfocus: () => reveal(part) });
     chip.dataset.part = String(part);
@@ -109,7 +123,7 @@ export function kernel(found, light) {
     el("div", { className: "rl-kernel-bar" }, el("strong", { textContent: found.name }), ...legend, el("span", { className: "rl-dim", textContent: found.coverage.split(":")[0] })),
     el("div", { className: "rl-columns" },
       column("Relay and loops", text(found.relay), text(found.loops), el("details", {}, el("summary", { textContent: "Why these loops" }), text(found.why))),
-      column("LLVM IR", ...found.llvm.map(line)), column("assembly", ...found.asm.map(line))),
+      column("LLVM IR", ask ? passes(ask) : null, ...found.llvm.map(line)), column("assembly", ...found.asm.map(line))),
   );
   return element;
 }
