@@ -103,6 +103,10 @@ class GraphExecutorFactoryModule(Module):
         self._code: Code | None = None
         self._params: dict[str, NDArray] | None = None
 
+    def __repr__(self) -> str:
+        steps = self.executable.plan.steps
+        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {len({s.kernel for s in steps})} kernels, for {self.target}>"
+
     @property
     def code(self) -> Code:
         """The linked code; linked at first use."""

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from relaylab import cli
+from relaylab.support.errors import RelayError
+
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
   let %y = nn.dense(%x, %w, units=4);
@@ -186,3 +189,14 @@ def test_a_program_that_is_too_large(tmp_path: Path) -> None:
 def test_a_text_with_a_byte_order_mark(tmp_path: Path) -> None:
     (tmp_path / "bom.relay").write_text(PROGRAM, encoding="utf-8-sig")
     relaylab("passes", "bom.relay", cwd=tmp_path)
+
+
+def test_notebooks_that_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "__file__", str(tmp_path / "relaylab" / "cli.py"))
+    monkeypatch.setattr(cli.shutil, "copytree", refuse)
+    with pytest.raises(RelayError, match="Permission denied"):
+        cli.notebooks()

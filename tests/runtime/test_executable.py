@@ -143,3 +143,10 @@ print(float(m.get_output(1).numpy()))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(float(tiny.expected(np.ones(tiny.SIZE, "float32")).sum()), rel=1e-5)
+
+
+def test_a_module_says_what_it_is() -> None:
+    relay = pytest.importorskip("relaylab.relay")
+    x = relay.var("x", shape=(2, 3))
+    shown = repr(relay.build(relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), "llvm", mod_name="net"))
+    assert shown.startswith("<compiled network 'net': 1 steps of 1 kernels, for ") and "0x" not in shown
