@@ -110,11 +110,16 @@ class _Work:
         if self.anchor:
             crossings = self._make_room(sorter)
         placer = Placer(layers, self.up, self.down, self.width, gap)
-        placer.real, placer.anchor, placer.spine = self.count, self.anchor, self._spine()
+        placer.real, placer.given, placer.anchor, placer.spine = self.count, self.anchor, self.anchor, self._spine()
         placer.x[:] = [self.anchor.get(v, x) for v, x in enumerate(placer.x)]
-        rounds = SEEDED_ROUNDS if known else self.options.settle if len(self.width) < 5000 else self.options.settle // 2
+        rounds = SEEDED_ROUNDS if known else self._rounds()
         placer.run(rounds)
         return layers, placer.straighten(rounds), crossings
+
+    def _rounds(self) -> int:
+        """How long to settle: of tens of thousands of items nobody sees the last points."""
+        size, settle = len(self.width), self.options.settle
+        return settle if size < 5000 else max(4, settle // 2 * 10_000 // max(10_000, size))
 
     def _area(self, found: Arranged) -> float:
         """How wide all layers are together, from the first item to the last of each."""

@@ -18,7 +18,7 @@ CHAIN = 8.0  # the weight of standing in line with the only item above
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
 
 Ends = list[list[tuple[int, float]]]
-Wish = Callable[[int], tuple[float, float]]
+Wishes = Callable[[list[int]], list[tuple[float, float]]]
 
 
 class Placer:
@@ -34,13 +34,14 @@ class Placer:
                 self.x[v] = offset - middle
         self.up, self.down = up, down
         self.real = len(width)
+        self.given: Mapping[int, float] = {}
         self.anchor: Mapping[int, float] = {}
         self.spine: dict[int, int] = {}
         self.firm: dict[int, float] = {}
 
     def run(self, rounds: int) -> list[float]:
         """Settle in at most `rounds` passes over the layers, down and up in turn; the places."""
-        rows = range(len(self.layers))
+        rows = self._loose_rows()
         downward, upward = self._wishes(self.up), self._wishes(self.down)
         between = self._wishes([a + b for a, b in zip(self.up, self.down)])
         still = 0
@@ -60,20 +61,29 @@ class Placer:
         self.firm = {v: n * FIRM for v, n in length.items() if n > least}
         spines = dict(self.firm)
         self.firm |= {v: GIVEN * self.firm.get(v, FIRM) for v in self.anchor}
-        for r in range(len(self.layers)):
+        for r in self._loose_rows():
             self._settle(r, self._in_line)
         self.anchor = {**{v: self.x[v] for v in spines}, **self.anchor}
         self.run(rounds)
-        for r in range(len(self.layers)):
+        for r in self._loose_rows():
             self._settle(r, self._in_line)
         return self.x
 
-    def _settle(self, r: int, wishes: Wish) -> float:
+    def _loose_rows(self) -> list[int]:
+        """The layers where something is to be placed: those where everything has a place and keeps its distance stay."""
+        return [r for r in range(len(self.layers)) if not self._rests(r)]
+
+    def _rests(self, r: int) -> bool:
+        layer, offsets, given, x = self.layers[r], self.offsets[r], self.given, self.x
+        if any(v not in given or x[v] != given[v] for v in layer):
+            return False
+        return all(x[b] - x[a] >= p - o for a, b, o, p in zip(layer, layer[1:], offsets, offsets[1:]))
+
+    def _settle(self, r: int, wishes: Wishes) -> float:
         """Put the items of a layer as near to their wishes as order and distances allow; how far one moved at most."""
         layer, offsets = self.layers[r], self.offsets[r]
         blocks: list[tuple[float, float, int]] = []
-        for v, offset in zip(layer, offsets):
-            wish, weight = wishes(v)
+        for (wish, weight), offset in zip(wishes(layer), offsets):
             block = ((wish - offset) * weight, weight, 1)
             while blocks and blocks[-1][0] * block[1] > block[0] * blocks[-1][1]:
                 before = blocks.pop()
@@ -81,21 +91,29 @@ class Placer:
             blocks.append(block)
         return self._move(layer, offsets, blocks)
 
-    def _wishes(self, ends: Ends) -> Wish:
-        """For every item where it would like to be among the neighbours in `ends`, and how much."""
-        x = self.x
-        pulls = [[self._pull(v, u, shift) for u, shift in near] for v, near in enumerate(ends)]
-        firm = {v: self.firm.get(v, FIRM) for v in self.anchor}
-        base = [self.anchor[v] * firm[v] if v in firm else 0.0 for v in range(len(x))]
-        weights = [REST + firm.get(v, 0.0) + sum(w for _, _, w in near) for v, near in enumerate(pulls)]
+    def _wishes(self, ends: Ends) -> Wishes:
+        """For every item of a layer where it would like to be among the neighbours in `ends`, and how much."""
+        x, anchor = self.x, self.anchor
+        forces: dict[int, tuple[float, float, list[tuple[int, float, float]]]] = {}
 
-        def wish(v: int) -> tuple[float, float]:
-            total, weight = x[v] * REST + base[v], weights[v]
-            for u, shift, w in pulls[v]:
-                total += (x[u] + shift) * w
-            return total / weight, weight
+        def force(v: int) -> tuple[float, float, list[tuple[int, float, float]]]:
+            pulls = [self._pull(v, u, shift) for u, shift in ends[v]]
+            firm = self.firm.get(v, FIRM) if v in anchor else 0.0
+            return (anchor[v] * firm if firm else 0.0), REST + firm + sum(w for _, _, w in pulls), pulls
 
-        return wish
+        def wishes(layer: list[int]) -> list[tuple[float, float]]:
+            found = []
+            for v in layer:
+                if v not in forces:
+                    forces[v] = force(v)
+                base, weight, pulls = forces[v]
+                total = x[v] * REST + base
+                for u, shift, w in pulls:
+                    total += (x[u] + shift) * w
+                found.append((total / weight, weight))
+            return found
+
+        return wishes
 
     def _pull(self, v: int, u: int, shift: float) -> tuple[int, float, float]:
         """How strongly a neighbour pulls, and how far from its place; along a spine straight to its place."""
@@ -103,8 +121,11 @@ class Placer:
             return u, 0.0, SPINE
         return u, shift, _PULL[(v >= self.real) + (u >= self.real)]
 
-    def _in_line(self, v: int) -> tuple[float, float]:
+    def _in_line(self, layer: list[int]) -> list[tuple[float, float]]:
         """Right below the item that the spine comes from; lines straight on; others where they are."""
+        return [self._below(v) for v in layer]
+
+    def _below(self, v: int) -> tuple[float, float]:
         if v in self.anchor:
             return self.anchor[v], self.firm.get(v, FIRM)
         if v in self.spine:
