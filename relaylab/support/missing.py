@@ -40,7 +40,7 @@ REASONS: dict[str, str] = {
     )), _REGIONS),
     **dict.fromkeys((f"relay.transform.{name}" for name in (
         "AnnotateSpans", "CapturePostDfsIndexInSpans", "Conv2dToSparse", "Conv2dToSparse2", "Defunctionalization", "DenseToSparse",
-        "FakeQuantizationToInteger", "FlexibleShapeDispatch", "LazyGradientInit", "ToCPS", "recast", "to_cps", "un_cps",
+        "FlexibleShapeDispatch", "LazyGradientInit", "ToCPS", "recast", "to_cps", "un_cps",
     )), _FORMS),
 }
 """What relaylab leaves out of what Relay programs name, and what there is instead; the longest prefix that fits holds."""

@@ -24,6 +24,7 @@ from relaylab.transform.defuse_ops import DefuseOps
 from relaylab.transform.dynamic_to_static import DynamicToStatic
 from relaylab.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from relaylab.transform.eta_expand import EtaExpand
+from relaylab.transform.fake_quantization_to_integer import FakeQuantizationToInteger
 from relaylab.transform.fast_math import FastMath
 from relaylab.transform.first_order_gradient import FirstOrderGradient, gradient
 from relaylab.transform.flatten_atrous_conv import FlattenAtrousConv

@@ -10,7 +10,7 @@ from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
 
 
 def inline_compiler_functions(mod: IRModule, names: Sequence[GlobalVar]) -> IRModule:
-    """The module with the functions of these names, and the `Composite` functions in them, in the place of their calls."""
+    """The module with these functions, and the `Composite` functions in them, in the place of their calls."""
     if not names:
         return mod
     bodies = {gv: rewrite(mod[gv], _without_composites) for gv in names}
@@ -31,7 +31,7 @@ def _without_composites(new: Expr, old: Expr) -> Expr:
 
 @register_pass(global_vars=[])
 def InlineCompilerFunctionsBoundTo(global_vars: Sequence[GlobalVar]) -> Pass:
-    """Puts the functions of these names, and the `Composite` functions inside them, in the place of their calls."""
+    """Puts these functions, and the `Composite` functions inside them, in the place of their calls."""
 
     def run(mod: IRModule, ctx: object) -> IRModule:
         return inline_compiler_functions(mod, [mod.get_global_var(gv.name_hint) for gv in global_vars])
