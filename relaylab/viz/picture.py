@@ -12,7 +12,7 @@ from typing import Any
 from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz import files
+from relaylab.viz import files, plugins
 from relaylab.viz.arrange import OPTIONS as SELECTING
 from relaylab.viz.arrange import arranged
 from relaylab.viz.dot import dot_text, run_dot
@@ -139,8 +139,8 @@ def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write a program, a view, a scene, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
 
     A list becomes the pages of a PDF or HTML document. `paper` (fit, a4, letter), `scale` and `doc_title` are
-    for the writer, other options are those of `show`. Raises `RelayValueError` for an unknown suffix or a path
-    that cannot be written; a file is written whole or not at all.
+    for the writer, other options are those of `show`. Installed plotters write other suffixes (see `viz.plugins`).
+    Raises `RelayValueError` for an unknown suffix or a path that cannot be written; a file is written whole or not at all.
     """
     form = _form(path)
     writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
@@ -159,7 +159,7 @@ def _picture(obj: Any, options: Mapping[str, Any]) -> Any:
 
 def _form(path: str | os.PathLike[str]) -> str:
     form = Path(path).suffix.lstrip(".").lower()
-    if form not in FORMATS:
+    if form not in FORMATS and form not in plugins.formats():
         raise RelayValueError(
             f"cannot tell the format of `{path}`: the suffix is {f'`.{form}`' if form else 'missing'}",
             code="viz.format",
@@ -170,6 +170,8 @@ def _form(path: str | os.PathLike[str]) -> str:
 
 def _data(pictures: Sequence[Any], form: str, title: str, options: Mapping[str, Any]) -> str | bytes:
     """The pictures in one file; formats that hold one picture refuse more."""
+    if form not in FORMATS:
+        return plugins.plotter(form)([p.view for p in pictures], title)
     match form:
         case "pdf":
             return pdf([p.scene for p in pictures], title=title, **_only(options, "paper"))
