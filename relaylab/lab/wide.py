@@ -7,7 +7,7 @@ from html import escape
 
 from IPython.display import display
 
-STYLE = "white-space:pre;overflow-x:auto;margin:0;background:none;color:inherit;font-size:var(--jp-code-font-size,13px);line-height:1.3"
+STYLE = "white-space:pre;overflow-x:auto;margin:0;padding:0 var(--jp-code-padding,0);background:none;color:inherit;font-size:var(--jp-code-font-size,13px);line-height:1.3"
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class GraphExecutorFactoryModule(Module):
 
     def __repr__(self) -> str:
         steps = self.executable.plan.steps
-        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {len({s.kernel for s in steps})} kernels, for {self.target}>"
+        cpu = str(self.target).partition(" -mattr")[0]  # its features would take ten lines
+        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {len({s.kernel for s in steps})} kernels, for {cpu}>"
 
     @property
     def code(self) -> Code:
