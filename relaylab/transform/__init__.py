@@ -35,7 +35,7 @@ from relaylab.transform.fold_scale_axis_backward import BackwardFoldScaleAxis
 from relaylab.transform.fold_scale_axis_forward import ForwardFoldScaleAxis
 from relaylab.transform.fuse_ops import FuseOps
 from relaylab.transform.history import History, Stage, collecting
-from relaylab.transform.infer_type import InferType
+from relaylab.transform.infer_type import InferType, InferTypeLocal
 from relaylab.transform.inline import Inline
 from relaylab.transform.inline_compiler_functions_bound_to import InlineCompilerFunctionsBoundTo
 from relaylab.transform.instrument import PassInstrument, PassTimingInstrument, PrintAfter, PrintBefore, pass_instrument

@@ -52,3 +52,8 @@ def rank_of(expr: Expr) -> int:
 def dtype_of(expr: Expr) -> str:
     """The data type of a typed tensor expression."""
     return tensor_of(expr).dtype
+
+
+def InferTypeLocal(expr: Expr) -> Type | None:
+    """The type of one expression, its module being unknown; the expression itself stays as it is."""
+    return type_of(typed(expr))

@@ -114,3 +114,9 @@ def @main(%x: Tensor[(2, 3), float32]) {
         t.PartitionGraph()(mod)
     with pytest.raises(RelayError, match="names of compilers"):
         t.AnnotateTarget([3])
+
+
+def test_the_type_of_one_expression() -> None:
+    x = relay.var("x", shape=(2, 3), dtype="int8")
+    call = relay.add(x, x)
+    assert str(t.InferTypeLocal(call)) == "Tensor[(2, 3), int8]" and call._checked_type is None
