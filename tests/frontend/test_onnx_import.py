@@ -120,6 +120,23 @@ def test_sequences_are_lists_while_a_model_is_read():
     compare(run(imported(proto), {"x": W}), [W[:, [0, 1, 1, 2, 3]]])
 
 
+def with_functions(*functions):
+    """A model that calls `twice` of its own domain; each function is (name, operator that it uses, domain)."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    proto = model([helper.make_node("twice", ["x"], ["y"], domain="own")], {"x": X}, ["y"], domain="own")
+    for name, used, domain in functions:
+        node = helper.make_node(used, ["a", "a"] if used == "Add" else ["a"], ["b"], domain=domain)
+        proto.functions.append(helper.make_function("own", name, ["a"], ["b"], [node], opsets))
+    return proto
+
+
+def test_functions_of_a_model_are_inlined():
+    proto = with_functions(("twice", "inner", "own"), ("inner", "Add", ""))
+    compare(run(imported(proto), {"x": X}), [X + X])
+    with pytest.raises(RelayError, match="functions of the model call each other: inner, twice"):
+        imported(with_functions(("twice", "inner", "own"), ("inner", "twice", "own")))
+
+
 def test_sources_of_a_model(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(dense(), path)

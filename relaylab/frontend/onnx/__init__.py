@@ -28,7 +28,7 @@ from relaylab.frontend.onnx import (  # noqa: F401  (the families register their
 )
 from relaylab.frontend.onnx.graph import Graph, is_open
 from relaylab.frontend.onnx.importer import Importer
-from relaylab.frontend.onnx.model import load_onnx, read_model, type_of
+from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.table import operators
 from relaylab.ir import Expr, Function, IRModule, Tuple, free_vars
 from relaylab.runtime.ndarray import array
@@ -61,6 +61,7 @@ def from_onnx(
     """
     load_onnx()
     proto, folder = read_model(model)
+    proto = inlined(proto)
     importer = Importer(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
     importer.check_operators(proto.graph)
     known = importer.initializers(proto.graph)

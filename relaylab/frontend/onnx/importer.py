@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylab.frontend.onnx import table
 from relaylab.frontend.onnx.graph import Graph, as_relay_error, outputs_of
-from relaylab.frontend.onnx.model import array_of, type_of
+from relaylab.frontend.onnx.model import array_of, nodes_below, type_of
 from relaylab.frontend.onnx.node import Node
 from relaylab.ir import Constant, Expr, Var
 from relaylab.support.errors import RelayError, RelayValueError
@@ -133,18 +133,6 @@ class Importer:
         later = any(name in n.output for n in proto.node)
         help = "a node further down makes it: the nodes are not in order, or form a cycle" if later else did_you_mean(name, values)
         raise RelayValueError(f"there is no value `{name}`", code="import.no-value", place=f"  --> {place}", help=help)
-
-
-def nodes_below(proto: Any) -> Iterator[tuple[str, int, Any]]:
-    """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node)."""
-    stack = [("the graph", proto)]
-    while stack:
-        where, graph = stack.pop()
-        for number, node in enumerate(graph.node):
-            yield where, number, node
-            for attribute in node.attribute:
-                inner = [attribute.g] if attribute.HasField("g") else []
-                stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]
 
 
 def dense(sparse: Any, folder: Path | None) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,38 @@ def _parse(data: bytes, what: str) -> Any:
     if not proto.HasField("graph"):
         raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
     return proto
+
+
+def nodes_below(proto: Any) -> Iterator[tuple[str, int, Any]]:
+    """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node)."""
+    stack = [("the graph", proto)]
+    while stack:
+        where, graph = stack.pop()
+        for number, node in enumerate(graph.node):
+            yield where, number, node
+            for attribute in node.attribute:
+                inner = [attribute.g] if attribute.HasField("g") else []
+                stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]
+
+
+def inlined(proto: Any) -> Any:
+    """The model with the functions that it brings along put where they are called."""
+    if not proto.functions:
+        return proto
+    calls = {(f.domain, f.name): {(n.domain, n.op_type) for _, _, n in nodes_below(f)} for f in proto.functions}
+    settled: set[tuple[str, str]] = set()
+    while len(settled) < len(calls):
+        ready = {name for name, used in calls.items() if name not in settled and used.isdisjoint(set(calls) - settled)}
+        if not ready:
+            names = ", ".join(sorted(name for _, name in set(calls) - settled))
+            raise RelayValueError(f"functions of the model call each other: {names}", code="import.recursion")
+        settled |= ready
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(proto)
+    except Exception as error:  # whatever onnx's own checks raise
+        raise RelayValueError(f"the functions of the model cannot be inlined: {error}", code="import.functions") from None
 
 
 def dtype_of(number: int, what: str) -> str:
