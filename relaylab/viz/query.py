@@ -231,7 +231,7 @@ def figure_of(view: View, part: Part, name: str) -> float | None:
             return float(len(view.incoming.get(part.id, ())))
         case "users":
             return float(len(view.outgoing.get(part.id, ())))
-    return figures.get(name.casefold())
+    return figures.get(name.casefold().replace(" ", "_"))
 
 
 def _everything(part: Part) -> Iterator[str]:

@@ -20,7 +20,7 @@ from relaylab import relay
     ("testing.resnett", "did you mean `resnet`"),
     ("frontend.from_pytorch", "docs/relay_programs.md"),
     ("quantize", "quantized ones (relay.qnn) are compiled"),
-    ("transform.PartitionGraph", "MergeComposite"),
+    ("transform.CollagePartition", "PartitionGraph"),
     ("transform.ToCPS", "`relaylab passes` lists"),
 ])
 def test_unknown_names(path: str, words: str) -> None:
@@ -42,7 +42,7 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
 @pytest.mark.parametrize("text, words", [
     ("from tvm.relay import quantize", ["line 1", "there is no tvm.relay.quantize: float programs"]),
     ("from tvm.relay.frontend import from_pytorch", ["there is no tvm.relay.frontend.from_pytorch", "docs/relay_programs.md"]),
-    ("from tvm.relay.transform import PartitionGraph", ["MergeComposite"]),
+    ("from tvm.relay.transform import CollagePartition", ["PartitionGraph"]),
     ("import tvm.autotvm", ["nothing is tuned"]),
     ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
     ("import tvm\ntvm.target.cuda()", ["line 2", 'Target("llvm")']),

@@ -304,3 +304,7 @@ def Back(func, mod, ctx):
 def test_operators_and_llvms_passes(cell):
     assert "nn.relu" in str(cell("%relay_profile mod -n 2 --operators").result)
     assert "sroa" in cell("%relay_asm mod relu --llvm-passes").out
+
+
+def test_a_figure_is_known_by_the_name_that_errors_offer(cell):
+    assert cell('%relay_viz mod --overlay "bytes read" -q').success and cell("%relay_viz mod --overlay bytes_read -q").success
