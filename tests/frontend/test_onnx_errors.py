@@ -152,6 +152,24 @@ def test_inputs_that_cannot_be():
     assert refused(proto, shape={"x": (2, 3)}).code == "import.opset"
 
 
+HUGE = {
+    "Resize": ({"x": X, "r": None, "f": None, "s": np.array([2**30, 2**30])}, {"mode": "linear"}), "HannWindow": ({"s": np.array(2**40)}, {}),
+    "Pad": ({"x": X, "s": np.array([2**40, 0, 0, 0])}, {"mode": "wrap", "opset": 19}), "AffineGrid": ({"x": np.ones((1, 2, 3), "f"), "s": np.array([1, 1, 2**30, 2**30])}, {"opset": 20}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_no_huge_constants_are_made(name):
+    inputs, more = HUGE[name]
+    assert refused(node_model(name, inputs, constants=("s",), **more)[0]).code == "import.shape"
+
+
+def test_sequences_are_no_outputs_and_options_have_their_types():
+    assert refused(model([helper.make_node("SequenceConstruct", ["x"], ["y"])], {"x": X}, ["y"])).code == "import.output"
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
+    assert refused(proto, opset="17").code == "import.opset" and refused(proto, shape={"x": 5}).code == "import.shape"
+
+
 def test_deep_and_long_models(monkeypatch):
     nodes = [helper.make_node("Relu", [f"v{k}"], [f"v{k + 1}"]) for k in range(3000)]
     mod, _ = relay.frontend.from_onnx(model(nodes, {"v0": X}, ["v3000"]))

@@ -91,6 +91,8 @@ def _module(inputs: list[Any], outputs: list[Expr], known: Mapping[Any, Any]) ->
 
 def _versions(proto: Any, opset: int | None) -> dict[str, int]:
     versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in proto.opset_import}
+    if opset is not None and not isinstance(opset, int):
+        raise RelayTypeError(f"opset is a number, not {opset!r}", code="import.opset")
     if opset is not None:
         versions[""] = opset
     if "" not in versions and not versions:
@@ -99,8 +101,8 @@ def _versions(proto: Any, opset: int | None) -> dict[str, int]:
 
 
 def _shapes(shape: Any) -> dict[str, Any]:
-    if shape is not None and not isinstance(shape, Mapping):
-        raise RelayTypeError(f"shape is a mapping from names of inputs to shapes, not a {type(shape).__name__}", code="import.shape")
+    if shape is not None and not (isinstance(shape, Mapping) and all(isinstance(d, (tuple, list)) for d in shape.values())):
+        raise RelayTypeError(f"shape is a mapping from names of inputs to tuples, not {shape!r}", code="import.shape")
     return {name: tuple(dims) for name, dims in (shape or {}).items()}
 
 

@@ -11,15 +11,12 @@ from relaylab import op
 from relaylab.frontend.onnx.arithmetic import cast_to
 from relaylab.frontend.onnx.graph import Graph
 from relaylab.frontend.onnx.model import dtype_of
-from relaylab.frontend.onnx.node import Node
+from relaylab.frontend.onnx.node import LARGEST, Node
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr, const
 from relaylab.op import random
 
 _NUMBERS = {"value_float": "float32", "value_int": "int64", "value_floats": "float32", "value_ints": "int64"}
-LARGEST = 1 << 26
-"""How many elements a constant may have that the model only describes."""
-
 
 @converts("Constant")
 def constant(g: Graph, node: Node) -> Expr:
@@ -38,14 +35,14 @@ def constant_of_shape(g: Graph, node: Node, shape: Expr) -> Expr:
     if known is None:
         return op.full(Constant(value), shape, value.dtype.name)
     extents = [int(d) for d in known]
-    if min(extents, default=0) < 0 or math.prod(extents) > LARGEST:
-        raise node.error(f"a tensor of the shape {extents}", code="import.shape")
+    node.bound(*extents)
     return Constant(np.full(extents, value))
 
 
 @converts("EyeLike", since=9)
 def eye_like(g: Graph, node: Node, x: Expr) -> Expr:
     dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
+    node.bound(*g.shape(x))
     return Constant(np.eye(*g.shape(x), k=node.get("k", 0), dtype=dtype))
 
 
@@ -111,6 +108,7 @@ def multinomial(g: Graph, node: Node, x: Expr) -> Expr:
 def _window(g: Graph, node: Node, size: Expr, terms: tuple[float, ...]) -> Expr:
     """A sum of cosines over a window; a periodic one leaves out the last point."""
     n, dtype = g.ints(size, "size")[0], dtype_of(node.get("output_datatype", 1), "the attribute `output_datatype`")
+    node.bound(n)
     steps = n if node.get("periodic", 1) else n - 1
     angle = 2 * np.pi * np.arange(n) / max(steps, 1)
     total = sum(t * np.cos(k * angle) for k, t in enumerate(terms))

@@ -83,7 +83,10 @@ class Importer:
         for number, node in enumerate(proto.node):
             domain = "" if node.domain == "ai.onnx" else node.domain
             self._node(Node(node, number, self.version(domain), where), values, proto)
-        return [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
+        found = [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
+        if not self.depth and any(isinstance(v, list) for v in found):
+            raise RelayValueError("an output of the model is a sequence", code="import.output", help="outputs are tensors: join it by ConcatFromSequence")
+        return found
 
     def body(self, proto: Any, scope: Mapping[str, Expr], where: str) -> list[Expr]:
         """The same for a graph in an attribute, which may have initializers of its own."""

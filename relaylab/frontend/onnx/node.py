@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from relaylab.frontend.onnx.model import array_of
 from relaylab.support.errors import RelayValueError
 from relaylab.support.source import SourceName, Span
+
+LARGEST = 1 << 26
+"""How many elements a constant may have that the model only describes."""
 
 _READ = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 10: "graphs"}
 """Which field of an AttributeProto holds the value, by its type."""
@@ -72,6 +76,11 @@ class Node:
         if value not in known:
             raise self.error(f"{name}={value!r} is not imported; known are {', '.join(map(repr, known))}", code="import.attribute")
         return value
+
+    def bound(self, *extents: int) -> None:
+        """Refuse to make a constant of that shape now if it is too large (or has no shape)."""
+        if min(extents, default=0) < 0 or math.prod(extents) > LARGEST:
+            raise self.error(f"a constant of the shape {list(extents)}", code="import.shape", help=f"{LARGEST} elements at most are made while a model is read")
 
     def unread(self, unused: frozenset[str]) -> list[str]:
         """The attributes that nobody looked at."""

@@ -94,6 +94,7 @@ def resized(g: Graph, node: Node, x: Expr, target: list[int], factors: Sequence[
                               cubic_exclude=exclude, extrapolation_value=fill, **roi)
     outside = fill if mode == "tf_crop_and_resize" else None
     for a in moving:
+        node.bound(shape[a], target[a])
         first, last = (0.0, 1.0) if region is None else (region[a], region[rank + a])
         axis = Axis(shape[a], target[a], factors[a], first, last)
         x = _along(g, x, a, *matrix(axis, method, mode, rounding, alpha, bool(exclude), antialias, outside), fill)
@@ -131,6 +132,7 @@ def grid_sample(g: Graph, node: Node, x: Expr, grid: Expr) -> Expr:
 def affine_grid(g: Graph, node: Node, theta: Expr, size: Expr) -> Expr:
     """Positions of the pixels of an image (N, C, H, W) or of a volume after a linear map; the last axis comes first in them."""
     shape = g.ints(size, "size")
+    node.bound(*shape)
     ends = [np.linspace(-1, 1, n) if node.get("align_corners", 0) else (2 * np.arange(n) + 1) / n - 1 for n in shape[2:]]
     grid = np.meshgrid(*ends, indexing="ij")[::-1]
     points = np.stack([*(v.ravel() for v in grid), np.ones(grid[0].size)])

@@ -94,6 +94,7 @@ def padded(g: Graph, node: Node, x: Expr, pads: list[int], fill: float) -> Expr:
     if not any(w for pair in widths for w in pair):
         return x
     if mode == "wrap":
+        node.bound(*(n + sum(w) for n, w in zip(g.shape(x), widths)))
         return _wrapped(g, x, widths)
     if g.dtype(x) == "bool":
         return op.cast(nn.pad(op.cast(x, "uint8"), widths, int(fill), mode), "bool")
