@@ -24,7 +24,7 @@ def compiler_of(node: Expr) -> str:
 
 
 def supports(target: str, node: Call) -> bool:
-    """Whether a compiler takes a call: the operator's attribute `target.<name>` or the function's `Composite` says so."""
+    """Whether a compiler takes a call: its operator's `target.<name>` or its function's `Composite` says so."""
     if isinstance(node.op, Function):
         return str(node.op.attr("Composite", "")).partition(".")[0] == target
     check = node.op.get_attr(f"target.{target}")  # type: ignore[attr-defined]

@@ -20,7 +20,8 @@ def inline_compiler_functions(mod: IRModule, names: Sequence[GlobalVar]) -> IRMo
             return inlined(bodies[new.op], new.args)  # type: ignore[arg-type, index]
         return new
 
-    return mod.with_functions({gv: rewrite(f, at) for gv, f in mod.functions.items() if gv not in bodies})  # type: ignore[misc]
+    kept = {gv: rewrite(f, at) for gv, f in mod.functions.items() if gv not in bodies}
+    return mod.with_functions(kept)  # type: ignore[arg-type]
 
 
 def _without_composites(new: Expr, old: Expr) -> Expr:

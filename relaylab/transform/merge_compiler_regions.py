@@ -43,7 +43,7 @@ class _Groups:
 
     def merge_at(self, begin: Expr) -> None:
         """Join the regions on both sides of a border, if nothing that lies between them would be left in a circle."""
-        end = begin.args[0]  # type: ignore[attr-defined]
+        end = _read(begin)
         before, after = self.of(end), self.of(begin)
         if before is after or compiler_of(begin) != compiler_of(end) or self.scope[begin] != self.scope[end]:
             return
@@ -80,16 +80,26 @@ class _Groups:
 def merge_regions(func: Function) -> Function:
     """`func` without the borders between regions that can be one."""
     groups = _Groups(func)
-    inner = [n for n in groups.order if is_call_to(n, BEGIN) and is_call_to(n.args[0], END)]  # type: ignore[attr-defined]
+    inner = [n for n in groups.order if _is_crossing(n)]
     for begin in inner:
         groups.merge_at(begin)
-    gone = {n for n in inner if groups.of(n) is groups.of(n.args[0])}  # type: ignore[attr-defined]
-    return rewrite(func, lambda new, old: new.args[0].args[0] if old in gone else new)  # type: ignore[attr-defined, return-value]
+    gone = {n for n in inner if groups.of(n) is groups.of(_read(n))}
+    return rewrite(func, lambda new, old: _read(_read(new)) if old in gone else new)  # type: ignore[return-value]
+
+
+def _read(border: Expr) -> Expr:
+    """What a border passes on."""
+    return border.args[0]  # type: ignore[attr-defined]
+
+
+def _is_crossing(node: Expr) -> bool:
+    """Whether a value enters one region straight from another."""
+    return is_call_to(node, BEGIN) and is_call_to(_read(node), END)
 
 
 @register_pass(idempotent=True)
 def MergeCompilerRegions() -> Pass:
-    """Joins neighbouring regions of one compiler, unless a value would go from the joined region out and back into it."""
+    """Joins neighbouring regions of one compiler, unless a value would leave the joined region and come back."""
 
     def run(func: Function, mod: IRModule, ctx: object) -> Function:
         return merge_regions(func)

@@ -1,4 +1,4 @@
-"""OutlineCompilerFunctionsWithExistingGlobalSymbols: functions for an external compiler become functions of the module."""
+"""OutlineCompilerFunctionsWithExistingGlobalSymbols: functions for an external compiler move to the module."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class _Region:
                 made[node] = new or derived(rebuild(node, [made[c] for c in children(node)]), node)
         body = made[self.outs[0]] if len(self.outs) == 1 else Tuple([made[n] for n in self.outs])
         attrs = {"Inline": 1, "Compiler": self.region.target, "global_symbol": symbol, "Primitive": 1}
-        return copied(Function(params, copied(body, *self.outs), None, (), attrs), *self.outs)  # type: ignore[return-value, arg-type]
+        func = Function(params, copied(body, *self.outs), None, (), attrs)  # type: ignore[arg-type]
+        return copied(func, *self.outs)  # type: ignore[return-value]
 
     def _param(self, value: Expr, k: int) -> Var:
         name = f"{self.region.target}_{self.number}_i{k}"
@@ -89,7 +90,8 @@ class _Partitioner:
     def __init__(self, func: Function, bind_constants: bool, place: Callable[[_Region], GlobalVar]):
         self.func, self.place = func, place
         found = [r for r in AnnotatedRegionSet(func) if r.outs]
-        self.regions = {end: new for k, r in enumerate(found) for new in (_Region(r, k, bind_constants),) for end in r.outs}
+        made = [_Region(r, k, bind_constants) for k, r in enumerate(found)]
+        self.regions = {end: m for m in made for end in m.region.outs}
         self.memo: dict[Expr, Expr] = {}
 
     def run(self) -> Function:
@@ -111,7 +113,8 @@ class _Partitioner:
             raise RelayValueError(text, code="partition.circle", help="draw its borders with MergeCompilerRegions")
         region = self.regions.get(node)
         if region is None:
-            return self.memo[node.args[0]] if is_call_to(node, BEGIN) else rebuild(node, [self.memo[c] for c in children(node)])  # type: ignore[attr-defined]
+            new = rebuild(node, [self.memo[c] for c in children(node)])
+            return new.args[0] if is_call_to(node, BEGIN) else new  # type: ignore[attr-defined]
         if region.call is None:
             region.call = copied(Call(self.place(region), [self.memo[v] for v in region.inputs]), *region.outs)
         if len(region.outs) == 1:
@@ -143,7 +146,7 @@ def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bo
 
 @register_pass(idempotent=True)
 def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
-    """Moves each region for an external compiler into a function with `Compiler`, `Primitive`, `Inline` and `global_symbol`.
+    """Moves each region for an external compiler into a function of the module, marked with `Compiler`.
 
     Constants that a region reads lie in its function if `bind_constants`, else they are arguments. Borders of the
     default compiler go.
