@@ -15,7 +15,6 @@ from relaylab.transform.scale_axis import (
     fits,
     heavy_axes,
     is_light,
-    is_nonnegative,
     scaled_weight,
     spread,
     squeezed,
@@ -41,10 +40,10 @@ def _passed_on(node: Expr, own: Message | None) -> list[Message | None]:
     if own is None or not isinstance(node, Call):
         return nothing
     if is_call_to(node, *ACTIVATIONS):
-        return [None, Message(own.axes, True)]
+        return [None, Message(own.axes, True, own.divisor)]
     if is_call_to(node, *ADDITIONS):
-        a, b = node.args
-        return [None, own, None] if fits(a, b, own.axes) else [None, None, own] if fits(b, a, own.axes) else nothing
+        (a, b), asked = node.args, Message(own.axes, own.positive, True)
+        return [None, asked, None] if fits(a, b, own.axes) else [None, None, asked] if fits(b, a, own.axes) else nothing
     return nothing
 
 
@@ -89,7 +88,7 @@ class _Folder:
         for i, j in ((0, 1), (1, 0)):
             if fits(old.args[i], old.args[j], asked.axes) and is_light(old.args[j]):
                 scale = squeezed(new.args[j], old.args[i], asked.axes, old.args[j])
-                if not asked.positive or is_nonnegative(scale):
+                if asked.allows(scale):
                     return self._note(old, _Scaled(new.args[i], scale, asked.axes))
         return new
 

@@ -26,16 +26,23 @@ _SIGNED = ("float32", "float64", "int8", "int32", "uint8", "uint32")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The axes along which a value may be scaled, and whether only by factors that are not negative."""
+    """The axes along which a value may be scaled, and whether only by factors that are not negative, or by which can
+    be divided.
+    """
 
     axes: tuple[int, ...]
     positive: bool = False
+    divisor: bool = False
 
     def meet(self, other: Message | None) -> Message | None:
         """What two uses both allow."""
         if other is None or other.axes != self.axes:
             return None
-        return Message(self.axes, self.positive or other.positive)
+        return Message(self.axes, self.positive or other.positive, self.divisor or other.divisor)
+
+    def allows(self, scale: Expr) -> bool:
+        """Whether a scale is what is asked for."""
+        return (not self.positive or is_nonnegative(scale)) and (not self.divisor or is_divisor(scale))
 
 
 def fits(data: Expr, factor: Expr, axes: Sequence[int]) -> bool:
@@ -79,13 +86,25 @@ def spread(scale: Expr, data: Expr, axes: Sequence[int]) -> Expr:
     return call("reshape", scale, newshape=[int(d) if i in axes else 1 for i, d in enumerate(shape)])
 
 
-def is_nonnegative(expr: Expr) -> bool:
-    """Whether an expression is a constant without negative elements (seen through changes of shape)."""
+def _numbers(expr: Expr) -> np.ndarray | None:
+    """The elements of a constant, seen through changes of shape."""
     while is_call_to(expr, "expand_dims", "reshape", "transpose", "squeeze"):
         expr = expr.args[0]  # type: ignore[attr-defined]
-    if not isinstance(expr, Constant) or expr.data.dtype.name not in _SIGNED:
-        return False
-    return bool(np.all(expr.data >= 0))
+    return np.asarray(expr.data) if isinstance(expr, Constant) else None
+
+
+def is_nonnegative(expr: Expr) -> bool:
+    """Whether an expression is a constant without negative elements."""
+    found = _numbers(expr)
+    return found is not None and found.dtype.name in _SIGNED and bool(np.all(found >= 0))
+
+
+def is_divisor(expr: Expr) -> bool:
+    """Whether an expression is a constant by which other numbers can be divided: none is 0, or so small that quotients
+    overflow. (A trained normalisation often scales some channels by 0.)
+    """
+    found = _numbers(expr)
+    return found is not None and found.dtype.kind == "f" and bool(np.all(np.abs(found) > np.sqrt(np.finfo(found.dtype).tiny)))
 
 
 # ---- the heavy operators
@@ -133,10 +152,16 @@ def scaled_weight(heavy: Call, weight: Expr, scale: Expr, letter: str) -> Expr:
 
 
 def heavy_axes(heavy: Expr, result: bool) -> tuple[int, ...] | None:
-    """The axes of the data (or of the result) of a convolution or dense layer that a scale may be folded along."""
+    """The axes of the data (or of the result) of a convolution or dense layer that a scale may be folded along.
+
+    Only floats of one type: integers wrap earlier in a scaled weight than in a scaled sum.
+    """
+    if not is_call_to(heavy, *CONVOLUTIONS, "nn.dense"):
+        return None
+    kinds = {getattr(type_of(e), "dtype", "") for e in (heavy, *heavy.args)}  # type: ignore[attr-defined]
+    if len(kinds) > 1 or not min(kinds).startswith("float"):
+        return None
     if is_call_to(heavy, *CONVOLUTIONS):
         return channel_axes(heavy, out_layout(heavy) if result else facets(heavy).data_layout)  # type: ignore[arg-type]
-    if is_call_to(heavy, "nn.dense"):
-        data = type_of(heavy.args[0])  # type: ignore[attr-defined]
-        return (1,) if isinstance(data, TensorType) and len(data.shape) == 2 else None
-    return None
+    data = type_of(heavy.args[0])  # type: ignore[attr-defined]
+    return (1,) if isinstance(data, TensorType) and len(data.shape) == 2 else None
