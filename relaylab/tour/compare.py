@@ -131,7 +131,7 @@ class Comparison:
         ends = [library(p.modules[-1]) for p in (self.a, self.b)]
         taken = iter(race([lib for lib in ends if lib is not None], runs))
         samples = [next(taken) if lib is not None else None for lib in ends]
-        least = Quantity("predicted, at least", "µs", *(predicted(lib) if lib is not None else None for lib in ends))
+        least = Quantity("roofline predicts", "µs", *(predicted(lib) if lib is not None else None for lib in ends))
         found = [interval(s) if s else None for s in samples]
         rows = [least, Quantity("measured time", "µs", *(i.median if i else None for i in found), (found[0], found[1]))]
         if samples[0] and samples[1]:

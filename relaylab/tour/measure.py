@@ -76,7 +76,10 @@ def race(libraries: Sequence[Any], runs: int = RUNS) -> list[list[float]]:
 
 
 def predicted(lib: Any) -> float:
-    """The microseconds that the steps of a library take at least by the roofline of this machine, measured at first use."""
+    """The microseconds of the steps of a library by the roofline of this machine, which is measured at first use.
+
+    The roof is that of memory: a small program whose tensors stay in caches can be faster.
+    """
     plan, threads = lib.executable.plan, machine().threads
     return sum(machine(threads_of(s, threads)).seconds(s.flops, s.bytes) for s in plan.steps) * 1e6
 
