@@ -5,7 +5,7 @@ A widget in a notebook and a saved page ask the same questions; a page has the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -36,10 +36,14 @@ from relaylab.tour.ways import Ways
 from relaylab.tour.why import rules_of, why_not
 from relaylab.tour.words import sentences
 from relaylab.transform import InferType
+from relaylab.viz.blocks import repeats
 from relaylab.viz.draw import Look, draw
-from relaylab.viz.fold import collapse
+from relaylab.viz.fold import collapse, of_kind
 from relaylab.viz.html import scene_data
 from relaylab.viz.scene import Scene
+
+REPEATS = "×"
+"""Among folded groups: all blocks that come again at once."""
 
 
 class Session:
@@ -61,6 +65,7 @@ class Session:
         self.frames = Frames(self.pipeline, self.program.name)
         self._seeds: dict[tuple, Mapping[str, float]] = {}
         self._last: dict[str, dict[str, float]] = {}
+        self._blocks: dict[str, viz.Group] = {}
         self.__dict__.pop("kernels", None)
 
     @cached_property
@@ -127,19 +132,28 @@ class Session:
     # -- pictures and text -----------------------------------------------------------------------------
 
     def picture(self, before: int, after: int, style: str = "merged", closed: str = "") -> dict[str, Any]:
-        """The picture of a frame, or what differs between two; `closed` names folded groups, one a line."""
+        """The picture of a frame, or what differs between two; `closed` names folded groups, one a line, "×" all repeats."""
         old, new = (self.frames.views[k] for k in self._pair(before, after))
         cards = closed.split("\n") if closed else ()
         shared = {"groups": [[g.id, g.title, g.kind, g.parent] for g in self.frames.views[after].groups], "how": ""}
         if old is new:
-            return {"scenes": [self._scene(collapse(new, cards), (closed, "one", after))], "roles": {}} | shared
+            return {"scenes": [self._scene(self._folded(new, cards), (closed, "one", after))], "roles": {}} | shared
         difference = viz.Difference(old, new, "compared by provenance")
         key = (closed, style, before, after)
         if style == "both":
-            scenes = [self._scene(collapse(side, cards), (*key, k)) for k, side in enumerate(difference.sides)]
+            scenes = [self._scene(self._folded(side, cards), (*key, k)) for k, side in enumerate(difference.sides)]
         else:
-            scenes = [self._scene(collapse(difference.merged, cards), key)]
+            scenes = [self._scene(self._folded(difference.merged, cards), key)]
         return {"scenes": scenes, "roles": difference.counts, "edges": difference.changed_edges} | shared
+
+    def _folded(self, view: viz.View, closed: Collection[str]) -> viz.View:
+        """A view with groups folded, and where that is wished each run of equal blocks as one card."""
+        if REPEATS in closed:
+            view = repeats(view)
+            found = of_kind(view, "repeat", "block")
+            self._blocks.update((name, view.group_by_id[name]) for name in found)
+            closed = {*closed, *found}
+        return collapse(view, closed)
 
     def _pair(self, *frames: int) -> tuple[int, ...]:
         for frame in frames:
@@ -192,6 +206,8 @@ class Session:
                 found = view.node_by_id.get(name)
                 facts = node_facts(found, expr, self.frames.previews) if found else group_facts(view.group_by_id[name])
                 return facts | {"frame": k, "story": self.frames.story(k, name), "kernel": self._function(k, name) is not None}
+        if name in self._blocks:
+            return group_facts(self._blocks[name]) | {"frame": frame, "story": [], "kernel": False}
         raise RelayValueError(f"there is no node `{name}` up to this frame", code="explorer.node")
 
     def counterparts(self, frame: int, name: str, others: list[int]) -> dict[str, Any]:

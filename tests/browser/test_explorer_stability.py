@@ -59,6 +59,7 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     assert page.locator(".rl-explorer .rl-view .edge.near").count() >= 2
 
     # search says how many there are in all, dims what is drawn later too, and Enter leads to what is not in view
+    root.focus()
     page.keyboard.press("/")
     page.keyboard.type("op:nn.conv2d")
     assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "53 hits"
@@ -72,9 +73,15 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     page.wait_for_function(f"() => {drawn} === {known}")
     assert page.locator(".rl-explorer .rl-view .node text").count() == 0
     shot("resnet50_far")
-    page.evaluate(f"() => {EXPLORER}.canvases[0].zoom(50, 400, 300)")
+    page.evaluate(f"() => {{ const c = {EXPLORER}.canvases[0]; c.zoom(40, 0, 0); c.center(c.scene.width / 2, c.scene.height / 2) }}")
     page.wait_for_function(f"() => {drawn} * 3 < {known} && {drawn} > 0 && document.querySelectorAll('.rl-explorer .rl-view .node text').length > 0")
     root.focus()
-    page.keyboard.press("s")
-    page.wait_for_selector(".rl-two .rl-view + .rl-view .node")
+
+    # blocks that repeat are offered as one card each, and back
+    page.locator(".rl-legend .rl-link", has_text="fold repeated blocks").click()
+    page.wait_for_selector(".rl-legend .rl-link:has-text('repeated blocks folded')")
+    page.wait_for_selector('.rl-explorer .rl-view .node[data-id^="repeat:"]')
+    assert page.evaluate(f"() => {known}") < 100
+    page.keyboard.press("r")
+    page.wait_for_function(f"() => {known} > 200")
     assert page.errors == []

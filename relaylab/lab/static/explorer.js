@@ -9,22 +9,14 @@ import { query } from "./query.js";
 import { Rail, Timeline } from "./rail.js";
 import { Several } from "./several.js";
 import { OperatorTable } from "./table.js";
-import { Tools } from "./tools.js";
+import { HELP, Tools } from "./tools.js";
 import { Undo } from "./undo.js";
 import { Views } from "./views.js";
 import { why } from "./why.js";
 
-const HELP = [
-  ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
-  ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
-  ["v", "graph, text, both, code, panes, heat, table, compare"], ["Ctrl Z", "undo the last edit or move (with Shift: redo)"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
-  ["c C e", "collapse the group of the node, all kernels; expand all"], ["u d", "up-stream, down-stream of the node"],
-  ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
-  ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
-];
 const QUERIES = "words, /regex/, op:conv attr:strides dtype:float16 type:(1, role:added in:main";
-const KEPT = Infinity;
-const LARGE = 300; // figures of a picture whose tree may come a moment later
+const [KEPT, REPEATS] = [Infinity, "×"]; // selected where it stood already; among what is folded: all repeated blocks
+const [LARGE, MANY] = [300, 100]; // figures from which on the tree may come later; boxes from which on folding is offered
 
 export class Explorer {
   constructor(root, host) {
@@ -242,7 +234,15 @@ export class Explorer {
     const roles = Object.entries(picture.roles).map(([role, n]) => el("button", { className: `rl-role rl-role-${role}`, textContent: `${{ added: "+", removed: "–", changed: "±", moved: "»", merged: "&" }[role]} ${n} ${role}`, title: "show only these", onclick: () => ((this.field.value = this.field.value === `role:${role}` ? "" : `role:${role}`), this.search()) }));
     const row = this.rows[this.after - 1];
     const title = this.before === this.after ? (row ? `after ${this.after} ${row.name}` : "source program") : this.after - this.before === 1 ? `${this.after} ${row.name}` : `from ${this.before ? `${this.before} ${this.rows[this.before - 1].name}` : "the source"} to ${this.after} ${row.name}`;
-    this.legend.replaceChildren(el("strong", { textContent: title }), ...(roles.length ? roles : [el("span", { className: "rl-dim", textContent: this.before === this.after ? "" : "nothing changed" })]), ...(picture.note ? [el("span", { className: "rl-dim", textContent: picture.note })] : []), ...(this.closed.size ? [el("button", { className: "rl-link", textContent: `${count(this.closed.size, "group")} folded: expand`, onclick: () => this.expand() })] : []));
+    this.legend.replaceChildren(el("strong", { textContent: title }), ...(roles.length ? roles : [el("span", { className: "rl-dim", textContent: this.before === this.after ? "" : "nothing changed" })]), ...(picture.note ? [el("span", { className: "rl-dim", textContent: picture.note })] : []), ...this.folding(picture));
+  }
+
+  // what is folded, and of a large graph the offer to draw blocks that repeat as one card each
+  folding(picture) {
+    const groups = [...this.closed].filter((id) => id !== REPEATS).length;
+    const words = [groups ? count(groups, "group") : "", this.closed.has(REPEATS) ? "repeated blocks" : ""].filter(Boolean).join(", ");
+    const offer = this.host.live && !this.closed.has(REPEATS) && picture.scenes.at(-1).nodes.length > MANY;
+    return [...(words ? [el("button", { className: "rl-link", textContent: `${words} folded: expand`, onclick: () => this.expand() })] : []), ...(offer ? [el("button", { className: "rl-link", textContent: "fold repeated blocks", title: "each run of equal blocks as one card, ×N (r)", onclick: () => this.repeats() })] : [])];
   }
 
   moved(canvas, index) {
@@ -431,6 +431,11 @@ export class Explorer {
     this.refresh();
   }
 
+  repeats() {
+    if (!this.closed.delete(REPEATS)) this.closed.add(REPEATS);
+    this.refresh();
+  }
+
   expand() {
     this.closed.clear();
     this.refresh();
@@ -484,7 +489,7 @@ export class Explorer {
         ArrowRight: () => this.turn(1, e.shiftKey), ArrowLeft: () => this.turn(-1, e.shiftKey), j: () => this.turn(1), k: () => this.turn(-1),
         Home: () => this.go(0, 0), End: () => this.go(0, this.frames - 1), "[": () => this.rewrite(-1), "]": () => this.rewrite(1),
         "/": () => this.field.focus(), v: () => this.choose("pane", cycle(panes, this.host.get("pane"))),
-        s: () => this.choose("compare", this.host.get("compare") === "both" ? "merged" : "both"), c: () => this.collapse(), C: () => this.collapseAll(), e: () => this.expand(),
+        s: () => this.choose("compare", this.host.get("compare") === "both" ? "merged" : "both"), c: () => this.collapse(), C: () => this.collapseAll(), e: () => this.expand(), r: () => this.host.live && this.repeats(),
         o: () => this.paint(cycle(overlays, this.overlay)), l: () => this.root.classList.toggle("rl-show-tree"), "?": () => this.help(),
         f: () => this.canvases[0]?.fit(), x: () => this.host.live && index >= 0 && this.edit("toggle", index), Escape: () => document.activeElement?.blur(),
       }[e.key];

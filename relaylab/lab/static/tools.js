@@ -3,6 +3,15 @@ import { el } from "./dom.js";
 import { maps } from "./heat.js";
 import { memory } from "./panels.js";
 
+export const HELP = [
+  ["← →", "previous, next changing pass (with Shift: every pass)"], ["Home End", "source program, last pass"],
+  ["[ ]", "previous, next single rewrite of the pass"], ["↑ ↓", "along the edges of the selected node"],
+  ["v", "graph, text, both, code, panes, heat, table, compare"], ["Ctrl Z", "undo the last edit or move (with Shift: redo)"], ["s", "merged or side by side"], ["/", "search; Enter: next hit"],
+  ["c C e", "collapse the group of the node, all kernels; expand all"], ["r", "fold, unfold repeated blocks (×N)"], ["u d", "up-stream, down-stream of the node"],
+  ["+ − f", "zoom, fit"], ["o", "next overlay"], ["l", "left-hand list: passes or tree"], ["Alt ↑ ↓", "move the pass of this stage"],
+  ["x", "switch the pass of this stage on or off"], ["?", "this help"], ["Esc", "give the keyboard back to the notebook"],
+];
+
 export class Tools {
   constructor(explorer) {
     this.explorer = explorer;
