@@ -433,6 +433,7 @@ export class Explorer {
 
   repeats() {
     if (!this.closed.delete(REPEATS)) this.closed.add(REPEATS);
+    this.root.focus({ preventScroll: true }); // the button that was pressed goes away
     this.refresh();
   }
 
