@@ -59,6 +59,6 @@ def read(path: Path) -> IRModule:
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
-        help = "programs are Relay text; docs/relay_programs.md tells how models of other formats become programs" if foreign else ""
+        help = "programs are Relay text or ONNX models; docs/relay_programs.md tells how models of other formats become programs" if foreign else ""
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
     return relay.parse(text, path.name)
