@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir.types import IntImm, TensorType, Type
+from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dims, Dtype, Injective, Ints, OutElementwiseFusable, Sample, op, sample
 from relaylab.op.casts import as_dtype
@@ -34,6 +34,8 @@ class crop_and_resize(Injective):
         if x is None or box is None or at is None:
             return None
         layout = rules.layout(s, self.layout, "NCHW", x)
+        if 0 in x.shape:
+            s.fail(f"{self.op_name} has nothing to resample in {type_text(x)}", help="give an image with elements")
         rules.rank(s, box, 2, "boxes"), rules.integers(s, rules.rank(s, at, 1, "box_indices"), "box_indices")
         each(s, self.crop_size or (), 2, "crop_size")
         if self.method not in ("bilinear", "nearest_neighbor"):

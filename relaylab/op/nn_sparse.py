@@ -63,6 +63,7 @@ def check(s: Any, types: tuple[Type, ...]) -> list[TensorType] | None:
         s.fail(f"the blocks of {type_text(data)} have no elements")  # type: ignore[arg-type]
     for t, name in ((indices, "sparse_indices"), (indptr, "sparse_indptr")):
         rules.integers(s, rules.rank(s, t, 1, name), name)  # type: ignore[arg-type]
+    rules.equal_dims(s, data.shape[0], indices.shape[0], "the numbers of sparse_data and sparse_indices")  # type: ignore[union-attr]
     return found  # type: ignore[return-value]
 
 

@@ -8,7 +8,7 @@ from onnx_tools import compare, helper, imported, model, onnx, reference, run
 
 from relaylab import install_as_tvm, relay, tour
 from relaylab.frontend.onnx import input_shapes, operators
-from relaylab.ir import Any, If, TensorType
+from relaylab.ir import OPERATORS, Any, If, TensorType
 from relaylab.support.errors import RelayError
 
 X, W = np.ones((2, 3), "float32"), np.arange(12, dtype="float32").reshape(3, 4)
@@ -69,6 +69,11 @@ def test_shapes_computed_in_the_model_at_run_time():
 def test_expressions_have_the_names_of_their_nodes():
     body = imported(dense())["main"].body
     assert str(body.span) == "y" and str(body.args[0].span) == "layer/matmul"
+
+
+def test_operators_belong_to_all_programs_and_get_no_place():
+    imported(dense())
+    assert all(op.span is None for op in OPERATORS.values())
 
 
 def test_the_form_of_products():

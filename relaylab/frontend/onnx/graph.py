@@ -14,9 +14,12 @@ from relaylab.ir import Any as Unknown
 from relaylab.ir import (
     Call,
     Constant,
+    Constructor,
     Expr,
     Function,
+    GlobalVar,
     Let,
+    Op,
     TensorType,
     TupleWrapper,
     Type,
@@ -32,6 +35,7 @@ from relaylab.ir.visit import substitute
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform.fold_constant import ConstantFolder
 
+SHARED = (Var, GlobalVar, Op, Constructor)  # stand for one thing wherever they are, also in other programs
 _FOLD = ConstantFolder(fold_qnn=True)
 
 
@@ -143,7 +147,7 @@ class Graph:
         for old in list(fresh):
             if old not in done:
                 new = rebuild(old, [done.get(c, c) for c in children(old)])
-                if node is not None and not isinstance(new, Var):
+                if node is not None and not isinstance(new, SHARED):
                     set_field(new, "span", node.span)
                 folded = self._fold(new)
                 done[old] = done[folded] = folded
