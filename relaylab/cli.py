@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from relaylab import __version__
 from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.options import positive
 from relaylab.support.table import did_you_mean
 
 
@@ -352,13 +353,6 @@ def _is_network(name: str) -> bool:
     from relaylab.zoo.catalog import NETWORKS
 
     return name in NETWORKS
-
-
-def positive(text: str) -> int:
-    """An argument that is a whole number above zero."""
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number above zero")
-    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:

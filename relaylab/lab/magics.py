@@ -24,6 +24,7 @@ from relaylab.lab import wide
 from relaylab.lab.arguments import from_the_notebook, inputs_of, one_line, parse, program_of, value_of
 from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayError
+from relaylab.support.options import positive
 from relaylab.transform import Pass, PassContext, create
 
 ARRANGED = ("fold", "collapse", "select", "focus", "hops", "overlay")  # options of pictures that are passed on where they are given
@@ -258,7 +259,7 @@ class RelayMagics(_Shell, Magics):
     @argument("rules", nargs="?", metavar="PASS", help="a pass, rule or pattern, by name or of the notebook; without it: which passes would change the program now")
     @argument("-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense")
     @argument("-p", "--passes", metavar="A,B(…)", help="run these passes first")
-    @argument("-n", "--most", type=int, default=5, help="how many answers (default 5)")
+    @argument("-n", "--most", type=positive, default=5, help="how many answers (default 5)")
     @shared
     @line_magic
     @needs_local_scope
@@ -315,7 +316,7 @@ class RelayMagics(_Shell, Magics):
 
     @magic_arguments()
     @argument("program")
-    @argument("-n", "--number", type=int, default=20, help="how often")
+    @argument("-n", "--number", type=positive, default=20, help="how often")
     @argument("--hot", type=int, default=3, metavar="N", help="show the Relay functions of the N slowest kernels (default 3)")
     @argument("--operators", metavar="COLUMN", nargs="?", const="time", help="the table of operators, sorted by a column: operator, calls, macs, bytes, time (default)")
     @leveled

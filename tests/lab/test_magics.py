@@ -259,6 +259,7 @@ def test_a_cell_without_a_pass_takes_none_that_an_earlier_cell_made(cell, writte
 
 @pytest.mark.parametrize("line, words", [
     ('%relay_viz "unclosed', "No closing quotation"),
+    ("%relay_profile mod -n 0", "0 is not a whole number above zero"),
     ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
     ('%relay_passes mod -p "FuseOps("', "is not an expression"),
     ("%relay_passes mod -p FuseOps(nope=1)", "unexpected keyword argument 'nope'"),
