@@ -15,6 +15,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from relaylab.compat import finder as _finder  # noqa: F401  (relaylab.relay.nn and others are modules of a table)
+
 __version__ = "0.1.0"
 
 # name: (module, attribute; empty for the module itself)
@@ -29,9 +31,9 @@ _LAZY: dict[str, tuple[str, str]] = {
     "build": ("relaylab.relay", "build"),
     "show": ("relaylab.viz", "show"),
     "save": ("relaylab.viz", "save"),
-    "explore": ("relaylab.tour", "explore"),
-    "load": ("relaylab.tour", "load"),
-    "check": ("relaylab.tour", "check"),
+    "explore": ("relaylab.study", "explore"),
+    "load": ("relaylab.study", "load"),
+    "check": ("relaylab.study", "check"),
     "RelayError": ("relaylab.support.errors", "RelayError"),
     "DiagnosticError": ("relaylab.support.errors", "DiagnosticError"),
     "install_as_tvm": ("relaylab.compat", "install_as_tvm"),

@@ -15,7 +15,11 @@ os.environ.setdefault("RELAYLAB_CACHE_DIR", str(ROOT / "tests" / "artifacts" / "
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite golden files with what is computed now; review with git diff")
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite golden files with what is computed now; review with git diff",
+    )
 
 
 @pytest.fixture

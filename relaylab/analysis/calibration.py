@@ -27,15 +27,18 @@ class _Recorder(Machine):
         super().enter(call, frame, closure, args)
 
     def leave(self, what: tuple, inner: Frame) -> None:
-        gv = self.watched.get(inner.plan.root)  # type: ignore[call-overload]
-        if gv is not None and what[1] is inner.plan.root.body and not self.seen[gv]["outputs"]:  # type: ignore[attr-defined]
+        root = inner.plan.root
+        gv = self.watched.get(root) if isinstance(root, Function) else None
+        if gv is not None and isinstance(root, Function) and what[1] is root.body and not self.seen[gv]["outputs"]:
             result = inner.value(what[1])
             self.seen[gv]["outputs"] = list(result) if isinstance(result, tuple) else [result]
         super().leave(what, inner)
 
 
 def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalVar, dict[str, list[Any]]]:
-    """For each function of `mod` with a `Compiler` attribute, the `inputs` and `outputs` of its first call when `main` runs on `data` (arrays by parameter name)."""
+    """For each function of `mod` with a `Compiler` attribute, the `inputs` and `outputs` of its first call when
+    `main` runs on `data` (arrays by parameter name).
+    """
     machine = _Recorder(mod)
     main = mod.get_global_var("main")
     args = Interpreter(mod, data).arguments(mod[main])

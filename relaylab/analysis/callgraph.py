@@ -8,8 +8,10 @@ from relaylab.analysis.components import strong_components
 from relaylab.ir.expr import GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import children, walk
+from relaylab.support.checked import checked
 
 
+@checked
 class CallGraph:
     """For every function of `module` the functions it refers to; look-ups take a `GlobalVar` or a name."""
 
@@ -86,5 +88,3 @@ def _references(mod: IRModule, gv: GlobalVar) -> Counter[GlobalVar]:
             if isinstance(part, GlobalVar) and mod.contain_global_var(part.name_hint):
                 counts[mod.get_global_var(part.name_hint)] += 1
     return counts
-
-

@@ -19,7 +19,8 @@ FITS, CLASHES, OPEN = "fits", "clashes", "open"
 
 
 def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
-    """Patterns for the values that no clause of `match` takes, in the order of the constructors; empty if it is exhaustive.
+    """Patterns for the values that no clause of `match` takes, in the order of the constructors; empty if it is
+    exhaustive.
 
     A candidate starts as `_` and is split by constructors only where a clause looks at them.
     """
@@ -48,11 +49,15 @@ def _compare(pattern: Pattern, case: Pattern) -> str:
             continue
         if isinstance(c, PatternWildcard):
             verdict = OPEN
-        elif isinstance(p, PatternConstructor) and p.constructor.name_hint != c.constructor.name_hint:  # type: ignore[attr-defined]
+        elif _constructor(p) != _constructor(c):
             return CLASHES
         else:
             stack.extend(zip(pattern_parts(p), pattern_parts(c)))
     return verdict
+
+
+def _constructor(pattern: Pattern) -> str:
+    return pattern.constructor.name_hint if isinstance(pattern, PatternConstructor) else ""
 
 
 def _split(case: Pattern, pattern: Pattern, mod: IRModule | None) -> list[Pattern]:
@@ -60,7 +65,8 @@ def _split(case: Pattern, pattern: Pattern, mod: IRModule | None) -> list[Patter
     if isinstance(case, PatternWildcard):
         if isinstance(pattern, PatternTuple):
             return [PatternTuple([PatternWildcard()] * len(pattern.patterns))]
-        return [PatternConstructor(c, [PatternWildcard()] * len(c.inputs)) for c in _siblings(pattern.constructor, mod)]  # type: ignore[attr-defined]
+        siblings = _siblings(pattern.constructor, mod) if isinstance(pattern, PatternConstructor) else ()
+        return [PatternConstructor(c, [PatternWildcard()] * len(c.inputs)) for c in siblings]
     parts, looks = pattern_parts(case), pattern_parts(pattern)
     k = next(k for k, (p, c) in enumerate(zip(looks, parts)) if _compare(p, c) == OPEN)
     return [_with_part(case, (*parts[:k], new, *parts[k + 1 :])) for new in _split(parts[k], looks[k], mod)]
@@ -68,11 +74,11 @@ def _split(case: Pattern, pattern: Pattern, mod: IRModule | None) -> list[Patter
 
 def _siblings(ctor: Constructor, mod: IRModule | None) -> tuple[Constructor, ...]:
     data = find_type(mod, ctor.belong_to)
-    return data.constructors if data is not None else (ctor,)  # type: ignore[return-value]
+    return data.constructors if data is not None else (ctor,)
 
 
 def _with_part(case: Pattern, parts: tuple[Pattern, ...]) -> Pattern:
-    return PatternTuple(parts) if isinstance(case, PatternTuple) else PatternConstructor(case.constructor, parts)  # type: ignore[attr-defined]
+    return PatternConstructor(case.constructor, parts) if isinstance(case, PatternConstructor) else PatternTuple(parts)
 
 
 def pattern_text(pattern: Pattern) -> str:

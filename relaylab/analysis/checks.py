@@ -10,7 +10,11 @@ from relaylab.ir.visit import children, walk
 
 def check_constant(expr: Expr) -> bool:
     """Whether an expression is a constant, or a tuple of constants."""
-    return all(isinstance(n, Constant) for n in walk((expr,), lambda n: children(n) if isinstance(n, Tuple) else ()) if not isinstance(n, Tuple))
+    return all(
+        isinstance(n, Constant)
+        for n in walk((expr,), lambda n: children(n) if isinstance(n, Tuple) else ())
+        if not isinstance(n, Tuple)
+    )
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:
@@ -20,15 +24,16 @@ def check_basic_block_normal_form(expr: Expr) -> bool:
 
 def search_fc_transpose(expr: Expr) -> list[str]:
     """The names of the weights in `nn.dense(x, transpose(w, [1, 0]))`, in the order of their uses."""
-    found = {}
+    found: dict[str, None] = {}
     for node in walk((expr,)):
-        if isinstance(node, Call) and is_call_to(node, "nn.dense") and _is_transposed_var(node.args[1]):
-            found[node.args[1].args[0].name_hint] = None  # type: ignore[attr-defined]
+        if isinstance(node, Call) and is_call_to(node, "nn.dense"):
+            found.update(dict.fromkeys(_transposed_var(node.args[1])))
     return list(found)
 
 
-def _is_transposed_var(weight: Expr) -> bool:
+def _transposed_var(weight: Expr) -> tuple[str, ...]:
+    """The name of `w` in `transpose(w, [1, 0])`, or nothing."""
     if not (isinstance(weight, Call) and is_call_to(weight, "transpose") and isinstance(weight.args[0], Var)):
-        return False
-    axes = weight.attrs.axes if weight.attrs is not None else None
-    return axes is None or tuple(axes) in ((), (1, 0))
+        return ()
+    axes = weight.attrs.get("axes") if weight.attrs is not None else None
+    return (weight.args[0].name_hint,) if axes is None or tuple(axes) in ((), (1, 0)) else ()

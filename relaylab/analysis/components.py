@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 N = TypeVar("N", bound=Hashable)
 
@@ -17,7 +17,7 @@ def strong_components(edges: Mapping[N, Iterable[N]]) -> list[list[N]]:
     return state.out
 
 
-class _Tarjan:
+class _Tarjan(Generic[N]):
     def __init__(self, edges: Mapping[N, Iterable[N]]):
         self.edges = edges
         self.index: dict[N, int] = {}
@@ -25,7 +25,7 @@ class _Tarjan:
         self.path: dict[N, None] = {}
         self.out: list[list[N]] = []
 
-    def open(self, node: N) -> tuple[N, Iterable[N]]:
+    def open(self, node: N) -> tuple[N, Iterator[N]]:
         self.index[node] = self.low[node] = len(self.index)
         self.path[node] = None
         return node, iter(self.edges[node])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from relaylab.ir.expr import Call, Expr, Function
 from relaylab.ir.op import Op, facets, op_name
-from relaylab.ir.types import Any, TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, dtype_name
 from relaylab.ir.visit import children, walk
 from relaylab.support.errors import RelayValueError
 
@@ -23,7 +23,9 @@ class Cost:
     bytes_written: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.macs + other.macs, self.bytes_read + other.bytes_read, self.bytes_written + other.bytes_written)
+        return Cost(
+            self.macs + other.macs, self.bytes_read + other.bytes_read, self.bytes_written + other.bytes_written
+        )
 
     @property
     def intensity(self) -> float:
@@ -34,17 +36,18 @@ class Cost:
 
 def dtype_bytes(dtype: str) -> int:
     """The size of one element in bytes."""
+    dtype = dtype_name(dtype)
     return (_BITS.get(dtype) or int("".join(filter(str.isdigit, dtype)))) // 8
 
 
 def type_bytes(t: Type) -> int | None:
     """The size of a tensor, or of all tensors of a tuple, in bytes; None if it is not known before run time."""
     if isinstance(t, TupleType):
-        sizes = [type_bytes(f) for f in t.fields]
-        return None if None in sizes else sum(sizes)  # type: ignore[arg-type]
-    if not isinstance(t, TensorType) or any(isinstance(d, Any) for d in t.shape):
+        sizes = [n for f in t.fields if (n := type_bytes(f)) is not None]
+        return sum(sizes) if len(sizes) == len(t.fields) else None
+    if not isinstance(t, TensorType) or t.is_dynamic:
         return None
-    return math.prod(int(d) for d in t.shape) * dtype_bytes(t.dtype)  # type: ignore[arg-type]
+    return math.prod(t.concrete_shape) * dtype_bytes(t.dtype)
 
 
 def call_macs(call: Call) -> int:
@@ -53,13 +56,19 @@ def call_macs(call: Call) -> int:
 
 
 def _type(node: Expr) -> Type:
-    if node._checked_type is None:
-        raise RelayValueError(f"the cost of {op_name(node) or 'a program'} needs types", code="type.not-inferred", help="run relay.transform.InferType() first")
-    return node._checked_type
+    if node.inferred is None:
+        raise RelayValueError(
+            f"the cost of {op_name(node) or 'a program'} needs types",
+            code="type.not-inferred",
+            help="run relay.transform.InferType() first",
+        )
+    return node.inferred
 
 
 def node_cost(node: Expr) -> Cost:
-    """The cost of a call in a typed program; of a fused function, the work inside and the traffic outside. Zero for other nodes."""
+    """The cost of a call in a typed program; of a fused function, the work inside and the traffic outside. Zero for
+    other nodes.
+    """
     if not isinstance(node, Call):
         return Cost()
     read = sum(type_bytes(_type(a)) or 0 for a in node.args)
@@ -67,11 +76,12 @@ def node_cost(node: Expr) -> Cost:
     if isinstance(node.op, Op):
         return Cost(call_macs(node), read, written)
     inside = walk((node.op.body,)) if isinstance(node.op, Function) else ()
-    return Cost(sum(call_macs(n) for n in inside if op_name(n)), read, written)  # type: ignore[arg-type]
+    return Cost(sum(call_macs(n) for n in inside if isinstance(n, Call) and op_name(n)), read, written)
 
 
 def costs(expr: Expr) -> dict[Expr, Cost]:
     """The cost of every call of a typed program that is not inside a fused function."""
+
     def below(node: Expr) -> tuple[Expr, ...]:
         return () if isinstance(node, Function) and node.is_primitive else children(node)
 

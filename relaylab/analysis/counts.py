@@ -31,8 +31,8 @@ def list_fake_quantized_op_freqs(mod: IRModule | Expr) -> dict[str, int]:
     """
     counts: Counter[str] = Counter()
     for node in walk(_roots(mod)):
-        if op_name(node) == "qnn.quantize":
-            counts.update(_region(node.args[0]))  # type: ignore[attr-defined]
+        if isinstance(node, Call) and op_name(node) == "qnn.quantize":
+            counts.update(_region(node.args[0]))
     return dict(counts)
 
 
@@ -46,7 +46,9 @@ def _region(root: Expr) -> list[str]:
 def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str]) -> int:
     """The largest number of calls of `valid_ops` along one path through the program."""
     names = set(valid_ops)
-    return max((fold(r, lambda n, below: (op_name(n) in names) + max(below, default=0)) for r in _roots(expr)), default=0)
+    return max(
+        (fold(r, lambda n, below: (op_name(n) in names) + max(below, default=0)) for r in _roots(expr)), default=0
+    )
 
 
 def all_dtypes(expr: Expr) -> set[str]:
@@ -56,7 +58,7 @@ def all_dtypes(expr: Expr) -> set[str]:
 
 def _types(nodes: Iterable[Expr]) -> Iterable[Type]:
     for node in nodes:
-        found = node._checked_type or (node.type_annotation if isinstance(node, Var) else None)
+        found = node.inferred or (node.type_annotation if isinstance(node, Var) else None)
         if isinstance(node, (Constant, Call, Function, Var)) and found is not None:
             yield found
 
@@ -65,19 +67,25 @@ COUNTED = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
 
 
 def get_total_mac_number(expr: Expr) -> int:
-    """The multiply-accumulates of all two-dimensional convolutions and matrix products of a typed program (census §1.8).
+    """The multiply-accumulates of all two-dimensional convolutions and matrix products of a typed program (census
+    §1.8).
 
     As in Relay, a transposed convolution counts as if each element of its result saw the whole
     kernel; `node_cost` gives what it really takes.
     """
-    return sum(_relay_macs(n) for n in walk((expr,)) if op_name(n) in COUNTED)  # type: ignore[arg-type]
+    return sum(_relay_macs(n) for n in walk((expr,)) if isinstance(n, Call) and op_name(n) in COUNTED)
 
 
 def _relay_macs(call: Call) -> int:
     if op_name(call) != "nn.conv2d_transpose":
         return call_macs(call)
-    data, weight = (a.checked_type.concrete_shape for a in call.args)
+    data, weight, out = (_shape(e) for e in (*call.args, call))
     attrs = facets(call)
     channels = data[attrs.data_layout.index("C")]
     kernel = math.prod(weight[attrs.kernel_layout.index(a)] for a in "HW")
-    return math.prod(call.checked_type.concrete_shape) * channels * kernel  # type: ignore[attr-defined]
+    return math.prod(out) * channels * kernel
+
+
+def _shape(expr: Expr) -> tuple[int, ...]:
+    t = expr.checked_type
+    return t.concrete_shape if isinstance(t, TensorType) else ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from relaylab.ir.equal import structural_equal, structural_hash
+from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Function, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
+from relaylab.ir.names import NameSupply
 from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayIndexError
 
@@ -14,24 +15,26 @@ def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
 
     Different kernels may have one hash, as numbers that nearly agree count as equal; later ones get `_1`, `_2` ...
     """
+    names, kernels = NameSupply(), StructuralTable[str]()
     found: dict[str, Function] = {}
-    same: dict[int, list[Function]] = {}
     for f in (n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive):
-        alike = same.setdefault(structural_hash(f), [])
-        if not any(structural_equal(f, other) for other in alike):
-            found[f"{structural_hash(f)}_{len(alike)}" if alike else str(structural_hash(f))] = f
-            alike.append(f)
+        found.setdefault(kernels.at(f, lambda code: names.fresh_name(str(code))), f)
     return found
 
 
 def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
-    """A module that computes one intermediate value of `main`: `expr_id` counts calls, tuples and projections in the order in which they are computed.
+    """A module that computes one intermediate value of `main`: `expr_id` counts calls, tuples and projections in the
+    order in which they are computed.
 
     Raises `RelayIndexError` if there is no such value.
     """
     values = [n for n in walk((mod["main"],)) if isinstance(n, (Call, Tuple, TupleGetItem))]
     if not 0 <= expr_id < len(values):
-        raise RelayIndexError(f"there is no expression {expr_id} in main", code="analysis.no-expression", help=f"it has {len(values)}, counted from 0")
+        raise RelayIndexError(
+            f"there is no expression {expr_id} in main",
+            code="analysis.no-expression",
+            help=f"it has {len(values)}, counted from 0",
+        )
     functions = {gv: f for gv, f in mod.functions.items() if gv.name_hint != "main"}
     return IRModule.from_expr(values[expr_id], functions, mod.type_definitions)
 
@@ -39,5 +42,3 @@ def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:
 def extract_intermdeiate_expr(mod: IRModule, expr_id: int) -> IRModule:
     """`extract_intermediate_expr` under the name that Relay's API has for it (sic)."""
     return extract_intermediate_expr(mod, expr_id)
-
-

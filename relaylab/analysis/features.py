@@ -27,7 +27,9 @@ from relaylab.ir.visit import children, walk
 
 
 class Feature(IntEnum):
-    """A kind of node that a program has; `fGraph`: a node other than a leaf is shared, `fLetRec`: a `let` refers to itself."""
+    """A kind of node that a program has; `fGraph`: a node other than a leaf is shared, `fLetRec`: a `let` refers to
+    itself.
+    """
 
     fVar = 0
     fGlobalVar = 1
@@ -69,9 +71,11 @@ _LEAVES = (Var, GlobalVar, Constant, Op, Constructor)
 
 
 def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[Feature]:
-    """The features of an expression, or of all functions of a module; kernels (`Primitive` functions) are not looked into."""
-    expr = next((x for x in (a, b) if isinstance(x, Expr)), None)
-    roots = [expr] if expr is not None else list(a.functions.values())  # type: ignore[union-attr]
+    """The features of an expression, or of all functions of a module; kernels (`Primitive` functions) are not looked
+    into.
+    """
+    exprs = [x for x in (a, b) if isinstance(x, Expr)]
+    roots = exprs[:1] or [f for mod in (a,) if isinstance(mod, IRModule) for f in mod.functions.values()]
     return set().union(*map(_features, roots)) if roots else set()
 
 

@@ -42,7 +42,10 @@ def kind_fault(t: Type, mod: IRModule | None = None) -> str:
     """What is wrong with the kinds in `t`, or an empty string."""
     for part in type_leaves(t, _below):
         fault = _call_fault(part, mod) if isinstance(part, TypeCall) else ""
-        wrong = next((i for i in _below(part) if _own_kind(i) not in (TypeKind.Type, TypeKind.BaseType, TypeKind.AdtHandle)), None)
+        wrong = next(
+            (i for i in _below(part) if _own_kind(i) not in (TypeKind.Type, TypeKind.BaseType, TypeKind.AdtHandle)),
+            None,
+        )
         if wrong is not None:
             fault = fault or f"{wrong} is a {_own_kind(wrong).name}, not a type, in {part}"
         if fault:
@@ -74,7 +77,9 @@ def find_type(mod: IRModule | None, header: Type) -> TypeData | None:
 
 
 def apply_headers(t: Type) -> Type:
-    """`t` with the name of a data type that takes no arguments written as its application: `Numbers` becomes `Numbers[]`."""
+    """`t` with the name of a data type that takes no arguments written as its application: `Numbers` becomes
+    `Numbers[]`.
+    """
     if isinstance(t, GlobalTypeVar):
         return TypeCall(t, ())
     if isinstance(t, TypeCall):

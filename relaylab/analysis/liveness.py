@@ -5,26 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relaylab.ir.adt import Match
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.visit import children, walk
 from relaylab.support.errors import RelayValueError
 
 
 @dataclass(slots=True)
-class Interval:
+class LiveInterval:
     """The steps (indices of calls in the order of evaluation) from which to which a value is needed, both included.
 
     A parameter or a constant is there before step 0 (`born` -1); what the result holds dies after the last step.
@@ -33,7 +21,7 @@ class Interval:
     born: int
     dies: int
 
-    def overlaps(self, other: Interval) -> bool:
+    def overlaps(self, other: LiveInterval) -> bool:
         """Whether the two values need room at the same time."""
         return self.born <= other.dies and other.born <= self.dies
 
@@ -43,7 +31,7 @@ class Liveness:
     """The steps of a straight-line program, and for every stored value (call, parameter, constant) its interval."""
 
     steps: tuple[Call, ...]
-    intervals: dict[Expr, Interval]
+    intervals: dict[Expr, LiveInterval]
 
     def live_at(self, step: int) -> list[Expr]:
         """The values that exist while a step runs."""
@@ -73,15 +61,15 @@ class _Stores:
     def __init__(self, bound: dict[Var, Expr]):
         self.bound = bound
         self.stores: dict[Expr, tuple[Expr, ...]] = {}
-        self.intervals: dict[Expr, Interval] = {}
+        self.intervals: dict[Expr, LiveInterval] = {}
 
     def make(self, node: Expr, step: int) -> None:
         self.stores[node] = (node,)
-        self.intervals.setdefault(node, Interval(step, step))
+        self.intervals.setdefault(node, LiveInterval(step, step))
 
     def of(self, node: Expr) -> tuple[Expr, ...]:
-        while node in self.bound:
-            node = self.bound[node]  # type: ignore[index]
+        while isinstance(node, Var) and node in self.bound:
+            node = self.bound[node]
         return self.stores.get(node, ())
 
     def use(self, node: Expr, step: int) -> None:
@@ -108,5 +96,8 @@ class _Stores:
 def _below(node: Expr) -> tuple[Expr, ...]:
     """Parts in the order of evaluation; a function is a value without parts."""
     if isinstance(node, (If, Match, RefCreate, RefRead, RefWrite)):
-        raise RelayValueError(f"liveness is of straight-line programs; this one has a {type(node).__name__}", code="analysis.not-straight-line")
+        raise RelayValueError(
+            f"liveness is of straight-line programs; this one has a {type(node).__name__}",
+            code="analysis.not-straight-line",
+        )
     return () if isinstance(node, Function) else children(node)

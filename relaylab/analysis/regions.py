@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Call, Expr
 from relaylab.ir.op import Op, is_call_to
 from relaylab.ir.visit import children, walk
+from relaylab.support.checked import checked
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,7 @@ class AnnotatedRegion:
     outs: list[Expr] = field(default_factory=list)
 
 
+@checked
 class AnnotatedRegionSet:
     """The regions of an expression: two nodes are in one region if no annotation lies between them."""
 
@@ -47,7 +49,9 @@ class AnnotatedRegionSet:
         return root
 
     def _link(self, node: Expr) -> None:
-        """A call that closes a region joins what it closes; one that opens a region joins its users, not what it reads."""
+        """A call that closes a region joins what it closes; one that opens a region joins its users, not what it
+        reads.
+        """
         if is_call_to(node, self.begin):
             return
         for part in children(node):
@@ -63,8 +67,8 @@ class AnnotatedRegionSet:
                 continue
             region = regions.setdefault(root, AnnotatedRegion(len(regions), ""))
             region.nodes[node] = None
-            if is_call_to(node, self.begin, self.end):
-                region.target = str(node.attrs.compiler)  # type: ignore[attr-defined]
+            if isinstance(node, Call) and node.attrs is not None and is_call_to(node, self.begin, self.end):
+                region.target = str(node.attrs["compiler"])
                 (region.ins if is_call_to(node, self.begin) else region.outs).append(node)
         return list(regions.values())
 

@@ -13,7 +13,9 @@ HIDDEN, HEADS, INNER = 768, 12, 3072
 
 
 def _dense(x: Expr, name: str, units: int) -> Expr:
-    return relay.nn.bias_add(relay.nn.dense(x, relay.var(f"{name}_weight"), units=units), relay.var(f"{name}_bias"), axis=-1)
+    return relay.nn.bias_add(
+        relay.nn.dense(x, relay.var(f"{name}_weight"), units=units), relay.var(f"{name}_bias"), axis=-1
+    )
 
 
 def _norm(x: Expr, name: str) -> Expr:
@@ -41,9 +43,9 @@ def get_net(layers: int = 2, length: int = 128) -> relay.Function:
     """The layers as a function of (length, 768) float32 states and their parameters."""
     x = relay.var("data", shape=(length, HIDDEN))
     for k in range(layers):
-        x = _norm(x + _attention(x, f"layer{k}_attention", length), f"layer{k}_norm1")
+        x = _norm(relay.add(x, _attention(x, f"layer{k}_attention", length)), f"layer{k}_norm1")
         inner = _gelu(_dense(x, f"layer{k}_inner", INNER))
-        x = _norm(x + _dense(inner, f"layer{k}_outer", HIDDEN), f"layer{k}_norm2")
+        x = _norm(relay.add(x, _dense(inner, f"layer{k}_outer", HIDDEN)), f"layer{k}_norm2")
     return relay.Function(relay.analysis.free_vars(x), x)
 
 

@@ -1,4 +1,7 @@
-"""Measuring a row: builds cold and warm, interleaved medians of all engines, the machine's peak, memory at run."""
+"""Measuring a row: builds cold and warm, interleaved medians of all engines, the machine's peak, memory at run.
+
+Choices: docs/choices.md, Measuring.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,16 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.analysis import call_macs, infer_module
-from relaylab.bench.onnx_model import to_onnx
 from relaylab.bench.peers import OURS, PEERS, installed
-from relaylab.bench.rows import ROWS, Row
+from relaylab.bench.rows import ROWS, BenchmarkRow
 from relaylab.bench.turns import Player, interleaved, players
-from relaylab.codegen.first_order import first_order
+from relaylab.frontend import to_onnx
 from relaylab.ir import Call, IRModule, Op, walk
 from relaylab.runtime import cpu
 from relaylab.runtime.graph_executor import GraphModule
-from relaylab.runtime.machine import peak_flops
+from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.peaks import peak_flops
+from relaylab.transform.normal_forms.first_order import first_order
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ class Result:
         return {name: ms / self.ms[OURS] for name, ms in self.ms.items() if name != OURS}
 
 
-def measure(row: Row, threads: int, rounds: int) -> Result:
+def measure(row: BenchmarkRow, threads: int, rounds: int) -> Result:
     """Measure a row; engines take turns for `rounds` rounds."""
     mod, params = row.workload()
     result = Result(row.name, threads, goal=row.goals[threads > 1])
@@ -73,18 +77,18 @@ def measure(row: Row, threads: int, rounds: int) -> Result:
 
 
 def _store(mod: IRModule, params: Mapping[str, Any], stored: Path) -> tuple[float, float]:
-    """Put the program into a directory in the forms that engines read, with inputs; the seconds of a cold and a warm build."""
+    """Write the program, in the forms that engines read, and its inputs; the seconds of a cold and a warm build."""
     with cache_directory(str(stored / "cache")):
         cold = built(mod, params)[1]
         lib, warm = built(mod, params)
     lib.export_library(str(stored / "net.so"))
-    np.savez(stored / "feed.npz", **inputs_of(lib))
+    np.savez(stored / "feed.npz", allow_pickle=False, **inputs_of(lib))
     if installed():
         (stored / "net.onnx").write_bytes(to_onnx(mod, params).SerializeToString())
     return cold, warm
 
 
-def built(mod: Any, params: Mapping[str, Any]) -> tuple[Any, float]:
+def built(mod: IRModule, params: Mapping[str, Any]) -> tuple[GraphExecutorFactoryModule, float]:
     """The library of a program at level 3, and the seconds that building took."""
     start = time.perf_counter()
     with relay.transform.PassContext(opt_level=3):
@@ -106,7 +110,7 @@ def cache_directory(path: str) -> Iterator[None]:
             os.environ["RELAYLAB_CACHE_DIR"] = before
 
 
-def inputs_of(lib: Any) -> dict[str, np.ndarray]:
+def inputs_of(lib: GraphExecutorFactoryModule) -> dict[str, np.ndarray]:
     """Seeded values for the inputs of a library, by name."""
     shapes, dtypes = GraphModule(lib["default"](cpu(0))).get_input_info()
     rng, bound = np.random.default_rng(0), set(lib.get_params())
@@ -128,7 +132,7 @@ def _error(engines: Mapping[str, Player], stored: Path) -> float:
     return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs))
 
 
-def measure_apart(row: Row, threads: int, rounds: int) -> Result:
+def measure_apart(row: BenchmarkRow, threads: int, rounds: int) -> Result:
     """`measure` in a process of its own, so that no row sees the memory and threads of another."""
     return Result(**json.loads(_child("relaylab.bench.measure", row.name, str(threads), str(rounds))))
 

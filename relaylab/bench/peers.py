@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,7 +26,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class InferenceEngine:
     """A way to run stored programs.
 
     `prepare` imports the engine; `load(path, feed, threads)` gives a `Ready`; `suffix` says which form it reads:
@@ -60,14 +61,14 @@ def _ours(path: str, feed: Feed, threads: int) -> Ready:
 
 
 def _import_onnxruntime() -> object:
-    import onnxruntime
+    onnxruntime = import_module("onnxruntime")
 
     return onnxruntime
 
 
 def _onnxruntime(path: str, feed: Feed, threads: int) -> Ready:
     """An onnxruntime session of all graph optimisations, on float32."""
-    import onnxruntime as ort
+    ort = import_module("onnxruntime")
 
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 3
@@ -76,33 +77,40 @@ def _onnxruntime(path: str, feed: Feed, threads: int) -> Ready:
 
 
 def _import_openvino() -> object:
-    import openvino
+    openvino = import_module("openvino")
 
     return openvino
 
 
 def _openvino(path: str, feed: Feed, threads: int) -> Ready:
     """An OpenVINO request with the float32 hint (its default on some processors is bfloat16)."""
-    import openvino as ov
+    ov = import_module("openvino")
 
-    config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY"}
+    config = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+    }
     compiled = ov.Core().compile_model(path, "CPU", config)
     request = compiled.create_infer_request()
     for name, value in feed.items():
         request.set_tensor(name, ov.Tensor(value))
-    return Ready(request.infer, lambda: [np.array(request.get_output_tensor(k).data) for k in range(len(compiled.outputs))])
+    return Ready(
+        request.infer, lambda: [np.array(request.get_output_tensor(k).data) for k in range(len(compiled.outputs))]
+    )
 
 
 def _import_torch() -> object:
-    import torch
+    torch = import_module("torch")
 
     return torch
 
 
 def _torch(path: str, feed: Feed, threads: int) -> Ready:
-    """PyTorch's inductor on float32 with frozen weights and its own search for matrix products; it needs a C++ compiler."""
-    import torch
-    from torch._inductor import config
+    """PyTorch's inductor on float32: frozen weights, its own search for matrix products; it needs a C++ compiler."""
+    torch = import_module("torch")
+    config: Any = import_module("torch._inductor.config")
 
     from relaylab.bench.torch_model import to_torch
 
@@ -115,6 +123,7 @@ def _torch(path: str, feed: Feed, threads: int) -> Ready:
     def run() -> list[np.ndarray]:
         with torch.no_grad():
             return [value.numpy() for value in model(*inputs)]
+
     return _remembering(run)
 
 
@@ -123,14 +132,15 @@ def _remembering(run: Callable[[], list[np.ndarray]]) -> Ready:
 
     def once() -> None:
         last[0] = run()
+
     return Ready(once, lambda: last[0])
 
 
-ENGINES: dict[str, Engine] = {
-    OURS: Engine("relaylab", _import_ours, _ours, ".so"),
-    "onnxruntime": Engine("onnxruntime", _import_onnxruntime, _onnxruntime),
-    "openvino": Engine("openvino", _import_openvino, _openvino),
-    "torch": Engine("torch", _import_torch, _torch),
+ENGINES: dict[str, InferenceEngine] = {
+    OURS: InferenceEngine("relaylab", _import_ours, _ours, ".so"),
+    "onnxruntime": InferenceEngine("onnxruntime", _import_onnxruntime, _onnxruntime),
+    "openvino": InferenceEngine("openvino", _import_openvino, _openvino),
+    "torch": InferenceEngine("torch", _import_torch, _torch),
 }
 PEERS = tuple(name for name in ENGINES if name != OURS)
 

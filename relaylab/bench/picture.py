@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from relaylab.bench.measure import Result
 from relaylab.bench.peers import PEERS
-from relaylab.viz.scene import Figure, Path, Rect, Scene, Shape, Text
-from relaylab.viz.svg import svg
+from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text
+from relaylab.viz.write.svg import svg
 
 LABELS, WIDTH, BAR, GAP, TOP = 110.0, 420.0, 9.0, 8.0, 46.0
 LARGEST = 6.0
@@ -20,7 +20,9 @@ def picture(results: Sequence[Result]) -> str:
     step = BAR * len(peers) + GAP
     figures = [_row(r, peers, TOP + k * step) for k, r in enumerate(results)]
     height = TOP + step * len(results) + 10
-    scene = Scene(LABELS + WIDTH + 60, height, (_frame(peers, height), *figures), "How many times faster than each engine")
+    scene = Scene(
+        LABELS + WIDTH + 60, height, (_frame(peers, height), *figures), "How many times faster than each engine"
+    )
     return svg(scene)
 
 
@@ -32,7 +34,7 @@ def _line(x: float, top: float, bottom: float, color: str, width: float) -> Path
     return Path((("M", x, top), ("L", x, bottom)), (f"stroke:{color}", f"width:{width}", "fill:none"))
 
 
-def _frame(peers: Sequence[str], height: float) -> Figure:
+def _frame(peers: Sequence[str], height: float) -> Element:
     shapes: list[Shape] = [Text(LABELS, 14, "Times faster, float32, batch 1 (longer is better)", 10, "bold")]
     for k, name in enumerate(peers):
         shapes.append(Rect(LABELS + 110 * k, 20, 8, 8, 1, (f"fill:{COLORS[name]}",)))
@@ -40,10 +42,10 @@ def _frame(peers: Sequence[str], height: float) -> Figure:
     for ratio in range(int(LARGEST) + 1):
         shapes.append(_line(_x(ratio), TOP - 4, height - 8, "#8b98ab", 1.0 if ratio == 1 else 0.3))
         shapes.append(Text(_x(ratio), TOP - 7, f"{ratio}x", 7, anchor="middle"))
-    return Figure("frame", "note", tuple(shapes))
+    return Element("frame", "note", tuple(shapes))
 
 
-def _row(r: Result, peers: Sequence[str], y: float) -> Figure:
+def _row(r: Result, peers: Sequence[str], y: float) -> Element:
     name = f"{r.row}, {r.threads} thread{'s' if r.threads > 1 else ''}"
     shapes: list[Shape] = [Text(LABELS - 6, y + BAR * len(peers) / 2 + 3, name, 8, anchor="end")]
     for k, (peer, ratio) in enumerate((p, r.ratios[p]) for p in peers if p in r.ratios):
@@ -53,4 +55,4 @@ def _row(r: Result, peers: Sequence[str], y: float) -> Figure:
     if r.goal:
         shapes.append(_line(_x(r.goal), y - 1, y + BAR, "#b34700", 1.6))
     words = "; ".join(f"{ratio:.2f} times faster than {peer}" for peer, ratio in r.ratios.items())
-    return Figure(name, "note", tuple(shapes), f"{name}: {words}")
+    return Element(name, "note", tuple(shapes), f"{name}: {words}")

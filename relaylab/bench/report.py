@@ -17,11 +17,27 @@ LEFT = 1
 def table(results: Sequence[Result]) -> str:
     """One line per row and number of threads; a ratio that misses its goal is marked with `<`."""
     peers = [name for name in PEERS if any(name in r.ms for r in results)]
-    head = ["row", "threads", "ms", *(f"{n} ms" for n in peers), *(f"x {n}" for n in peers), "goal", "GFLOP/s", "peak %",
-            "cold s", "warm s", "MiB", "ort MiB", "error"]
+    head = [
+        "row",
+        "threads",
+        "ms",
+        *(f"{n} ms" for n in peers),
+        *(f"x {n}" for n in peers),
+        "goal",
+        "GFLOP/s",
+        "peak %",
+        "cold s",
+        "warm s",
+        "MiB",
+        "ort MiB",
+        "error",
+    ]
     lines = [head, *(_line(r, peers) for r in results)]
     widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
-    rows = ["  ".join(c.ljust(w) if k < LEFT else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths))) for line in lines]
+    rows = [
+        "  ".join(c.ljust(w) if k < LEFT else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths)))
+        for line in lines
+    ]
     return "\n".join([rows[0], "-" * len(rows[0]), *rows[1:]])
 
 
@@ -29,10 +45,19 @@ def _line(r: Result, peers: Sequence[str]) -> list[str]:
     ratios = r.ratios
     marks = {n: "<" if n == "onnxruntime" and r.goal and ratios.get(n, 9) < r.goal else "" for n in peers}
     return [
-        r.row, str(r.threads), _ms(r.ms.get(OURS)), *(_ms(r.ms.get(n)) for n in peers),
-        *(f"{marks[n]}{ratios[n]:.2f}" if n in ratios else "-" for n in peers), f"{r.goal:.2f}" if r.goal else "-",
-        f"{r.gflops:.1f}" if r.gflops else "-", f"{100 * r.share:.0f}" if r.gflops else "-", f"{r.cold:.2f}",
-        f"{r.warm:.2f}", _mib(r, OURS), _mib(r, "onnxruntime"), f"{r.error:.0e}",
+        r.row,
+        str(r.threads),
+        _ms(r.ms.get(OURS)),
+        *(_ms(r.ms.get(n)) for n in peers),
+        *(f"{marks[n]}{ratios[n]:.2f}" if n in ratios else "-" for n in peers),
+        f"{r.goal:.2f}" if r.goal else "-",
+        f"{r.gflops:.1f}" if r.gflops else "-",
+        f"{100 * r.share:.0f}" if r.gflops else "-",
+        f"{r.cold:.2f}",
+        f"{r.warm:.2f}",
+        _mib(r, OURS),
+        _mib(r, "onnxruntime"),
+        f"{r.error:.0e}",
     ]
 
 

@@ -19,7 +19,7 @@ Workload = tuple[IRModule, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRow:
     """One program. `goals` are the ratios aimed at with one and with two threads; None where there is no aim."""
 
     name: str
@@ -40,22 +40,40 @@ def _toy() -> Workload:
     return relay.transform.InferType()(IRModule.from_expr(relay.Function([x], body))), {}
 
 
-def _zoo(name: str, one: float, two: float | None = None) -> Row:
-    return Row(name, NETWORKS[name].build, (one, one if two is None else two))
+def _zoo(name: str, one: float, two: float | None = None) -> BenchmarkRow:
+    return BenchmarkRow(name, NETWORKS[name].build, (one, one if two is None else two))
 
 
-ROWS: dict[str, Row] = {row.name: row for row in (
-    _zoo("resnet18", 1.6), _zoo("resnet34", 1.6), _zoo("resnet50", 1.15), _zoo("resnet101", 1.15), _zoo("vgg16", 1.8),
-    _zoo("mobilenet", 1.3), _zoo("squeezenet1.1", 1.2), _zoo("densenet121", 1.2), _zoo("inception_v3", 1.2),
-    _zoo("dcgan", 1.2), _zoo("dqn", 1.2), _zoo("mlp", 1.5), _zoo("lstm", 3.0, 2.0),
-    Row("encoder", encoder.get_workload, (1.25, 1.25)), Row("matmul", _matmul, (1.2, 1.2)), Row("toy", _toy, (5.0, None)),
-)}
+ROWS: dict[str, BenchmarkRow] = {
+    row.name: row
+    for row in (
+        _zoo("resnet18", 1.6),
+        _zoo("resnet34", 1.6),
+        _zoo("resnet50", 1.15),
+        _zoo("resnet101", 1.15),
+        _zoo("vgg16", 1.8),
+        _zoo("mobilenet", 1.3),
+        _zoo("squeezenet1.1", 1.2),
+        _zoo("densenet121", 1.2),
+        _zoo("inception_v3", 1.2),
+        _zoo("dcgan", 1.2),
+        _zoo("dqn", 1.2),
+        _zoo("mlp", 1.5),
+        _zoo("lstm", 3.0, 2.0),
+        BenchmarkRow("encoder", encoder.get_workload, (1.25, 1.25)),
+        BenchmarkRow("matmul", _matmul, (1.2, 1.2)),
+        BenchmarkRow("toy", _toy, (5.0, None)),
+    )
+}
 
 
-def chosen(names: str | None) -> list[Row]:
+def chosen(names: str | None) -> list[BenchmarkRow]:
     """The rows named in a list with commas, all without one; RelayValueError for a name that is none."""
     for name in (names or "").split(",") if names else ():
         if name not in ROWS:
-            raise RelayValueError(f"there is no row `{name}`", code="bench.row",
-                                  help=did_you_mean(name, ROWS) or f"rows: {', '.join(ROWS)}")
+            raise RelayValueError(
+                f"there is no row `{name}`",
+                code="bench.row",
+                help=did_you_mean(name, ROWS) or f"rows: {', '.join(ROWS)}",
+            )
     return [ROWS[name] for name in names.split(",")] if names else list(ROWS.values())

@@ -2,6 +2,8 @@
 
 An engine's threads keep looking for work for a while after a run (onnxruntime's for some 50 ms); beside another engine
 in one process they take a core from it. A stopped process takes nothing.
+
+Choices: docs/choices.md, Measuring.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from relaylab.bench.peers import ENGINES
 from relaylab.support.errors import RelayError
 
-SAMPLE = 0.01       # a sample repeats a run until it takes about so many seconds
+SAMPLE = 0.01  # a sample repeats a run until it takes about so many seconds
 
 
 class Player:
@@ -48,15 +50,20 @@ class Player:
     def ask(self, line: str) -> dict[str, Any]:
         """Go on, answer, stop. RelayError if the engine died."""
         self._signal("SIGCONT")
+        assert self.process.stdin
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
-            raise RelayError(f"{self.name} stopped with exit code {self.process.wait()}", code="bench.engine",
-                             help="its own message is above")
+            raise RelayError(
+                f"{self.name} stopped with exit code {self.process.wait()}",
+                code="bench.engine",
+                help="its own message is above",
+            )
         self._signal("SIGSTOP")
         return json.loads(line)
 
@@ -67,8 +74,9 @@ class Player:
     def close(self) -> None:
         """End the process; one that is stopped is ended as well."""
         self.process.kill()
-        self.process.stdin.close()
-        self.process.stdout.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe:
+                pipe.close()
         self.process.wait()
 
 

@@ -8,22 +8,17 @@ from typing import Any
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
-from relaylab.ir import (
-    Expr,
-    Function,
-    GlobalVar,
-    IRModule,
-    TupleType,
-    Type,
-    Var,
-    is_dynamic,
-    parameter_names,
-    substitute,
-)
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Constant, Function, GlobalVar, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.names import parameter_names
+from relaylab.ir.types import TupleType, Type, is_dynamic
+from relaylab.ir.visit import substitute
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
-from relaylab.runtime.ndarray import array
+from relaylab.runtime.ndarray import NDArray, array
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType
@@ -31,12 +26,13 @@ from relaylab.transform import InferType
 __all__ = ["create_executor"]
 
 
+@checked
 class CompiledExecutor:
     """Compiles what it is asked to evaluate; `evaluate()` gives a callable for `main`."""
 
     kind = ""
 
-    def __init__(self, mod: IRModule | None, device: Device | None, target: Any, params: Mapping[str, Any] | None):
+    def __init__(self, mod: IRModule | None, device: Device | None, target: object, params: Mapping[str, Any] | None):
         self.mod = mod if mod is not None else IRModule()
         self.device = device if device is not None else cpu(0)
         self.target, self.params = target, dict(params or {})
@@ -70,12 +66,14 @@ class GraphRunner(CompiledExecutor):
         main = InferType()(mod)["main"]
         if is_dynamic(main.ret_type):
             raise RelayValueError(
-                f"Graph Executor only supports static graphs, got output type {main.ret_type}", code="executor.dynamic", help='use create_executor("vm")'
+                f"Graph Executor only supports static graphs, got output type {main.ret_type}",
+                code="executor.dynamic",
+                help='use create_executor("vm")',
             )
         module = GraphModule(build(mod, target=self.target, params=self.params)["default"](self.device))
         params = [p for p in main.params if p.name_hint not in self.params]
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             for index, value in enumerate(leaves(ordered(params, args, kwargs))):
                 module.set_input(index, value)
             module.run()
@@ -93,8 +91,11 @@ def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any
     rest = names[len(args) :]
     wrong = [n for n in kwargs if n not in rest]
     if wrong:
-        raise RelayTypeError(f"main has no further input `{wrong[0]}`", code="executor.arguments",
-                             help=did_you_mean(wrong[0], rest) or f"inputs: {', '.join(names)}")
+        raise RelayTypeError(
+            f"main has no further input `{wrong[0]}`",
+            code="executor.arguments",
+            help=did_you_mean(wrong[0], rest) or f"inputs: {', '.join(names)}",
+        )
     missing = [n for n in rest if n not in kwargs]
     if missing:
         raise RelayTypeError(f"no value is given for {', '.join(missing)}", code="executor.arguments")
@@ -102,18 +103,18 @@ def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 def leaves(values: Iterable[Any]) -> list[Any]:
-    """The arrays in nested tuples, left to right."""
+    """The arrays in nested tuples, left to right; of a constant its array."""
     found, stack = [], list(values)[::-1]
     while stack:
         value = stack.pop()
         if isinstance(value, (tuple, ADT)):
             stack.extend(reversed(list(value)))
         else:
-            found.append(value)
+            found.append(value.data if isinstance(value, Constant) else value)
     return found
 
 
-def nested(type_: Type, outputs: Iterator[Any]) -> Any:
+def nested(type_: Type, outputs: Iterator[NDArray]) -> NDArray | list:
     """Outputs as the type nests them: an array, or lists of them."""
     return [nested(field, outputs) for field in type_.fields] if isinstance(type_, TupleType) else next(outputs)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
 
+@checked
 class Choice:
     """A name out of a list, and options that belong to it. Equal if both are equal."""
 
@@ -18,8 +20,11 @@ class Choice:
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None):
         if name not in self.known:
-            raise RelayValueError(f"there is no {self.what} `{name}`", code="build.option",
-                                  help=did_you_mean(str(name), self.known) or f"known: {', '.join(self.known)}")
+            raise RelayValueError(
+                f"there is no {self.what} `{name}`",
+                code="build.option",
+                help=did_you_mean(str(name), self.known) or f"known: {', '.join(self.known)}",
+            )
         self.name = name
         self.attrs = {**self.defaults.get(name, {}), **self._checked(options or {})}
 
@@ -27,11 +32,15 @@ class Choice:
         kinds = self.known[self.name]
         for key, value in options.items():
             if key not in kinds:
-                raise RelayValueError(f"the {self.what} `{self.name}` has no option `{key}`", code="build.option",
-                                      help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}")
+                raise RelayValueError(
+                    f"the {self.what} `{self.name}` has no option `{key}`",
+                    code="build.option",
+                    help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}",
+                )
             if not isinstance(value, kinds[key]):
-                raise RelayTypeError(f"the option `{key}` is a {kinds[key].__name__}, not {value!r}",
-                                     code="build.option")
+                raise RelayTypeError(
+                    f"the option `{key}` is a {kinds[key].__name__}, not {value!r}", code="build.option"
+                )
         return dict(options)
 
     def __contains__(self, name: str) -> bool:
@@ -41,7 +50,11 @@ class Choice:
         return self.attrs[name]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and (self.name, self.attrs) == (other.name, other.attrs)
+        return (
+            isinstance(other, Choice)
+            and type(self) is type(other)
+            and (self.name, self.attrs) == (other.name, other.attrs)
+        )
 
     def __hash__(self) -> int:
         return hash((type(self), self.name, tuple(sorted(self.attrs.items()))))
@@ -69,8 +82,13 @@ class Executor(Choice):
     what = "executor"
     known = {
         "graph": {"link-params": bool},
-        "aot": {"link-params": bool, "unpacked-api": bool, "interface-api": str, "workspace-byte-alignment": int,
-                "constant-byte-alignment": int},
+        "aot": {
+            "link-params": bool,
+            "unpacked-api": bool,
+            "interface-api": str,
+            "workspace-byte-alignment": int,
+            "constant-byte-alignment": int,
+        },
     }
     defaults = {"graph": {"link-params": False}, "aot": {"link-params": True}}
 

@@ -8,35 +8,30 @@ without a loop form (sorting), is evaluated by the operators' reference semantic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from relaylab.codegen.build import compile_main, parse_target
-from relaylab.codegen.foreign import taken_back
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.network.external import inline_external
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.values import Closure, Value
-from relaylab.ir import (
-    Call,
-    Expr,
-    Function,
-    IRModule,
-    Op,
-    TensorType,
-    TupleType,
-    Type,
-    Var,
-    is_dynamic,
-    parameter_names,
-    structural_equal,
-    structural_hash,
-    walk,
-)
+from relaylab.ir.base import Expr
+from relaylab.ir.equal import StructuralTable
+from relaylab.ir.expr import Call, Function, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.names import parameter_names
+from relaylab.ir.op import Op
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import walk
+from relaylab.op.base import Operator
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import array
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType, optimize
@@ -45,9 +40,9 @@ from relaylab.transform import InferType, optimize
 class NativeFunction:
     """A Primitive function as machine code: takes and gives values of evaluation."""
 
-    def __init__(self, func: Function, target: Any):
+    def __init__(self, func: Function, target: CpuTarget):
         self.function = func
-        params = [Var(p.name_hint, p._checked_type) for p in func.params]
+        params = [Var(p.name_hint, p.inferred) for p in func.params]
         lib = compile_main(InferType()(IRModule.from_expr(Function(params, Call(func, params)))), target, "vm")
         self.library = lib
         self.module = GraphModule(lib["default"](cpu(0)))
@@ -57,7 +52,7 @@ class NativeFunction:
             self.module.set_input(index, arg)
         self.module.run()
         leaves = [self.module.get_output(i).numpy() for i in range(self.module.get_num_outputs())]
-        return leaves[0] if isinstance(self.function.body._checked_type, TensorType) else tuple(leaves)
+        return leaves[0] if isinstance(self.function.body.inferred, TensorType) else tuple(leaves)
 
 
 def flat(value: Value) -> list[np.ndarray]:
@@ -74,10 +69,14 @@ def flat(value: Value) -> list[np.ndarray]:
 
 def compilable(func: Function) -> bool:
     """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, a flat result and a loop form."""
-    types = [p._checked_type or p.type_annotation for p in func.params]
-    result = func.ret_type or func.body._checked_type
+    types = [p.inferred or p.type_annotation for p in func.params]
+    result = func.ret_type or func.body.inferred
     tensors = all(isinstance(t, TensorType) and not is_dynamic(t) for t in types)
-    return tensors and _flat_result(result) and all("lower" not in op.definition.waivers for op in _operators(func))
+    return (
+        tensors
+        and _flat_result(result)
+        and all("lower" not in cast("type[Operator]", op.definition).waivers for op in _operators(func))
+    )
 
 
 def _operators(func: Function) -> Iterator[Op]:
@@ -89,7 +88,8 @@ def _flat_result(t: Type | None) -> bool:
     return all(isinstance(f, TensorType) and not is_dynamic(f) for f in fields)
 
 
-class Executable:
+@checked
+class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
     def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], params: Mapping[str, Any]):
@@ -116,31 +116,31 @@ class Executable:
         return f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
 
 
-def compile(mod: IRModule | Function, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None) -> Executable:
+def compile(
+    mod: IRModule | Function, target: object = None, target_host: object = None, params: Mapping[str, Any] | None = None
+) -> VMExecutable:
     """The executable of a program for the virtual machine; `params` (by name) are built in."""
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
-    final = optimize(taken_back(mod), params, vm=True).mod
-    return Executable(final, natives_of(final, parse_target(target)), {})
+    final = optimize(inline_external(mod), params, vm=True).mod
+    return VMExecutable(final, natives_of(final, parse_target(target)), {})
 
 
-def natives_of(mod: IRModule, target: Any) -> dict[Function, NativeFunction]:
+def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunction]:
     """Machine code for the Primitive functions of a module; equal ones share it."""
     natives: dict[Function, NativeFunction] = {}
-    made: dict[int, list[NativeFunction]] = {}
-    for func in [n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive and compilable(n)]:
-        known = made.setdefault(structural_hash(func), [])
-        same = next((n for n in known if structural_equal(n.function, func)), None)
-        if same is None:
-            known.append(same := NativeFunction(func, target))
-        natives[func] = same
+    made: StructuralTable[NativeFunction] = StructuralTable()
+    for func in [
+        n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive and compilable(n)
+    ]:
+        natives[func] = made.at(func, lambda _, func=func: NativeFunction(func, target))  # type: ignore[misc]
     return natives
 
 
 class NativeMachine(Machine):
     """The evaluator, with calls of compiled functions run natively."""
 
-    def __init__(self, executable: Executable):
+    def __init__(self, executable: VMExecutable):
         super().__init__(executable.mod)
         self.natives = executable.natives
 
@@ -156,7 +156,7 @@ class NativeMachine(Machine):
 class _VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
-    def __init__(self, executable: Executable):
+    def __init__(self, executable: VMExecutable):
         super().__init__(executable.mod, executable.params, array)
         self.executable = executable
 
@@ -164,30 +164,38 @@ class _VMInterpreter(Interpreter):
         return NativeMachine(self.executable)
 
 
+@checked
 class VirtualMachine:
     """Runs an executable: `vm.invoke("main", x)`, or `set_input` and then `run`."""
 
-    def __init__(self, exe: Executable, device: Device | None = None, memory_cfg: Any = None):
-        if not isinstance(exe, Executable):
-            raise RelayTypeError(f"the virtual machine runs what relay.vm.compile gives, not a {type(exe).__name__}", code="vm.executable")
+    def __init__(self, exe: VMExecutable, device: Device | None = None, memory_cfg: object = None):
+        if not isinstance(exe, VMExecutable):
+            raise RelayTypeError(
+                f"the virtual machine runs what relay.vm.compile gives, not a {type(exe).__name__}",
+                code="vm.executable",
+            )
         self.exe, self.device = exe, device if device is not None else cpu(0)
         self._interpreter = _VMInterpreter(exe)
         self._inputs: dict[str, dict[str, Any]] = {}
         self._outputs: Any = None
 
-    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+    def invoke(self, func_name: str, *args: object, **kwargs: object) -> Any:
         """Call a function of the executable."""
         if func_name not in self.exe.globals:
-            raise RelayValueError(f"the executable has no function `{func_name}`", code="vm.no-function", help=did_you_mean(func_name, self.exe.globals))
+            raise RelayValueError(
+                f"the executable has no function `{func_name}`",
+                code="vm.no-function",
+                help=did_you_mean(func_name, self.exe.globals),
+            )
         given = self._inputs.get(func_name, {}) if not args and not kwargs else {}
         self._outputs = self._interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **{**given, **kwargs})
         return self._outputs
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: object, **kwargs: object) -> Any:
         """Call `main`."""
         return self.invoke("main", *args, **kwargs)
 
-    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+    def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep arguments for the next `invoke` without any."""
         names = self.exe.get_function_params(func_name)
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
@@ -205,7 +213,14 @@ class VirtualMachine:
         names = self.exe.get_function_params(func_name)
         return names.index(input_name) if input_name in names else -1
 
-    def benchmark(self, device: Device | None = None, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5, **kwargs: Any) -> BenchmarkResult:
+    def benchmark(
+        self,
+        device: Device | None = None,
+        *args: object,
+        func_name: str = "main",
+        repeat: int = 5,
+        number: int = 5,
+        **kwargs: object,
+    ) -> BenchmarkResult:
         """Measured time of calls."""
         return Evaluator(lambda: self.invoke(func_name, *args, **kwargs), number=number, repeat=repeat)()
-

@@ -6,15 +6,6 @@ from relaylab.interp.machine import EvaluationError
 from relaylab.interp.values import Closure, ConstructorValue, RefValue, map_arrays
 
 __all__ = [
-    "EXECUTORS",
-    "Closure",
-    "ConstructorValue",
-    "EvaluationError",
-    "FunctionValue",
-    "Interpreter",
-    "RefValue",
-    "create_executor",
-    "map_arrays",
-    "random_inputs",
-    "random_value",
-]
+    "EXECUTORS", "Closure", "ConstructorValue", "EvaluationError", "FunctionValue", "Interpreter", "RefValue",
+    "create_executor", "map_arrays", "random_inputs", "random_value",
+]  # fmt: skip

@@ -13,12 +13,14 @@ from relaylab.ir.expr import Expr, Function, GlobalVar, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.op import Op
-from relaylab.ir.types import TypeVar, type_leaves
+from relaylab.ir.types import Type, TypeVar, type_leaves
 from relaylab.ir.visit import substitute
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
 from relaylab.support.table import Table, did_you_mean
 
 
+@checked
 class Interpreter:
     """Evaluates expressions over a module, slowly and obviously right: the oracle for everything else.
 
@@ -40,7 +42,7 @@ class Interpreter:
         """What evaluates: a machine over the module, a new one for each call."""
         return Machine(self.mod)
 
-    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Any:
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Value:
         """What `expr` is: a Python callable for a function (for `main` without `expr`), else its value.
 
         `binds` puts expressions in the place of free variables. Raises `EvaluationError` where evaluation fails.
@@ -51,20 +53,22 @@ class Interpreter:
             expr = substitute(expr, dict(binds))
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
         if not isinstance(func, Function):
-            return self._out(self.machine().run(expr))
+            return self.given(self.machine().run(expr))
         return self._callable(expr, func)
 
     def _callable(self, expr: Expr, func: Function) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: Value, **kwargs: Value) -> Value:
             values = self.arguments(func, args, kwargs)
             machine = self.machine()
-            return self._out(machine.call(machine.run(expr), values))
+            return self.given(machine.call(machine.run(expr), values))
 
         run.__name__ = expr.name_hint if isinstance(expr, GlobalVar) else "function"
         run.__doc__ = f"Evaluates a function of {', '.join(p.name_hint for p in func.params) or 'no parameters'}."
         return run
 
-    def arguments(self, func: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})) -> tuple[Value, ...]:
+    def arguments(
+        self, func: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = MappingProxyType({})
+    ) -> tuple[Value, ...]:
         """The values of the parameters of `func` for these arguments, in order."""
         names = parameter_names(func.params)
         _check_names(names, args, kwargs)
@@ -75,12 +79,14 @@ class Interpreter:
         given = (*args, *(named[n] for n in names[len(args) :]))
         binds = dict.fromkeys(func.type_params)
         params = zip(func.params, given)
-        return tuple(to_value(self._in(arg), _concrete(p, binds), f"the argument `{p.name_hint}`") for p, arg in params)
+        return tuple(
+            to_value(self.taken(arg), _concrete(p, binds), f"the argument `{p.name_hint}`") for p, arg in params
+        )
 
-    def _in(self, arg: Any) -> Any:
+    def taken(self, arg: Value) -> Value:
         return arg.closure if isinstance(arg, FunctionValue) else arg
 
-    def _out(self, value: Value) -> Any:
+    def given(self, value: Value) -> Value:
         if isinstance(value, (Closure, Op, Constructor)):
             return FunctionValue(self, value)
         return map_arrays(value, self.wrap) if self.wrap is not None else value
@@ -92,10 +98,10 @@ class FunctionValue:
     def __init__(self, interpreter: Interpreter, closure: Value):
         self.interpreter, self.closure = interpreter, closure
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Value) -> Value:
         own = self.interpreter
-        values = tuple(to_value(own._in(a), None, f"argument {k}") for k, a in enumerate(args))
-        return own._out(own.machine().call(self.closure, values))
+        values = tuple(to_value(own.taken(a), None, f"argument {k}") for k, a in enumerate(args))
+        return own.given(own.machine().call(self.closure, values))
 
     def __repr__(self) -> str:
         return repr(self.closure)
@@ -103,7 +109,9 @@ class FunctionValue:
 
 def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     if len(args) > len(names):
-        raise RelayTypeError(f"the function takes {len(names)} arguments, {len(args)} are given", code="interp.too-many-arguments")
+        raise RelayTypeError(
+            f"the function takes {len(names)} arguments, {len(args)} are given", code="interp.too-many-arguments"
+        )
     for name in kwargs:
         if name not in names:
             help = did_you_mean(name, names) or f"it has: {', '.join(names)}"
@@ -112,9 +120,9 @@ def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, A
             raise RelayTypeError(f"`{name}` is given twice", code="interp.duplicate-argument")
 
 
-def _concrete(param: Var, type_params: Mapping[TypeVar, None]) -> Any:
+def _concrete(param: Var, type_params: Mapping[TypeVar, None]) -> Type | None:
     """The type of a parameter, None where it depends on type parameters."""
-    t = param._checked_type or param.type_annotation
+    t = param.inferred or param.type_annotation
     return None if t is not None and any(part in type_params for part in type_leaves(t)) else t
 
 
@@ -125,12 +133,16 @@ EXECUTORS: Table[Callable[..., Any]] = Table("executor")
 def create_executor(
     kind: str = "debug",
     mod: IRModule | None = None,
-    device: Any = None,
-    target: Any = "llvm",
+    device: object = None,
+    target: object = "llvm",
     params: Mapping[str, Any] | None = None,
 ) -> Any:
     """An executor of a `kind` ("debug" is the evaluator); `.evaluate()` gives a callable for `main`."""
     return EXECUTORS.lookup(kind)(mod, device, target, params)
 
 
-EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params))
+def _debug(mod: IRModule | None, device: object, target: object, params: Mapping[str, Any] | None) -> Interpreter:
+    return Interpreter(mod, params)
+
+
+EXECUTORS.insert("debug", _debug)

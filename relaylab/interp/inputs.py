@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylab.interp.values import RefValue, Value
 from relaylab.ir.expr import Function, Var
-from relaylab.ir.types import Any, RefType, TensorType, TupleType, Type
+from relaylab.ir.types import AnyDim, RefType, TensorType, TupleType, Type
 from relaylab.support.errors import RelayTypeError
 
 UNKNOWN_EXTENT = 3
@@ -24,9 +24,13 @@ def random_inputs(func: Function, seed: int = 0, low: float = -1.0, high: float 
 
 
 def _type_of(param: Var) -> Type:
-    found = param._checked_type or param.type_annotation
+    found = param.inferred or param.type_annotation
     if found is None:
-        raise RelayTypeError(f"%{param.name_hint} has no type", code="interp.untyped-parameter", help="run relay.transform.InferType() first")
+        raise RelayTypeError(
+            f"%{param.name_hint} has no type",
+            code="interp.untyped-parameter",
+            help="run relay.transform.InferType() first",
+        )
     return found
 
 
@@ -34,13 +38,17 @@ def random_value(t: Type, rng: np.random.Generator, low: float = -1.0, high: flo
     """A value of type `t` drawn from `rng`."""
     match t:
         case TensorType():
-            return _random_array([UNKNOWN_EXTENT if isinstance(d, Any) else int(d) for d in t.shape], t.dtype, rng, low, high)
+            return _random_array(
+                [UNKNOWN_EXTENT if isinstance(d, AnyDim) else int(d) for d in t.shape], t.dtype, rng, low, high
+            )
         case TupleType():
             return tuple(random_value(f, rng, low, high) for f in t.fields)
         case RefType():
             return RefValue(random_value(t.value, rng, low, high))
         case _:
-            raise RelayTypeError(f"no random value of type {t}", code="interp.no-random-value", help="give the value yourself")
+            raise RelayTypeError(
+                f"no random value of type {t}", code="interp.no-random-value", help="give the value yourself"
+            )
 
 
 def _random_array(shape: list[int], dtype: str, rng: np.random.Generator, low: float, high: float) -> np.ndarray:

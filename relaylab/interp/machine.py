@@ -7,13 +7,13 @@ the function to whose scope it belongs (`Plan.level`), which makes sharing mean 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from relaylab.interp.plan import Plan, used_once
-from relaylab.interp.values import Closure, ConstructorValue, RefValue, Value, fits
+from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from relaylab.ir.excerpt import place_of
 from relaylab.ir.expr import (
@@ -56,8 +56,8 @@ class Frame:
     def home(self, node: Expr) -> Frame:
         """The frame in which the value of `node` is kept."""
         frame, level = self, self.plan.level[node]
-        while frame.level > level:
-            frame = frame.outer  # type: ignore[assignment]
+        while frame.level > level and frame.outer is not None:
+            frame = frame.outer
         return frame
 
     def value(self, node: Expr) -> Value:
@@ -88,7 +88,8 @@ class Machine:
     def run(self, expr: Expr, binds: dict[Var, Value] | None = None) -> Value:
         """The value of an expression whose free variables have the values `binds`."""
         frame = Frame(Plan(expr))
-        frame.values.update(binds or {})
+        for var, value in (binds or {}).items():
+            frame.values[var] = value
         return self._loop(expr, frame)
 
     def call(self, callee: Value, args: tuple[Value, ...]) -> Value:
@@ -240,7 +241,7 @@ def _start_leaf(value: Callable[[Machine, Any, Frame], Value]) -> Callable[[Mach
     return start
 
 
-_START: dict[type, Callable] = {
+_START: dict[type[Expr], Callable[[Machine, Any, Frame], None]] = {
     Var: _start_var,
     Constant: _start_leaf(lambda m, node, f: node.data.numpy()),
     GlobalVar: _start_leaf(lambda m, node, f: m.global_closure(node)),
@@ -279,32 +280,38 @@ def _apply(m: Machine, call: Call, op: Op, args: list[Value], frame: Frame) -> V
         given = ", ".join(map(_kind, args))
         raise m.error(f"{op.name} failed on ({given}): {why}", call, frame) from error
     value = _arrays(result)
-    if call._checked_type is not None and not _agrees(value, call._checked_type):
-        raise m.error(f"{op.name} gave {_kind(value)}, its type is {call._checked_type}", call, frame)
+    if call.inferred is not None and not _agrees(value, call.inferred):
+        raise m.error(f"{op.name} gave {_kind(value)}, its type is {call.inferred}", call, frame)
     return value
 
 
-def _arrays(result: Any) -> Value:
-    return tuple(map(_arrays, result)) if isinstance(result, (tuple, list)) else np.asarray(result) if isinstance(result, (np.generic, int, float)) else result
+def _arrays(result: Value) -> Value:
+    if isinstance(result, (tuple, list)):
+        return tuple(map(_arrays, cast("Sequence[Value]", result)))
+    return np.asarray(result) if isinstance(result, (np.generic, int, float)) else result
 
 
 def _agrees(value: Value, t: Type) -> bool:
     if isinstance(t, TupleType):
-        return isinstance(value, tuple) and len(value) == len(t.fields) and all(map(_agrees, value, t.fields))
+        parts = fields_of(value)
+        return parts is not None and len(parts) == len(t.fields) and all(map(_agrees, parts, t.fields))
     return not isinstance(t, TensorType) or t.dtype == "bfloat16" or fits(value, t)
 
 
 def _kind(value: Value) -> str:
     if isinstance(value, np.ndarray):
-        return str(TensorType(value.shape, value.dtype)) if value.dtype != object else "an object array"
-    return f"({', '.join(map(_kind, value))})" if isinstance(value, tuple) else type(value).__name__
+        array = cast(Array, value)
+        return str(TensorType(array.shape, array.dtype)) if array.dtype != object else "an object array"
+    parts = fields_of(value)
+    return f"({', '.join(map(_kind, parts))})" if parts is not None else value.__class__.__name__
 
 
 def _finish_projection(m: Machine, node: TupleGetItem, frame: Frame) -> Value:
     value = frame.value(node.tuple_value)
-    if not isinstance(value, tuple) or node.index >= len(value):
+    parts = fields_of(value)
+    if parts is None or node.index >= len(parts):
         raise m.error(f"there is no field {node.index} in {_kind(value)}", node, frame)
-    return value[node.index]
+    return parts[node.index]
 
 
 def _finish_write(m: Machine, node: RefWrite, frame: Frame) -> Value:
@@ -312,11 +319,23 @@ def _finish_write(m: Machine, node: RefWrite, frame: Frame) -> Value:
     return ()
 
 
-_FINISH: dict[type, Callable] = {
+def _finish_tuple(m: Machine, node: Tuple, frame: Frame) -> Value:
+    return tuple(frame.value(x) for x in node.fields)
+
+
+def _finish_create(m: Machine, node: RefCreate, frame: Frame) -> Value:
+    return RefValue(frame.value(node.value))
+
+
+def _finish_read(m: Machine, node: RefRead, frame: Frame) -> Value:
+    return frame.value(node.ref).value
+
+
+_FINISH: dict[type[Expr], Callable[[Machine, Any, Frame], Value]] = {
     Call: _finish_call,
-    Tuple: lambda m, node, f: tuple(f.value(x) for x in node.fields),
+    Tuple: _finish_tuple,
     TupleGetItem: _finish_projection,
-    RefCreate: lambda m, node, f: RefValue(f.value(node.value)),
-    RefRead: lambda m, node, f: f.value(node.ref).value,
+    RefCreate: _finish_create,
+    RefRead: _finish_read,
     RefWrite: _finish_write,
 }

@@ -1,4 +1,6 @@
-"""What evaluation must know of a program beforehand: to which function's activation each node belongs, and when a value is done with."""
+"""What evaluation must know of a program beforehand: to which function's activation each node belongs, and when a
+value is done with.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,17 @@ class Plan:
 
 
 def _levels(homes: dict[Expr, Scope]) -> dict[Expr, int]:
-    depth: dict[Scope | None, int] = {None: 0}
+    depth: dict[Scope, int] = {}
     out: dict[Expr, int] = {}
     for node, home in homes.items():
-        path = []
-        scope: Scope | None = home
-        while scope not in depth:
+        path: list[Scope] = []
+        scope = home
+        while scope not in depth and scope.depth:
             path.append(scope)
-            scope = scope.parent  # type: ignore[union-attr]
-        for scope in reversed(path):
-            depth[scope] = depth[scope.parent] + isinstance(scope.owner, Function)  # type: ignore[union-attr]
+            scope = scope.parent
+        depth.setdefault(scope, 0)  # the outermost one
+        for inner in reversed(path):
+            depth[inner] = depth[inner.parent] + isinstance(inner.owner, Function)
         out[node] = depth[home]
     return out
 
@@ -56,7 +59,8 @@ def _counted(homes: dict[Expr, Scope], level: dict[Expr, int]) -> dict[Expr, int
         plain = used_once(node)
         uses.update(p for p in plain if level[p] == level[node])
         kept.update(p for p in plain if level[p] != level[node])
-        if not plain or isinstance(node, Let):
-            binder = node.var if isinstance(node, Let) else None
-            kept.update(p for p in children(node) if p is not binder and not (isinstance(node, Let) and p is node.value))
+        if isinstance(node, Let):
+            kept.add(node.body)  # the value of the whole is taken from it, also where it is what is bound
+        elif not plain:
+            kept.update(children(node))
     return {n: count for n, count in uses.items() if n not in kept and (children(n) or isinstance(n, Var))}

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Function
-from relaylab.ir.types import Any as AnyDim
-from relaylab.ir.types import TensorType, TupleType, Type, dtype_name
-from relaylab.support.errors import RelayTypeError
+from relaylab.ir.expr import Constant, Function
+from relaylab.ir.types import AnyDim, TensorType, TupleType, Type, dtype_name
+from relaylab.support.errors import RelayTypeError, shown
 
 if TYPE_CHECKING:
     from relaylab.interp.machine import Frame
 
-Value = Any
+Value = Any  # an array, a tuple of values, a `ConstructorValue`, a `RefValue`, a function
+Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class ConstructorValue:
@@ -24,10 +24,10 @@ class ConstructorValue:
 
     __slots__ = ("tag", "fields", "constructor")
 
-    def __init__(self, tag: int, fields: tuple | list, constructor: Constructor | None = None):
+    def __init__(self, tag: int, fields: Sequence[Value], constructor: Constructor | None = None):
         self.tag, self.fields, self.constructor = tag, tuple(fields), constructor
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int | tuple[Value, ...]]:
         return iter((self.tag, self.fields))
 
     def __repr__(self) -> str:
@@ -58,6 +58,11 @@ class Closure:
         return f"<closure of {len(self.function.params)} parameters>"
 
 
+def fields_of(value: Value) -> tuple[Value, ...] | None:
+    """The values in a tuple; None if `value` is not one."""
+    return cast("tuple[Value, ...]", value) if isinstance(value, tuple) else None
+
+
 def text_of(value: Value, limit: int = 400) -> str:
     """A value in one line, cut where it gets long; never recurses."""
     out: list[str] = []
@@ -67,8 +72,8 @@ def text_of(value: Value, limit: int = 400) -> str:
         if isinstance(item, ConstructorValue):
             name = item.constructor.name_hint if item.constructor is not None else f"#{item.tag}"
             stack.extend(_listed(name, item.fields) if item.fields else [_Text(name)])
-        elif isinstance(item, tuple):
-            stack.extend(_listed("", item))
+        elif (parts := fields_of(item)) is not None:
+            stack.extend(_listed("", parts))
         else:
             out.append(item.text if isinstance(item, _Text) else str(item))
     return "".join(out) + ("…" if stack else "")
@@ -81,59 +86,77 @@ class _Text:
         self.text = text
 
 
-def _listed(name: str, parts: tuple) -> list[Any]:
+def _listed(name: str, parts: tuple[Value, ...]) -> list[Value]:
     shown: list[Any] = [_Text(f"{name}(")]
     for k, part in enumerate(parts):
         shown += [_Text(", "), part] if k else [part]
     return [*shown, _Text(")")][::-1]
 
 
-def map_arrays(value: Value, fn: Callable[[np.ndarray], Any]) -> Value:
+def map_arrays(value: Value, fn: Callable[[Array], object]) -> Value:
     """`value` with `fn` applied to every array in it; data types of any depth, without recursion."""
     done: list[Any] = []
-    stack: list[tuple[Any, bool]] = [(value, False)]
+    stack: list[tuple[Value, bool]] = [(value, False)]
     while stack:
         item, ready = stack.pop()
-        parts = item.fields if isinstance(item, ConstructorValue) else item if isinstance(item, tuple) else None
+        parts = item.fields if isinstance(item, ConstructorValue) else fields_of(item)
         if parts is None:
-            done.append(fn(item) if isinstance(item, np.ndarray) else item)
+            done.append(fn(cast(Array, item)) if isinstance(item, np.ndarray) else item)
         elif not ready:
             stack.append((item, True))
             stack.extend((p, False) for p in reversed(parts))
         else:
             cut = len(done) - len(parts)
             new = tuple(done[cut:])
-            done[cut:] = [ConstructorValue(item.tag, new, item.constructor) if isinstance(item, ConstructorValue) else new]
+            done[cut:] = [
+                ConstructorValue(item.tag, new, item.constructor) if isinstance(item, ConstructorValue) else new
+            ]
     return done[0]
 
 
-def to_value(arg: Any, t: Type | None, what: str) -> Value:
-    """An argument as a value of type `t`: arrays, numbers, nested lists or tuples, anything with `.numpy()`.
+def to_value(arg: Value, t: Type | None, what: str) -> Value:
+    """An argument as a value of type `t`: arrays, constants, numbers, nested lists or tuples, anything with `.numpy()`.
 
     Raises `RelayTypeError` if its shape or data type is not that of `t` (a Python number takes the data type of `t`).
     """
+    arg = arg.data if isinstance(arg, Constant) else arg
     if isinstance(arg, (ConstructorValue, RefValue, Closure)) or callable(arg):
         return arg
-    if isinstance(t, TupleType) or (isinstance(arg, (list, tuple)) and not isinstance(t, TensorType)):
-        fields = t.fields if isinstance(t, TupleType) else [None] * len(arg)
-        if not isinstance(arg, (list, tuple)) or len(arg) != len(fields):
+    given = cast("Sequence[Value]", arg) if isinstance(arg, (list, tuple)) else None
+    if isinstance(t, TupleType) or (given is not None and not isinstance(t, TensorType)):
+        fields = t.fields if isinstance(t, TupleType) else [None] * len(given or ())
+        if given is None or len(given) != len(fields):
             raise RelayTypeError(f"{what} must be a tuple of {len(fields)} values", code="interp.wrong-argument")
-        return tuple(to_value(a, f, f"field {k} of {what}") for k, (a, f) in enumerate(zip(arg, fields)))
+        return tuple(to_value(a, f, f"field {k} of {what}") for k, (a, f) in enumerate(zip(given, fields)))
     return _to_array(arg, t, what)
 
 
-def _to_array(arg: Any, t: Type | None, what: str) -> np.ndarray:
+def _to_array(arg: Value, t: Type | None, what: str) -> Array:
     own = arg.numpy() if hasattr(arg, "numpy") else arg
     typed = isinstance(own, (np.ndarray, np.generic))
-    array = np.asarray(own) if typed or not isinstance(t, TensorType) else np.asarray(own, dtype=t.dtype)
+    try:
+        array: Array = np.asarray(own, dtype=None if typed or not isinstance(t, TensorType) else t.dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise RelayTypeError(
+            f"{what} cannot be {shown(cast(object, own))}",
+            code="interp.wrong-argument",
+            help=f"the program asks for {t}" if t is not None else "give an array, a number or a list of numbers",
+        ) from None
     if isinstance(t, TensorType) and not fits(array, t):
         given = TensorType(array.shape, array.dtype) if array.dtype != object else "an object array"
-        raise RelayTypeError(f"{what} is {given}, the program asks for {t}", code="interp.wrong-argument", help="convert it: numpy.asarray(x, dtype)")
+        raise RelayTypeError(
+            f"{what} is {given}, the program asks for {t}",
+            code="interp.wrong-argument",
+            help="convert it: numpy.asarray(x, dtype)",
+        )
     return array
 
 
-def fits(value: np.ndarray, t: TensorType) -> bool:
+def fits(value: object, t: TensorType) -> bool:
     """Whether an array is of a tensor type."""
-    if not isinstance(value, np.ndarray) or value.ndim != len(t.shape) or (value.dtype.name != t.dtype and dtype_name(value.dtype) != t.dtype):
+    if not isinstance(value, np.ndarray):
         return False
-    return all(isinstance(d, AnyDim) or int(d) == n for d, n in zip(t.shape, value.shape))
+    array = cast(Array, value)
+    if array.ndim != len(t.shape) or (array.dtype.name != t.dtype and dtype_name(array.dtype) != t.dtype):
+        return False
+    return all(isinstance(d, AnyDim) or int(d) == n for d, n in zip(t.shape, array.shape))

@@ -1,7 +1,5 @@
 """The language as data: types, expressions, modules, and the one traversal kernel."""
 
-from types import ModuleType as _ModuleType
-
 from relaylab.ir.adt import (
     Clause,
     Constructor,
@@ -13,7 +11,13 @@ from relaylab.ir.adt import (
     PatternWildcard,
 )
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs
-from relaylab.ir.equal import assert_structural_equal, get_first_structural_mismatch, structural_equal, structural_hash
+from relaylab.ir.equal import (
+    StructuralTable,
+    assert_structural_equal,
+    get_first_structural_mismatch,
+    structural_equal,
+    structural_hash,
+)
 from relaylab.ir.expr import (
     BaseFunc,
     Call,
@@ -34,17 +38,16 @@ from relaylab.ir.expr import (
     TupleWrapper,
     Var,
     as_expr,
-    const,
-    var,
 )
 from relaylab.ir.free import all_type_vars, all_vars, bound_type_vars, bound_vars, free_type_vars, free_vars
 from relaylab.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, TypeFunctor, TypeMutator, TypeVisitor
+from relaylab.ir.leaves import const, var
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import GlobalVarSupply, NameSupply, parameter_names
 from relaylab.ir.op import OPERATORS, Op, facets, is_call_to, op_name
 from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import (
-    Any,
+    AnyDim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -76,4 +79,16 @@ from relaylab.ir.visit import (
     walk,
 )
 
-__all__ = [name for name, value in list(globals().items()) if not name.startswith("_") and not isinstance(value, _ModuleType)]
+__all__ = [
+    "AnyDim", "Attrs", "BaseFunc", "Call", "Clause", "Constant", "Constructor", "DictAttrs", "Expr", "ExprFunctor",
+    "ExprMutator", "ExprVisitor", "ExprWithOp", "FuncType", "Function", "FunctionWithFields", "GlobalTypeVar",
+    "GlobalVar", "GlobalVarSupply", "IRModule", "If", "IncompleteType", "IntImm", "Let", "Match", "NameSupply",
+    "OPERATORS", "Op", "Pattern", "PatternConstructor", "PatternTuple", "PatternVar", "PatternWildcard", "REQUIRED",
+    "RefCreate", "RefRead", "RefType", "RefWrite", "ScopeBuilder", "ShapeVar", "SizeVar", "StructuralTable", "TempExpr",
+    "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Type", "TypeCall", "TypeData", "TypeFunctor",
+    "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "all_type_vars", "all_vars", "as_expr",
+    "assert_structural_equal", "bound_type_vars", "bound_vars", "children", "const", "facets", "fold", "free_type_vars",
+    "free_vars", "get_first_structural_mismatch", "is_call_to", "is_dynamic", "let_chain", "op_name", "parameter_names",
+    "post_order", "post_order_visit", "rebuild", "rewrite", "scalar_type", "structural_equal", "structural_hash",
+    "substitute", "type_text", "users", "var", "walk",
+]  # fmt: skip

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
-from relaylab.ir.expr import Call, Expr, ExprWithOp, Var
-from relaylab.ir.node import Node, expect, expect_all, set_field
+from relaylab.ir.declare import Each, MaybeEach, One, field, node
+from relaylab.ir.expr import Callee, Expr, ExprWithOp, Var
+from relaylab.ir.node import Node, set_field
 from relaylab.ir.types import GlobalTypeVar, Type
-from relaylab.support.source import AnySpan
-
-set_ = set_field
 
 
-class Constructor(Expr):
-    """A constructor of an algebraic data type; `tag` is -1 until a module registers its type."""
+@node
+class Constructor(Callee):
+    """A constructor of an algebraic data type."""
 
-    __slots__ = _fields = ("name_hint", "inputs", "belong_to", "tag")
-
-    def __init__(self, name_hint: str, inputs: Iterable[Type], belong_to: GlobalTypeVar, tag: int = -1):
-        set_(self, "name_hint", expect(name_hint, str, "the name of a Constructor"))
-        set_(self, "inputs", expect_all(inputs, Type, "the inputs of a Constructor"))
-        set_(self, "belong_to", expect(belong_to, GlobalTypeVar, "the type of a Constructor"))
-        set_(self, "tag", tag)
-        self._start(None)
+    name_hint: str = field(converter=One(str, "the name of a Constructor"))
+    """The name as written."""
+    inputs: tuple[Type, ...] = field(converter=Each(Type, "the inputs of a Constructor"))
+    """The types of the values that it holds."""
+    belong_to: GlobalTypeVar = field(converter=One(GlobalTypeVar, "the type of a Constructor"))
+    """The data type whose values it makes."""
+    tag: int = field(default=-1)
+    """Its number at run time; -1 until a module registers the type."""
 
     def register(self, tag: int) -> None:
         """Set the tag when the module takes in the type (once; later calls must agree)."""
         if self.tag == -1:
-            set_(self, "tag", tag)
-
-    def __call__(self, *args: Expr) -> Call:
-        return Call(self, args)
+            set_field(self, "tag", tag)
 
 
 class Pattern(Node):
@@ -45,54 +41,52 @@ class PatternWildcard(Pattern):
     __slots__ = ()
 
 
+@node
 class PatternVar(Pattern):
     """Matches anything and binds it."""
 
-    __slots__ = _fields = ("var",)
-
-    def __init__(self, var: Var):
-        set_(self, "var", expect(var, Var, "the variable of a PatternVar"))
+    var: Var = field(converter=One(Var, "the variable of a PatternVar"))
+    """What the clause calls the value."""
 
 
+@node
 class PatternConstructor(Pattern):
     """Matches a value made by one constructor."""
 
-    __slots__ = _fields = ("constructor", "patterns")
+    constructor: Constructor = field(converter=One(Constructor, "the constructor of a pattern"))
+    """What must have made the value."""
+    patterns: tuple[Pattern, ...] = field(default=None, converter=MaybeEach(Pattern, "the patterns of a constructor"))
+    """One for each input of the constructor."""
 
-    def __init__(self, constructor: Constructor, patterns: Iterable[Pattern] | None = None):
-        set_(self, "constructor", expect(constructor, Constructor, "the constructor of a pattern"))
-        set_(self, "patterns", expect_all(patterns or (), Pattern, "the patterns of a constructor"))
 
-
+@node
 class PatternTuple(Pattern):
     """Matches a tuple field by field."""
 
-    __slots__ = _fields = ("patterns",)
-
-    def __init__(self, patterns: Iterable[Pattern] | None = None):
-        set_(self, "patterns", expect_all(patterns or (), Pattern, "the patterns of a tuple"))
+    patterns: tuple[Pattern, ...] = field(default=None, converter=MaybeEach(Pattern, "the patterns of a tuple"))
+    """One for each field."""
 
 
+@node
 class Clause(Node):
     """One arm of a `match`."""
 
-    __slots__ = _fields = ("lhs", "rhs")
+    lhs: Pattern = field(converter=One(Pattern, "the pattern of a Clause"))
+    """What the value must look like."""
+    rhs: Expr = field(converter=One(Expr, "the result of a Clause"))
+    """The result, in which the variables of the pattern are bound."""
 
-    def __init__(self, lhs: Pattern, rhs: Expr):
-        set_(self, "lhs", expect(lhs, Pattern, "the pattern of a Clause"))
-        set_(self, "rhs", expect(rhs, Expr, "the result of a Clause"))
 
-
+@node
 class Match(ExprWithOp):
-    """The first clause whose pattern fits; a `complete` match must cover every case."""
+    """The first clause whose pattern fits."""
 
-    __slots__ = _fields = ("data", "clauses", "complete")
-
-    def __init__(self, data: Expr, clauses: Iterable[Clause], complete: bool = True, span: AnySpan | None = None):
-        set_(self, "data", expect(data, Expr, "what a Match looks at"))
-        set_(self, "clauses", expect_all(clauses, Clause, "the clauses of a Match"))
-        set_(self, "complete", bool(complete))
-        self._start(span)
+    data: Expr = field(converter=One(Expr, "what a Match looks at"))
+    """The value that is taken apart."""
+    clauses: tuple[Clause, ...] = field(converter=Each(Clause, "the clauses of a Match"))
+    """The arms, tried in this order."""
+    complete: bool = field(default=True, converter=bool)
+    """Whether the clauses must cover every case (`match`, not `match?`)."""
 
 
 def pattern_parts(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -102,7 +96,8 @@ def pattern_parts(pattern: Pattern) -> tuple[Pattern, ...]:
 
 def patterns(pattern: Pattern) -> list[Pattern]:
     """The pattern and all inside it, in the order of the text."""
-    out, stack = [], [pattern]
+    out: list[Pattern] = []
+    stack = [pattern]
     while stack:
         out.append(p := stack.pop())
         stack.extend(reversed(pattern_parts(p)))
@@ -114,7 +109,7 @@ def pattern_vars(pattern: Pattern) -> list[Var]:
     return [p.var for p in patterns(pattern) if isinstance(p, PatternVar)]
 
 
-def map_pattern(pattern: Pattern, var) -> Pattern:
+def map_pattern(pattern: Pattern, var: Callable[[Var], Var]) -> Pattern:
     """`pattern` with `var` applied to each bound variable; the same object if none changes."""
     if isinstance(pattern, PatternVar):
         new = var(pattern.var)
@@ -123,4 +118,6 @@ def map_pattern(pattern: Pattern, var) -> Pattern:
     new = tuple(map_pattern(p, var) for p in old)
     if all(a is b for a, b in zip(old, new)):
         return pattern
-    return PatternTuple(new) if isinstance(pattern, PatternTuple) else PatternConstructor(pattern.constructor, new)
+    return (
+        PatternConstructor(pattern.constructor, new) if isinstance(pattern, PatternConstructor) else PatternTuple(new)
+    )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, SupportsInt, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
-from relaylab.ir.node import Node, set_field
-from relaylab.ir.types import Any as DimAny
-from relaylab.ir.types import dtype_name
-from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
+from relaylab.ir.node import Node, expect, set_field
+from relaylab.ir.types import AnyDim, dtype_name
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, shown
 from relaylab.support.table import did_you_mean
+
+T = TypeVar("T")
 
 
 class Required:
@@ -24,24 +30,87 @@ class Required:
 REQUIRED: Any = Required()
 
 
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """What an attribute holds: its name, in words, and what a given value becomes.
+
+    `take` raises `TypeError`, `ValueError` or `OverflowError` for what it does not take. An operator's class names it
+    in the annotation of the attribute: `Annotated[tuple[int, ...], Converter("Ints", "a list of whole numbers", ...)]`.
+    """
+
+    name: str
+    words: str
+    take: Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A default of an attribute with a description of it; see `attr`."""
+
+    default: object
+    doc: str
+
+
+def attr(default: T = REQUIRED, doc: str = "") -> T:
+    """The default of an attribute (none: it is required) and what it means, for the class body of an operator."""
+    return cast(T, Described(default, doc))
+
+
 class Field:
-    """One declared attribute: its name, what it holds (the annotation's text), its default."""
+    """One declared attribute: its name, what it holds, its default as it is stored, and what it means."""
 
-    __slots__ = ("name", "kind", "default")
+    __slots__ = ("name", "converter", "type", "optional", "default", "doc")
 
-    def __init__(self, name: str, kind: str, default: object):
-        self.name, self.kind, self.default = name, kind, default
+    def __init__(self, name: str, hint: object, default: object = REQUIRED, doc: str = ""):
+        self.name = name
+        self.converter, self.type, self.optional = converter_of(name, hint)
+        self.default, self.doc = default, doc
+
+    def with_default(self, default: object) -> Field:
+        """The field with another default, and with another description if one is given with it."""
+        new = copy(self)
+        if isinstance(default, Described):
+            default, new.doc = default.default, default.doc or self.doc
+        new.default = default if default is REQUIRED else self.convert(default)
+        return new
 
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    @property
+    def kind(self) -> str:
+        """What it holds, as an annotation writes it."""
+        return self.converter.name + " | None" * self.optional
+
+    @property
+    def words(self) -> str:
+        """What it holds, in words."""
+        return self.converter.words + " or None" * self.optional
+
+    def convert(self, value: object, of: str = "") -> object:
+        """`value` as the field holds it; `RelayTypeError` that names the record `of` if it cannot be one."""
+        value = freeze(value)
+        if value is None and self.optional:
+            return None
+        try:
+            return self.converter.take(value)
+        except (TypeError, ValueError, OverflowError):
+            raise RelayTypeError(
+                f"the attribute `{self.name}`{f' of {of}' * bool(of)} cannot be {shown(value)}",
+                code="attrs.bad-value",
+                help=f"it is: {self.kind}",
+            ) from None
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.kind} = {self.default!r}"
 
 
 class Attrs(Node):
-    """A record of named attributes; subclasses declare them as annotated class variables."""
+    """A record of named attributes; subclasses declare them as annotated class variables.
+
+    A plain assignment in the body of a subclass gives an inherited attribute another default.
+    """
 
     __slots__ = ("__dict__",)
     fields: ClassVar[dict[str, Field]] = {}
@@ -49,25 +118,48 @@ class Attrs(Node):
 
     def __init_subclass__(cls, **kwargs: object):
         super().__init_subclass__(**kwargs)
-        fields = dict(cls.fields)
-        for name, kind in cls.__dict__.get("__annotations__", {}).items():
-            if "ClassVar" not in str(kind) and not name.startswith("_"):
-                fields[name] = Field(name, str(kind), cls.__dict__.get(name, REQUIRED))
-        cls.fields = fields
+        records = [base for base in reversed(cls.__bases__) if issubclass(base, Attrs)]
+        cls.fields = {name: field for base in records for name, field in base.fields.items()}
+        hints = own_annotations(cls)
+        for name in [n for n in cls.fields if n in cls.__dict__ and n not in hints]:
+            cls.fields[name] = cls.fields[name].with_default(cls.__dict__[name])
+            _unwrap(cls, name)
+        cls.declare({n: h for n, h in hints.items() if n[0] != "_"})
+
+    @classmethod
+    def declare(cls, hints: dict[str, object]) -> None:
+        """Make attributes of the annotations in the body of the class."""
+        for name, hint in hints.items():
+            old = cls.fields.pop(name, None)  # declared anew, it takes its place among those of this class
+            cls.fields[name] = Field(name, hint, doc=old.doc if old else "").with_default(
+                cls.__dict__.get(name, REQUIRED)
+            )
+            _unwrap(cls, name)
 
     def __init__(self, **values: object):
         own = self.__dict__
         for name, field in self.fields.items():
-            value = values.pop(name, field.default)
-            if value is REQUIRED:
-                raise RelayTypeError(f"the attribute `{name}` of {self.type_key} is required", code="attrs.missing", help=f"it is: {field.kind}")
-            own[name] = convert(value, field.kind, name, self)
+            if name in values:
+                value = values.pop(name)
+                own[name] = value if value is field.default else field.convert(value, self.type_key)
+            elif field.default is REQUIRED:
+                raise RelayTypeError(
+                    f"the attribute `{name}` of {self.type_key} is required",
+                    code="attrs.missing",
+                    help=f"it is: {field.kind}",
+                )
+            else:
+                own[name] = field.default
         if values:
-            name = next(iter(values))
-            raise RelayAttributeError(f"{self.type_key} has no attribute `{name}`", code="attrs.unknown", help=did_you_mean(name, self.fields) or self._known())
+            raise self._unknown(next(iter(values)))
 
-    def _known(self) -> str:
-        return "it has: " + ", ".join(self.fields) if self.fields else "it takes none"
+    def _unknown(self, name: str) -> RelayAttributeError:
+        known = "it has: " + ", ".join(self.fields) if self.fields else "it takes none"
+        return RelayAttributeError(
+            f"{self.type_key} has no attribute `{name}`",
+            code="attrs.unknown",
+            help=did_you_mean(name, self.fields) or known,
+        )
 
     @property
     def type_key(self) -> str:
@@ -82,7 +174,7 @@ class Attrs(Node):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.fields:
-            raise RelayAttributeError(f"{self.type_key} has no attribute `{name}`", code="attrs.unknown", help=did_you_mean(name, self.fields) or self._known())
+            raise self._unknown(name)
         return self.__dict__[name]
 
     def __contains__(self, name: object) -> bool:
@@ -111,7 +203,11 @@ class Attrs(Node):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Attrs) and self.type_key == other.type_key and same_value(dict(self.items()), dict(other.items()))
+        return (
+            isinstance(other, Attrs)
+            and self.type_key == other.type_key
+            and same_value(dict(self.items()), dict(other.items()))
+        )
 
     def __hash__(self) -> int:
         return hash(value_label(self))
@@ -120,13 +216,16 @@ class Attrs(Node):
         return f"{self.type_key}({', '.join(f'{k}={v!r}' for k, v in self.items())})"
 
 
-class DictAttrs(Node, Mapping):
+class DictAttrs(Node, Mapping[str, Any]):
     """The attributes of a function or a module: a frozen mapping from names to values."""
 
     __slots__ = _fields = ("_items",)
+    _items: dict[str, object]
 
     def __init__(self, items: Mapping[str, object] | None = None):
-        set_field(self, "_items", {str(k): freeze(v) for k, v in (items or {}).items()})
+        given: Mapping[object, object] = {} if items is None else cast(Any, items)
+        expect(given, Mapping, "the attributes of a function or module")
+        set_field(self, "_items", {str(k): freeze(v) for k, v in given.items()})
 
     def __getitem__(self, name: str) -> Any:
         return self._items[name]
@@ -141,7 +240,7 @@ class DictAttrs(Node, Mapping):
         return str(self[name])
 
     def __eq__(self, other: object) -> bool:
-        return same_value(self._items, other) if isinstance(other, Mapping) else NotImplemented
+        return same_value(self._items, cast(object, other)) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(value_label(self))
@@ -152,104 +251,180 @@ class DictAttrs(Node, Mapping):
 
 def freeze(value: Any) -> Any:
     """`value` with lists made tuples and numpy scalars made Python's; attribute values are immutable."""
-    if isinstance(value, (str, bool, int, float, type(None), Node)):
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise RelayValueError(
+                "a whole number among attributes has 64 bits", code="attrs.bad-value", help="keep it in a constant"
+            )
+        return value
+    if isinstance(value, (str, float, NoneType, Node)):
         return value
     if isinstance(value, (list, tuple)):
-        return tuple(map(freeze, value))
+        return tuple(map(freeze, cast(Sequence[object], value)))
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("np.generic[Any]", value).item()
     if isinstance(value, Mapping):
-        return DictAttrs(value)
-    if isinstance(value, (np.dtype, type)):
+        return DictAttrs(cast(Mapping[str, object], value))
+    if isinstance(value, np.dtype):
+        return cast("np.dtype[Any]", value).name
+    if isinstance(value, type):
         return np.dtype(value).name
     if isinstance(value, set):
         raise RelayValueError("a set is not an attribute value: its order is not fixed", code="attrs.bad-value")
     return value
 
 
-def _int(value: Any) -> int:
-    if isinstance(value, bool) or int(value) != value:
+def _int(value: SupportsInt) -> int:
+    whole = int(value)
+    if isinstance(value, bool) or whole != value or not -(2**63) <= whole < 2**64:
         raise ValueError
-    return int(value)
+    return whole
 
 
-def _bool(value: Any) -> bool:
+def _bool(value: object) -> bool:
     if value not in (0, 1):
         raise ValueError
     return bool(value)
 
 
-def _str(value: Any) -> str:
+def _str(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError
     return value
 
 
-def _tuple(of: Any) -> Any:
-    return lambda value: tuple(map(of, value)) if isinstance(value, (tuple, list)) else (of(value),)
+def _tuple(of: Callable[[Any], object]) -> Callable[[object], object]:
+    """A list of what `of` takes; one such value stands for a list of it."""
+    return lambda value: tuple(map(of, cast(Sequence[object], value))) if isinstance(value, tuple) else (of(value),)
 
 
-def _dtype(value: Any) -> str | None:
-    return None if value in ("", "void", None) else dtype_name(value)
+def _pair(value: object) -> object:
+    if not isinstance(value, tuple) or len(cast(Sequence[object], value)) != 2:
+        raise ValueError
+    return tuple(map(_int, cast(Sequence[SupportsInt], value)))
 
 
-def _dim(value: Any) -> Any:
-    return value if isinstance(value, DimAny) else _int(value)
+def _pairs(value: Sequence[object]) -> object:
+    if not isinstance(value, tuple):
+        raise ValueError
+    return tuple(map(_pair, cast(Sequence[object], value)))
 
 
-# What an annotation in the class body of an operator accepts; other annotations take anything.
-CONVERTERS: dict[str, Any] = {
-    "int": _int,
-    "float": float,
-    "bool": _bool,
-    "str": _str,
-    "Dtype": _dtype,
-    "Dims": _tuple(_dim),
-    "Ints": _tuple(_int),
-    "Floats": _tuple(float),
+def _dtype(value: object) -> str | None:
+    return None if value in ("", "void", None) else dtype_name(cast(str, value))
+
+
+def _dim(value: SupportsInt | AnyDim) -> object:
+    return value if isinstance(value, AnyDim) else _int(value)
+
+
+# What the annotation of an attribute can be, and what it then takes.
+INTS = Converter("Ints", "a list of whole numbers", _tuple(_int))
+FLOATS = Converter("Floats", "a list of numbers", _tuple(float))
+PAIRS = Converter("Pairs", "a list of pairs of whole numbers", _pairs)
+Ints = Annotated[tuple[int, ...], INTS]
+Floats = Annotated[tuple[float, ...], FLOATS]
+Pairs = Annotated[tuple[tuple[int, int], ...], PAIRS]
+Dims = Annotated[tuple[int | AnyDim, ...], Converter("Dims", "a list of dimensions", _tuple(_dim))]
+Dtype = Annotated[str | None, Converter("Dtype", "a data type", _dtype)]
+"""A data type; None: not given."""
+Value = Annotated[Any, Converter("Value", "a value", lambda value: value)]
+"""Whatever the operator understands: a number, an expression, a name."""
+
+CONVERTERS: dict[object, Converter] = {
+    int: Converter("int", "a whole number", _int),
+    float: Converter("float", "a number", float),
+    bool: Converter("bool", "True or False", _bool),
+    str: Converter("str", "a text", _str),
+    tuple[int, ...]: INTS,
+    tuple[float, ...]: FLOATS,
+    tuple[tuple[int, int], ...]: PAIRS,
 }
+_KNOWN = "int, float, bool, str, Dtype, Ints, Floats, Pairs, Dims, Value"
 
 
-def convert(value: Any, kind: str, name: str, record: Attrs) -> Any:
-    """`value` as a field of `kind` holds it; `RelayTypeError` if it cannot be one."""
-    value, base = freeze(value), kind.removesuffix(" | None")
-    if value is None and (base != kind or base == "Dtype"):
-        return None
-    if base not in CONVERTERS:
-        return value
+def _unwrap(cls: type[Attrs], name: str) -> None:
+    """Leave the plain default in the class where it was given with a description."""
+    if isinstance(given := cls.__dict__.get(name), Described):
+        if given.default is REQUIRED:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, given.default)
+
+
+def own_annotations(cls: type) -> dict[str, object]:
+    """The annotations in the body of a class as objects, also where the file writes them as text; no `ClassVar`s."""
     try:
-        return CONVERTERS[base](value)
-    except (TypeError, ValueError, OverflowError):
-        raise RelayTypeError(f"the attribute `{name}` of {record.type_key} cannot be {value!r}", code="attrs.bad-value", help=f"it is: {kind}") from None
+        own = inspect.get_annotations(cls, eval_str=True)
+    except NameError as error:
+        raise RelayTypeError(
+            f"an annotation in the body of {cls.__qualname__} is not known: {error}",
+            code="attrs.annotation",
+            help="define or import it at the top of the file, before the class",
+        ) from None
+    return {n: hint for n, hint in own.items() if hint is not ClassVar and get_origin(hint) is not ClassVar}
 
 
-def same_value(a: Any, b: Any) -> bool:
-    """Whether two attribute values are equal: 1, 1.0 and True differ, floats agree to 1e-9, NaN is unequal to NaN."""
+@cache
+def _meaning(hint: object) -> tuple[Converter, object, bool] | None:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    given = [p for p in parts if p not in (NoneType, None)]
+    plain: Any = get_args(given[0])[0] if get_origin(given[0]) is Annotated else given[0]
+    said = [e for e in getattr(given[0], "__metadata__", ()) if isinstance(e, Converter)] or [CONVERTERS.get(plain)]
+    if len(given) != 1 or said[0] is None:
+        return None
+    optional = len(parts) > 1
+    return said[0], plain | None if optional else plain, optional
+
+
+def converter_of(name: str, hint: object) -> tuple[Converter, object, bool]:
+    """How an attribute annotated with `hint` is converted, its Python type, and whether it may be None.
+
+    `RelayTypeError` (`attrs.annotation`) if the annotation does not say it.
+    """
+    if (meaning := _meaning(hint)) is not None:
+        return meaning
+    raise RelayTypeError(
+        f"the annotation of the attribute `{name}` does not say what it holds: {getattr(hint, '__name__', hint)}",
+        code="attrs.annotation",
+        help=f"it can be {_KNOWN} (of relaylab.op.base), each also with `| None`, or Annotated[type, Converter(...)]",
+    )
+
+
+def same_value(a: object, b: object) -> bool:
+    """Whether two attribute values are equal: 1, 1.0 and True differ, floats agree to 1e-9, NaN equals NaN."""
     if isinstance(a, float) and isinstance(b, float):
-        return a == b or abs(a - b) < 1e-9
+        return a == b or abs(a - b) < 1e-9 or (a != a and b != b)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
-        return len(a) == len(b) and all(map(same_value, a, b))
+        left, right = cast(Sequence[object], a), cast(Sequence[object], b)
+        return len(left) == len(right) and all(map(same_value, left, right))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(same_value(v, b[k]) for k, v in a.items())
+        one, two = cast(Mapping[str, object], a), cast(Mapping[str, object], b)
+        return one.keys() == two.keys() and all(same_value(v, two[k]) for k, v in one.items())
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and a.dtype == b.dtype and np.array_equal(a, b)
-    return all(isinstance(a, k) == isinstance(b, k) for k in (bool, float)) and bool(a == b)
+        left, right = cast("np.ndarray[Any, Any]", a), cast("np.ndarray[Any, Any]", b)
+        return type(left) is type(right) and left.dtype == right.dtype and np.array_equal(left, right)
+    if isinstance(a, Node):
+        return a.same_value(b)
+    return all(isinstance(a, k) == isinstance(b, k) for k in (bool, float)) and bool(cast(object, a) == b)
 
 
-def value_label(value: Any) -> str:
+def value_label(value: object) -> str:
     """A text that is the same for equal attribute values (floats, which agree within a tolerance, are left out)."""
     match value:
         case float():
             return "float"
         case tuple() | list():
-            return f"({','.join(map(value_label, value))})"
+            return f"({','.join(map(value_label, cast(Sequence[object], value)))})"
         case Attrs():
             return f"{value.type_key}{value_label(dict(value.items()))}"
         case Mapping():
-            return ",".join(f"{k}={value_label(value[k])}" for k in sorted(value))
+            items = cast(Mapping[str, object], value)
+            return ",".join(f"{k}={value_label(items[k])}" for k in sorted(items))
         case np.ndarray():
-            return f"{value.dtype}{value.shape}"
-        case str() | bool() | int() | DimAny() | None:
+            array = cast("np.ndarray[Any, Any]", value)
+            return f"{array.dtype}{array.shape}"
+        case str() | bool() | int() | AnyDim() | None:
             return repr(value)
         case _:
             return type(value).__name__

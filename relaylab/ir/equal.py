@@ -1,20 +1,22 @@
-"""Structural equality and hashing of programs: up to names, sensitive to sharing (census §1.7).
+"""Structural equality and hashing of programs: up to names, sensitive to sharing within a function (census §1.7).
 
 Two programs are equal if one can be renamed into the other. A shared node on one side must be
 shared on the other; projections, constants, the empty tuple and leaves are compared by content.
+
+Choices: docs/choices.md, The language.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from relaylab.ir import types as ty
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
-from relaylab.ir.attrs import Attrs, DictAttrs, value_label
-from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var, node_text
+from relaylab.ir.attrs import Attrs, DictAttrs, same_value, value_label
+from relaylab.ir.display import node_text
+from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, post_order
@@ -34,13 +36,25 @@ class _Equality:
 
     def __init__(self, map_free_vars: bool):
         self.map_free = map_free_vars
-        self.left: dict[Any, Any] = {}
-        self.right: dict[Any, Any] = {}
+        self.left: dict[object, object] = {}
+        self.right: dict[object, object] = {}
         self.same: set[tuple[int, int]] = set()
+        self.made: list[tuple[object, object]] = []
+        self.outer: list[tuple[object, object, ty.TypeVar]] = []  # what open type parameters meant outside
 
     def pair(self, a: object, b: object) -> None:
+        if a not in self.left:
+            self.made.append((a, b))
         if self.left.setdefault(a, b) is not b or self.right.setdefault(b, a) is not a:
             raise Mismatch(a, b, "they correspond to different nodes (sharing or binding differs)")
+
+    def forget(self) -> None:
+        """Forgets the pairs of one function: what it shares with others of the module does not count."""
+        for a, b in self.made:
+            self.left.pop(a, None)
+            self.right.pop(b, None)
+        self.made.clear()
+        self.same.clear()
 
     def paired(self, a: object, b: object) -> bool:
         """Whether the two are known to correspond; a partner other than the other one is a mismatch."""
@@ -55,6 +69,8 @@ class _Equality:
         while stack:
             x, y, done = stack.pop()
             if done:
+                if isinstance(x, Function):
+                    self.close(x.type_params)
                 if _is_graph_node(x):
                     self.pair(x, y)
                 else:
@@ -72,12 +88,12 @@ class _Equality:
 
     def kids(self, x: Expr, y: Expr) -> list[tuple[Expr, Expr]]:
         """The pairs of children to compare, after what they bind has been paired."""
-        if isinstance(x, Function):
+        if isinstance(x, Function) and isinstance(y, Function):
             return [(x.body, y.body)]
-        if isinstance(x, Let):
+        if isinstance(x, Let) and isinstance(y, Let):
             self.bind(x.var, y.var)
             return [(x.value, y.value), (x.body, y.body)]
-        if isinstance(x, Match):
+        if isinstance(x, Match) and isinstance(y, Match):
             return [(x.data, y.data), *((c.rhs, d.rhs) for c, d in zip(x.clauses, y.clauses))]
         if isinstance(x, (Var, GlobalVar, Op, Constant, Constructor)):
             return []
@@ -86,8 +102,8 @@ class _Equality:
             raise Mismatch(x, y, f"{len(a)} and {len(b)} parts")
         return list(zip(a, b))
 
-    def head(self, x: Any, y: Any) -> None:
-        """Compare what the nodes hold beside sub-expressions."""
+    def head(self, x: Expr, y: Any) -> None:
+        """Compare what two nodes of one kind hold beside sub-expressions."""
         match x:
             case Var():
                 self.var(x, y)
@@ -97,7 +113,7 @@ class _Equality:
             case Op():
                 self.require(x is y, x, y, f"operators {x.name} and {y.name}" if x is not y else "")
             case Constant():
-                self.require(_same_data(x.data, y.data), x, y, "constants with different contents")
+                self.require(x.same_value(y), x, y, "constants with different contents")
             case Constructor():
                 self.require(x.name_hint == y.name_hint, x, y, "different constructors")
                 self.types(x.inputs, y.inputs, x, y)
@@ -111,6 +127,8 @@ class _Equality:
                 self.function(x, y)
             case Match():
                 self.match(x, y)
+            case _:
+                pass
 
     def require(self, holds: bool, x: object, y: object, why: str) -> None:
         if not holds:
@@ -129,9 +147,7 @@ class _Equality:
 
     def function(self, x: Function, y: Function) -> None:
         self.require(len(x.params) == len(y.params), x, y, f"{len(x.params)} and {len(y.params)} parameters")
-        self.require(len(x.type_params) == len(y.type_params), x, y, "different type parameters")
-        for p, q in zip(x.type_params, y.type_params):
-            self.pair(p, q)
+        self.open(x, y)
         for p, q in zip(x.params, y.params):
             self.bind(p, q)
         self.type(x.ret_type, y.ret_type, x, y)
@@ -144,43 +160,61 @@ class _Equality:
 
     def pattern(self, x: Pattern, y: Pattern) -> None:
         self.require(type(x) is type(y), x, y, "different patterns")
-        if isinstance(x, PatternVar):
-            self.bind(x.var, y.var)  # type: ignore[attr-defined]
-        if isinstance(x, PatternConstructor):
-            self.head(x.constructor, y.constructor)  # type: ignore[attr-defined]
+        if isinstance(x, PatternVar) and isinstance(y, PatternVar):
+            self.bind(x.var, y.var)
+        if isinstance(x, PatternConstructor) and isinstance(y, PatternConstructor):
+            self.head(x.constructor, y.constructor)
         a, b = pattern_parts(x), pattern_parts(y)
         self.require(len(a) == len(b), x, y, "patterns of different size")
         for p, q in zip(a, b):
             self.pattern(p, q)
 
-    def attrs(self, a: Any, b: Any, x: object, y: object) -> None:
+    def attrs(self, a: Attrs | DictAttrs | None, b: Attrs | DictAttrs | None, x: object, y: object) -> None:
         if isinstance(a, Attrs) and isinstance(b, Attrs):
             self.require(a == b, x, y, f"different attributes: {a} and {b}")
         else:
-            a, b = dict(a.items()) if a else {}, dict(b.items()) if b else {}
-            self.require(DictAttrs(a) == DictAttrs(b), x, y, f"different attributes: {a} and {b}")
+            one, two = dict(a.items()) if a else {}, dict(b.items()) if b else {}
+            self.require(DictAttrs(one) == DictAttrs(two), x, y, f"different attributes: {one} and {two}")
 
-    def types(self, a: tuple, b: tuple, x: object, y: object) -> None:
+    def types(self, a: tuple[ty.Type, ...], b: tuple[ty.Type, ...], x: object, y: object) -> None:
         self.require(len(a) == len(b), x, y, "different numbers of types")
         for t, u in zip(a, b):
             self.type(t, u, x, y)
 
     def type(self, t: ty.Type | None, u: ty.Type | None, x: object, y: object) -> None:
         """Types are equal up to the type variables that were paired."""
-        if t is None or u is None:
-            self.require(t is u, x, y, f"types {t} and {u}")
-        elif not self._variable(t, u):
-            parts, others = ty.type_parts(t), ty.type_parts(u)
-            if isinstance(t, ty.FuncType) and isinstance(u, ty.FuncType):
-                self.type_params(t, u)
-            self.require(type(t) is type(u) and len(parts) == len(others) and (bool(parts) or t == u), x, y, f"types {t} and {u}")
-            for p, q in zip(parts, others):
-                self.type(p, q, x, y)
+        stack: list[tuple[ty.Type | None, ty.Type | None, bool]] = [(t, u, False)]
+        while stack:
+            a, b, done = stack.pop()
+            if a is None or b is None:
+                self.require(a is b, x, y, f"types {t} and {u}")
+            elif done and isinstance(a, ty.FuncType):
+                self.close(a.type_params)
+            elif not self._variable(a, b):
+                parts, others = ty.type_parts(a), ty.type_parts(b)
+                same = type(a) is type(b) and len(parts) == len(others) and (bool(parts) or a == b)
+                self.require(same, x, y, f"types {t} and {u}")
+                if isinstance(a, ty.FuncType) and isinstance(b, ty.FuncType):
+                    self.open(a, b)
+                    stack.append((a, b, True))
+                stack.extend((p, q, False) for p, q in zip(reversed(parts), reversed(others)))
 
-    def type_params(self, t: ty.FuncType, u: ty.FuncType) -> None:
-        self.require(len(t.type_params) == len(u.type_params), t, u, "different type parameters")
-        for p, q in zip(t.type_params, u.type_params):
+    def open(self, x: Function | ty.FuncType, y: Function | ty.FuncType) -> None:
+        """Pair the type parameters, which mean something within a function (or its type) only."""
+        self.require(len(x.type_params) == len(y.type_params), x, y, "different type parameters")
+        for p, q in zip(x.type_params, y.type_params):
+            self.require(p.kind == q.kind, x, y, f"type parameters of kind {p.kind.name} and {q.kind.name}")
+            self.outer.append((self.left.pop(p, None), self.right.pop(q, None), q))
             self.pair(p, q)
+
+    def close(self, params: tuple[ty.TypeVar, ...]) -> None:
+        """Let the type parameters mean what they meant outside."""
+        for p in reversed(params):
+            before, other, q = self.outer.pop()
+            for table, key, value in ((self.left, p, before), (self.right, q, other)):
+                table.pop(key)
+                if value is not None:
+                    table[key] = value
 
     def _variable(self, t: ty.Type, u: ty.Type) -> bool:
         if not (isinstance(t, (ty.TypeVar, ty.IncompleteType)) and type(t) is type(u)):
@@ -193,11 +227,9 @@ class _Equality:
 
 def _is_graph_node(x: object) -> bool:
     """Whether sharing of the node counts."""
-    return not isinstance(x, (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)) and not (isinstance(x, Tuple) and not x.fields)
-
-
-def _same_data(a: np.ndarray, b: np.ndarray) -> bool:
-    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    return not isinstance(x, (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)) and not (
+        isinstance(x, Tuple) and not x.fields
+    )
 
 
 def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
@@ -205,21 +237,33 @@ def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
     eq.require(set(names[0]) == set(names[1]), a, b, "modules with different functions")
     for name, gv in names[0].items():
         eq.pair(gv, names[1][name])
-    eq.require({t.name_hint for t in a.type_definitions} == {t.name_hint for t in b.type_definitions}, a, b, "modules with different types")
+    eq.require(
+        {t.name_hint for t in a.type_definitions} == {t.name_hint for t in b.type_definitions},
+        a,
+        b,
+        "modules with different types",
+    )
     eq.require((a.attrs or DictAttrs()) == (b.attrs or DictAttrs()), a, b, "modules with different attributes")
     for header, data in a.type_definitions.items():
         other = b.type_definitions[b.get_global_type_var(header.name_hint)]
-        eq.require(len(data.type_vars) == len(other.type_vars) and len(data.constructors) == len(other.constructors), data, other, "different data types")
+        eq.require(
+            len(data.type_vars) == len(other.type_vars) and len(data.constructors) == len(other.constructors),
+            data,
+            other,
+            "different data types",
+        )
         for p, q in zip(data.type_vars, other.type_vars):
             eq.pair(p, q)
         for c, d in zip(data.constructors, other.constructors):
             eq.head(c, d)
             eq.types(c.inputs, d.inputs, c, d)
+    eq.made.clear()
     for name in sorted(names[0]):
         eq.compare(a[name], b[name])
+        eq.forget()
 
 
-def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatch | None:
+def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool = False) -> Mismatch | None:
     """The first pair of nodes in which two programs (or types, or attributes) differ, or None if they are equal."""
     eq = _Equality(map_free_vars)
     try:
@@ -231,28 +275,39 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
             eq.type(lhs, rhs, lhs, rhs)
         elif isinstance(lhs, Pattern) and isinstance(rhs, Pattern):
             eq.pattern(lhs, rhs)
-        elif type(lhs) is not type(rhs) or lhs != rhs:
+        elif type(lhs) is not type(rhs) or not same_value(lhs, rhs):
             raise Mismatch(lhs, rhs, f"{lhs!r} and {rhs!r}")
     except Mismatch as mismatch:
         return mismatch
     return None
 
 
-def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
     """Whether two programs are equal up to names. Free variables must be the same ones unless `map_free_vars`."""
     return get_first_structural_mismatch(lhs, rhs, map_free_vars) is None
 
 
-def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
     """Raise `RelayValueError` with the first difference and both programs if they are not equal."""
     mismatch = get_first_structural_mismatch(lhs, rhs, map_free_vars)
     if mismatch is None:
         return
-    place = "\n".join(("  left:", node_text(mismatch.lhs), "  right:", node_text(mismatch.rhs), "  in the programs:", node_text(lhs), "  and:", node_text(rhs)))
+    place = "\n".join(
+        (
+            "  left:",
+            node_text(mismatch.lhs),
+            "  right:",
+            node_text(mismatch.rhs),
+            "  in the programs:",
+            node_text(lhs),
+            "  and:",
+            node_text(rhs),
+        )
+    )
     raise RelayValueError(f"the programs differ: {mismatch.why}", code="ir.not-equal", place=place)
 
 
-def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+def structural_hash(node: object, map_free_vars: bool = False) -> int:
     """A 64-bit number that is equal for structurally equal programs."""
     if isinstance(node, IRModule):
         parts = [f"{gv.name_hint}={structural_hash(f, map_free_vars)}" for gv, f in node.functions.items()]
@@ -272,12 +327,35 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
     return value[node]
 
 
+V = TypeVar("V")
+
+
+class StructuralTable(Generic[V]):
+    """Values by expression: structurally equal ones have one value.
+
+    A hash alone does not tell them apart, as numbers that nearly agree count as equal in it.
+    """
+
+    def __init__(self) -> None:
+        self._alike: dict[int, list[tuple[Expr, V]]] = {}
+
+    def at(self, node: Expr, make: Callable[[int], V]) -> V:
+        """The value of an expression equal to `node`; `make` gives it for the first one, told its structural hash."""
+        code = structural_hash(node)
+        alike = self._alike.setdefault(code, [])
+        for other, value in alike:
+            if structural_equal(other, node):
+                return value
+        alike.append((node, value := make(code)))
+        return value
+
+
 def _sharing(n: Expr, number: dict[object, int]) -> list[int]:
     """The visit numbers of the parts whose sharing counts."""
     return [number[c] for c in children(n) if _is_graph_node(c)]
 
 
-def _label(n: Any, number: dict[object, int]) -> str:
+def _label(n: Expr, number: dict[object, int]) -> str:
     """What a node holds beside its parts, alike for equal nodes."""
     match n:
         case Var():
@@ -303,7 +381,7 @@ def _label(n: Any, number: dict[object, int]) -> str:
 def _type_label(t: ty.Type | None) -> str:
     """A type's text without the names of type variables: equal types have equal labels."""
     out: list[str] = []
-    stack: list[Any] = [t]
+    stack: list[ty.Type | None] = [t]
     while stack:
         part = stack.pop()
         parts = ty.type_parts(part) if isinstance(part, ty.Type) else ()
@@ -316,5 +394,5 @@ def _type_label(t: ty.Type | None) -> str:
 
 
 def _digest(*parts: object) -> int:
-    data = hashlib.blake2b("\x00".join(map(str, parts)).encode(), digest_size=8).digest()
+    data = hashlib.blake2b("\x00".join(map(str, parts)).encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(data, "little", signed=True)

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relaylab.ir.adt import Constructor, Match
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-    node_text,
-)
+from relaylab.ir.display import node_text
+from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op
 from relaylab.support.source import MergedSpan, caret
 
@@ -26,7 +14,9 @@ MARK = "  <- here"
 
 
 def place_of(node: Expr, sources: Mapping[str, object], name: str = "", root: Expr | None = None) -> str:
-    """Where `node` is, ready to print: a caret in its source if that is among `sources`, else a part of its function `root`."""
+    """Where `node` is, ready to print: a caret in its source if that is among `sources`, else a part of its function
+    `root`.
+    """
     span = node.span.spans[0] if isinstance(node.span, MergedSpan) else node.span
     text = sources.get(str(span.source_name)) if span is not None else None
     if text is not None and span is not None:
@@ -36,7 +26,9 @@ def place_of(node: Expr, sources: Mapping[str, object], name: str = "", root: Ex
 
 
 def excerpt(node: Expr, root: Expr | None, around: int = 2) -> list[str]:
-    """A few lines of the text of `root` about `node`, which is marked; one line of its own if the text does not show it."""
+    """A few lines of the text of `root` about `node`, which is marked; one line of its own if the text does not show
+    it.
+    """
     lines = node_text(root, annotate=lambda e: MARK if e is node else "").splitlines() if root is not None else []
     at = next((k for k, line in enumerate(lines) if MARK in line), None)
     if at is None:
@@ -53,7 +45,35 @@ def _window(line: str, width: int = 160) -> str:
 
 def summary(node: Expr) -> str:
     """An expression in one line, its parts only named."""
-    return _SUMMARY.get(type(node), lambda e: f"a {type(e).__name__}")(node)
+    match node:
+        case Var():
+            return f"%{node.name_hint}"
+        case GlobalVar():
+            return f"@{node.name_hint}"
+        case Constructor():
+            return node.name_hint
+        case Op():
+            return node.name
+        case Constant():
+            return f"a constant {node.type}"
+        case Call():
+            return f"{_brief(node.op)}({_all(node.args)})"
+        case Tuple():
+            return f"({_all(node.fields)})"
+        case TupleGetItem():
+            return f"{_brief(node.tuple_value)}.{node.index}"
+        case Let():
+            return f"let %{node.var.name_hint} = {_brief(node.value)}; …"
+        case If():
+            return f"if ({_brief(node.cond)}) {{…}} else {{…}}"
+        case Match():
+            return f"match ({_brief(node.data)}) {{…}}"
+        case RefWrite():
+            return f"ref_write({_brief(node.ref)}, {_brief(node.value)})"
+        case Function():
+            return f"fn ({_all(node.params)}) {{…}}"
+        case _:
+            return f"a {type(node).__name__}"
 
 
 def _brief(node: Expr) -> str:
@@ -64,20 +84,3 @@ def _brief(node: Expr) -> str:
 
 def _all(nodes: tuple[Expr, ...]) -> str:
     return ", ".join(map(_brief, nodes))
-
-
-_SUMMARY = {
-    Var: lambda e: f"%{e.name_hint}",
-    GlobalVar: lambda e: f"@{e.name_hint}",
-    Constructor: lambda e: e.name_hint,
-    Op: lambda e: e.name,
-    Constant: lambda e: f"a constant {e.type}",
-    Call: lambda e: f"{_brief(e.op)}({_all(e.args)})",
-    Tuple: lambda e: f"({_all(e.fields)})",
-    TupleGetItem: lambda e: f"{_brief(e.tuple_value)}.{e.index}",
-    Let: lambda e: f"let %{e.var.name_hint} = {_brief(e.value)}; …",
-    If: lambda e: f"if ({_brief(e.cond)}) {{…}} else {{…}}",
-    Match: lambda e: f"match ({_brief(e.data)}) {{…}}",
-    RefWrite: lambda e: f"ref_write({_brief(e.ref)}, {_brief(e.value)})",
-    Function: lambda e: f"fn ({_all(e.params)}) {{…}}",
-}

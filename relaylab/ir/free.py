@@ -51,17 +51,18 @@ def types_in(expr: Expr) -> Iterator[Type]:
 
 
 def _written(node: Expr) -> tuple[Type, ...]:
-    kind = type(node)
-    if kind is Call:
-        return node.type_args  # type: ignore[attr-defined]
-    stated = node.type_annotation if kind is Var else node.ret_type if kind is Function else None  # type: ignore[attr-defined]
+    if isinstance(node, Call):
+        return node.type_args
+    stated = node.type_annotation if isinstance(node, Var) else node.ret_type if isinstance(node, Function) else None
     return () if stated is None else (stated,)
 
 
 def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
     """Every type variable of an expression or a type."""
     types = [expr] if isinstance(expr, Type) else list(types_in(expr))
-    declared = [] if isinstance(expr, Type) else [p for n in walk((expr,)) if isinstance(n, Function) for p in n.type_params]
+    declared = (
+        [] if isinstance(expr, Type) else [p for n in walk((expr,)) if isinstance(n, Function) for p in n.type_params]
+    )
     found = [v for t in types for part in type_leaves(t) for v in _vars_of(part)]
     return list(dict.fromkeys((*declared, *found)))
 

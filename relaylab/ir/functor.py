@@ -2,12 +2,14 @@
 
 They call one method per node, as Relay's do. Kinds of nodes whose method is the inherited one are
 walked with an explicit stack; a method of your own decides itself whether and when to go below.
+
+Choices: docs/choices.md, The language.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,7 +85,7 @@ class ExprFunctor:
 
 
 @contextmanager
-def room_for(expr: ex.Expr) -> Iterator[None]:
+def room_for(expr: ex.Expr) -> Generator[None, None, None]:
     """Let methods that a user overrides recurse as deeply as `expr` needs (Python frames live on the heap)."""
     before = sys.getrecursionlimit()
     needed = before + 12 * sum(1 for _ in walk((expr,)))
@@ -100,12 +102,11 @@ def room_for(expr: ex.Expr) -> Iterator[None]:
 class _Walking(ExprFunctor):
     """Visits the nodes below with an explicit stack where the method for their kind is the inherited one."""
 
-    _base: type
-
     def __init__(self) -> None:
         super().__init__()
+        base = next(kind for kind in type(self).__mro__ if kind.__module__ == __name__)
         names = [*_METHODS.values(), "visit"]
-        self._own = {name for name in names if getattr(type(self), name) is not getattr(self._base, name)}
+        self._own = {name for name in names if getattr(type(self), name) is not getattr(base, name)}
 
     def _below(self, node: ex.Expr) -> tuple[ex.Expr, ...]:
         return () if node in self.memo_map or _METHODS.get(type(node)) in self._own else children(node)
@@ -119,20 +120,16 @@ class _Walking(ExprFunctor):
         return self.memo_map[expr]
 
 
-def _visit_children(self: ExprFunctor, node: ex.Expr) -> None:
-    for child in children(node):
-        self.visit(child)
-
-
 class ExprVisitor(_Walking):
     """Visits every node once; override the kinds of interest, and call `super().visit_call(call)` to go on below."""
 
-    for _name in _METHODS.values():
-        locals()[_name] = _visit_children
-    del _name
+    def _visit_children(self, node: ex.Expr) -> None:
+        for child in children(node):
+            self.visit(child)
 
-
-ExprVisitor._base = ExprVisitor
+    visit_function = visit_call = visit_let = visit_if = visit_tuple = visit_tuple_getitem = _visit_children
+    visit_ref_create = visit_ref_read = visit_ref_write = visit_match = _visit_children
+    visit_var = visit_global_var = visit_constant = visit_op = visit_constructor = _visit_children
 
 
 class ExprMutator(_Walking):
@@ -160,8 +157,6 @@ class ExprMutator(_Walking):
     visit_ref_create = visit_ref_read = visit_ref_write = visit_match = _rebuild
     visit_var = visit_global_var = visit_constant = visit_op = visit_constructor = _leaf
 
-
-ExprMutator._base = ExprMutator
 
 _TYPE_METHODS: dict[type, str] = {
     TypeVar: "visit_type_var",
@@ -194,9 +189,8 @@ class TypeVisitor(TypeFunctor):
         for part in type_parts(typ):
             self.visit(part)
 
-    for _name in _TYPE_METHODS.values():
-        locals()[_name] = _visit_parts
-    del _name
+    visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = _visit_parts
+    visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = _visit_parts
 
 
 class TypeMutator(TypeFunctor):
@@ -205,6 +199,5 @@ class TypeMutator(TypeFunctor):
     def _map(self, typ: Type) -> Type:
         return map_type(typ, self.visit)
 
-    for _name in _TYPE_METHODS.values():
-        locals()[_name] = _map
-    del _name
+    visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = _map
+    visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = _map

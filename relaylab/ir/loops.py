@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from relaylab.ir.expr import Call, Expr, Function, Var
 from relaylab.ir.expr import Tuple as TupleExpr
+from relaylab.ir.node import expect_all
 from relaylab.ir.scope_builder import ScopeBuilder
 
 
@@ -16,7 +17,7 @@ def while_loop(cond: Callable[..., Expr], loop_vars: Iterable[Var], loop_bodies:
     """
     sb, loop, fresh = ScopeBuilder(), Var("while_loop"), list(loop_vars)
     with sb.if_scope(cond(*fresh)):
-        sb.ret(Call(loop, list(loop_bodies(*fresh))))
+        sb.ret(Call(loop, expect_all(loop_bodies(*fresh), Expr, "what a loop's body gives")))
     with sb.else_scope():
         sb.ret(TupleExpr(fresh))
     outer = ScopeBuilder()

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+from zlib import crc32
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
-from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var, node_text, rich_display
+from relaylab.ir.display import Shown, node_text
+from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var
 from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.names import NameSupply
 from relaylab.ir.node import expect
 from relaylab.ir.types import GlobalTypeVar, Type, TypeData
 from relaylab.ir.visit import rewrite
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.hook import Hook
 from relaylab.support.table import did_you_mean
 
 
-class _Library:
-    """How modules read text and the standard library; the text room fills it in (ir knows no text format)."""
+@Hook
+def import_text(
+    mod: IRModule, text: str | None = None, source_name: str = "from_string", path: str = "", std: str = ""
+) -> IRModule:
+    """Take a text, a file or a file of the standard library into `mod`; the typed module. The text room does it."""
+    raise RelayTypeError("the text format is not loaded", code="module.no-text", help="import relaylab.text")
 
-    import_text: Callable[..., IRModule] | None = None
 
+@checked
+class IRModule(Shown):
+    """Functions by global variable and algebraic data types by name. Passes return a new one; `mod[...] = f` changes
+    it.
+    """
 
-library = _Library()
-
-
-class IRModule:
-    """Functions by global variable and algebraic data types by name. Passes return a new one; `mod[...] = f` changes it."""
-
-    def __init__(self, functions: Mapping[Any, Any] | None = None, type_definitions: Mapping[Any, TypeData] | None = None, attrs: Mapping[str, object] | None = None):
+    def __init__(
+        self,
+        functions: Mapping[Any, Any] | None = None,
+        type_definitions: Mapping[Any, TypeData] | None = None,
+        attrs: Mapping[str, object] | None = None,
+    ):
         self.functions: dict[GlobalVar, Function] = {}
         self.type_definitions: dict[GlobalTypeVar, TypeData] = {}
         self.attrs: DictAttrs | None = DictAttrs(attrs) if attrs else None
@@ -38,7 +49,7 @@ class IRModule:
         for header, data in (type_definitions or {}).items():
             self._add_type(header, data)
         for var, func in (functions or {}).items():
-            name = var if isinstance(var, str) else var.name_hint
+            name = var if isinstance(var, str) else expect(var, GlobalVar, "the name of a function").name_hint
             if self._find(name) is not None:
                 raise RelayValueError(f"the module has two functions named `{name}`", code="module.duplicate")
             self._add(var, func)
@@ -64,13 +75,12 @@ class IRModule:
         for index, ctor in enumerate(data.constructors):
             ctor.register(_tag(data.header.name_hint, index))
 
-    def __setitem__(self, var: GlobalVar | GlobalTypeVar | str, val: Any) -> None:
+    def __setitem__(self, var: GlobalVar | GlobalTypeVar | str, val: Expr | TypeData) -> None:
         if isinstance(val, Type):
-            self._add_type(var, val)  # type: ignore[arg-type]
-        elif isinstance(val, GlobalVar):
-            self._add(var, _eta(val, self[val]))  # type: ignore[arg-type]
+            self._add_type(expect(var, (GlobalTypeVar, str), "the name of a type"), val)
         else:
-            self._add(var, val)  # type: ignore[arg-type]
+            func = _eta(val, self[val]) if isinstance(val, GlobalVar) else val
+            self._add(expect(var, (GlobalVar, str), "the name of a function"), func)
 
     def update_func(self, var: GlobalVar, func: Function) -> None:
         """Replace or add one function."""
@@ -86,7 +96,9 @@ class IRModule:
         for header, data in other.type_definitions.items():
             if self._find_type(header.name_hint) is None:
                 self._add_type(header, data)
-        rename = {gv: mine for gv in other.functions if (mine := self._find(gv.name_hint)) is not None and mine is not gv}
+        rename = {
+            gv: mine for gv in other.functions if (mine := self._find(gv.name_hint)) is not None and mine is not gv
+        }
         for gv, func in other.functions.items():
             self._add(rename.get(gv, gv), replace_globals(func, rename) if rename else func)
         self.source_map.update(other.source_map)
@@ -115,7 +127,7 @@ class IRModule:
 
     def get_attr(self, key: str) -> Any:
         """A module attribute, or None."""
-        return (self.attrs or {}).get(key)
+        return None if self.attrs is None else self.attrs.get(key)
 
     # ---- looking up
 
@@ -130,7 +142,11 @@ class IRModule:
             return self.type_definitions[self.get_global_type_var(var.name_hint)]
         if isinstance(var, GlobalVar) and var in self.functions:
             return self.functions[var]
-        return self.functions[self.get_global_var(var if isinstance(var, str) else expect(var, GlobalVar, "the key of a module").name_hint)]
+        return self.functions[
+            self.get_global_var(
+                var if isinstance(var, str) else expect(var, GlobalVar, "the key of a module").name_hint
+            )
+        ]
 
     def __contains__(self, var: object) -> bool:
         return var in self.functions if isinstance(var, GlobalVar) else self._find(str(var)) is not None
@@ -141,7 +157,9 @@ class IRModule:
         if found is None:
             names = [gv.name_hint for gv in self.functions]
             raise RelayValueError(
-                f'Cannot find global var "{name}" in the Module', code="module.no-function", help=did_you_mean(name, names) or f"candidates are: {names}"
+                f'Cannot find global var "{name}" in the Module',
+                code="module.no-function",
+                help=did_you_mean(name, names) or f"candidates are: {names}",
             )
         return found
 
@@ -157,22 +175,25 @@ class IRModule:
         if found is None:
             names = [gtv.name_hint for gtv in self.type_definitions]
             raise RelayValueError(
-                f'Cannot find global type var "{name}" in the Module', code="module.no-type", help=did_you_mean(name, names) or f"candidates are: {names}"
+                f'Cannot find global type var "{name}" in the Module',
+                code="module.no-type",
+                help=did_you_mean(name, names) or f"candidates are: {names}",
             )
         return found
 
     def get_global_type_vars(self) -> list[GlobalTypeVar]:
         return list(self.type_definitions)
 
-    def get_constructor(self, tag: int) -> Constructor:
-        """The constructor with that tag."""
-        for data in self.type_definitions.values():
-            for ctor in data.constructors:
+    def get_constructor(self, tag: int, of: GlobalTypeVar | str | None = None) -> Constructor:
+        """The constructor with that tag, of any data type or of one; `RelayValueError` if there is none."""
+        name = of if isinstance(of, str) or of is None else of.name_hint
+        for header in self.type_definitions if name is None else (self.get_global_type_var(name),):
+            for ctor in self.type_definitions[header].constructors:
                 if ctor.tag == tag:
                     return ctor
         raise RelayValueError(f"no constructor has the tag {tag}", code="module.no-constructor")
 
-    def get_type(self, name: str) -> tuple:
+    def get_type(self, name: str) -> tuple[GlobalTypeVar, *tuple[Constructor, ...]]:
         """The name of a data type followed by its constructors."""
         header = self.get_global_type_var(name)
         return (header, *self.type_definitions[header].constructors)
@@ -180,8 +201,12 @@ class IRModule:
     # ---- text
 
     @staticmethod
-    def from_expr(expr: Expr, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, TypeData] | None = None) -> IRModule:
-        """A module whose `main` is `expr`: a function as it is, another expression as the body of one with its free variables."""
+    def from_expr(
+        expr: Expr, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, TypeData] | None = None
+    ) -> IRModule:
+        """A module whose `main` is `expr`: a function as it is, another expression as the body of one with its free
+        variables.
+        """
         mod = IRModule(functions, type_defs)
         func = expect(expr, Expr, "the expression of a module")
         if not isinstance(func, Function):
@@ -196,28 +221,18 @@ class IRModule:
     def from_text(text: str, source_name: str = "from_string", init_module: IRModule | None = None) -> IRModule:
         """The module that `text` describes, in addition to the definitions of `init_module`."""
         mod = init_module.shallow_copy() if init_module is not None else IRModule()
-        mod._read(text=text, source_name=source_name)
+        import_text(mod, text, source_name)
         return mod
-
-    def _read(self, **how: object) -> IRModule:
-        if library.import_text is None:
-            raise RelayTypeError("the text format is not loaded", code="module.no-text", help="import relaylab.text")
-        return library.import_text(self, **how)
 
     def _import(self, file_to_import: str) -> None:
         """Take in the definitions of a file, once."""
-        self._read(path=str(file_to_import))
+        import_text(self, path=str(file_to_import))
 
     def import_from_std(self, file_to_import: str) -> IRModule:
-        """Take in the definitions of a file of the standard library (`prelude.rly`, `nat.rly` …), once; the typed module."""
-        return self._read(std=str(file_to_import))
-
-    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
-        """The module in the text format, with its version header and, if asked, the meta data section."""
-        return node_text(self, header=True, meta=show_meta_data, annotate=annotate)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str] | None:
-        return rich_display(self)
+        """Take in the definitions of a file of the standard library (`prelude.rly`, `nat.rly` …), once; the typed
+        module.
+        """
+        return import_text(self, std=str(file_to_import))
 
     def __str__(self) -> str:
         return node_text(self)
@@ -243,7 +258,10 @@ def _checked(var: GlobalVar, func: Function) -> Function:
         )
     loose = free_type_vars(func)
     if loose:
-        raise RelayValueError(f"@{var.name_hint} uses type variables that it does not declare: {', '.join(map(str, loose))}", code="module.free-type-variable")
+        raise RelayValueError(
+            f"@{var.name_hint} uses type variables that it does not declare: {', '.join(map(str, loose))}",
+            code="module.free-type-variable",
+        )
     return func
 
 
@@ -253,17 +271,12 @@ def _eta(gv: GlobalVar, func: Function) -> Function:
     return Function(params, Call(gv, params, None, func.type_params), func.ret_type, func.type_params)
 
 
-def replace_globals(expr: Expr, rename: Mapping[GlobalVar, GlobalVar]) -> Any:
+def replace_globals(expr: Expr, rename: Mapping[GlobalVar, GlobalVar]) -> Expr:
     """`expr` with global variables exchanged."""
     return rewrite(expr, lambda new, old: rename.get(new, new) if isinstance(new, GlobalVar) else new)
 
 
 def _tag(type_name: str, index: int) -> int:
-    """A tag that is the same in every process: eight bits of the type's name, then the constructor's number."""
-    code = 0
-    for char in type_name.encode():
-        code = (code * 31 + char) & 0xFF
-    tag = code << 24 | index
+    """A tag that is the same in every process: twenty bits of the type's name, then the constructor's number."""
+    tag = (crc32(type_name.encode()) & 0xFFFFF) << 12 | index
     return tag - (1 << 32) if tag >= 1 << 31 else tag
-
-

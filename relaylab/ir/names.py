@@ -1,4 +1,7 @@
-"""Fresh names: `x`, `x_1`, `x_2` …"""
+"""Fresh names: `x`, `x_1`, `x_2` …
+
+Choices: docs/choices.md, The language.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from relaylab.ir.expr import GlobalVar, Var
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
@@ -18,8 +22,8 @@ def parameter_names(params: Sequence[Var]) -> list[str]:
     `data` the next of `data1`, `data2` ... that no parameter has.
     """
     own = {p.name_hint for p in params}
-    counters: dict[str, itertools.count] = {}
-    names = []
+    counters: dict[str, itertools.count[int]] = {}
+    names: list[str] = []
     for p in params:
         name = p.name_hint
         counter = counters.get(name)
@@ -31,6 +35,7 @@ def parameter_names(params: Sequence[Var]) -> list[str]:
     return names
 
 
+@checked
 class NameSupply:
     """Hands out names that were not handed out before."""
 
@@ -65,13 +70,16 @@ class NameSupply:
         return self._full(name, add_prefix) in self._next
 
 
+@checked
 class GlobalVarSupply:
     """Fresh global variables, beside those of a module, of several, or of a name supply."""
 
     def __init__(self, value: IRModule | list[IRModule] | NameSupply | None = None):
         self.name_supply = value if isinstance(value, NameSupply) else NameSupply()
         self._known: dict[str, GlobalVar] = {}
-        for mod in value if isinstance(value, list) else [] if value is None or isinstance(value, NameSupply) else [value]:
+        for mod in (
+            value if isinstance(value, list) else [] if value is None or isinstance(value, NameSupply) else [value]
+        ):
             for gv in mod.functions:
                 self.reserve_global(gv)
 

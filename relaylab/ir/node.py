@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn, TypeVar
+from typing import NoReturn, Self, TypeVar, cast
 
 from relaylab.support.errors import RelayTypeError
 
@@ -31,31 +31,43 @@ class Node:
         """Whether both are one object."""
         return self is other
 
-    def __copy__(self):
+    def same_value(self, other: object) -> bool:
+        """Whether both are equal as values of an attribute."""
+        return self == other
+
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise RelayTypeError("programs are saved as text, not by pickle", code="ir.no-pickle", help="use `mod.astext()` and `relaylab.parse`")
+        raise RelayTypeError(
+            "programs are saved as text, not by pickle",
+            code="ir.no-pickle",
+            help="use `mod.astext()` and `relaylab.parse`",
+        )
 
 
-def expect(value: object, kind: type[T] | tuple[type, ...], what: str) -> T:
+def expect(value: object, kind: type[T] | tuple[type[T], ...], what: str) -> T:
     """`value` if it is of `kind`, else a `RelayTypeError` that names the argument."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(k.__name__ for k in kinds)
         raise RelayTypeError(f"{what} must be a {wanted}, not a {type(value).__name__}", code="ir.wrong-kind")
-    return value  # type: ignore[return-value]
+    return value
 
 
-def expect_all(values: Iterable[object], kind: type[T] | tuple[type, ...], what: str) -> tuple[T, ...]:
+def expect_all(values: object, kind: type[T] | tuple[type[T], ...], what: str) -> tuple[T, ...]:
     """The tuple of `values`, each of `kind`."""
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise RelayTypeError(f"{what} must be a list, not a {type(values).__name__}", code="ir.wrong-kind")
-    out = tuple(values)
-    for value in out:
+    if type(values) is not tuple:  # not to ask an abstract class about the usual case
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise RelayTypeError(f"{what} must be a list, not a {type(values).__name__}", code="ir.wrong-kind")
+        try:
+            values = tuple(cast(Iterable[object], values))
+        except TypeError:  # an array without axes says that it can be gone through
+            raise RelayTypeError(f"{what} must be a list, not a number", code="ir.wrong-kind") from None
+    for value in cast("tuple[object, ...]", values):
         if not isinstance(value, kind):
             expect(value, kind, f"each of {what}")
-    return out  # type: ignore[return-value]
+    return cast("tuple[T, ...]", values)

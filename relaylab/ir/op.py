@@ -2,27 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeGuard, cast
 
-from relaylab.ir.attrs import Attrs
-from relaylab.ir.expr import Call, Expr, set_
+from relaylab.ir.attrs import Attrs, Field
+from relaylab.ir.declare import field, node
+from relaylab.ir.expr import Call, Callee, Expr
+from relaylab.ir.node import set_field
 from relaylab.support.errors import RelayAttributeError, RelayError
 from relaylab.support.table import Table
 
 
-class Op(Expr):
-    """An operator: one object per name. `definition` is the class with all its facets (an `Attrs` record)."""
+class Definition(Protocol):
+    """What a program's nodes ask of the class that defines an operator (the op room writes such classes)."""
 
-    __slots__ = _fields = ("name", "definition", "_default")
+    __doc__: str | None
 
-    def __init__(self, name: str, definition: Any = None):
+    @property
+    def attrs_key(self) -> str: ...
+    @property
+    def fields(self) -> Mapping[str, Field]: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def level(self) -> int: ...
+    @property
+    def pattern(self) -> int: ...
+    @property
+    def stateful(self) -> bool: ...
+    @property
+    def computes(self) -> bool: ...
+    @property
+    def reshapes(self) -> bool: ...
+    @property
+    def waivers(self) -> Mapping[str, str]: ...
+    def call(self, *args: object, **attrs: object) -> Call: ...
+    def __call__(self, **attrs: Any) -> Attrs: ...
+
+
+@node
+class Op(Callee):
+    """An operator: one object per name, made when the operator is registered."""
+
+    name: str = field()
+    """The name in programs, with its dots."""
+    definition: Definition = field()
+    """The class with all its facets; its instances are the attributes of calls."""
+    default: Attrs | None = field(init=False)
+    """The attributes of a call that writes none, made when they are first needed."""
+
+    def __init__(self, name: str, definition: Definition | None = None):
         if definition is None:
-            raise RelayError(f"an Op cannot be constructed: `{name}`", code="op.construct", help=f'write relay.op.get("{name}")')
-        set_(self, "name", name)
-        set_(self, "definition", definition)
-        set_(self, "_default", None)
-        set_(self, "_checked_type", None)
-        set_(self, "span", None)
+            raise RelayError(
+                f"an Op cannot be constructed: `{name}`", code="op.construct", help=f'write relay.op.get("{name}")'
+            )
+        set_field(self, "name", name)
+        set_field(self, "definition", definition)
+        for unset in ("default", "inferred", "span"):  # an operator comes from no line of a program
+            set_field(self, unset, None)
 
     @staticmethod
     def get(op_name: str) -> Op:
@@ -58,36 +95,37 @@ class Op(Expr):
         """How FuseOps treats the operator (an `OpPattern`)."""
         return self.definition.pattern
 
-    def get_attr(self, attr_name: str) -> Any:
+    def get_attr(self, attr_name: str) -> object:
         """A registered fact of the operator (`TOpPattern`, or one set by `set_attr`); None if unset."""
         if attr_name == "TOpPattern":
             return self.definition.pattern
         return EXTRA_ATTRS.get((self.name, attr_name))
 
-    def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
-        """Register a fact about the operator for a pass of one's own."""
-        EXTRA_ATTRS[self.name, attr_name] = value
+    def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
+        """Register a fact about the operator for a pass of one's own; one of a lower level does not replace another."""
+        if plevel >= _LEVELS.get((self.name, attr_name), plevel):
+            EXTRA_ATTRS[self.name, attr_name] = value
+            _LEVELS[self.name, attr_name] = plevel
 
     def reset_attr(self, attr_name: str) -> None:
         EXTRA_ATTRS.pop((self.name, attr_name), None)
+        _LEVELS.pop((self.name, attr_name), None)
 
     def facets(self, attrs: Attrs | None) -> Any:
         """The record on which the facets are methods: `attrs`, adapted if it was made for a sister operator."""
-        if type(attrs) is self.definition:
+        if cast(object, type(attrs)) is self.definition:
             return attrs
         if attrs is None:
-            if self._default is None:
-                set_(self, "_default", self.definition())
-            return self._default
+            if self.default is None:
+                set_field(self, "default", self.definition())
+            return self.default
         known = {k: v for k, v in attrs.items() if k in self.definition.fields}
         return self.definition(**known)
 
-    def __call__(self, *args: Expr) -> Call:
-        return Call(self, args)
-
 
 OPERATORS: Table[Op] = Table("operator")
-EXTRA_ATTRS: dict[tuple[str, str], Any] = {}
+EXTRA_ATTRS: dict[tuple[str, str], object] = {}
+_LEVELS: dict[tuple[str, str], int] = {}
 
 
 def facets(call: Call) -> Any:
@@ -102,6 +140,6 @@ def op_name(expr: Expr) -> str:
     return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
 
 
-def is_call_to(expr: Expr, *names: str) -> bool:
+def is_call_to(expr: Expr, *names: str) -> TypeGuard[Call]:
     """Whether `expr` is a call of one of the named operators."""
     return op_name(expr) in names

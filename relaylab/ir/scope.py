@@ -21,11 +21,12 @@ class Scope:
     __slots__ = ("parent", "owner", "slot", "depth", "jump")
 
     def __init__(self, parent: Scope | None = None, owner: Expr | None = None, slot: int = 0):
-        self.parent, self.owner, self.slot = parent, owner, slot
-        if parent is None:
-            self.depth, self.jump = 0, self
-        else:
-            self.depth = parent.depth + 1
+        # the outermost scope is its own parent
+        self.parent: Scope = self if parent is None else parent
+        self.owner, self.slot = owner, slot
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.jump: Scope = self
+        if parent is not None:
             far = parent.jump
             self.jump = far.jump if parent.depth - far.depth == far.depth - far.jump.depth else parent
 
@@ -33,7 +34,7 @@ class Scope:
         """The enclosing scope of that depth (itself included)."""
         scope = self
         while scope.depth > depth:
-            scope = scope.jump if scope.jump.depth >= depth else scope.parent  # type: ignore[assignment]
+            scope = scope.jump if scope.jump.depth >= depth else scope.parent
         return scope
 
     def __repr__(self) -> str:
@@ -46,7 +47,7 @@ def lca(a: Scope, b: Scope) -> Scope:
     a, b = a.ancestor_at(depth), b.ancestor_at(depth)
     while a is not b:
         if a.jump is b.jump:
-            a, b = a.parent, b.parent  # type: ignore[assignment]
+            a, b = a.parent, b.parent
         else:
             a, b = a.jump, b.jump
     return a

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from typing import cast
 
 from relaylab.ir.expr import Expr, Function, If, Let, Var, as_expr
 from relaylab.ir.types import FuncType, Type
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 
 
@@ -16,7 +18,9 @@ class _Block:
     def __init__(self) -> None:
         self.bindings: list[tuple[Var, Expr]] = []
         self.result: Expr | None = None
-        self.branch: tuple[Expr, Expr] | None = None  # the condition and the true branch, until the else scope has closed
+        self.branch: tuple[Expr, Expr] | None = (
+            None  # the condition and the true branch, until the else scope has closed
+        )
 
     def close(self) -> Expr:
         if self.branch is not None:
@@ -29,6 +33,7 @@ class _Block:
         return body
 
 
+@checked
 class ScopeBuilder:
     """Builds nested lets and ifs in the order in which they are written.
 
@@ -53,7 +58,7 @@ class ScopeBuilder:
         return var
 
     @contextmanager
-    def if_scope(self, cond: Expr) -> Iterator[None]:
+    def if_scope(self, cond: Expr) -> Generator[None, None, None]:
         """The true branch; an `else_scope` must follow."""
         self._blocks.append(_Block())
         yield
@@ -61,7 +66,7 @@ class ScopeBuilder:
         self._blocks[-1].branch = (cond, branch)
 
     @contextmanager
-    def else_scope(self) -> Iterator[None]:
+    def else_scope(self) -> Generator[None, None, None]:
         """The false branch of the `if_scope` before it; the whole `if` becomes the scope's result."""
         pending = self._blocks[-1].branch
         if pending is None:
@@ -89,6 +94,7 @@ class ScopeBuilder:
         """The type of an expression, as far as annotations tell."""
         if isinstance(expr, Var) and expr.type_annotation is not None:
             return expr.type_annotation
-        if isinstance(expr, Function) and expr._checked_type is None:
-            return FuncType([p.type_annotation for p in expr.params], expr.ret_type, expr.type_params)  # type: ignore[misc]
+        if isinstance(expr, Function) and expr.inferred is None:
+            types = [p.type_annotation for p in expr.params]
+            return FuncType(cast("list[Type]", types), cast(Type, expr.ret_type), expr.type_params)
         return expr.checked_type

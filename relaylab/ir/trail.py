@@ -7,18 +7,22 @@ the place in the source (span) of the node that is being rewritten.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from relaylab.support.source import AnySpan, SourceName, Span, readable
 
 if TYPE_CHECKING:
     from relaylab.ir.expr import Expr
+
+E = TypeVar("E", bound="Expr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,9 @@ class Trail:
     """
 
     name: str = ""
-    became: dict[Expr, Expr] = field(default_factory=dict)
-    parents: dict[Expr, dict[Expr, None]] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
+    became: dict[Expr, Expr] = field(default_factory=lambda: {})
+    parents: dict[Expr, dict[Expr, None]] = field(default_factory=lambda: {})
+    steps: list[Step] = field(default_factory=lambda: [])
     site: Expr | None = None
 
     def record(self, old: Expr, new: Expr) -> None:
@@ -76,7 +80,7 @@ def current_trail() -> Trail | None:
 
 
 @contextmanager
-def recording(trail: Trail) -> Iterator[Trail]:
+def recording(trail: Trail) -> Generator[Trail, None, None]:
     """Keep `trail` while the block runs; the outer one, if any, rests."""
     token = _open.set(trail)
     try:
@@ -86,7 +90,7 @@ def recording(trail: Trail) -> Iterator[Trail]:
 
 
 @contextmanager
-def unrecorded() -> Iterator[None]:
+def unrecorded() -> Generator[None, None, None]:
     """Keep no trail while the block runs: for work whose result is only looked at."""
     token = _open.set(None)
     try:
@@ -96,7 +100,7 @@ def unrecorded() -> Iterator[None]:
 
 
 @contextmanager
-def made_from(*olds: Expr) -> Iterator[None]:
+def made_from(*olds: Expr) -> Generator[None, None, None]:
     """Nodes that the block builds come from `olds`: their spans are inherited. For hand-written passes."""
     trail = _open.get()
     if trail is None or not olds:
@@ -109,7 +113,7 @@ def made_from(*olds: Expr) -> Iterator[None]:
         trail.site = before
 
 
-def derived(new: Expr, *olds: Expr) -> Expr:
+def derived(new: E, *olds: Expr) -> E:
     """Note in the open trail that `new` stands in the place of `olds`; returns `new`."""
     trail = _open.get()
     if trail is not None:
@@ -120,9 +124,18 @@ def derived(new: Expr, *olds: Expr) -> Expr:
     return new
 
 
-_HERE = str(Path(__file__).resolve().parents[1])
-_INNER = tuple(f"{_HERE}/{room}/".replace("\\", "/") for room in ("ir", "op", "text", "interp", "analysis", "transform", "relay", "compat", "lab", "zoo/layers"))
+_PACKAGE = Path(__file__).parents[1]  # not resolved: the names of code objects are not either
+_NETWORKS = tuple(f"{_PACKAGE / room}{os.sep}" for room in ("zoo", "bench"))
+_LAYERS = str(_PACKAGE / "zoo" / "layers.py")
 _places: dict[tuple[str, int], Span] = {}
+
+
+@cache  # asked for several frames at every new node, of a few hundred files
+def is_inner(filename: str) -> bool:
+    """Whether code of this file builds nodes for others: all of the package, except where networks are written."""
+    if not filename.startswith(f"{_PACKAGE}{os.sep}"):
+        return False
+    return filename == _LAYERS or not filename.startswith(_NETWORKS)
 
 
 def default_span() -> AnySpan | None:
@@ -130,9 +143,10 @@ def default_span() -> AnySpan | None:
     trail = _open.get()
     if trail is not None:
         return trail.site.span if trail.site is not None else None
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_INNER):
-        frame = frame.f_back  # type: ignore[assignment]
+    # from the caller of the node's constructor on; `inspect.stack` would read the source of every frame
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None and is_inner(frame.f_code.co_filename):
+        frame = frame.f_back
     if frame is None:
         return None
     key = (frame.f_code.co_filename, frame.f_lineno)

@@ -1,14 +1,24 @@
-"""The types of Relay (compared by value, variables by identity) and the dimensions of shapes."""
+"""The types of Relay (compared by value, variables by identity) and the dimensions of shapes.
+
+Choices: docs/choices.md, The language.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from relaylab.ir.declare import Each, MaybeEach, One, field, node
 from relaylab.ir.node import Node, expect, expect_all, set_field
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, shown
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from relaylab.ir.adt import Constructor
 
 
 class IntImm(int):
@@ -22,13 +32,13 @@ class IntImm(int):
         return int(self)
 
 
-class Any:
+class AnyDim:
     """A dimension that is known only at run time, written `?`."""
 
     __slots__ = ()
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Any
+    def __eq__(self, other: object, /) -> bool:
+        return type(other) is AnyDim
 
     def __hash__(self) -> int:
         return 0x3F
@@ -37,14 +47,14 @@ class Any:
         return "?"
 
 
-class SizeVar(Any):
+class SizeVar(AnyDim):
     """A dimension known only at run time that has a name; equal only to itself."""
 
     __slots__ = ("name",)
     dtype = "int32"
 
     def __init__(self, name: str = "n", dtype: str = "int32"):
-        self.name = name
+        self.name = expect(name, str, "the name of a SizeVar")
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -53,19 +63,21 @@ class SizeVar(Any):
         return self.name
 
 
-Dim = IntImm | Any
+Dim = IntImm | AnyDim
 
 
 def dim(value: object) -> Dim:
-    """A dimension from an int, an `Any`, or an object with `.value`."""
-    if isinstance(value, (IntImm, Any)):
+    """A dimension from an int, an `AnyDim`, or an object with `.value`."""
+    if isinstance(value, (IntImm, AnyDim)):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         if value < 0:
             raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
-        return IntImm(value)
+        return IntImm(cast(int, value))
     raise RelayTypeError(
-        f"a dimension is an int or relay.Any(), not a {type(value).__name__}", code="type.bad-dimension", help="write relay.Any() for an unknown one"
+        f"a dimension is an int or relay.Any(), not a {type(value).__name__}",
+        code="type.bad-dimension",
+        help="write relay.Any() for an unknown one",
     )
 
 
@@ -81,27 +93,63 @@ class TypeKind(IntEnum):
 
 
 class Type(Node):
-    """The base of all types."""
+    """The base of all types: equal if they are built of equal parts."""
 
-    __slots__ = ("_hash",)
+    __slots__ = ("_hash", "_depth")
+    _hash: int
+    _depth: int
 
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[object, ...]:
         return tuple(getattr(self, f) for f in self._fields)
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object, /) -> bool:
         if self is other:
             return True
-        return type(self) is type(other) and hash(self) == hash(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        return (
+            isinstance(other, Type)
+            and type(self) is type(other)
+            and hash(self) == hash(other)
+            and self._key() == other._key()
+        )
 
     def __hash__(self) -> int:
         try:
-            return self._hash  # type: ignore[has-type]
-        except AttributeError:
+            return self._hash
+        except AttributeError:  # computed once: types are keys of many tables
             set_field(self, "_hash", hash((type(self).__name__, self._key())))
             return self._hash
 
     def __repr__(self) -> str:
         return type_text(self)
+
+
+DEEPEST = 200
+"""How many levels types may nest: equality, hashing, unification and text walk them by recursion."""
+
+
+class Nested(Type):
+    """The base of types made of types."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        depth = 1 + max((p._depth for p in type_parts(self) if isinstance(p, Nested)), default=0)
+        if depth > DEEPEST:
+            raise RelayValueError(
+                f"types may nest {DEEPEST} levels deep, not deeper",
+                code="type.too-deep",
+                help="a list of any length is a List[T] of the prelude, not tuples within tuples",
+            )
+        set_field(self, "_depth", depth)
+
+
+class UniqueType(Type):
+    """The base of types that are equal only to themselves."""
+
+    __slots__ = ()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 _DTYPE_NAMES = {"int": "int32", "uint": "uint32", "float": "float32"}
@@ -113,123 +161,144 @@ def dtype_name(dtype: object) -> str:
         name = _DTYPE_NAMES.get(dtype, dtype)
     else:
         try:
-            name = np.dtype(dtype).name  # type: ignore[call-overload]
-        except TypeError:
+            name = np.dtype(cast("DTypeLike", dtype)).name
+        except (TypeError, ValueError):
             name = str(dtype)
     if name not in DTYPES:
-        raise RelayTypeError(f"`{name}` is not a data type of tensors", code="type.unknown-dtype", help="known: " + " ".join(DTYPES))
+        raise RelayTypeError(
+            f"`{name}` is not a data type of tensors", code="type.unknown-dtype", help="known: " + " ".join(DTYPES)
+        )
     return name
 
 
-DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "bfloat16")
+DTYPES = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "bfloat16",
+)  # fmt: skip
 
 
+def _shape(dims: Iterable[object]) -> tuple[Dim, ...]:
+    return tuple(map(dim, expect_all(dims, object, "a shape")))
+
+
+def _kind(kind: object) -> TypeKind:
+    if not isinstance(kind, int) or kind not in set(TypeKind):
+        raise RelayTypeError(
+            f"a kind of types cannot be {shown(kind)}", code="type.kind", help="write relay.TypeKind.Type"
+        )
+    return TypeKind(kind)
+
+
+@node
 class TensorType(Type):
-    """A tensor of a `shape` and a `dtype`; rank 0 is a scalar."""
+    """A tensor; rank 0 is a scalar."""
 
-    __slots__ = _fields = ("shape", "dtype")
-
-    def __init__(self, shape: Iterable[object] = (), dtype: object = "float32"):
-        set_field(self, "shape", tuple(map(dim, shape)))
-        set_field(self, "dtype", dtype_name(dtype))
+    shape: tuple[Dim, ...] = field(default=(), converter=_shape)
+    """The extents of its axes."""
+    dtype: str = field(default="float32", converter=dtype_name)
+    """The data type of its elements."""
 
     @property
     def concrete_shape(self) -> tuple[int, ...]:
         """The shape as ints; `RelayTypeError` if a dimension is unknown."""
         if self.is_dynamic:
             raise RelayTypeError(f"the shape of {self} is not known before run time", code="type.dynamic-shape")
-        return tuple(int(d) for d in self.shape)  # type: ignore[arg-type]
+        return tuple(map(int, cast("tuple[IntImm, ...]", self.shape)))
 
     @property
     def is_dynamic(self) -> bool:
         """Whether a dimension is known only at run time."""
-        return any(isinstance(d, Any) for d in self.shape)
+        return any(isinstance(d, AnyDim) for d in self.shape)
 
 
-class TupleType(Type):
+@node
+class TupleType(Nested):
     """A tuple of types."""
 
-    __slots__ = _fields = ("fields",)
-
-    def __init__(self, fields: Iterable[Type] = ()):
-        set_field(self, "fields", expect_all(fields, Type, "the fields of a TupleType"))
+    fields: tuple[Type, ...] = field(default=(), converter=Each(Type, "the fields of a TupleType"))
+    """The types of the fields in their order."""
 
 
-class TypeVar(Type):
+@node
+class TypeVar(UniqueType):
     """A type parameter of a function or of an algebraic data type; equal only to itself."""
 
-    __slots__ = _fields = ("name_hint", "kind")
-
-    def __init__(self, name_hint: str, kind: TypeKind = TypeKind.Type):
-        set_field(self, "name_hint", expect(name_hint, str, "the name of a TypeVar"))
-        set_field(self, "kind", TypeKind(kind))
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    name_hint: str = field(converter=One(str, "the name of a TypeVar"))
+    """The name as written."""
+    kind: TypeKind = field(default=TypeKind.Type, converter=_kind)
+    """What it stands for: a type, or a shape."""
 
     def __call__(self, *args: Type) -> TypeCall:
         return TypeCall(self, args)
 
 
+@node
 class GlobalTypeVar(Type):
     """The name of an algebraic data type in a module; equal by name."""
 
-    __slots__ = _fields = ("name_hint", "kind")
-
-    def __init__(self, name_hint: str, kind: TypeKind = TypeKind.AdtHandle):
-        set_field(self, "name_hint", expect(name_hint, str, "the name of a GlobalTypeVar"))
-        set_field(self, "kind", TypeKind(kind))
+    name_hint: str = field(converter=One(str, "the name of a GlobalTypeVar"))
+    """The name as written."""
+    kind: TypeKind = field(default=TypeKind.AdtHandle, converter=_kind)
+    """What it stands for."""
 
     def __call__(self, *args: Type) -> TypeCall:
         return TypeCall(self, args)
 
 
-class TypeCall(Type):
-    """A data type applied to its arguments: `List[int32]`."""
-
-    __slots__ = _fields = ("func", "args")
-
-    def __init__(self, func: Type, args: Iterable[Type] = ()):
-        set_field(self, "func", expect(func, (GlobalTypeVar, TypeVar, IncompleteType), "the function of a TypeCall"))
-        set_field(self, "args", expect_all(args, Type, "the arguments of a TypeCall"))
-
-
-class RefType(Type):
-    """A mutable cell holding a value of one type."""
-
-    __slots__ = _fields = ("value",)
-
-    def __init__(self, value: Type):
-        set_field(self, "value", expect(value, Type, "the content of a RefType"))
-
-
-class IncompleteType(Type):
+@node
+class IncompleteType(UniqueType):
     """A type that inference is still to find; equal only to itself."""
 
-    __slots__ = _fields = ("kind",)
-
-    def __init__(self, kind: TypeKind = TypeKind.Type):
-        set_field(self, "kind", TypeKind(kind))
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    kind: TypeKind = field(default=TypeKind.Type, converter=_kind)
+    """What it stands for."""
 
 
-class FuncType(Type):
-    """The type of a function; equal up to the names of its type parameters."""
+@node
+class TypeCall(Nested):
+    """A data type applied to its arguments: `List[int32]`."""
 
-    __slots__ = _fields = ("arg_types", "ret_type", "type_params", "type_constraints")
+    func: GlobalTypeVar | TypeVar | IncompleteType = field(
+        converter=One((GlobalTypeVar, TypeVar, IncompleteType), "the function of a TypeCall")
+    )
+    """The name of the data type (or a variable for it)."""
+    args: tuple[Type, ...] = field(default=(), converter=Each(Type, "the arguments of a TypeCall"))
+    """What stands for its type variables."""
 
-    def __init__(self, arg_types: Iterable[Type], ret_type: Type, type_params: Iterable[TypeVar] | None = None, type_constraints: Iterable[object] | None = None):
-        set_field(self, "arg_types", expect_all(arg_types, Type, "the arguments of a FuncType"))
-        set_field(self, "ret_type", expect(ret_type, Type, "the result of a FuncType"))
-        set_field(self, "type_params", expect_all(type_params or (), TypeVar, "the type parameters of a FuncType"))
-        set_field(self, "type_constraints", tuple(type_constraints or ()))
 
-    def __eq__(self, other: object) -> bool:
+@node
+class RefType(Nested):
+    """A mutable cell holding a value of one type."""
+
+    value: Type = field(converter=One(Type, "the content of a RefType"))
+    """The type of the content."""
+
+
+@node
+class FuncType(Nested):
+    """The type of a function; equal up to the names of its type parameters, whose kinds count."""
+
+    arg_types: tuple[Type, ...] = field(converter=Each(Type, "the arguments of a FuncType"))
+    """The types of the parameters."""
+    ret_type: Type = field(converter=One(Type, "the result of a FuncType"))
+    """The type of a call."""
+    type_params: tuple[TypeVar, ...] = field(
+        default=None, converter=MaybeEach(TypeVar, "the type parameters of a FuncType")
+    )
+    """The variables that stand for any type."""
+    type_constraints: tuple[object, ...] = field(
+        default=None, converter=MaybeEach(object, "the constraints of a FuncType")
+    )
+    """Kept for programs that give them; nothing reads them."""
+
+    def __eq__(self, other: object, /) -> bool:
         if self is other:
             return True
-        if not isinstance(other, FuncType) or len(self.type_params) != len(other.type_params) or len(self.arg_types) != len(other.arg_types):
+        if (
+            not isinstance(other, FuncType)
+            or len(self.type_params) != len(other.type_params)
+            or len(self.arg_types) != len(other.arg_types)
+            or any(p.kind != q.kind for p, q in zip(self.type_params, other.type_params))
+        ):
             return False
         if self.type_params:
             other = other.instantiate(self.type_params)
@@ -240,25 +309,27 @@ class FuncType(Type):
 
     def instantiate(self, args: Iterable[Type]) -> FuncType:
         """The type without parameters that results from putting `args` in their place."""
-        binds = dict(zip(self.type_params, args, strict=True))
+        binds: dict[Type, Type] = dict(zip(self.type_params, args, strict=True))
         return FuncType([substitute_type(t, binds) for t in self.arg_types], substitute_type(self.ret_type, binds))
 
 
-class TypeData(Type):
+def _constructors(given: Iterable[Constructor]) -> tuple[Constructor, ...]:
+    return tuple(given)
+
+
+@node
+class TypeData(UniqueType):
     """The definition of an algebraic data type; equal only to itself."""
 
-    __slots__ = _fields = ("header", "type_vars", "constructors")
-
-    def __init__(self, header: GlobalTypeVar, type_vars: Iterable[TypeVar], constructors: Iterable[object]):
-        set_field(self, "header", expect(header, GlobalTypeVar, "the header of a TypeData"))
-        set_field(self, "type_vars", expect_all(type_vars, TypeVar, "the type variables of a TypeData"))
-        set_field(self, "constructors", tuple(constructors))
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    header: GlobalTypeVar = field(converter=One(GlobalTypeVar, "the header of a TypeData"))
+    """The name of the type."""
+    type_vars: tuple[TypeVar, ...] = field(converter=Each(TypeVar, "the type variables of a TypeData"))
+    """The variables that the inputs of its constructors may use."""
+    constructors: tuple[Constructor, ...] = field(converter=_constructors)
+    """What makes its values."""
 
 
-def map_type(t: Type, fn) -> Type:
+def map_type(t: Type, fn: Callable[[Type], Type]) -> Type:
     """`t` with `fn` applied to each component; the same object if nothing changed."""
     match t:
         case TupleType():
@@ -266,10 +337,14 @@ def map_type(t: Type, fn) -> Type:
             return t if _same(parts, t.fields) else TupleType(parts)
         case FuncType():
             parts, ret = tuple(fn(a) for a in t.arg_types), fn(t.ret_type)
-            return t if ret is t.ret_type and _same(parts, t.arg_types) else FuncType(parts, ret, t.type_params, t.type_constraints)
+            return (
+                t
+                if ret is t.ret_type and _same(parts, t.arg_types)
+                else FuncType(parts, ret, t.type_params, t.type_constraints)
+            )
         case TypeCall():
             func, parts = fn(t.func), tuple(fn(a) for a in t.args)
-            return t if func is t.func and _same(parts, t.args) else TypeCall(func, parts)
+            return t if func is t.func and _same(parts, t.args) else TypeCall(cast(GlobalTypeVar, func), parts)
         case RefType():
             value = fn(t.value)
             return t if value is t.value else RefType(value)
@@ -277,7 +352,7 @@ def map_type(t: Type, fn) -> Type:
             return t
 
 
-def _same(a: tuple, b: tuple) -> bool:
+def _same(a: tuple[Type, ...], b: tuple[Type, ...]) -> bool:
     return all(x is y for x, y in zip(a, b))
 
 
@@ -307,12 +382,17 @@ def is_complete(t: Type) -> bool:
     """Whether a type has no unknown part, and each data type in it is applied to its arguments."""
     if type(t) is TensorType:
         return True
-    applied = lambda part: part.args if isinstance(part, TypeCall) else type_parts(part)
-    return not any(isinstance(part, (IncompleteType, GlobalTypeVar)) for part in type_leaves(t, applied))
+    return not any(isinstance(part, (IncompleteType, GlobalTypeVar)) for part in type_leaves(t, _applied))
+
+
+def _applied(t: Type) -> tuple[Type, ...]:
+    return t.args if isinstance(t, TypeCall) else type_parts(t)
 
 
 def type_leaves(t: Type, below: Callable[[Type], Iterable[Type]] = type_parts) -> list[Type]:
-    """The types of which `t` is built, itself included, outermost first; an object that occurs several times is there once."""
+    """The types of which `t` is built, itself included, outermost first; an object that occurs several times is there
+    once.
+    """
     out: dict[int, Type] = {}
     stack = [t]
     while stack:

@@ -7,6 +7,7 @@ thousand nodes passes through every analysis, every pass and every picture.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
 from typing import TypeVar as _T
 
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
@@ -14,54 +15,52 @@ from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, 
 from relaylab.ir.trail import current_trail
 
 R = _T("R")
+E = _T("E", bound=Expr)
 
 
-def _match_children(e: Match) -> tuple[Expr, ...]:
-    return (e.data, *(x for c in e.clauses for x in (*pattern_vars(c.lhs), c.rhs)))
+# one function for each kind of node; the table is what makes its argument of that kind
+_CHILDREN: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {}
+_REBUILD: dict[type[Expr], Callable[[Any, tuple[Expr, ...]], Expr]] = {}
 
 
-_CHILDREN: dict[type, Callable[[Expr], tuple[Expr, ...]]] = {
-    Call: lambda e: (e.op, *e.args),
-    Tuple: lambda e: e.fields,
-    TupleGetItem: lambda e: (e.tuple_value,),
-    Function: lambda e: (*e.params, e.body),
-    Let: lambda e: (e.var, e.value, e.body),
-    If: lambda e: (e.cond, e.true_branch, e.false_branch),
-    RefCreate: lambda e: (e.value,),
-    RefRead: lambda e: (e.ref,),
-    RefWrite: lambda e: (e.ref, e.value),
-    Match: _match_children,
-}
+def _kind(kind: type[E], parts: Callable[[E], tuple[Expr, ...]], made: Callable[[E, tuple[Expr, ...]], Expr]) -> None:
+    """Nodes of `kind` have these direct sub-expressions, and are made anew from others so."""
+    _CHILDREN[kind], _REBUILD[kind] = parts, made
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct sub-expressions in evaluation order: operator before arguments, parameters before body, bound variables included."""
+    """The direct sub-expressions in evaluation order: operator before arguments, parameters before body, bound
+    variables included.
+    """
     of = _CHILDREN.get(type(expr))
     return of(expr) if of is not None else ()
 
 
-def _rebuild_match(e: Match, new: Sequence[Expr]) -> Match:
+def _rebuild_match(e: Match, new: tuple[Expr, ...]) -> Match:
     rest = iter(new[1:])
-    clauses = []
+    clauses: list[Clause] = []
     for c in e.clauses:
-        lhs = map_pattern(c.lhs, lambda v: next(rest))
+        lhs = map_pattern(c.lhs, lambda v: cast(Var, next(rest)))
         rhs = next(rest)
         clauses.append(c if lhs is c.lhs and rhs is c.rhs else Clause(lhs, rhs))
-    return Match(new[0], clauses, e.complete, e.span)
+    return Match(new[0], clauses, e.complete, span=e.span)
 
 
-_REBUILD: dict[type, Callable] = {
-    Call: lambda e, n: Call(n[0], n[1:], e.attrs, e.type_args, e.span),
-    Tuple: lambda e, n: Tuple(n, e.span),
-    TupleGetItem: lambda e, n: TupleGetItem(n[0], e.index, e.span),
-    Function: lambda e, n: Function(n[:-1], n[-1], e.ret_type, e.type_params, e.attrs, e.span),
-    Let: lambda e, n: Let(n[0], n[1], n[2], e.span),
-    If: lambda e, n: If(n[0], n[1], n[2], e.span),
-    RefCreate: lambda e, n: RefCreate(n[0], e.span),
-    RefRead: lambda e, n: RefRead(n[0], e.span),
-    RefWrite: lambda e, n: RefWrite(n[0], n[1], e.span),
-    Match: _rebuild_match,
-}
+def _rebuild_function(e: Function, new: tuple[Expr, ...]) -> Function:
+    params = cast("tuple[Var, ...]", new[:-1])
+    return Function(params, new[-1], e.ret_type, e.type_params, e.attrs, span=e.span)
+
+
+_kind(Call, lambda e: (e.op, *e.args), lambda e, n: Call(n[0], n[1:], e.attrs, e.type_args, span=e.span))
+_kind(Tuple, lambda e: e.fields, lambda e, n: Tuple(n, span=e.span))
+_kind(TupleGetItem, lambda e: (e.tuple_value,), lambda e, n: TupleGetItem(n[0], e.index, span=e.span))
+_kind(Function, lambda e: (*e.params, e.body), _rebuild_function)
+_kind(Let, lambda e: (e.var, e.value, e.body), lambda e, n: Let(cast(Var, n[0]), n[1], n[2], span=e.span))
+_kind(If, lambda e: (e.cond, e.true_branch, e.false_branch), lambda e, n: If(n[0], n[1], n[2], span=e.span))
+_kind(RefCreate, lambda e: (e.value,), lambda e, n: RefCreate(n[0], span=e.span))
+_kind(RefRead, lambda e: (e.ref,), lambda e, n: RefRead(n[0], span=e.span))
+_kind(RefWrite, lambda e: (e.ref, e.value), lambda e, n: RefWrite(n[0], n[1], span=e.span))
+_kind(Match, lambda e: (e.data, *(x for c in e.clauses for x in (*pattern_vars(c.lhs), c.rhs))), _rebuild_match)
 
 
 def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
@@ -85,7 +84,7 @@ def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = childr
     while stack:
         node = stack.pop()
         if node is None:
-            yield stack.pop()  # type: ignore[misc]
+            yield cast(Expr, stack.pop())
         elif node not in seen:
             seen.add(node)
             parts = tuple(below(node))
@@ -115,45 +114,55 @@ def fold(expr: Expr, combine: Callable[[Expr, tuple[R, ...]], R]) -> R:
     return value[expr]
 
 
-def rewrite(expr: Expr, post: Callable[[Expr, Expr], Expr], *, keep: Callable[[Expr], bool] | None = None, memo: dict[Expr, Expr] | None = None) -> Expr:
+def rewrite(
+    expr: Expr,
+    post: Callable[[Expr, Expr], Expr],
+    *,
+    keep: Callable[[Expr], bool] | None = None,
+    memo: dict[Expr, Expr] | None = None,
+) -> Expr:
     """`expr` rewritten from the leaves up; sharing is preserved, and what does not change stays the same object.
 
     `post(new, old)` gets each node with its sub-expressions rewritten already and returns what
     stands in its place. Nodes for which `keep` holds are left alone, with all below them.
     `memo` maps old nodes to new ones; entries present at the start are taken as they are.
     """
-    memo = {} if memo is None else memo
+    done = {} if memo is None else memo
     trail = current_trail()
-    below = (lambda n: () if n in memo or (keep is not None and keep(n)) else children(n)) if keep is not None or memo else children
+
+    def unknown(n: Expr) -> tuple[Expr, ...]:
+        return () if n in done or (keep is not None and keep(n)) else children(n)
+
+    below = unknown if keep is not None or done else children
     for node in walk((expr,), below):
-        if node in memo:
+        if node in done:
             continue
         if keep is not None and keep(node):
-            memo[node] = node
+            done[node] = node
             continue
         if trail is not None:
             trail.site = node
-        new = rebuild(node, [memo[c] for c in children(node)])
+        new = rebuild(node, [done[c] for c in children(node)])
         if trail is not None and new is not node:
             trail.record(node, new)
-        after = memo[node] = post(new, node)
+        after = done[node] = post(new, node)
         if trail is not None and after is not node:
             trail.record(node, after)
     if trail is not None:
         trail.site = None
-    return memo[expr]
+    return done[expr]
 
 
 def substitute(expr: Expr, binds: dict[Var, Expr]) -> Expr:
     """`expr` with variables replaced by expressions (which are not looked into)."""
     if not binds:
         return expr
-    return rewrite(expr, lambda new, old: new, memo=dict(binds))
+    return rewrite(expr, lambda new, old: new, memo={**binds})
 
 
 def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
     """The lets that `expr` starts with, outermost first, and the body below them."""
-    lets = []
+    lets: list[Let] = []
     while isinstance(expr, Let):
         lets.append(expr)
         expr = expr.body

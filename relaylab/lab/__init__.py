@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 
-def load_ipython_extension(ip: Any) -> None:
+def load_ipython_extension(ip: InteractiveShell) -> None:
     """Register the magics and the completions; loading twice is loading once."""
     from relaylab.lab.completion import add_completions
     from relaylab.lab.magics import RelayMagics
@@ -17,7 +20,7 @@ def load_ipython_extension(ip: Any) -> None:
     add_completions(ip)
 
 
-def unload_ipython_extension(ip: Any) -> None:
+def unload_ipython_extension(ip: InteractiveShell) -> None:
     """Take the magics and the completions away."""
     from relaylab.lab.completion import remove_completions
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -11,14 +14,19 @@ from typing import Any
 import numpy as np
 from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
-from IPython.utils.process import arg_split
 
 import relaylab
-from relaylab.ir import Expr, Function, IRModule
+from relaylab.ir import Expr, IRModule
+from relaylab.lab.options import actions
+from relaylab.study import Program, load
 from relaylab.support.errors import RelayError
+from relaylab.support.quoting import python_name
 from relaylab.support.table import did_you_mean
-from relaylab.tour import Program, load
+from relaylab.transform import Pass
 from relaylab.zoo.catalog import NETWORKS
+
+Namespace = dict[str, Any]
+"""The names of a notebook."""
 
 
 def one_line(error: RelayError) -> UsageError:
@@ -26,23 +34,30 @@ def one_line(error: RelayError) -> UsageError:
     return UsageError(f"{error.message}{'; ' + error.help if error.help else ''}")
 
 
-def parse(magic: Any, line: str) -> Any:
+def parse(magic: Callable[..., object], line: str) -> argparse.Namespace:
     """The arguments of a magic; a wrong option is an error of one line that offers the nearest one.
 
     A trailing `;` is `--quiet`. (IPython's own way to find it reads lines and cells as Python, which they need not be.)
     """
-    text = line.rstrip().removesuffix(";")
+    text, parser = line.rstrip().removesuffix(";"), parser_of(magic)
     try:
-        args = magic.parser.parse_args([_unquoted(word) for word in arg_split(text)])
+        args = parser.parse_args([_unquoted(word) for word in shlex.split(text, comments=True, posix=False)])
         args.quiet |= text != line.rstrip()
         return args
     except ValueError as error:  # of the splitting
         raise UsageError(f"{error} in `{text}`") from None
     except UsageError as error:
         wrong = re.search(r"unrecognized arguments: (--?[\w-]+)", str(error))
-        options = [o for action in magic.parser._actions for o in action.option_strings if o.startswith("--")]
+        options = [o for action in actions(parser) for o in action.option_strings if o.startswith("--")]
         hint = did_you_mean(wrong[1], options) if wrong else ""
         raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
+
+
+def parser_of(magic: Callable[..., object]) -> argparse.ArgumentParser:
+    """The parser that `takes` made for a magic."""
+    found = getattr(magic, "parser", None)
+    assert isinstance(found, argparse.ArgumentParser), f"{magic} has no arguments"
+    return found
 
 
 def _unquoted(word: str) -> str:
@@ -63,7 +78,7 @@ def from_the_notebook(error: BaseException) -> BaseException:
     return error.with_traceback(trace)
 
 
-def value_of(text: str, namespace: dict[str, Any]) -> Any:
+def value_of(text: str, namespace: Namespace) -> Any:
     """The value of a Python expression in the notebook (the user's own code, in the user's own kernel)."""
     try:
         ast.parse(text, mode="eval")
@@ -79,7 +94,7 @@ def value_of(text: str, namespace: dict[str, Any]) -> Any:
         raise one_line(error) from None
 
 
-def program_of(text: str, namespace: dict[str, Any]) -> Program:
+def program_of(text: str, namespace: Namespace) -> Program:
     """The program that an argument names: a module, a function, an expression, `(mod, params)`, or a network's name."""
     if text not in namespace and text in NETWORKS:
         return load(text)
@@ -92,11 +107,13 @@ def program_of(text: str, namespace: dict[str, Any]) -> Program:
     if isinstance(value, Expr) and not isinstance(value, IRModule):
         value = IRModule.from_expr(value)
     if not isinstance(value, IRModule):
-        raise UsageError(f"`{text}` is a {type(value).__name__}, expected an IRModule, an expression, or the name of a network")
-    return Program(text if text.isidentifier() else "module", value, params)
+        raise UsageError(
+            f"`{text}` is a {type(value).__name__}, expected an IRModule, an expression, or the name of a network"
+        )
+    return Program(python_name(text, "module"), value, params)
 
 
-def inputs_of(pairs: list[str], namespace: dict[str, Any]) -> dict[str, np.ndarray]:
+def inputs_of(pairs: list[str], namespace: Namespace) -> dict[str, np.ndarray]:
     """`name=expression` arguments as arrays."""
     inputs = {}
     for pair in pairs:
@@ -107,15 +124,8 @@ def inputs_of(pairs: list[str], namespace: dict[str, Any]) -> dict[str, np.ndarr
     return inputs
 
 
-def function_of(mod: IRModule, name: str | None) -> Function:
-    """One function of a module: the named one, or `main`, or the only one."""
-    if name is None:
-        return mod["main"] if "main" in mod or len(mod.functions) != 1 else next(iter(mod.functions.values()))
-    return mod[name]
-
-
 def named_in_notebook(name: str, value: IRModule) -> str:
-    """Give a module a name in the notebook, another one if something else has it; gives the name, empty without a notebook."""
+    """Give a module a name in the notebook, another if something else has it; that name, empty without a notebook."""
     shell = get_ipython()
     if shell is None:
         return ""
@@ -124,3 +134,8 @@ def named_in_notebook(name: str, value: IRModule) -> str:
     given = next(n for n in (name, *(f"{name}_{k}" for k in range(1, len(known) + 2))) if n not in known)
     shell.user_ns[given] = value
     return given
+
+
+def is_own_pass(value: object) -> bool:
+    """Whether it is a class of passes that the notebook defines: relaylab's, which it may import, are not meant."""
+    return isinstance(value, type) and issubclass(value, Pass) and not value.__module__.startswith("relaylab.")

@@ -1,8 +1,11 @@
-"""The pass explorer: a widget that steps through a pipeline."""
+"""The pass explorer: a widget that steps through a pipeline.
+
+Choices: docs/choices.md, The explorer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,15 +14,17 @@ import anywidget
 from IPython.display import display
 from traitlets import Dict, Int, List, Unicode, observe
 
+from relaylab.explorer.questions.passes import rows
+from relaylab.explorer.session import Session
 from relaylab.ir import Expr
 from relaylab.lab.arguments import named_in_notebook
-from relaylab.lab.book import write
 from relaylab.lab.page import script, sheet
+from relaylab.lab.saved_page import write
+from relaylab.study.exploration import Exploration
+from relaylab.study.record import SUFFIX, record
 from relaylab.support.errors import RelayValueError
-from relaylab.tour.exploration import Exploration
-from relaylab.tour.record import SUFFIX, record
-from relaylab.tour.session import Session
-from relaylab.viz.html import bundle
+from relaylab.transform import Pass
+from relaylab.viz.write.html import bundle
 
 
 class PassExplorer(anywidget.AnyWidget):
@@ -41,21 +46,17 @@ class PassExplorer(anywidget.AnyWidget):
     height = Int(680).tag(sync=True)
     still = Unicode("").tag(sync=True)
 
-    def __init__(self, exploration: Exploration, passes: list[Any] | None = None, **choices: Any):
+    def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None, **choices: object):
         self.exploration, self.session = exploration, Session(exploration, passes)
-        self.session.ways.bind = named_in_notebook
+        self.session.bind = named_in_notebook
         first = next(iter(self.session.frames.changing()), 0)
-        start = {"rows": self.session.rows(), "before": max(0, first - 1), "after": first, "still": uuid4().hex}
+        start = {"rows": rows(self.session), "before": max(0, first - 1), "after": first, "still": uuid4().hex}
         super().__init__(**(start | choices))
         self._listeners: list[Callable[[str], None]] = []
         self.on_msg(self._answer)
 
-    def _answer(self, widget: Any, content: Mapping[str, Any], buffers: Any) -> None:
-        try:
-            answer = self.session.ask(str(content.get("what")), *content.get("args", ()))
-        except Exception as error:  # a page that asks must get an answer, whatever a pass of the user's raised
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        self.send({"id": content.get("id"), "answer": answer})
+    def _answer(self, widget: object, content: object, buffers: object) -> None:
+        self.send(self.session.reply(content))
 
     # -- from Python ------------------------------------------------------------------------------------
 
@@ -93,21 +94,30 @@ class PassExplorer(anywidget.AnyWidget):
         for index in found:
             self.session.pipeline.toggle(index)
         self.session.refresh()
-        self.rows = self.session.rows()
+        self.rows = rows(self.session)
 
     def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
         """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
         ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
-        self.session.overlays[name] = {ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()}
+        self.session.overlays[name] = {
+            ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()
+        }
         self.overlays = [*dict.fromkeys([*self.overlays, name])]
 
     def save(self, path: str | Path) -> Path:
-        """Write the explorer as one page that needs neither kernel nor network, or the run with the named views (.rlab); other suffixes: the pictures."""
+        """Write the explorer as one page that needs neither kernel nor network (.html).
+
+        Of other suffixes .rlab is the run with the named views; else the pictures are written.
+        """
         if Path(path).suffix.lower() == SUFFIX:
             return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path)
-        return write(self.session, path, {name: getattr(self, name) for name in ("before", "after", "selected", "compare", "pane", "views")})
+        return write(
+            self.session,
+            path,
+            {name: getattr(self, name) for name in ("before", "after", "selected", "compare", "pane", "views")},
+        )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""
@@ -133,4 +143,5 @@ class PassExplorer(anywidget.AnyWidget):
 
     def __repr__(self) -> str:
         rows = self.rows.get("rows", [])
-        return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {sum(r['changed'] for r in rows)} changed it>"
+        changed = sum(r["changed"] for r in rows)
+        return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {changed} changed it>"

@@ -10,15 +10,15 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from relaylab.viz.html import figure_data, shape_data
-from relaylab.viz.scene import Figure, Path, Point, Scene, curve
+from relaylab.viz.scene.scene import Element, Path, Point, Scene, curve
+from relaylab.viz.write.html import ElementData, element_data, shape_data
 
 PULLED = 5.0
 """How far before its tip the line of an arrow ends, in points; see `viz.draw`."""
 DIRECTIONS = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0))
 
 
-class Pool:
+class ValuePool:
     """Values by number, each stored once."""
 
     def __init__(self) -> None:
@@ -37,31 +37,37 @@ class Pool:
 class Pictures:
     """Scenes made small: boxes are `id, card, x, y`, wires `[source, target, look, label, corners …]`."""
 
-    def __init__(self, ids: Pool):
-        self.ids, self.cards, self.looks, self.labels = ids, Pool(), Pool(), Pool()
+    def __init__(self, ids: ValuePool):
+        self.ids, self.cards, self.looks, self.labels = ids, ValuePool(), ValuePool(), ValuePool()
 
     def put(self, scene: Scene) -> dict[str, Any]:
         """A scene as plain data; what it shares with other scenes is in the pools."""
         boxes: list[int] = []
         wires: list[list[int]] = []
-        other: list[dict[str, Any]] = []
-        for figure in scene.figures:
-            if figure.kind != "edge":
-                boxes += self._box(figure)
-            elif wire := self._wire(figure):
+        other: list[ElementData] = []
+        for element in scene.elements:
+            if element.kind != "edge":
+                boxes += self._box(element)
+            elif wire := self._wire(element):
                 wires.append(wire)
             else:
-                other.append(figure_data(figure))
-        return {"title": scene.title, "size": [scene.width, scene.height], "boxes": boxes, "wires": wires, "other": other}
+                other.append(element_data(element))
+        return {
+            "title": scene.title,
+            "size": [scene.width, scene.height],
+            "boxes": boxes,
+            "wires": wires,
+            "other": other,
+        }
 
-    def _box(self, figure: Figure) -> list[int]:
-        x, y, width, height = (round(v * 10) for v in figure.box)
-        shapes = [shape_data(s, -x / 10, -y / 10) for s in figure.shapes]
-        return [self.ids.put(figure.id), self.cards.put([figure.kind, figure.label, width, height, shapes]), x, y]
+    def _box(self, element: Element) -> list[int]:
+        x, y, width, height = (round(v * 10) for v in element.box)
+        shapes = [shape_data(s, -x / 10, -y / 10) for s in element.shapes]
+        return [self.ids.put(element.id), self.cards.put([element.kind, element.label, width, height, shapes]), x, y]
 
-    def _wire(self, figure: Figure) -> list[int]:
+    def _wire(self, element: Element) -> list[int]:
         """The numbers of an edge; none for one that is no curve with a head."""
-        match figure.shapes:
+        match element.shapes:
             case (Path() as line, Path() as head):
                 corners = [c[-2:] for c in line.commands]
                 sideways = any(c[0] == "C" and c[1] != p[-2] for p, c in zip(line.commands, line.commands[1:]))
@@ -70,9 +76,11 @@ class Pictures:
                     return []
             case _:
                 return []
-        look = self.looks.put([" ".join(line.styles), " ".join(head.styles), way, sideways, figure.role])
-        ends = [self.ids.put(name) for name in figure.ends]
-        key = self.labels.put([figure.label, figure.id.rsplit(":", 2)[-2], figure.id.rsplit(":", 1)[-1].split("!")[0]])
+        look = self.looks.put([" ".join(line.styles), " ".join(head.styles), way, sideways, element.role])
+        ends = [self.ids.put(name) for name in element.ends]
+        key = self.labels.put(
+            [element.label, element.id.rsplit(":", 2)[-2], element.id.rsplit(":", 1)[-1].split("!")[0]]
+        )
         return [*ends, look, key, *_steps(corners)]
 
 

@@ -10,38 +10,31 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from relaylab.viz.html import asset as viz_asset
-from relaylab.viz.metrics import plain
-from relaylab.viz.svg import FONT, MONO, escape
-from relaylab.viz.theme import css
+from relaylab.viz.scene.metrics import plain
+from relaylab.viz.scene.theme import css
+from relaylab.viz.write import modules
+from relaylab.viz.write.svg import FONT, MONO, escape
 
 STATIC = Path(__file__).parent / "static"
-PARTS = ("dom.js", "drawn.js", "canvas.js", "query.js", "rail.js", "panels.js", "why.js", "undo.js", "ahead.js", "branches.js", "heat.js", "tools.js", "several.js", "views.js", "table.js", "explorer.js")
-SAVED = ("book.js", "link.js", "print.js")
-"""What only a saved page needs."""
-LIVE = ("why.js", "branches.js", "table.js")
-"""What only a widget needs."""
-_IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE)
-LIMIT = 150_000
+STYLES = ("frame", "rail", "stage", "tabs", "panel", "kernel", "picture")
+"""Sheets of the explorer, in the order in which later rules win."""
+LIMIT = 190_000
 """Bytes of script and style that the explorer may have in all."""
 
 
-def _module(text: str) -> str:
-    """A module without its imports: what it imports stands before it in the same script."""
-    return _IMPORT.sub("", text)
-
-
-@cache
 def script(end: str) -> str:
-    """One ES module: the graph, the explorer, and `live.js` or `saved.js` at the end."""
-    names = (*(n for n in PARTS if n not in LIVE), *SAVED, end) if end == "saved.js" else (*PARTS, end)
-    return "\n".join([_module(viz_asset("graph.js")), *(_module((STATIC / name).read_text(encoding="utf-8")) for name in names)])
+    """One ES module: the explorer with what `live.js` or `saved.js` at its end needs."""
+    return modules.script(STATIC / end)
+
+
+def _style(name: str) -> str:
+    return (STATIC / "style" / f"{name}.css").read_text(encoding="utf-8")
 
 
 @cache
 def sheet() -> str:
     """All styles; those of pictures only inside the explorer, light, and dark where the host is."""
-    own = (STATIC / "explorer.css").read_text(encoding="utf-8")
+    own = "".join(map(_style, STYLES))
     faces = f"text{{font-family:{FONT}}}.b{{font-weight:bold}}.m{{font-family:{MONO}}}"
     night = f"{css(dark=True)}{_night(own)}"
     return (
@@ -53,18 +46,20 @@ def sheet() -> str:
 
 def _night(own: str) -> str:
     """The rules of `.rl-night`, to be nested where it is night."""
-    rules = re.findall(r"^\s*\.rl-night( [^{]*)?\{([^}]*)\}", re.sub(r"\} \.rl-night", "}\n.rl-night", own), re.MULTILINE)
+    rules = re.findall(r"^\.rl-night( [^{]*)?\{([^}]*)\}", own, re.MULTILINE)
     return "".join(f"& {where.strip()} {{{body}}}" if where.strip() else body for where, body in rules)
 
 
-def page(book: dict[str, Any], title: str) -> str:
-    """A self-contained page of the explorer; `book` has the rows, the first choices and all answers."""
-    own = (STATIC / "page.css").read_text(encoding="utf-8")
-    data = json.dumps(book, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-    packed = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+def page(data: dict[str, Any], title: str) -> str:
+    """A self-contained page of the explorer; `data` has the rows, the first choices and all answers."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    packed = base64.b64encode(gzip.compress(text, 6, mtime=0)).decode()
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(plain(title))}</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{sheet()}{own}</style>\n</head>\n'
-        f'<body class="rl-page">\n<div id="relaylab"></div>\n<noscript>This page of pictures needs JavaScript.</noscript>\n<script type="text/plain" id="relaylab-data">{packed}</script>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>{sheet()}{_style('page')}</style>\n</head>\n"
+        '<body class="rl-page">\n<div id="relaylab"></div>\n'
+        "<noscript>This page of pictures needs JavaScript.</noscript>\n"
+        f'<script type="text/plain" id="relaylab-data">{packed}</script>\n'
         f'<script type="module">\n{script("saved.js")}</script>\n</body>\n</html>\n'
     )

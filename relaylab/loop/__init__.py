@@ -2,9 +2,9 @@
 
 from relaylab.loop.builder import Builder, OutSpec, b
 from relaylab.loop.evaluate import compute, evaluate
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Reduce, Tensor
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Reduce, ScalarExpr, Tensor
 
 __all__ = [
-    "Apply", "Axis", "Builder", "Cast", "Const", "Expr", "Guard", "Load", "OutSpec", "Reduce", "Tensor",
+    "Apply", "Axis", "Builder", "Cast", "Const", "ScalarExpr", "Guard", "Load", "OutSpec", "Reduce", "Tensor",
     "b", "compute", "evaluate",
 ]  # fmt: skip

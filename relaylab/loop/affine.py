@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from relaylab.loop.expr import INDEX, Apply, Const, Expr
+from relaylab.loop.expr import INDEX, Apply, Const, ScalarExpr
 
 UNBOUNDED = (-(2**63), 2**63 - 1)
-Interval = tuple[int, int]
+Rect = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
     """`const + sum(atom * factor)`; atoms are interned index expressions, their order is that of first use."""
 
-    terms: dict[Expr, int]
+    terms: dict[ScalarExpr, int]
     const: int = 0
 
     def __add__(self, other: Linear) -> Linear:
@@ -33,16 +33,16 @@ class Linear:
         return self + other * -1
 
     @property
-    def atom(self) -> Expr | None:
+    def atom(self) -> ScalarExpr | None:
         """The single atom that this sum is, if it is one."""
         if self.const == 0 and len(self.terms) == 1:
-            (atom, factor), = self.terms.items()
+            ((atom, factor),) = self.terms.items()
             return atom if factor == 1 else None
         return None
 
-    def rebuild(self) -> Expr:
+    def rebuild(self) -> ScalarExpr:
         """The sum as a plain expression, terms in order, the constant last."""
-        total: Expr | None = None
+        total: ScalarExpr | None = None
         for atom, factor in self.terms.items():
             term = atom if factor == 1 else Apply("mul", (atom, Const(factor, INDEX)), INDEX)
             total = term if total is None else Apply("add", (total, term), INDEX)
@@ -51,26 +51,27 @@ class Linear:
         return total if self.const == 0 else Apply("add", (total, Const(self.const, INDEX)), INDEX)
 
 
-def add_intervals(a: Interval, b: Interval) -> Interval:
+def add_intervals(a: Rect, b: Rect) -> Rect:
     """The interval of a sum."""
     return clip_interval((a[0] + b[0], a[1] + b[1]))
 
 
-def scale_interval(a: Interval, factor: int) -> Interval:
+def scale_interval(a: Rect, factor: int) -> Rect:
     """The interval of a product with a constant."""
     return clip_interval((min(a[0] * factor, a[1] * factor), max(a[0] * factor, a[1] * factor)))
 
 
-def clip_interval(a: Interval) -> Interval:
+def clip_interval(a: Rect) -> Rect:
     """`a`, or everything if it does not fit an int64."""
     return a if UNBOUNDED[0] < a[0] and a[1] < UNBOUNDED[1] else UNBOUNDED
 
 
 def split_multiples(value: Linear, divisor: int) -> tuple[Linear, Linear]:
     """`value` as multiple * divisor + rest, every factor of the rest smaller than the divisor."""
-    whole, rest = {}, {}
+    whole: dict[ScalarExpr, int] = {}
+    rest: dict[ScalarExpr, int] = {}
     for atom, factor in value.terms.items():
-        quotient = factor // divisor if factor > 0 else -(-factor // divisor)
+        quotient = factor // divisor if factor > 0 else -(-factor // divisor)  # towards zero: small rests stay small
         if quotient:
             whole[atom] = quotient
         if factor - quotient * divisor:

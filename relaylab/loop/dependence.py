@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from relaylab.loop.expr import Axis, Expr, Local, Reduce, children, post_order
+from relaylab.loop.expr import Axis, Local, Reduce, ScalarExpr, children, post_order
 
 
 class Dependence:
     """The axes (outer ones, or of enclosing reductions) that the value of an expression depends on."""
 
     def __init__(self) -> None:
-        self._known: dict[Expr, frozenset[Axis]] = {}
+        self._known: dict[ScalarExpr, frozenset[Axis]] = {}
 
-    def __call__(self, root: Expr) -> frozenset[Axis]:
+    def __call__(self, root: ScalarExpr) -> frozenset[Axis]:
         """The axes that `root` depends on."""
         if root not in self._known:
             for node in post_order(root):
@@ -19,12 +19,12 @@ class Dependence:
                     self._known[node] = self._own(node)
         return self._known[root]
 
-    def _own(self, node: Expr) -> frozenset[Axis]:
+    def _own(self, node: ScalarExpr) -> frozenset[Axis]:
         if isinstance(node, Axis):
             return frozenset((node,))
-        below = frozenset().union(*(self._known[c] for c in children(node)))
+        below = frozenset[Axis]().union(*(self._known[c] for c in children(node)))
         return below - frozenset(node.axes) if isinstance(node, Reduce) else below
 
-    def stands_for(self, local: Local, value: Expr) -> None:
+    def stands_for(self, local: Local, value: ScalarExpr) -> None:
         """From now on `local` depends on what `value` depends on."""
         self._known[local] = self(value)

@@ -14,36 +14,41 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylab.loop.builder import OutSpec, b
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Reduce, Tensor, children, post_order
-from relaylab.loop.scalar import SCALAR_OPS, compute_dtype, convert, highest, is_float, lowest
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Reduce, ScalarExpr, Tensor, children, post_order
+from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert, highest, is_float, lowest
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
 LIMIT = 1 << 22
 Box = tuple[tuple[int, int], ...]
-Ins = Sequence[np.ndarray | Sequence[np.ndarray]]
+Ins = Sequence[Array | Sequence[Array]]
+Readable = Tensor | tuple[Tensor, ...]
 
 
-def compute(out: OutSpec, lower: Callable[..., Expr], inputs: Ins) -> np.ndarray:
+def compute(out: OutSpec, lower: Callable[..., ScalarExpr], inputs: Ins) -> Array:
     """The output that `lower(b, out, i, *ins)` describes, for numpy `inputs` (a tuple of arrays for a tuple input).
 
     A read outside a tensor that no guard excuses raises `RelayIndexError`.
     """
-    values: dict[Tensor, np.ndarray] = {}
+    values: dict[Tensor, Array] = {}
     readables = [_readable(f"in{k}", x, values) for k, x in enumerate(inputs)]
     axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
     return evaluate(lower(b, out, axes, *readables), axes, out.dtype, values)
 
 
-def _readable(name: str, x: np.ndarray | Sequence, values: dict[Tensor, np.ndarray]) -> Tensor | tuple:
+def _readable(name: str, x: Array | Sequence[Array], values: dict[Tensor, Array]) -> Readable:
     if isinstance(x, (tuple, list)):
-        return tuple(_readable(f"{name}_{k}", y, values) for k, y in enumerate(x))
+        return tuple(_tensor(f"{name}_{k}", y, values) for k, y in enumerate(x))
+    return _tensor(name, np.asarray(x), values)
+
+
+def _tensor(name: str, x: Array, values: dict[Tensor, Array]) -> Tensor:
     array = np.asarray(x)
     tensor = Tensor(name, tuple(array.shape), array.dtype.name)
     values[tensor] = array
     return tensor
 
 
-def evaluate(value: Expr, axes: tuple[Axis, ...], dtype: str, inputs: dict[Tensor, np.ndarray]) -> np.ndarray:
+def evaluate(value: ScalarExpr, axes: tuple[Axis, ...], dtype: str, inputs: dict[Tensor, Array]) -> Array:
     """The array of `value` over the box of `axes`, stored as `dtype`."""
     if value.dtype != dtype:
         message = f"the expression has dtype {value.dtype}, the output {dtype}"
@@ -76,7 +81,7 @@ def _halve(box: Box, inner: int) -> list[Box]:
 class _Evaluation:
     """One expression made ready: its order, a dimension for each axis, and which loads must be in bounds."""
 
-    def __init__(self, value: Expr, axes: tuple[Axis, ...], inputs: dict[Tensor, np.ndarray]):
+    def __init__(self, value: ScalarExpr, axes: tuple[Axis, ...], inputs: dict[Tensor, Array]):
         self.value, self.axes, self.inputs = value, axes, inputs
         self.order = list(post_order(value))
         self.guarded = guarded_only(value)
@@ -84,16 +89,16 @@ class _Evaluation:
         self.dimension = {a: d for d, a in enumerate(dict.fromkeys((*axes, *loops)))}
         self.inner = largest_reduction(self.order)
 
-    def run(self, box: Box) -> np.ndarray:
+    def run(self, box: Box) -> Array:
         """The values over a box of the output axes."""
         ranges = dict(zip(self.axes, box))
-        done: dict[int, np.ndarray] = {}
+        done: dict[int, Array] = {}
         for node in self.order:
             done[id(node)] = self._node(node, done, ranges)
         flat = done[id(self.value)].reshape(done[id(self.value)].shape[: len(box)])
         return np.broadcast_to(flat, [hi - lo for lo, hi in box])
 
-    def _node(self, node: Expr, done: dict[int, np.ndarray], ranges: dict[Axis, tuple[int, int]]) -> np.ndarray:
+    def _node(self, node: ScalarExpr, done: dict[int, Array], ranges: dict[Axis, tuple[int, int]]) -> Array:
         match node:
             case Const(value, dtype):
                 return np.full((1,) * len(self.dimension), value, compute_dtype(dtype))
@@ -109,14 +114,15 @@ class _Evaluation:
                 return np.where(done[id(condition)], done[id(value)], done[id(otherwise)])
             case Reduce():
                 return self._reduce(node, done[id(node.value)])
-        raise RelayTypeError(f"not a scalar expression: {node!r}", code="loop.not-an-expression")
+            case _:
+                raise RelayTypeError(f"not a scalar expression: {node!r}", code="loop.not-an-expression")
 
-    def _axis(self, axis: Axis, lo: int, hi: int) -> np.ndarray:
+    def _axis(self, axis: Axis, lo: int, hi: int) -> Array:
         shape = [1] * len(self.dimension)
         shape[self.dimension[axis]] = hi - lo
         return np.arange(lo, hi, dtype="int64").reshape(shape)
 
-    def _load(self, load: Load, indices: list[np.ndarray]) -> np.ndarray:
+    def _load(self, load: Load, indices: list[Array]) -> Array:
         array = self.inputs[load.tensor]
         dtype = compute_dtype(load.tensor.dtype)
         shape = np.broadcast_shapes((1,) * len(self.dimension), *(i.shape for i in indices))
@@ -127,7 +133,7 @@ class _Evaluation:
         picked = array[tuple(np.clip(i, 0, n - 1) for i, n in zip(indices, array.shape))]
         return np.asarray(picked).reshape(shape).astype(dtype)
 
-    def _reduce(self, node: Reduce, value: np.ndarray) -> np.ndarray:
+    def _reduce(self, node: Reduce, value: Array) -> Array:
         dims = tuple(self.dimension[a] for a in node.axes)
         shape = list(value.shape)
         for axis, d in zip(node.axes, dims):
@@ -135,19 +141,19 @@ class _Evaluation:
         return reduce_box(node.kind, np.broadcast_to(value, shape), dims)
 
 
-def _check_bounds(tensor: Tensor, indices: list[np.ndarray]) -> None:
+def _check_bounds(tensor: Tensor, indices: list[Array]) -> None:
     for d, (index, extent) in enumerate(zip(indices, tensor.shape)):
         if index.size and (index.min() < 0 or index.max() >= extent):
             message = f"`{tensor.name}` is read at {index.min()} .. {index.max()} along axis {d} of extent {extent}"
             raise RelayIndexError(message, code="loop.out-of-bounds", help="clamp the index or use b.guard")
 
 
-def reduce_box(kind: str, value: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
+def reduce_box(kind: str, value: Array, dims: tuple[int, ...]) -> Array:
     """`value` reduced along `dims`, which are kept with extent 1; floats are summed in float64."""
     dtype = value.dtype
     match kind:
         case "sum" | "prod":
-            wide = "float64" if is_float(dtype.name) else dtype
+            wide = "float64" if is_float(dtype.name) else dtype  # the yardstick must not add rounding of its own
             return getattr(np, kind)(value, axis=dims, keepdims=True, dtype=wide).astype(dtype)
         case "max":
             return np.max(value, axis=dims, keepdims=True, initial=lowest(dtype.name))
@@ -155,13 +161,19 @@ def reduce_box(kind: str, value: np.ndarray, dims: tuple[int, ...]) -> np.ndarra
             return np.min(value, axis=dims, keepdims=True, initial=highest(dtype.name))
         case "any" | "all":
             return getattr(np, kind)(value, axis=dims, keepdims=True)
+        case _:
+            return _first_extreme(kind, value, dims)
+
+
+def _first_extreme(kind: str, value: Array, dims: tuple[int, ...]) -> Array:
+    """argmax or argmin: the flat index, along `dims`, of the first extreme."""
     last = np.moveaxis(value, dims, range(value.ndim - len(dims), value.ndim))
     kept = [1 if d in dims else n for d, n in enumerate(value.shape)]
     flat = last.reshape(*last.shape[: value.ndim - len(dims)], math.prod(value.shape[d] for d in dims))
     return getattr(np, kind)(flat, axis=-1).reshape(kept).astype("int64")
 
 
-def guarded_only(root: Expr) -> set[int]:
+def guarded_only(root: ScalarExpr) -> set[int]:
     """The ids of the nodes that are reached only through the guarded side of some `Guard`."""
     free: set[int] = set()
     stack = [root]
@@ -174,12 +186,12 @@ def guarded_only(root: Expr) -> set[int]:
     return {id(n) for n in post_order(root)} - free
 
 
-def largest_reduction(order: Sequence[Expr]) -> int:
+def largest_reduction(order: Sequence[ScalarExpr]) -> int:
     """The largest number of reduction points that one value under the order depends on."""
     depends: dict[int, frozenset[Axis]] = {}
     largest = 1
     for node in order:
-        below = frozenset().union(*(depends[id(c)] for c in children(node)))
+        below = frozenset[Axis]().union(*(depends[id(c)] for c in children(node)))
         if isinstance(node, Axis):
             below = frozenset((node,))
         elif isinstance(node, Reduce):

@@ -10,81 +10,81 @@ Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaylab.loop.scalar import DTYPES, SCALAR_OPS, convert, is_float, is_integer
+from relaylab.loop.scalar import DTYPES, SCALAR_OPS, Array, convert, is_float, is_integer
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
 INDEX = "int64"
 Number = int | float | bool
 
 
-class Expr:
+class ScalarExpr:
     """A scalar value with a `dtype`; Python numbers take the dtype of the other side of an operator."""
 
     __slots__ = ()
     dtype: str
 
-    def __add__(self, other: Expr | Number) -> Expr:
+    def __add__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("add", self, other)
 
-    def __radd__(self, other: Number) -> Expr:
+    def __radd__(self, other: Number) -> ScalarExpr:
         return apply("add", other, self)
 
-    def __sub__(self, other: Expr | Number) -> Expr:
+    def __sub__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("sub", self, other)
 
-    def __rsub__(self, other: Number) -> Expr:
+    def __rsub__(self, other: Number) -> ScalarExpr:
         return apply("sub", other, self)
 
-    def __mul__(self, other: Expr | Number) -> Expr:
+    def __mul__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("mul", self, other)
 
-    def __rmul__(self, other: Number) -> Expr:
+    def __rmul__(self, other: Number) -> ScalarExpr:
         return apply("mul", other, self)
 
-    def __truediv__(self, other: Expr | Number) -> Expr:
+    def __truediv__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("div", self, other)
 
-    def __rtruediv__(self, other: Number) -> Expr:
+    def __rtruediv__(self, other: Number) -> ScalarExpr:
         return apply("div", other, self)
 
-    def __floordiv__(self, other: Expr | Number) -> Expr:
+    def __floordiv__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Number) -> Expr:
+    def __rfloordiv__(self, other: Number) -> ScalarExpr:
         return apply("floordiv", other, self)
 
-    def __mod__(self, other: Expr | Number) -> Expr:
+    def __mod__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("floormod", self, other)
 
-    def __rmod__(self, other: Number) -> Expr:
+    def __rmod__(self, other: Number) -> ScalarExpr:
         return apply("floormod", other, self)
 
-    def __lt__(self, other: Expr | Number) -> Expr:
+    def __lt__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("lt", self, other)
 
-    def __le__(self, other: Expr | Number) -> Expr:
+    def __le__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("le", self, other)
 
-    def __gt__(self, other: Expr | Number) -> Expr:
+    def __gt__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("gt", self, other)
 
-    def __ge__(self, other: Expr | Number) -> Expr:
+    def __ge__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("ge", self, other)
 
-    def __and__(self, other: Expr | Number) -> Expr:
+    def __and__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("land" if self.dtype == "bool" else "band", self, other)
 
-    def __or__(self, other: Expr | Number) -> Expr:
+    def __or__(self, other: ScalarExpr | Number) -> ScalarExpr:
         return apply("lor" if self.dtype == "bool" else "bor", self, other)
 
-    def __neg__(self) -> Expr:
+    def __neg__(self) -> ScalarExpr:
         return apply("neg", self)
 
-    def __invert__(self) -> Expr:
+    def __invert__(self) -> ScalarExpr:
         return apply("lnot" if self.dtype == "bool" else "bnot", self)
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Expr:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Const(Expr):
+class Const(ScalarExpr):
     """A number."""
 
     value: Number
@@ -107,7 +107,7 @@ class Const(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Axis(Expr):
+class Axis(ScalarExpr):
     """A loop index that runs over 0 .. extent-1; two axes are the same only if they are one object."""
 
     name: str
@@ -128,7 +128,7 @@ class Tensor:
         """The number of axes."""
         return len(self.shape)
 
-    def __call__(self, *indices: Expr | int) -> Load:
+    def __call__(self, *indices: ScalarExpr | int) -> Load:
         if len(indices) != len(self.shape):
             message = f"`{self.name}` has {len(self.shape)} axes but is read with {len(indices)} indices"
             raise RelayValueError(message, code="loop.index-count")
@@ -136,54 +136,52 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Load(Expr):
+class Load(ScalarExpr):
     """One element of a tensor. The indices must be inside the shape, except under a `Guard` that is false."""
 
     tensor: Tensor
-    indices: tuple[Expr, ...]
+    indices: tuple[ScalarExpr, ...]
     part: int = 0
+    dtype: str = field(init=False)
 
-    @property
-    def dtype(self) -> str:  # type: ignore[override]
-        """The dtype of the tensor."""
-        return self.tensor.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.tensor.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Apply(Expr):
+class Apply(ScalarExpr):
     """A function of the table `SCALAR_OPS` applied to its arguments."""
 
     op: str
-    args: tuple[Expr, ...]
+    args: tuple[ScalarExpr, ...]
     dtype: str
     part: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cast(Expr):
+class Cast(ScalarExpr):
     """A value converted to another dtype (saturating from float to integer)."""
 
-    value: Expr
+    value: ScalarExpr
     dtype: str
     part: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Guard(Expr):
+class Guard(ScalarExpr):
     """`value` where `condition` holds, else `otherwise`; the loads of `value` happen only where it holds."""
 
-    condition: Expr
-    value: Expr
-    otherwise: Expr
+    condition: ScalarExpr
+    value: ScalarExpr
+    otherwise: ScalarExpr
+    dtype: str = field(init=False)
 
-    @property
-    def dtype(self) -> str:  # type: ignore[override]
-        """The dtype of both sides."""
-        return self.value.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.value.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Local(Expr):
+class Local(ScalarExpr):
     """A named register of a loop program: a value computed before, or an accumulator."""
 
     name: str
@@ -194,23 +192,22 @@ REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Reduce(Expr):
+class Reduce(ScalarExpr):
     """`value` combined over the box of `axes`; argmax and argmin give the flat index of the first extreme."""
 
     kind: str
     axes: tuple[Axis, ...]
-    value: Expr
+    value: ScalarExpr
     part: int = 0
+    dtype: str = field(init=False)
 
-    @property
-    def dtype(self) -> str:  # type: ignore[override]
-        """That of the value, or int64 for argmax and argmin."""
-        return INDEX if self.kind.startswith("arg") else self.value.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", INDEX if self.kind.startswith("arg") else self.value.dtype)
 
 
 def const(value: Number, dtype: str) -> Const:
     """A number rounded to `dtype`; unknown dtypes raise `RelayTypeError`, integers out of range `RelayValueError`."""
-    if dtype == INDEX and type(value) is int and -(2**63) <= value < 2**63:
+    if dtype == INDEX and type(value) is int and -(2**63) <= value < 2**63:  # nearly every constant; numpy is slow
         return Const(value, dtype)
     check_dtype(dtype)
     if is_integer(dtype) and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
@@ -226,9 +223,9 @@ def check_dtype(dtype: str) -> str:
     return dtype
 
 
-def as_index(value: Expr | int) -> Expr:
+def as_index(value: ScalarExpr | int) -> ScalarExpr:
     """An int64 expression from a Python integer or any integer expression."""
-    if isinstance(value, Expr):
+    if isinstance(value, ScalarExpr):
         if value.dtype == INDEX:
             return value
         if is_integer(value.dtype):
@@ -237,12 +234,12 @@ def as_index(value: Expr | int) -> Expr:
     return Const(int(value), INDEX)
 
 
-def limited(index: Expr, extent: int) -> Expr:
+def limited(index: ScalarExpr, extent: int) -> ScalarExpr:
     """An index limited to 0 .. extent-1."""
     return apply("max", apply("min", as_index(index), extent - 1), 0)
 
 
-def cast(value: Expr, dtype: str) -> Expr:
+def cast(value: ScalarExpr, dtype: str) -> ScalarExpr:
     """`value` as `dtype`; itself if it is that already."""
     if value.dtype == dtype:
         return value
@@ -253,25 +250,26 @@ def cast(value: Expr, dtype: str) -> Expr:
     return Cast(value, dtype)
 
 
-def apply(op: str, *args: Expr | Number) -> Expr:
+def apply(op: str, *args: ScalarExpr | Number) -> ScalarExpr:
     """A scalar function of `SCALAR_OPS` applied, type-checked, and folded if all is constant."""
     rule = SCALAR_OPS.lookup(op)
     if len(args) != rule.arity:
         raise RelayValueError(f"`{op}` takes {rule.arity} arguments, not {len(args)}", code="loop.argument-count")
-    exprs = _agree(op, args) if rule.kind != "select" else (args[0], *_agree(op, args[1:]))
+    exprs = _agree(op, args) if rule.kind != "select" else (*_agree(op, args[:1]), *_agree(op, args[1:]))
     _check_kind(op, rule.kind, exprs)
-    if all(isinstance(e, Const) for e in exprs):
-        return _fold(op, exprs)
+    constants = [e for e in exprs if isinstance(e, Const)]
+    if len(constants) == len(exprs):
+        return _fold(op, constants)
     if exprs[0].dtype == INDEX and len(exprs) == 2:
-        simpler = _index_identity(op, *exprs)
+        simpler = _index_identity(op, exprs[0], exprs[1])
         if simpler is not None:
             return simpler
     return Apply(op, exprs, "bool" if rule.kind == "bool" else exprs[-1].dtype)
 
 
-def _agree(op: str, args: tuple[Expr | Number, ...]) -> tuple[Expr, ...]:
+def _agree(op: str, args: tuple[ScalarExpr | Number, ...]) -> tuple[ScalarExpr, ...]:
     """The arguments as expressions of one dtype."""
-    dtypes = dict.fromkeys(a.dtype for a in args if isinstance(a, Expr))
+    dtypes = dict.fromkeys(a.dtype for a in args if isinstance(a, ScalarExpr))
     if len(dtypes) != 1:
         found = " and ".join(dtypes) or "only Python numbers"
         raise RelayTypeError(
@@ -280,13 +278,13 @@ def _agree(op: str, args: tuple[Expr | Number, ...]) -> tuple[Expr, ...]:
             help="convert one side with b.cast, or make a constant with b.const(value, dtype)",
         )
     dtype = next(iter(dtypes))
-    return tuple(a if isinstance(a, Expr) else const(a, dtype) for a in args)
+    return tuple(a if isinstance(a, ScalarExpr) else const(a, dtype) for a in args)
 
 
 _BOOL_ARITHMETIC = ("add", "mul", "max", "min", "abs")
 
 
-def _check_kind(op: str, kind: str, args: tuple[Expr, ...]) -> None:
+def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
     dtype = args[0].dtype
     right = {
         "same": dtype != "bool" or op in _BOOL_ARITHMETIC,
@@ -300,15 +298,15 @@ def _check_kind(op: str, kind: str, args: tuple[Expr, ...]) -> None:
         raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
 
 
-_INTEGER_FOLDS: dict[str, Callable[[int, int], int]] = {
+_INTEGER_FOLDS: dict[str, Callable[[Number, Number], Number]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
 }
 
 
-def _fold(op: str, args: tuple[Expr, ...]) -> Const:
-    values = [a.value for a in args]  # type: ignore[attr-defined]
+def _fold(op: str, args: list[Const]) -> Const:
+    values = [a.value for a in args]
     if args[0].dtype == INDEX and op in _INTEGER_FOLDS:
         return const(_INTEGER_FOLDS[op](*values), INDEX)
     with np.errstate(all="ignore"):
@@ -318,11 +316,11 @@ def _fold(op: str, args: tuple[Expr, ...]) -> Const:
     return const(result.item(), "bool" if kind == "bool" else args[-1].dtype)
 
 
-def _computing(value: Number, dtype: str) -> np.ndarray:
+def _computing(value: Number, dtype: str) -> Array:
     return np.asarray(value, "float32" if dtype == "float16" else dtype)
 
 
-def _index_identity(op: str, a: Expr, b: Expr) -> Expr | None:
+def _index_identity(op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr | None:
     """The simpler form of `x + 0`, `x - 0`, `x * 1`, `x * 0`, `x // 1`, `x % 1` in index arithmetic."""
     left = a.value if isinstance(a, Const) else None
     right = b.value if isinstance(b, Const) else None
@@ -339,10 +337,11 @@ def _index_identity(op: str, a: Expr, b: Expr) -> Expr | None:
             return a if right == 1 else None
         case "floormod" | "truncmod":
             return Const(0, INDEX) if right == 1 else None
-    return None
+        case _:
+            return None
 
 
-def children(node: Expr) -> tuple[Expr, ...]:
+def children(node: ScalarExpr) -> tuple[ScalarExpr, ...]:
     """The expressions that a node is built from (the axes of a `Reduce` are not among them)."""
     match node:
         case Const() | Axis() | Local():
@@ -355,13 +354,14 @@ def children(node: Expr) -> tuple[Expr, ...]:
             return (node.value,)
         case Guard():
             return (node.condition, node.value, node.otherwise)
-    raise RelayTypeError(f"not a scalar expression: {type(node).__name__}", code="loop.not-an-expression")
+        case _:
+            raise RelayTypeError(f"not a scalar expression: {type(node).__name__}", code="loop.not-an-expression")
 
 
-def post_order(*roots: Expr) -> Iterator[Expr]:
+def post_order(*roots: ScalarExpr) -> Iterator[ScalarExpr]:
     """Every node under the roots once, each after its children; no recursion."""
     seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(roots)]
+    stack: list[tuple[ScalarExpr, bool]] = [(r, False) for r in reversed(roots)]
     while stack:
         node, ready = stack.pop()
         if ready:
@@ -372,7 +372,7 @@ def post_order(*roots: Expr) -> Iterator[Expr]:
             stack.extend((c, False) for c in reversed(children(node)) if id(c) not in seen)
 
 
-def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
+def rebuild(node: ScalarExpr, new: tuple[ScalarExpr, ...]) -> ScalarExpr:
     """`node` with other children; the same object when they are the same."""
     old = children(node)
     if all(a is b for a, b in zip(old, new)):
@@ -388,10 +388,11 @@ def rebuild(node: Expr, new: tuple[Expr, ...]) -> Expr:
             return Reduce(node.kind, node.axes, new[0], node.part)
         case Guard():
             return guard(*new)
-    return node
+        case _:
+            return node
 
 
-def of_part(node: Expr, part: int) -> Expr:
+def of_part(node: ScalarExpr, part: int) -> ScalarExpr:
     """`node` as one that comes from `part`, if it is not from another one already."""
     if not part or getattr(node, "part", part):
         return node
@@ -404,24 +405,25 @@ def of_part(node: Expr, part: int) -> Expr:
             return Cast(value, dtype, part)
         case Reduce(kind, axes, value):
             return Reduce(kind, axes, value, part)
-    return node
+        case _:
+            return node
 
 
-def guard(condition: Expr, value: Expr, otherwise: Expr) -> Expr:
+def guard(condition: ScalarExpr, value: ScalarExpr, otherwise: ScalarExpr) -> ScalarExpr:
     """`Guard`, or one side of it when the condition is constant."""
     if isinstance(condition, Const):
         return value if condition.value else otherwise
     return Guard(condition, value, otherwise)
 
 
-def rewrite(root: Expr, rule: Callable[[Expr], Expr]) -> Expr:
+def rewrite(root: ScalarExpr, rule: Callable[[ScalarExpr], ScalarExpr]) -> ScalarExpr:
     """`root` with `rule` applied to every node bottom-up; shared nodes stay shared, unchanged ones the same."""
-    done: dict[int, Expr] = {}
+    done: dict[int, ScalarExpr] = {}
     for node in post_order(root):
         done[id(node)] = rule(rebuild(node, tuple(done[id(c)] for c in children(node))))
     return done[id(root)]
 
 
-def reductions(roots: Iterable[Expr]) -> list[Reduce]:
+def reductions(roots: Iterable[ScalarExpr]) -> list[Reduce]:
     """The `Reduce` nodes under the roots, inner ones first."""
     return [n for n in post_order(*roots) if isinstance(n, Reduce)]

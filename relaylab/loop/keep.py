@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
-from relaylab.loop.expr import Axis, Expr, Load, Reduce, Tensor, post_order
+from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import For, Statement, Store
 from relaylab.loop.region import address, substitute
 from relaylab.loop.simplify import Simplifier
@@ -18,10 +18,10 @@ EXPENSIVE = 10  # in units of an addition
 
 
 def repeated_value(
-    roots: Sequence[Expr], depends: Dependence, available: frozenset[Axis], following: Axis
-) -> Expr | None:
+    roots: Sequence[ScalarExpr], depends: Dependence, available: frozenset[Axis], following: Axis
+) -> ScalarExpr | None:
     """The largest expensive value that changes further in, but not along the axis of the loop that follows."""
-    guarded = set().union(*(guarded_only(r) for r in roots))
+    guarded = set[int]().union(*(guarded_only(r) for r in roots))
     for value in reversed(list(post_order(*roots))):
         changing = depends(value) - available
         if not changing or following in changing or math.prod(a.extent for a in changing) > ROW:
@@ -32,7 +32,9 @@ def repeated_value(
     return None
 
 
-def kept(value: Expr, axes: Sequence[Axis], simplifier: Simplifier, scratch: list[Tensor]) -> tuple[Statement, Expr]:
+def kept(
+    value: ScalarExpr, axes: Sequence[Axis], simplifier: Simplifier, scratch: list[Tensor]
+) -> tuple[Statement, ScalarExpr]:
     """The loops that store `value` over the box of `axes` in a new scratch buffer, and its element at `axes`."""
     row = Tensor(f"row{len(scratch)}", (math.prod(a.extent for a in axes),), value.dtype)
     scratch.append(row)
@@ -46,8 +48,8 @@ def kept(value: Expr, axes: Sequence[Axis], simplifier: Simplifier, scratch: lis
 
 
 def shared_row(
-    value: Expr, axis: Axis, other: Axis, used: set[Expr], simplifier: Simplifier
-) -> tuple[Expr, Expr] | None:
+    value: ScalarExpr, axis: Axis, other: Axis, used: set[ScalarExpr], simplifier: Simplifier
+) -> tuple[ScalarExpr, ScalarExpr] | None:
     """The largest expensive part of `value` over `axis` that is also in `used` over `other`: (this one, that one)."""
     if axis.extent != other.extent or axis.extent > ROW:
         return None

@@ -14,10 +14,23 @@ from itertools import count
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
-from relaylab.loop.expr import INDEX, Axis, Cast, Const, Expr, Guard, Load, Local, Reduce, Tensor, children, post_order
+from relaylab.loop.expr import (
+    INDEX,
+    Axis,
+    Cast,
+    Const,
+    Guard,
+    Load,
+    Local,
+    Reduce,
+    ScalarExpr,
+    Tensor,
+    children,
+    post_order,
+)
 from relaylab.loop.keep import EXPENSIVE, kept, repeated_value, shared_row
-from relaylab.loop.program import Accumulate, For, Let, Nest, Statement, Store, identity
-from relaylab.loop.region import Region, substitute
+from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
+from relaylab.loop.region import StoreRegion, substitute
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
@@ -27,10 +40,10 @@ INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved fro
 SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
-Roots = tuple[Expr, ...]
+Roots = tuple[ScalarExpr, ...]
 
 
-def build_nest(region: Region, simplifier: Simplifier, scratch: list[Tensor]) -> Nest:
+def build_nest(region: StoreRegion, simplifier: Simplifier, scratch: list[Tensor]) -> LoopNest:
     """The loops that do the stores of a normalised region; private buffers that they need are added to `scratch`."""
     region = _with_items(region, simplifier)
     squared = _with_squares(region, simplifier)
@@ -38,25 +51,25 @@ def build_nest(region: Region, simplifier: Simplifier, scratch: list[Tensor]) ->
     return builder.nest()
 
 
-def _with_items(region: Region, simplifier: Simplifier) -> Region:
+def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     """The region with its axes in loop order and an axis of work items first."""
-    order = loop_order(region, simplifier)
+    order = list(loop_order(region, simplifier))
     shared = _shared_by_reductions(region)
     if not order or (shared is not None and order[0] not in shared):
-        return Region((Axis("p", 1), *order), region.stores)
+        return StoreRegion((Axis("p", 1), *order), region.stores)
     strides = simplifier.linear(region.stores[0].address).terms
     innermost = min(order, key=lambda a: abs(strides.get(a, 1)))
     fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared)
     if fusable and order[0].extent < FEW_ITEMS:
-        outer, inner = order[:2]
+        outer, inner = order[0], order[1]
         items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
-        values: dict[Axis, Expr] = {outer: items // inner.extent, inner: items % inner.extent}
+        values: dict[Axis, ScalarExpr] = {outer: items // inner.extent, inner: items % inner.extent}
         region = region.map(lambda e: simplifier(substitute(e, values)))
-        order = (items, *order[2:])
-    return Region(order, region.stores)
+        order = [items, *order[2:]]
+    return StoreRegion(tuple(order), region.stores)
 
 
-def _with_squares(region: Region, simplifier: Simplifier) -> Region:
+def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     """The region with a part of the axis along which loads are contiguous inside the vectors that would gather them.
 
     A copy that transposes is then done in squares; the same region where there is nothing to transpose.
@@ -78,14 +91,14 @@ def _with_squares(region: Region, simplifier: Simplifier) -> Region:
     return region
 
 
-def _split(region: Region, axis: Axis, size: int, simplifier: Simplifier) -> Region:
+def _split(region: StoreRegion, axis: Axis, size: int, simplifier: Simplifier) -> StoreRegion:
     """The region with an axis in two: blocks in its place, `size` neighbours innermost."""
     outer, inner = Axis(f"{axis.name}o", axis.extent // size), Axis(f"{axis.name}i", size)
     region = region.map(lambda e: simplifier(substitute(e, {axis: outer * size + inner})))
-    return Region((*(outer if a is axis else a for a in region.axes), inner), region.stores)
+    return StoreRegion((*(outer if a is axis else a for a in region.axes), inner), region.stores)
 
 
-def loop_order(region: Region, simplifier: Simplifier) -> tuple[Axis, ...]:
+def loop_order(region: StoreRegion, simplifier: Simplifier) -> tuple[Axis, ...]:
     """The axes from outermost to innermost."""
     strides = simplifier.linear(region.stores[0].address).terms
     by_stride = sorted(region.axes, key=lambda a: -abs(strides.get(a, 1)))
@@ -94,14 +107,14 @@ def loop_order(region: Region, simplifier: Simplifier) -> tuple[Axis, ...]:
     return tuple(sorted(by_stride, key=lambda a: -sum(a in depends(n) for n in uses)))
 
 
-def _shared_by_reductions(region: Region) -> frozenset[Axis] | None:
+def _shared_by_reductions(region: StoreRegion) -> frozenset[Axis] | None:
     """The axes that every reduction depends on, directly or through those around it; None without reductions."""
     depends = Dependence()
     outer = [depends(n) for n in post_order(*region.roots) if isinstance(n, Reduce)]
-    return frozenset.intersection(*outer) if outer else None
+    return outer[0].intersection(*outer) if outer else None
 
 
-def contiguity(simplifier: Simplifier, bodies: list[Expr], axis: Axis) -> float:
+def contiguity(simplifier: Simplifier, bodies: list[ScalarExpr], axis: Axis) -> float:
     """How well the loads under some expressions vectorise along an axis: +1 for unit or no stride, else -1."""
     score, loads = 0.0, [n for n in post_order(*bodies) if isinstance(n, Load)]
     depends = Dependence()
@@ -109,26 +122,28 @@ def contiguity(simplifier: Simplifier, bodies: list[Expr], axis: Axis) -> float:
         stride = simplifier.linear(load.indices[0]).terms.get(axis, 0)
         plain = stride in (0, 1) and (stride == 1) == (axis in depends(load.indices[0]))
         score += 1.0 if plain else -1.0
-    return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score
+    return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score  # 0.1: at a tie the longer axis wins
 
 
 @dataclass
 class _Builder:
-    region: Region
+    region: StoreRegion
     simplifier: Simplifier
     scratch: list[Tensor]
     squared: bool = False
     depends: Dependence = field(default_factory=Dependence)
-    names: count = field(default_factory=count)
+    names: count[int] = field(default_factory=count)
 
-    def nest(self) -> Nest:
+    def nest(self) -> LoopNest:
         """The parallel loop with everything in it."""
         axis, vector = self.region.axes[0], self.vector_axis()
         body = self._inside(self.region.roots, 1, vector)
         kind = "vectorized" if axis is vector else "serial"
         block = 4 * LANES
         grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1) // block, 1) * block
-        return Nest(For(axis, kind, body, self._unroll(axis, self.region.roots)), grain if kind == "vectorized" else 1)
+        return LoopNest(
+            For(axis, kind, body, self._unroll(axis, self.region.roots)), grain if kind == "vectorized" else 1
+        )
 
     def vector_axis(self) -> Axis | None:
         """The axis that the stores are vectorised along; None if their reductions are vectorised instead."""
@@ -149,14 +164,16 @@ class _Builder:
         rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)
         return best if own >= rival else None
 
-    def _interleaving(self, best: Axis, strides: dict[Expr, int]) -> Axis | None:
+    def _interleaving(self, best: Axis, strides: dict[ScalarExpr, int]) -> Axis | None:
         """The axis around a short innermost one along which loads are contiguous: its vectors can be interleaved."""
         if best.extent > INTERLEAVED or strides[best] != 1 or len(self.region.stores) != 1:
             return None
         around = [a for a in self.region.axes if strides.get(a) == best.extent]
         values = [self.region.stores[0].value]
-        score = lambda axis: contiguity(self.simplifier, values, axis)
-        return around[0] if around and score(around[0]) > score(best) else None
+        if not around:
+            return None
+        ours, theirs = (contiguity(self.simplifier, values, axis) for axis in (best, around[0]))
+        return around[0] if theirs > ours else None
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
         """What the loops of `axes[:depth]` contain."""
@@ -200,17 +217,17 @@ class _Builder:
         body: list[Statement] = []
         while (value := repeated_value(roots, self.depends, available, following)) is not None:
             changing = self.depends(value) - available
-            rank = lambda a, value=value: (contiguity(self.simplifier, [value], a), a.extent)
-            fill, element = kept(value, sorted(changing, key=rank), self.simplifier, self.scratch)
+            ranks = {a: (contiguity(self.simplifier, [value], a), a.extent) for a in changing}
+            fill, element = kept(value, sorted(changing, key=ranks.__getitem__), self.simplifier, self.scratch)
             body.append(fill)
             roots = tuple(self.simplifier(r, {value: element}) for r in roots)
         return body, roots
 
     def _hoist(self, roots: Roots, available: frozenset[Axis]) -> tuple[list[Statement], Roots]:
         """Registers for the largest values that the loops further in do not change."""
-        guarded = set().union(*(guarded_only(r) for r in roots)) if roots else set()
-        found: dict[Expr, Expr] = {}
-        seen: set[Expr] = set()
+        guarded = set[int]().union(*(guarded_only(r) for r in roots))
+        found: dict[ScalarExpr, Local] = {}
+        seen: set[ScalarExpr] = set()
         stack = list(roots)
         while stack:
             node = stack.pop()
@@ -222,10 +239,10 @@ class _Builder:
                 self.depends.stands_for(found[node], node)
             else:
                 stack.extend(children(node))
-        body: list[Statement] = [Let(local, node) for node, local in reversed(found.items())]
+        body: list[Statement] = [Define(local, node) for node, local in reversed(found.items())]
         return body, tuple(self.simplifier(r, found) for r in roots) if found else roots
 
-    def _worth_hoisting(self, node: Expr, available: frozenset[Axis], guarded: set[int]) -> bool:
+    def _worth_hoisting(self, node: ScalarExpr, available: frozenset[Axis], guarded: set[int]) -> bool:
         if isinstance(node, (Const, Axis, Local, Reduce)) or not self.depends(node) <= available:
             return False
         if isinstance(node, Cast) and isinstance(node.value, (Const, Local)):
@@ -252,7 +269,7 @@ class _Builder:
             axes.remove(vector)
             axes.append(vector)
         loops = self._reduction_loops(node, local, kept, axes, vector, available)
-        return [Let(local, identity(node.kind, node.dtype)), *loops], local
+        return [Define(local, identity(node.kind, node.dtype)), *loops], local
 
     def _reduction_loops(
         self, node: Reduce, local: Local, kept: Store | None, axes: list[Axis], vector: Axis | None,
@@ -275,18 +292,18 @@ class _Builder:
             return For(axis, "serial", tuple(body))
         return For(axis, "vectorized", tuple(body), self._unroll(axis, (node.value,)))
 
-    def _accumulation(self, local: Local, kind: str, value: Expr, kept: Store | None) -> list[Statement]:
+    def _accumulation(self, local: Local, kind: str, value: ScalarExpr, kept: Store | None) -> list[Statement]:
         if kept is None:
             return [Accumulate(local, kind, value)]
         element = self._local("t", value.dtype)
         self.depends.stands_for(element, value)
         store = Store(kept.buffer, kept.address, element)
         total = self.simplifier(value, {kept.value: element})
-        return [Let(element, self.simplifier(kept.value)), store, Accumulate(local, kind, total)]
+        return [Define(element, self.simplifier(kept.value)), store, Accumulate(local, kind, total)]
 
     def _keep_row(
         self, node: Reduce, roots: Roots, later: tuple[Axis, ...], lanes: bool
-    ) -> tuple[Store | None, dict[Expr, Expr]]:
+    ) -> tuple[Store | None, dict[ScalarExpr, ScalarExpr]]:
         """The store that keeps an expensive value of a row reduction, and where the row reads it back."""
         if lanes or len(node.axes) != 1 or len(later) != 1:
             return None, {}

@@ -1,7 +1,7 @@
 """Loop programs: loops, registers and stores over flat buffers; what is printed is what is emitted.
 
-A `Program` is a list of `Nest`s, each a parallel loop over its own work items; a share of the items
-of the program is the same share of those of every nest. Statements are `Let`, `Accumulate`, `Store` and
+A `LoopProgram` is a list of `LoopNest`s, each a parallel loop over its own work items; a share of the items
+of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store` and
 `For`. Buffers are flat: a `Load` of a program has one index, the address in elements.
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
@@ -15,17 +15,17 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from relaylab.loop.expr import Axis, Const, Expr, Local, Tensor
+from relaylab.loop.expr import Axis, Const, Local, ScalarExpr, Tensor
 from relaylab.loop.scalar import highest, lowest
 from relaylab.loop.show import show
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Let:
+class Define:
     """`local = value`: a register, or the start of an accumulator."""
 
     local: Local
-    value: Expr
+    value: ScalarExpr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class Accumulate:
 
     local: Local
     kind: str
-    value: Expr
+    value: ScalarExpr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +42,8 @@ class Store:
     """`buffer[address] = value`."""
 
     buffer: Tensor
-    address: Expr
-    value: Expr
+    address: ScalarExpr
+    value: ScalarExpr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,11 +56,11 @@ class For:
     unroll: int = 1
 
 
-Statement = Let | Accumulate | Store | For
+Statement = Define | Accumulate | Store | For
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Nest:
+class LoopNest:
     """A parallel loop: item p runs `loop` for its axis in p*grain .. min((p+1)*grain, extent)-1."""
 
     loop: For
@@ -73,13 +73,13 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class LoopProgram:
     """A kernel at loop level: its buffers (with the role of each), private scratch buffers and nests."""
 
     name: str
     buffers: tuple[tuple[str, Tensor], ...]
     scratch: tuple[Tensor, ...]
-    nests: tuple[Nest, ...]
+    nests: tuple[LoopNest, ...]
 
     @property
     def items(self) -> int:
@@ -112,21 +112,22 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
             stack.extend(reversed(statement.body))
 
 
-def values(statement: Statement) -> tuple[Expr, ...]:
+def values(statement: Statement) -> tuple[ScalarExpr, ...]:
     """The expressions that a statement itself evaluates."""
     match statement:
         case Store(_, address, value):
             return address, value
-        case Let(_, value) | Accumulate(_, _, value):
+        case Define(_, value) | Accumulate(_, _, value):
             return (value,)
-    return ()
+        case For():
+            return ()
 
 
 def _buffer(role: str, tensor: Tensor) -> str:
     return f"{tensor.name}: {role} {tensor.dtype}[{math.prod(tensor.shape)}]"
 
 
-def _nest_lines(nest: Nest) -> list[str]:
+def _nest_lines(nest: LoopNest) -> list[str]:
     loop = nest.loop
     by = f" by {nest.grain}" if nest.grain > 1 else ""
     lines = [f"  parallel {loop.axis.name} in {loop.axis.extent}{by}{_how(loop)}:"]
@@ -140,7 +141,7 @@ def _how(loop: For) -> str:
 
 
 def _body_lines(body: tuple[Statement, ...], depth: int) -> list[str]:
-    lines = []
+    lines: list[str] = []
     stack: list[tuple[Statement, int]] = [(s, depth) for s in reversed(body)]
     while stack:
         statement, level = stack.pop()
@@ -157,7 +158,7 @@ def _line(statement: Statement) -> str:
     match statement:
         case For(axis):
             return f"for {axis.name} in {axis.extent}{_how(statement)}:"
-        case Let(local, value):
+        case Define(local, value):
             return f"{local.name}: {local.dtype} = {show(value)}"
         case Accumulate(local, kind, value):
             return f"{local.name} {_SIGNS[kind]} {show(value)}"

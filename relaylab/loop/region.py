@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from relaylab.loop.affine import Linear
@@ -22,11 +23,11 @@ from relaylab.loop.expr import (
     Apply,
     Axis,
     Const,
-    Expr,
     Guard,
     Load,
     Local,
     Reduce,
+    ScalarExpr,
     Tensor,
     apply,
     as_index,
@@ -38,12 +39,12 @@ from relaylab.loop.expr import (
     rebuild,
 )
 from relaylab.loop.program import identity
+from relaylab.loop.scalar import is_float
 from relaylab.loop.simplify import Simplifier
 
 SEGMENTS = 32
-_COMPARISONS = {
-    "lt": lambda v: v < 0, "le": lambda v: v <= 0, "gt": lambda v: v > 0, "ge": lambda v: v >= 0,
-    "eq": lambda v: v == 0, "ne": lambda v: v != 0,
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne
 }  # fmt: skip
 
 
@@ -52,12 +53,12 @@ class Assign:
     """`buffer[address] = value`, for every point of the axes of its region."""
 
     buffer: Tensor
-    address: Expr
-    value: Expr
+    address: ScalarExpr
+    value: ScalarExpr
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class StoreRegion:
     """Stores over a box of axes; `segments` limits into how many pieces guards may still cut it."""
 
     axes: tuple[Axis, ...]
@@ -65,19 +66,20 @@ class Region:
     segments: int = SEGMENTS
 
     @property
-    def roots(self) -> tuple[Expr, ...]:
+    def roots(self) -> tuple[ScalarExpr, ...]:
         """The expressions of all stores: addresses and values."""
         return tuple(e for s in self.stores for e in (s.address, s.value))
 
-    def map(self, rule) -> Region:
+    def map(self, rule: Callable[[ScalarExpr], ScalarExpr]) -> StoreRegion:
         """The region with `rule` applied to every address and value."""
         stores = tuple(Assign(s.buffer, rule(s.address), rule(s.value)) for s in self.stores)
         return replace(self, stores=stores)
 
 
-def normalise(region: Region) -> list[tuple[Region, Simplifier]]:
+def normalise(region: StoreRegion) -> list[tuple[StoreRegion, Simplifier]]:
     """The regions, with the simplifiers that interned their expressions, that together store what `region` does."""
-    finished, work = [], [region.map(expand_reductions)]
+    finished: list[tuple[StoreRegion, Simplifier]] = []
+    work = [region.map(expand_reductions)]
     while work:
         current = work.pop()
         if any(a.extent == 0 for a in current.axes):
@@ -96,9 +98,9 @@ def normalise(region: Region) -> list[tuple[Region, Simplifier]]:
 # ---- reductions
 
 
-def expand_reductions(root: Expr) -> Expr:
+def expand_reductions(root: ScalarExpr) -> ScalarExpr:
     """`root` without argmax, argmin and empty reductions, with guards moved into the reductions under them."""
-    done: dict[Expr, Expr] = {}
+    done: dict[ScalarExpr, ScalarExpr] = {}
     for node in post_order(root):
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Reduce):
@@ -109,16 +111,16 @@ def expand_reductions(root: Expr) -> Expr:
     return done[root]
 
 
-def _plain_reduction(node: Reduce) -> Expr:
+def _plain_reduction(node: Reduce) -> ScalarExpr:
     if any(a.extent == 0 for a in node.axes):
         return identity(node.kind, node.dtype)
     if not node.kind.startswith("arg"):
         return node
     best = Reduce(node.kind[3:], node.axes, node.value, node.part)
     axes = {a: Axis(a.name, a.extent) for a in node.axes}
-    value = substitute(node.value, dict(axes))
+    value = substitute(node.value, axes)
     hit = apply("lor", apply("eq", value, best), apply("isnan", value))
-    flat: Expr = as_index(0)
+    flat: ScalarExpr = as_index(0)
     for axis in axes.values():
         flat = flat * axis.extent + axis
     size = math.prod(a.extent for a in node.axes)
@@ -130,7 +132,7 @@ def _guard_inside(node: Guard) -> Guard:
     outer = [n for n in post_order(node.value) if isinstance(n, Reduce) and not _guards_itself(n, node.condition)]
     if not outer:
         return node
-    fixed: dict[Expr, Expr] = {}
+    fixed: dict[ScalarExpr, ScalarExpr] = {}
     for n in post_order(node.value):
         new = rebuild(n, tuple(fixed[c] for c in children(n)))
         if isinstance(n, Reduce) and n in outer and isinstance(new, Reduce):
@@ -140,14 +142,16 @@ def _guard_inside(node: Guard) -> Guard:
     return Guard(node.condition, fixed[node.value], node.otherwise)
 
 
-def _guards_itself(node: Reduce, condition: Expr) -> bool:
+def _guards_itself(node: Reduce, condition: ScalarExpr) -> bool:
     return isinstance(node.value, Guard) and node.value.condition is condition
 
 
-def substitute(root: Expr, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis, ...]] | None = None) -> Expr:
+def substitute(
+    root: ScalarExpr, values: Mapping[Axis, ScalarExpr], axes: dict[Axis, tuple[Axis, ...]] | None = None
+) -> ScalarExpr:
     """`root` with axes replaced by `values`; reductions over a replaced axis run over `axes[axis]` instead."""
     axes = axes or {}
-    done: dict[Expr, Expr] = dict(values)
+    done: dict[ScalarExpr, ScalarExpr] = {**values}
     for node in post_order(root):
         if node in done:
             continue
@@ -161,14 +165,16 @@ def substitute(root: Expr, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis
 # ---- axes
 
 
-def _exchange(region: Region, values: dict[Axis, Expr], axes: dict[Axis, tuple[Axis, ...]]) -> Region:
+def _exchange(
+    region: StoreRegion, values: Mapping[Axis, ScalarExpr], axes: dict[Axis, tuple[Axis, ...]]
+) -> StoreRegion:
     own = tuple(b for a in region.axes for b in axes.get(a, (a,)))
     return replace(region.map(lambda e: substitute(e, values, axes)), axes=own)
 
 
-def linear_uses(roots: tuple[Expr, ...], simplifier: Simplifier) -> Iterator[Linear]:
+def linear_uses(roots: tuple[ScalarExpr, ...], simplifier: Simplifier) -> Iterator[Linear]:
     """Every sum of index arithmetic that something other than a sum uses, and the roots that are indices."""
-    seen: set[Expr] = set()
+    seen: set[ScalarExpr] = set()
     stack = list(roots)
     for root in roots:
         if root.dtype == INDEX:
@@ -188,7 +194,7 @@ def linear_uses(roots: tuple[Expr, ...], simplifier: Simplifier) -> Iterator[Lin
             stack.append(child)
 
 
-def merge_axes(region: Region, simplifier: Simplifier) -> list[Region]:
+def merge_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
     """The region with one pair of axes merged that is only used as `outer * extent + inner`; [] if there is none."""
     uses = list(linear_uses(region.roots, simplifier))
     boxes = [region.axes, *{n.axes for n in post_order(*region.roots) if isinstance(n, Reduce)}]
@@ -205,27 +211,28 @@ def _merged_name(outer: Axis, inner: Axis) -> str:
     return outer.name if outer.extent > 1 else inner.name
 
 
-def split_axes(region: Region) -> list[Region]:
+def split_axes(region: StoreRegion) -> list[StoreRegion]:
     """The region with one axis split that is divided by a divisor of its extent; [] if there is none."""
     for node in post_order(*region.roots):
         if isinstance(node, Apply) and node.op in ("floordiv", "floormod") and isinstance(node.args[0], Axis):
             axis, divisor = node.args[0], node.args[1]
-            if isinstance(divisor, Const) and 1 < divisor.value < axis.extent and axis.extent % divisor.value == 0:
-                outer = Axis(axis.name, axis.extent // divisor.value)
-                inner = Axis(f"{axis.name}_", divisor.value)
-                return [_exchange(region, {axis: outer * divisor.value + inner}, {axis: (outer, inner)})]
+            size = int(divisor.value) if isinstance(divisor, Const) else 0
+            if 1 < size < axis.extent and axis.extent % size == 0:
+                outer, inner = Axis(axis.name, axis.extent // size), Axis(f"{axis.name}_", size)
+                return [_exchange(region, {axis: outer * size + inner}, {axis: (outer, inner)})]
     return []
 
 
-def cut_axes(region: Region, simplifier: Simplifier) -> list[Region]:
+def cut_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
     """The region cut along one of its axes where conditions on that axis alone change; [] if none does."""
     cuts: dict[Axis, set[int]] = {}
     for node in post_order(*region.roots):
         if isinstance(node, Apply) and node.op in _COMPARISONS and node.args[0].dtype == INDEX:
             difference = simplifier.linear(node.args[0]) - simplifier.linear(node.args[1])
             axes = list(difference.terms)
-            if len(axes) == 1 and axes[0] in region.axes:
-                cuts.setdefault(axes[0], set()).update(_changes(node.op, difference, axes[0]))
+            axis = axes[0] if len(axes) == 1 else None
+            if isinstance(axis, Axis) and axis in region.axes:
+                cuts.setdefault(axis, set()).update(_changes(node.op, difference, axis))
     for axis, places in cuts.items():
         if places and len(places) < region.segments:
             return _cut(region, axis, sorted(places))
@@ -239,29 +246,30 @@ def _changes(op: str, difference: Linear, axis: Axis) -> set[int]:
     holds = _COMPARISONS[op]
     return {
         p for p in range(max(near - 1, 1), min(near + 3, axis.extent))
-        if holds(factor * p + start) != holds(factor * (p - 1) + start)
+        if holds(factor * p + start, 0) != holds(factor * (p - 1) + start, 0)
     }  # fmt: skip
 
 
-def _cut(region: Region, axis: Axis, places: list[int]) -> list[Region]:
+def _cut(region: StoreRegion, axis: Axis, places: list[int]) -> list[StoreRegion]:
     ends = [0, *places, axis.extent]
     left = max(region.segments // (len(places) + 1), 1)
-    pieces = []
+    pieces: list[StoreRegion] = []
     for low, high in zip(ends, ends[1:]):
         part = Axis(axis.name, high - low)
         pieces.append(replace(_exchange(region, {axis: part + low}, {axis: (part,)}), segments=left))
     return pieces
 
 
-def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]]) -> Expr:
+def flatten(root: ScalarExpr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]]) -> ScalarExpr:
     """`root` with loads of the tensors in `flat` as loads of one address: (buffer, strides, offset).
 
-    An index that is computed from data is kept inside the tensor: a wrong one gives a wrong element, never a crash.
+    An index that is computed from data or floats is kept inside the tensor: a wrong one gives a wrong element, never a
+    crash.
     """
-    done: dict[Expr, Expr] = {}
-    fed: set[Expr] = set()
+    done: dict[ScalarExpr, ScalarExpr] = {}
+    fed: set[ScalarExpr] = set()
     for node in post_order(root):
-        if isinstance(node, (Load, Local)) or any(c in fed for c in children(node)):
+        if isinstance(node, (Load, Local)) or is_float(node.dtype) or any(c in fed for c in children(node)):
             fed.add(node)
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Load) and new.tensor in flat:
@@ -270,7 +278,7 @@ def flatten(root: Expr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]])
     return done[root]
 
 
-def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int, fed: tuple[bool, ...]) -> Expr:
+def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int, fed: tuple[bool, ...]) -> ScalarExpr:
     """A load as one of an address, with the indices that are `fed` by data limited; 0 where there is no element."""
     if 0 in node.tensor.shape:
         return const(0, node.dtype)
@@ -279,12 +287,12 @@ def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int
     return Load(buffer, (address(indices, strides, offset),), node.part)
 
 
-def address(indices: tuple[Expr, ...], strides: tuple[int, ...], offset: int = 0) -> Expr:
+def address(indices: tuple[ScalarExpr, ...], strides: tuple[int, ...], offset: int = 0) -> ScalarExpr:
     """offset + sum of index * stride."""
-    total: Expr = as_index(offset)
+    total: ScalarExpr = as_index(offset)
     for index, stride in zip(indices, strides):
         total = total + index * stride
     return total
 
 
-__all__ = ["Assign", "Region", "address", "flatten", "guarded_only", "linear_uses", "normalise", "substitute"]
+__all__ = ["Assign", "StoreRegion", "address", "flatten", "guarded_only", "linear_uses", "normalise", "substitute"]

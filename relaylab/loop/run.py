@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Local, Tensor, children, post_order
-from relaylab.loop.program import Accumulate, For, Let, Program, Statement, Store
-from relaylab.loop.scalar import SCALAR_OPS, compute_dtype, convert
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
+from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store
+from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
-Environment = dict[Expr, np.ndarray]
+Environment = dict[ScalarExpr, Array]
+Memory = dict[Tensor, Array]
 
 
-def run(program: Program, buffers: dict[Tensor, np.ndarray], items: tuple[int, int] | None = None) -> None:
+def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = None) -> None:
     """Do the work items [begin, end) of a program (all by default) on flat arrays, in place.
 
     Every nest does its share of the items, as native code does. A read outside a buffer raises `RelayIndexError`.
@@ -27,7 +28,7 @@ def run(program: Program, buffers: dict[Tensor, np.ndarray], items: tuple[int, i
             _loop(nest.loop, first * nest.grain, stop, {}, memory)
 
 
-def _loop(loop: For, low: int, high: int, env: Environment, memory: dict[Tensor, np.ndarray]) -> None:
+def _loop(loop: For, low: int, high: int, env: Environment, memory: Memory) -> None:
     if loop.kind == "vectorized":
         if low < high:
             _body(loop.body, env | {loop.axis: np.arange(low, high)}, memory, env, high - low)
@@ -36,11 +37,11 @@ def _loop(loop: For, low: int, high: int, env: Environment, memory: dict[Tensor,
         _body(loop.body, env | {loop.axis: np.asarray(i)}, memory, env, 0)
 
 
-def _body(body: tuple[Statement, ...], env: Environment, memory: dict, outer: Environment, lanes: int) -> None:
+def _body(body: tuple[Statement, ...], env: Environment, memory: Memory, outer: Environment, lanes: int) -> None:
     """Run statements in `env`; accumulators that belong to `outer` are updated there, folded over `lanes` if not 0."""
     for statement in body:
         match statement:
-            case Let(local, value):
+            case Define(local, value):
                 env[local] = value_of(value, env, memory)
             case Accumulate(local, kind, value):
                 amount = value_of(value, env, memory)
@@ -58,7 +59,7 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: dict, outer: En
                 outer[local] = env[local]
 
 
-def value_of(root: Expr, env: Environment, memory: dict[Tensor, np.ndarray]) -> np.ndarray:
+def value_of(root: ScalarExpr, env: Environment, memory: Memory) -> Array:
     """The value of an expression of a program, for the axes and registers in `env`."""
     free = guarded_only(root)
     done: Environment = {}
@@ -67,7 +68,7 @@ def value_of(root: Expr, env: Environment, memory: dict[Tensor, np.ndarray]) -> 
     return done[root]
 
 
-def _node(node: Expr, args: list[np.ndarray], env: Environment, memory: dict, guarded: bool) -> np.ndarray:
+def _node(node: ScalarExpr, args: list[Array], env: Environment, memory: Memory, guarded: bool) -> Array:
     match node:
         case Axis() | Local():
             return env[node]
@@ -81,10 +82,11 @@ def _node(node: Expr, args: list[np.ndarray], env: Environment, memory: dict, gu
             return convert(args[0], dtype)
         case Guard():
             return np.where(*args)
-    raise RelayTypeError(f"not part of a loop program: {node!r}", code="loop.not-an-expression")
+        case _:
+            raise RelayTypeError(f"not part of a loop program: {node!r}", code="loop.not-an-expression")
 
 
-def _read(tensor: Tensor, array: np.ndarray, at: np.ndarray, guarded: bool) -> np.ndarray:
+def _read(tensor: Tensor, array: Array, at: Array, guarded: bool) -> Array:
     if array.size == 0:
         return np.zeros(at.shape, compute_dtype(tensor.dtype))
     if not guarded and at.size and (at.min() < 0 or at.max() >= array.size):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 DTYPES = frozenset((*FLOATS, *SIGNED, *UNSIGNED, "bool"))
 
-Array = np.ndarray
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def convert(x: Array, dtype: str) -> Array:
 def _saturate(x: Array, dtype: str) -> Array:
     info = np.iinfo(dtype)
     whole = np.trunc(np.nan_to_num(x.astype("float64"), nan=0.0, posinf=math.inf, neginf=-math.inf))
-    inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1) & (whole < 2.0 ** info.bits)
+    inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1) & (whole < 2.0**info.bits)
     edge = np.where(whole > 0, info.max, info.min).astype(dtype)
     if dtype in ("int64", "uint64"):
         inside &= (whole >= float(info.min)) & (whole < float(info.max))
@@ -115,7 +116,7 @@ def _trunc_div(a: Array, b: Array) -> Array:
         return np.trunc(a / b)
     quotient, remainder = np.floor_divide(a, b), np.mod(a, b)
     rounded_down = (remainder != 0) & ((a < 0) != (b < 0))
-    return np.where(b == 0, a.dtype.type(0), quotient + rounded_down.astype(a.dtype))
+    return np.where(b == 0, np.zeros((), a.dtype), quotient + rounded_down.astype(a.dtype))
 
 
 def _trunc_mod(a: Array, b: Array) -> Array:
@@ -139,6 +140,10 @@ def _shift_left(a: Array, b: Array) -> Array:
     return np.left_shift(a, b)
 
 
+def _rsqrt(x: Array) -> Array:
+    return 1 / np.sqrt(x)
+
+
 def _sigmoid(x: Array) -> Array:
     return (1 / (1 + np.exp(-x.astype("float64")))).astype(x.dtype)
 
@@ -149,6 +154,13 @@ def _erf(x: Array) -> Array:
 
 def _whole(rounding: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda x: rounding(x) if x.dtype.kind == "f" else x
+
+
+def _round(x: Array) -> Array:
+    """The nearest whole number, halves away from zero (IEEE 754 roundToIntegralTiesToAway), with the sign of x."""
+    size = np.abs(x)
+    whole = np.trunc(size)
+    return np.copysign(whole + (size - whole >= 0.5), x)
 
 
 def _test(test: Callable[[Array], Array], integers: bool) -> Callable[[Array], Array]:
@@ -167,8 +179,9 @@ def _declare(kind: str, arity: int, **meanings: Callable[..., Array]) -> None:
 _declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
 _declare("same", 2, floordiv=_floor_div, floormod=_floor_mod, truncdiv=_trunc_div, truncmod=_trunc_mod, pow=_power)
 _declare("same", 1, neg=np.negative, abs=_absolute)
-_declare("same", 1, floor=_whole(np.floor), ceil=_whole(np.ceil), round=_whole(np.rint), trunc=_whole(np.trunc))
-_declare("float", 1, exp=np.exp, log=np.log, log2=np.log2, log10=np.log10, sqrt=np.sqrt, rsqrt=lambda x: 1 / np.sqrt(x))
+_declare("same", 1, floor=_whole(np.floor), ceil=_whole(np.ceil), trunc=_whole(np.trunc))
+_declare("same", 1, round=_whole(_round), roundeven=_whole(np.rint))
+_declare("float", 1, exp=np.exp, log=np.log, log2=np.log2, log10=np.log10, sqrt=np.sqrt, rsqrt=_rsqrt)
 _declare("float", 1, tanh=np.tanh, sigmoid=_sigmoid, erf=_erf, sin=np.sin, cos=np.cos, tan=np.tan)
 _declare("float", 1, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh)
 _declare("float", 1, asinh=np.arcsinh, acosh=np.arccosh, atanh=np.arctanh)

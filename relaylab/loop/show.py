@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Expr, Guard, Load, Local, Reduce, children, post_order
+from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, Reduce, ScalarExpr, children, post_order
 
 _INFIX = {
     "mul": ("*", 7), "div": ("/", 7), "floordiv": ("//", 7), "floormod": ("%", 7), "add": ("+", 6), "sub": ("-", 6),
@@ -14,16 +14,16 @@ _ATOM = 9
 LONGEST = 4000
 
 
-def show(root: Expr) -> str:
+def show(root: ScalarExpr) -> str:
     """The text of an expression; a shared part is written where it is used, longer text than `LONGEST` is cut."""
-    done: dict[Expr, tuple[str, int]] = {}
+    done: dict[ScalarExpr, tuple[str, int]] = {}
     for node in post_order(root):
         text, strength = _text(node, [done[c] for c in children(node)])
         done[node] = (text if len(text) <= LONGEST else text[:LONGEST] + "...", strength)
     return done[root][0]
 
 
-def _text(node: Expr, parts: list[tuple[str, int]]) -> tuple[str, int]:
+def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
     words = [p[0] for p in parts]
     match node:
         case Const(value, dtype):
@@ -46,7 +46,8 @@ def _text(node: Expr, parts: list[tuple[str, int]]) -> tuple[str, int]:
         case Reduce(kind, axes):
             box = ", ".join(f"{a.name} in {a.extent}" for a in axes)
             return f"{kind}[{box}]({words[0]})", _ATOM
-    return repr(node), _ATOM
+        case _:
+            return repr(node), _ATOM
 
 
 def _number(value: int | float | bool, dtype: str) -> str:

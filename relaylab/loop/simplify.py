@@ -8,14 +8,14 @@ decide comparisons, selections, guards, minima and maxima.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from relaylab.loop.affine import (
     UNBOUNDED,
-    Interval,
     Linear,
+    Rect,
     add_intervals,
     block_sizes,
     clip_interval,
@@ -29,11 +29,11 @@ from relaylab.loop.expr import (
     Axis,
     Cast,
     Const,
-    Expr,
     Guard,
     Load,
     Local,
     Reduce,
+    ScalarExpr,
     apply,
     cast,
     children,
@@ -43,22 +43,23 @@ from relaylab.loop.expr import (
 )
 from relaylab.loop.scalar import is_integer
 
+Key = tuple[str | int, ...]
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 class Simplifier:
     """Simplifies expressions under the ranges of some axes (inclusive bounds; an axis not named has its extent)."""
 
-    def __init__(self, ranges: dict[Axis, Interval] | None = None):
+    def __init__(self, ranges: dict[Axis, Rect] | None = None):
         self.ranges = dict(ranges or {})
-        self._interned: dict[tuple, Expr] = {}
-        self._linear: dict[Expr, Linear] = {}
-        self._bounds: dict[Expr, Interval] = {}
-        self._done: dict[Expr, Expr] = {}
+        self._interned: dict[Key, ScalarExpr] = {}
+        self._linear: dict[ScalarExpr, Linear] = {}
+        self._bounds: dict[ScalarExpr, Rect] = {}
+        self._done: dict[ScalarExpr, ScalarExpr] = {}
 
-    def __call__(self, root: Expr, replace: dict[Expr, Expr] | None = None) -> Expr:
+    def __call__(self, root: ScalarExpr, replace: Mapping[ScalarExpr, ScalarExpr] | None = None) -> ScalarExpr:
         """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
-        done = dict(replace) if replace else self._done
+        done = dict(replace) if replace else self._done  # what was simplified without exchanges holds for all calls
         for node in post_order(root):
             if node not in done:
                 done[node] = self._node(node, tuple(done[c] for c in children(node)))
@@ -66,18 +67,18 @@ class Simplifier:
 
     # ---- interning
 
-    def intern(self, node: Expr) -> Expr:
+    def intern(self, node: ScalarExpr) -> ScalarExpr:
         """The one object that stands for all expressions equal to `node` (whose children are interned)."""
-        return self._interned.setdefault(_key(node), node)
+        return self._interned.setdefault(_key(node), node)  # keys hold ids; the table keeps what they name alive
 
-    def linear(self, node: Expr) -> Linear:
+    def linear(self, node: ScalarExpr) -> Linear:
         """An interned index expression as a sum."""
         if isinstance(node, Const):
-            return Linear({}, node.value)
+            return Linear({}, int(node.value))
         found = self._linear.get(node)
         return found if found is not None else Linear({node: 1})
 
-    def index(self, value: Linear) -> Expr:
+    def index(self, value: Linear) -> ScalarExpr:
         """The interned expression of a sum, remainders merged with their quotients."""
         value = self._merge_remainders(value)
         atom = value.atom
@@ -88,9 +89,9 @@ class Simplifier:
             self._linear[node] = value
         return node
 
-    def rebuild_interned(self, node: Expr) -> Expr:
+    def rebuild_interned(self, node: ScalarExpr) -> ScalarExpr:
         """`node` with all nodes interned as they are."""
-        done: dict[Expr, Expr] = {}
+        done: dict[ScalarExpr, ScalarExpr] = {}
         for n in post_order(node):
             new = tuple(done[c] for c in children(n))
             done[n] = self.intern(Apply(n.op, new, n.dtype) if isinstance(n, Apply) else n)
@@ -99,9 +100,9 @@ class Simplifier:
     def _merge_remainders(self, value: Linear) -> Linear:
         """(x // d) * (d * c) + (x % d) * c is x * c."""
         for atom, factor in list(value.terms.items()):
-            constant = isinstance(atom, Apply) and atom.op == "floormod" and isinstance(atom.args[1], Const)
-            if constant and atom in value.terms:
-                inner, divisor = self.linear(atom.args[0]), atom.args[1].value  # type: ignore[attr-defined]
+            parts = _divided(atom, "floormod")
+            if parts is not None and atom in value.terms:
+                inner, divisor = self.linear(parts[0]), parts[1]
                 quotient = self.linear(self._floordiv(inner, divisor))
                 scaled = quotient * (divisor * factor)
                 if all(value.terms.get(a) == f for a, f in scaled.terms.items()) and scaled.terms:
@@ -111,7 +112,7 @@ class Simplifier:
 
     # ---- nodes
 
-    def _node(self, node: Expr, new: tuple[Expr, ...]) -> Expr:
+    def _node(self, node: ScalarExpr, new: tuple[ScalarExpr, ...]) -> ScalarExpr:
         if isinstance(node, Reduce) and any(a.extent == 0 for a in node.axes):
             return self.intern(Reduce(node.kind, node.axes, new[0], node.part))
         if isinstance(node, Apply) and node.dtype == INDEX and node.op in self._INDEX_RULES:
@@ -128,7 +129,7 @@ class Simplifier:
             return new[1]
         return self.intern(rebuild(node, new))
 
-    def _cast(self, dtype: str, value: Expr) -> Expr:
+    def _cast(self, dtype: str, value: ScalarExpr) -> ScalarExpr:
         """A cast; an index that went through a narrower integer and fits it is itself."""
         if isinstance(value, Cast) and dtype == INDEX and value.value.dtype == INDEX and is_integer(value.dtype):
             info, (low, high) = np.iinfo(value.dtype), self.bounds(value.value)
@@ -136,58 +137,58 @@ class Simplifier:
                 return value.value
         return self.intern(cast(value, dtype))
 
-    def _sum(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _sum(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         return self.index(self.linear(a) + self.linear(b))
 
-    def _difference(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _difference(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         return self.index(self.linear(a) - self.linear(b))
 
-    def _negation(self, node: Apply, a: Expr) -> Expr:
+    def _negation(self, node: Apply, a: ScalarExpr) -> ScalarExpr:
         return self.index(self.linear(a) * -1)
 
-    def _product(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _product(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         if isinstance(a, Const):
             a, b = b, a
         if isinstance(b, Const):
-            return self.index(self.linear(a) * b.value)
+            return self.index(self.linear(a) * int(b.value))
         return self.intern(rebuild(node, (a, b)))
 
-    def _divide(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _divide(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         floors = node.op == "floordiv" or self.bounds(a)[0] >= 0
         if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
-            return self._floordiv(self.linear(a), b.value)
+            return self._floordiv(self.linear(a), int(b.value))
         return self.intern(rebuild(node, (a, b)))
 
-    def _remainder(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _remainder(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         floors = node.op == "floormod" or self.bounds(a)[0] >= 0
         if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
-            return self._floormod(self.linear(a), b.value)
+            return self._floormod(self.linear(a), int(b.value))
         return self.intern(rebuild(node, (a, b)))
 
-    def _floordiv(self, value: Linear, divisor: int) -> Expr:
+    def _floordiv(self, value: Linear, divisor: int) -> ScalarExpr:
         whole, rest = split_multiples(value, divisor)
         low, high = self.linear_bounds(rest)
         if low // divisor == high // divisor:
             return self.index(whole + Linear({}, low // divisor))
         size, rest, _ = self._block(rest, divisor)
         divisor //= size
-        inner = rest.atom
-        if isinstance(inner, Apply) and inner.op == "floordiv" and isinstance(inner.args[1], Const):
-            quotient = self._floordiv(self.linear(inner.args[0]), inner.args[1].value * divisor)
+        inner = _divided(rest.atom, "floordiv")
+        if inner is not None:
+            quotient = self._floordiv(self.linear(inner[0]), inner[1] * divisor)
         else:
             quotient = self._atom("floordiv", rest, divisor)
         return self.index(whole + self.linear(quotient))
 
-    def _floormod(self, value: Linear, divisor: int) -> Expr:
+    def _floormod(self, value: Linear, divisor: int) -> ScalarExpr:
         _, rest = split_multiples(value, divisor)
         low, high = self.linear_bounds(rest)
         if low // divisor == high // divisor:
             return self.index(rest - Linear({}, low // divisor * divisor))
         size, rest, left_over = self._block(rest, divisor)
         divisor //= size
-        inner = rest.atom
-        if isinstance(inner, Apply) and inner.op == "floormod" and inner.args[1].value % divisor == 0:  # type: ignore
-            remainder = self._floormod(self.linear(inner.args[0]), divisor)
+        inner = _divided(rest.atom, "floormod")
+        if inner is not None and inner[1] % divisor == 0:
+            remainder = self._floormod(self.linear(inner[0]), divisor)
         else:
             remainder = self._atom("floormod", rest, divisor)
         return self.index(self.linear(remainder) * size + left_over)
@@ -202,13 +203,13 @@ class Simplifier:
                 return size, high + Linear({}, start), low - Linear({}, start * size)
         return 1, value, Linear({})
 
-    def _atom(self, op: str, value: Linear, divisor: int) -> Expr:
+    def _atom(self, op: str, value: Linear, divisor: int) -> ScalarExpr:
         if divisor == 1:
             return self.index(value) if op == "floordiv" else self.intern(Const(0, INDEX))
         number = self.intern(Const(divisor, INDEX))
         return self.intern(Apply(op, (self.index(value), number), INDEX))
 
-    def _extreme(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _extreme(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         (a_low, a_high), (b_low, b_high) = self.bounds(a), self.bounds(b)
         if a_high <= b_low:
             return a if node.op == "min" else b
@@ -216,7 +217,7 @@ class Simplifier:
             return b if node.op == "min" else a
         return self.intern(rebuild(node, (a, b)))
 
-    def _comparison(self, node: Apply, a: Expr, b: Expr) -> Expr:
+    def _comparison(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         difference = self.linear(a) - self.linear(b)
         low, high = self.linear_bounds(difference)
         for decided, answer in _verdicts(node.op, low, high):
@@ -224,7 +225,7 @@ class Simplifier:
                 return self.intern(Const(answer, "bool"))
         return self.intern(rebuild(node, (a, b)))
 
-    _INDEX_RULES: dict[str, Callable[..., Expr]] = {
+    _INDEX_RULES: dict[str, Callable[..., ScalarExpr]] = {
         "add": _sum, "sub": _difference, "mul": _product, "neg": _negation,
         "floordiv": _divide, "truncdiv": _divide, "div": _divide, "floormod": _remainder, "truncmod": _remainder,
         "max": _extreme, "min": _extreme,
@@ -232,7 +233,7 @@ class Simplifier:
 
     # ---- bounds
 
-    def bounds(self, node: Expr) -> Interval:
+    def bounds(self, node: ScalarExpr) -> Rect:
         """Inclusive bounds of an interned integer expression; `UNBOUNDED` if nothing is known."""
         found = self._bounds.get(node)
         if found is None:
@@ -242,8 +243,8 @@ class Simplifier:
             found = self._bounds[node]
         return found
 
-    def linear_bounds(self, value: Linear) -> Interval:
-        """Bounds of a sum."""
+    def linear_bounds(self, value: Linear) -> Rect:
+        """Rect of a sum."""
         total = (value.const, value.const)
         for atom, factor in value.terms.items():
             bounds = self.bounds(atom)
@@ -252,7 +253,7 @@ class Simplifier:
             total = add_intervals(total, scale_interval(bounds, factor))
         return total
 
-    def _bounds_of(self, node: Expr) -> Interval:
+    def _bounds_of(self, node: ScalarExpr) -> Rect:
         match node:
             case Axis():
                 return self.ranges.get(node, (0, max(node.extent - 1, 0)))
@@ -264,18 +265,17 @@ class Simplifier:
                 return 0, max(int(np.prod([a.extent for a in axes])) - 1, 0)
             case Apply(op, args, dtype) if is_integer(dtype):
                 return self._apply_bounds(node, op, [self._bounds[a] for a in args])
-        if is_integer(node.dtype):
-            return _dtype_bounds(node.dtype)
-        return UNBOUNDED
+            case _:
+                return _dtype_bounds(node.dtype) if is_integer(node.dtype) else UNBOUNDED
 
-    def _cast_bounds(self, value: Expr, dtype: str) -> Interval:
+    def _cast_bounds(self, value: ScalarExpr, dtype: str) -> Rect:
         if value.dtype == "bool":
             return 0, 1
         inside, target = self._bounds[value], _dtype_bounds(dtype)
         fits = is_integer(value.dtype) and target[0] <= inside[0] and inside[1] <= target[1]
         return inside if fits else target
 
-    def _apply_bounds(self, node: Apply, op: str, sides: list[Interval]) -> Interval:
+    def _apply_bounds(self, node: Apply, op: str, sides: list[Rect]) -> Rect:
         if node in self._linear:
             return self.linear_bounds(self._linear[node])
         whole = _dtype_bounds(node.dtype)
@@ -286,6 +286,14 @@ class Simplifier:
         else:
             return whole
         return found if whole[0] <= found[0] and found[1] <= whole[1] else whole
+
+
+def _divided(node: ScalarExpr | None, op: str) -> tuple[ScalarExpr, int] | None:
+    """The dividend and the divisor of a quotient or remainder (`op`) by a constant; None for other nodes."""
+    if isinstance(node, Apply) and node.op == op:
+        dividend, divisor = node.args
+        return (dividend, int(divisor.value)) if isinstance(divisor, Const) else None
+    return None
 
 
 def _verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
@@ -300,45 +308,52 @@ def _verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
     }[op]
 
 
-def _min_interval(a: Interval, b: Interval) -> Interval:
+def _min_interval(a: Rect, b: Rect) -> Rect:
     return min(a[0], b[0]), min(a[1], b[1])
 
 
-def _max_interval(a: Interval, b: Interval) -> Interval:
+def _max_interval(a: Rect, b: Rect) -> Rect:
     return max(a[0], b[0]), max(a[1], b[1])
 
 
-def _product_interval(a: Interval, b: Interval) -> Interval:
+def _product_interval(a: Rect, b: Rect) -> Rect:
     corners = [x * y for x in a for y in b]
     return clip_interval((min(corners), max(corners)))
 
 
-def _quotient_interval(a: Interval, b: Interval) -> Interval:
+def _quotient_interval(a: Rect, b: Rect) -> Rect:
     if b[0] <= 0 or a == UNBOUNDED:
         return UNBOUNDED
     corners = [x // y for x in a for y in b]
     return min(*corners, 0), max(*corners, 0)
 
 
-def _remainder_interval(a: Interval, b: Interval) -> Interval:
+def _remainder_interval(a: Rect, b: Rect) -> Rect:
     if b[0] <= 0:
         return UNBOUNDED
     return (0, b[1] - 1) if a[0] < 0 else (0, min(a[1], b[1] - 1))
 
 
-_INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
+def _difference_interval(a: Rect, b: Rect) -> Rect:
+    return add_intervals(a, scale_interval(b, -1))
+
+
+def _negated_interval(a: Rect) -> Rect:
+    return scale_interval(a, -1)
+
+
+_INTERVAL_RULES: dict[str, Callable[..., Rect]] = {
     "min": _min_interval, "max": _max_interval, "mul": _product_interval, "floordiv": _quotient_interval,
-    "floormod": _remainder_interval, "add": add_intervals,
-    "sub": lambda a, b: add_intervals(a, scale_interval(b, -1)), "neg": lambda a: scale_interval(a, -1),
+    "floormod": _remainder_interval, "add": add_intervals, "sub": _difference_interval, "neg": _negated_interval,
 }  # fmt: skip
 
 
-def _dtype_bounds(dtype: str) -> Interval:
+def _dtype_bounds(dtype: str) -> Rect:
     info = np.iinfo(dtype)
     return clip_interval((int(info.min), int(info.max)))
 
 
-def _logic(op: str, args: tuple[Expr, ...]) -> Expr:
+def _logic(op: str, args: tuple[ScalarExpr, ...]) -> ScalarExpr:
     """A logical function or selection, with its constant arguments decided."""
     known = [a.value if isinstance(a, Const) else None for a in args]
     if op == "select":
@@ -354,7 +369,7 @@ def _logic(op: str, args: tuple[Expr, ...]) -> Expr:
     return apply(op, *args)
 
 
-def _key(node: Expr) -> tuple:
+def _key(node: ScalarExpr) -> Key:
     match node:
         case Const(value, dtype):
             return ("const", repr(value), dtype)
@@ -366,4 +381,5 @@ def _key(node: Expr) -> tuple:
             return (op, *map(id, args))
         case Reduce(kind, axes, value):
             return ("reduce", kind, *map(id, axes), id(value))
-    return (type(node).__name__, node.dtype, *map(id, children(node)))
+        case _:
+            return (type(node).__name__, node.dtype, *map(id, children(node)))

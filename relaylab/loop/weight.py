@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylab.loop.expr import INDEX, Apply, Axis, Const, Expr, Local, post_order
+from relaylab.loop.expr import INDEX, Apply, Axis, Const, Local, ScalarExpr, post_order
 
 _WEIGHTS = {
     "div": 4, "sqrt": 5, "rsqrt": 6, "exp": 14, "log": 18, "log2": 18, "log10": 18, "tanh": 20, "sigmoid": 18,
@@ -12,7 +12,7 @@ _WEIGHTS = {
 }  # fmt: skip
 
 
-def weight(root: Expr, shallow: bool = False) -> int:
+def weight(root: ScalarExpr, shallow: bool = False) -> int:
     """The cost of an expression, or of its last step only."""
     if not shallow:
         return sum(weight(n, shallow=True) for n in post_order(root))

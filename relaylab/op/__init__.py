@@ -1,9 +1,11 @@
 """The operators of Relay: one class each, all facets in it; here their builders, by the names users know."""
 
 from relaylab.ir.op import Op
-from relaylab.op import annotation, dyn, image, memory, nn, qnn, random, vision, vm
-from relaylab.op.annotation import device_copy, on_device
-from relaylab.op.binary import (
+from relaylab.op import dyn, image, nn, qnn, random, vision, vm
+from relaylab.op.builder import offered as _offered
+from relaylab.op.nn.activation import fast_erf, fast_exp, fast_tanh
+from relaylab.op.tensor.argwhere import argwhere, unique
+from relaylab.op.tensor.binary import (
     add,
     bitwise_and,
     bitwise_or,
@@ -25,12 +27,13 @@ from relaylab.op.binary import (
     trunc_divide,
     trunc_mod,
 )
-from relaylab.op.casts import cast, cast_like, fixed_point_multiply, reinterpret
-from relaylab.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
-from relaylab.op.composite import logsumexp, mean_std, mean_variance, reverse_reshape, segment_sum, std
-from relaylab.op.contract import einsum, stft
-from relaylab.op.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
-from relaylab.op.elementwise import (
+from relaylab.op.tensor.broadcast import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to
+from relaylab.op.tensor.casts import cast, cast_like, fixed_point_multiply, reinterpret
+from relaylab.op.tensor.compare import equal, greater, greater_equal, less, less_equal, not_equal
+from relaylab.op.tensor.composite import logsumexp, mean_std, mean_variance, reverse_reshape, segment_sum, std
+from relaylab.op.tensor.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
+from relaylab.op.tensor.einsum import einsum, stft
+from relaylab.op.tensor.elementwise import (
     bitwise_not,
     clip,
     copy,
@@ -42,23 +45,19 @@ from relaylab.op.elementwise import (
     sign,
     zeros_like,
 )
-from relaylab.op.found import argwhere, unique
-from relaylab.op.grid import adv_index, invert_permutation, meshgrid, sliding_window, unravel_index
-from relaylab.op.join import concatenate, split, stack
-from relaylab.op.machine import call_lowered, debug
-from relaylab.op.masks import matrix_set_diag, reverse_sequence, sequence_mask, trilu
-from relaylab.op.nn_act import fast_erf, fast_exp, fast_tanh
-from relaylab.op.reduce import all, any, argmax, argmin, max, min, prod, sum
-from relaylab.op.reduce_moment import mean, variance
-from relaylab.op.reorder import layout_transform, repeat, reverse, tile, transpose
-from relaylab.op.reshaping import contrib_reverse_reshape, expand_dims, reshape, reshape_like, squeeze
-from relaylab.op.scatter import cumprod, cumsum, scatter, scatter_add, scatter_nd
-from relaylab.op.select import gather, gather_nd, one_hot, take, where
-from relaylab.op.sorting import argsort, searchsorted, sort, topk
-from relaylab.op.sparse import sparse_fill_empty_rows, sparse_reshape, sparse_to_dense
-from relaylab.op.spread import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to
-from relaylab.op.strided import slice_like, strided_set, strided_slice
-from relaylab.op.unary import (
+from relaylab.op.tensor.index_tricks import adv_index, invert_permutation, meshgrid, sliding_window, unravel_index
+from relaylab.op.tensor.join import concatenate, split, stack
+from relaylab.op.tensor.masks import matrix_set_diag, reverse_sequence, sequence_mask, trilu
+from relaylab.op.tensor.moments import mean, variance
+from relaylab.op.tensor.reduce import all, any, argmax, argmin, max, min, prod, sum
+from relaylab.op.tensor.reorder import layout_transform, repeat, reverse, tile, transpose
+from relaylab.op.tensor.reshaping import contrib_reverse_reshape, expand_dims, reshape, reshape_like, squeeze
+from relaylab.op.tensor.scatter import cumprod, cumsum, scatter, scatter_add, scatter_nd
+from relaylab.op.tensor.select import gather, gather_nd, one_hot, take, where
+from relaylab.op.tensor.sorting import argsort, searchsorted, sort, topk
+from relaylab.op.tensor.sparse import sparse_fill_empty_rows, sparse_reshape, sparse_to_dense
+from relaylab.op.tensor.strided import slice_like, strided_set, strided_slice
+from relaylab.op.tensor.unary import (
     abs,
     acos,
     acosh,
@@ -86,155 +85,15 @@ from relaylab.op.unary import (
     tanh,
     trunc,
 )
+from relaylab.op.vm import annotation, memory
+from relaylab.op.vm.annotation import device_copy, on_device
+from relaylab.op.vm.machine import call_lowered, debug
 
 get = Op.get
 
-__all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "adv_index",
-    "all",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
-    "argwhere",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "broadcast_to",
-    "broadcast_to_like",
-    "call_lowered",
-    "cast",
-    "cast_like",
-    "ceil",
-    "clip",
-    "collapse_sum_like",
-    "collapse_sum_to",
-    "concatenate",
-    "contrib_reverse_reshape",
-    "copy",
-    "cos",
-    "cosh",
-    "cumprod",
-    "cumsum",
-    "debug",
-    "device_copy",
-    "divide",
-    "einsum",
-    "equal",
-    "erf",
-    "exp",
-    "expand_dims",
-    "fast_erf",
-    "fast_exp",
-    "fast_tanh",
-    "fixed_point_multiply",
-    "floor",
-    "floor_divide",
-    "floor_mod",
-    "full",
-    "full_like",
-    "gather",
-    "gather_nd",
-    "get",
-    "greater",
-    "greater_equal",
-    "invert_permutation",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "layout_transform",
-    "left_shift",
-    "less",
-    "less_equal",
-    "log",
-    "log10",
-    "log2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsumexp",
-    "matrix_set_diag",
-    "max",
-    "maximum",
-    "mean",
-    "mean_std",
-    "mean_variance",
-    "meshgrid",
-    "min",
-    "minimum",
-    "mod",
-    "multiply",
-    "ndarray_size",
-    "negative",
-    "not_equal",
-    "on_device",
-    "one_hot",
-    "ones",
-    "ones_like",
-    "power",
-    "prod",
-    "reinterpret",
-    "repeat",
-    "reshape",
-    "reshape_like",
-    "reverse",
-    "reverse_reshape",
-    "reverse_sequence",
-    "right_shift",
-    "round",
-    "rsqrt",
-    "scatter",
-    "scatter_add",
-    "scatter_nd",
-    "searchsorted",
-    "segment_sum",
-    "sequence_mask",
-    "shape_of",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "slice_like",
-    "sliding_window",
-    "sort",
-    "sparse_fill_empty_rows",
-    "sparse_reshape",
-    "sparse_to_dense",
-    "split",
-    "sqrt",
-    "squeeze",
-    "stack",
-    "std",
-    "stft",
-    "strided_set",
-    "strided_slice",
-    "subtract",
-    "sum",
-    "take",
-    "tan",
-    "tanh",
-    "tile",
-    "topk",
-    "transpose",
-    "trilu",
-    "trunc",
-    "trunc_divide",
-    "trunc_mod",
-    "unique",
-    "unravel_index",
-    "variance",
-    "where",
-    "zeros",
-    "zeros_like",
-]
+__all__ = _offered(globals())
+
+
+def __dir__() -> list[str]:
+    """What is meant for others: the builders, and the modules that programs name."""
+    return sorted([*__all__, "annotation", "dyn", "image", "memory", "nn", "qnn", "random", "vision", "vm"])

@@ -1,13 +1,13 @@
 """What an operator is: one class, every facet in it.
 
-The class body is the attribute record (an instance is `call.attrs`), the methods are the facets,
-the base class is the fusion pattern, and the decorated name is the public builder:
+The class body declares the inputs and the attributes (an instance is the record `call.attrs`), the methods are the
+facets, the base class is the fusion pattern, and the decorated name is the public builder:
 
-    @op("nn.leaky_relu", inputs=("data",), level=3, attrs_key="LeakyRelu")
+    @op("nn.leaky_relu", level=3, attrs_key="LeakyRelu")
     class leaky_relu(Elementwise):
         \"\"\"Leaky rectified linear unit: data if data > 0, else alpha * data; any shape.\"\"\"
 
-        alpha: float = 0.25
+        alpha: float = attr(0.25, "the slope below 0")
 
         def reference(self, data): return np.where(data > 0, data, self.alpha * data)
         def scalar(self, b, x): return b.select(x > 0, x, x * self.alpha)
@@ -26,23 +26,42 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, TypeVar, Union, cast
 
 import numpy as np
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.expr import Call, TupleWrapper, as_expr, sugar
+from relaylab.ir.attrs import Converter as Converter
+from relaylab.ir.attrs import Dims as Dims
+from relaylab.ir.attrs import Dtype as Dtype
+from relaylab.ir.attrs import Floats as Floats
+from relaylab.ir.attrs import Ints as Ints
+from relaylab.ir.attrs import Pairs as Pairs
+from relaylab.ir.attrs import Value as Value
+from relaylab.ir.attrs import attr as attr
+from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr, python_operator
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
-from relaylab.op.builder import make_builder
+from relaylab.op.builder import OperatorBuilder
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
 from relaylab.op.rules import broadcast, same_dtype, tensor
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayValueError
 
-Dtype = str | None
-"""The annotation of an attribute that holds a data type (None: not given)."""
-Ints = tuple[int, ...]
-Dims = tuple[Any, ...]
-Floats = tuple[float, ...]
+SampleArg = Union[TensorType, np.ndarray, tuple["SampleArg", ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The annotation of an input in the body of an operator, and what is said of it there; see `arg`."""
+
+    doc: str = ""
+    shape: str = ""
+    dtype: str = ""
+
+
+def arg(doc: str, shape: str = "any", dtype: str = "any") -> Input:
+    """The description of an input for the class body of an operator: its meaning, shape and data type."""
+    return Input(doc, shape, dtype)
 
 
 class OpPattern(IntEnum):
@@ -68,23 +87,25 @@ class Sample:
     `low` and `high` bound the seeded random values; `args` may hold arrays where values matter.
     """
 
-    args: tuple[Any, ...]
+    args: tuple[SampleArg, ...]
     attrs: dict[str, Any] = field(default_factory=dict)
     low: float = -2.0
     high: float = 2.0
 
 
-def sample(*args: Any, low: float = -2.0, high: float = 2.0, **attrs: Any) -> Sample:
-    """A `Sample`; a tuple of ints stands for a float32 tensor of that shape, a list for a tuple argument."""
+def sample(*args: object, **attrs: Any) -> Sample:
+    """A `Sample`; a tuple of ints stands for a float32 tensor of that shape, a list for a tuple argument.
+
+    `low` and `high` among the attributes bound the values (-2 and 2 if not given).
+    """
+    low, high = attrs.pop("low", -2.0), attrs.pop("high", 2.0)
     return Sample(tuple(map(_sample_arg, args)), attrs, low, high)
 
 
-def _sample_arg(arg: Any) -> Any:
+def _sample_arg(arg: object) -> SampleArg:
     if isinstance(arg, list):
         return tuple(map(_sample_arg, arg))
-    if isinstance(arg, tuple):
-        return TensorType(arg)
-    return arg
+    return TensorType(arg) if isinstance(arg, tuple) else cast(SampleArg, arg)
 
 
 class Operator(Attrs):
@@ -103,26 +124,52 @@ class Operator(Attrs):
     """The result has the same elements in the same order: no copy is needed (TReshapeOp)."""
     meta_attrs: ClassVar[bool] = False
     """The operator is registered without its attribute type: the text shows them as meta data."""
+    described: ClassVar[dict[str, Input]] = {}
+    """What is said of the inputs, by name."""
     parameters: ClassVar[str] = ""
     """The parameters of the builder, where they are not the inputs and then the attributes as declared."""
     defaults: ClassVar[dict[str, Any]] = {}
     """The builder's defaults, where they are not those of the attributes."""
+    required: ClassVar[str] = ""
+    """Parameters of the builder that must be given, although the attributes have defaults for the text."""
     dynamic: ClassVar[tuple[str, ...]] = ()
     """Attributes that the builder also takes as expressions: it then calls the operator `dyn.` of the same name."""
     waivers: ClassVar[dict[str, str]] = {}
     """Facets that the operator cannot have, each with the reason."""
+    extra: ClassVar[dict[str, str]] = {}
+    """What those parameters of the builder mean that are neither inputs nor attributes."""
+    yields: ClassVar[str] = ""
+    """The shape of the result as a formula, and its data type."""
+    source: ClassVar[str] = ""
+    """Where the operator is defined: a paper, a standard, a specification."""
+    errors: ClassVar[dict[str, str]] = {}
+    """The codes of the errors that its builder raises beside those of every operator, each with the reason."""
 
-    def __init__(self, **values: Any):
+    @classmethod
+    def declare(cls, hints: dict[str, object]) -> None:
+        own = {n: cls.__dict__.get(n) or Input() for n, hint in hints.items() if hint is Input}
+        for name in own.keys() & cls.__dict__.keys():
+            delattr(cls, name)
+        if not own.keys() <= set(cls.inputs):  # else they are those of the base, described anew
+            cls.inputs = tuple(own)
+        inherited = {
+            n: given for base in reversed(cls.__mro__) for n, given in base.__dict__.get("described", {}).items()
+        }
+        cls.described = inherited | own
+        super().declare({n: hint for n, hint in hints.items() if n not in own})
+
+    def __init__(self, **values: object):
         needed = {n: v for n, v in self.defaults.items() if n not in values and self.fields[n].required}
         super().__init__(**needed, **values)
 
-    def relation(self, s: Any, *types: Type) -> Type | None:
+    # the facets of an operator name their parameters; `Any` here lets a type checker accept each list of them
+    def relation(self, s: TypeSolver, *types: Any, **named: Any) -> Type | None:
         raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")
 
-    def reference(self, *arrays: Any) -> Any:
+    def reference(self, *arrays: Any, **named: Any) -> Any:
         raise RelayError(f"{self.op_name} has no reference semantics", code="op.no-facet")
 
-    def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, *ins: Any, **named: Any) -> Element:
         reason = self.waivers.get("lower", "")
         help = f'{reason}; create_executor("vm") evaluates it' if reason else ""
         raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=help)
@@ -140,12 +187,12 @@ class Operator(Attrs):
         return attrs
 
     @classmethod
-    def returns(cls, call: Call) -> Any:
+    def returns(cls, call: Call) -> Expr | TupleWrapper:
         """What the builder returns for a call: the call, or its tuple as Python sees one."""
         return call
 
     @classmethod
-    def call(cls, *args: Any, **attrs: Any) -> Call:
+    def call(cls, *args: object, **attrs: object) -> Call:
         """A call of the operator: positional expressions (lists become tuples), attributes by name."""
         record = cls(**attrs)
         return Call(cls.op, tuple(map(as_expr, args)), record if cls.fields else None)
@@ -154,13 +201,14 @@ class Operator(Attrs):
 class Elementwise(Operator):
     """One element of the result from the same element of the argument: unary, same shape and data type."""
 
-    inputs = ("data",)
+    data: Input = arg("the tensor whose elements are taken one by one")
+    yields = "the shape of data, and its dtype"
     pattern = OpPattern.ELEMWISE
     result_dtype: ClassVar[str | None] = None
     domain: ClassVar[tuple[float, float]] = (-2.0, 2.0)
     """Between which values the samples lie."""
 
-    def relation(self, s: Any, data: Type) -> Type | None:
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
         if self.result_dtype is None:
             return tensor(s, s.unify(data, s.out))
         found = tensor(s, data)
@@ -172,10 +220,10 @@ class Elementwise(Operator):
         types = [TensorType((2, 3, 5)), TensorType(()), TensorType((7,), "float64"), TensorType((3, 1), "float16")]
         return [sample(t, low=low, high=high) for t in types]
 
-    def lower(self, b: Any, out: Any, i: tuple, data: Any) -> Any:
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         return self.scalar(b, data(*i))
 
-    def scalar(self, b: Any, x: Any) -> Any:
+    def scalar(self, b: ElementBuilder, x: Element) -> Element:
         raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet")
 
 
@@ -184,13 +232,15 @@ class Broadcast(Operator):
     agree.
     """
 
-    inputs = ("lhs", "rhs")
+    lhs: Input = arg("the left operand")
+    rhs: Input = arg("the right operand, whose shape broadcasts with that of the left one", dtype="that of lhs")
+    yields = "the shapes of lhs and rhs broadcast as numpy's are, their dtype"
     pattern = OpPattern.BROADCAST
     result_dtype: ClassVar[str | None] = None
     domain: ClassVar[tuple[float, float]] = (-2.0, 2.0)
     dtypes: ClassVar[tuple[str, ...]] = ("float32", "int32")
 
-    def relation(self, s: Any, lhs: Type, rhs: Type) -> Type | None:
+    def relation(self, s: TypeSolver, lhs: Type, rhs: Type) -> Type | None:
         a, c = tensor(s, lhs, self.inputs[0]), tensor(s, rhs, self.inputs[1])
         if a is None or c is None:
             return None
@@ -204,10 +254,10 @@ class Broadcast(Operator):
         pairs = [(TensorType(a, d), TensorType(c, d)) for d in cls.dtypes for a, c in shapes]
         return [sample(*pair, low=low, high=high) for pair in pairs]
 
-    def lower(self, b: Any, out: Any, i: tuple, *ins: Any) -> Any:
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, *ins: Readable) -> Element:
         return self.scalar(b, *(element(x, i) for x in ins))
 
-    def scalar(self, b: Any, x: Any, y: Any) -> Any:
+    def scalar(self, b: ElementBuilder, x: Element, y: Element) -> Element:
         raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet")
 
 
@@ -235,10 +285,31 @@ class Opaque(Operator):
     pattern = OpPattern.OPAQUE
 
 
-def element(x: Any, i: Sequence[Any]) -> Any:
+class Known:
+    """The solver of a relation whose types are all known."""
+
+    out: Type = IncompleteType()
+
+    def unify(self, a: Type, b: Type) -> Type:
+        return b if isinstance(a, IncompleteType) else a
+
+    def fail(self, message: str, help: str = "") -> NoReturn:
+        raise RelationError(message, code="type.relation", help=help)
+
+
+def at_run_time(record: Operator, *arrays: np.ndarray) -> Any:
+    """The meaning of an operator whose attributes are known only now; `RelationError` if the arrays do not fit them."""
+    record.relation(Known(), *(TensorType(x.shape, x.dtype.name) for x in arrays))
+    return record.reference(*arrays)
+
+
+def element(x: Readable, i: Sequence[Position]) -> Element:
     """The element of `x` that broadcasts to index `i` of a result of higher or equal rank."""
     tail = i[len(i) - len(x.shape) :]
     return x(*(0 if int(d) == 1 else k for d, k in zip(x.shape, tail)))
+
+
+D = TypeVar("D", bound=Operator)
 
 
 def op(
@@ -247,13 +318,16 @@ def op(
     inputs: tuple[str, ...] | None = None,
     level: int | None = None,
     attrs_key: str = "",
-    **facts: Any,
-) -> Callable[[type[Operator]], Callable]:
-    """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead
-    back).
+    replace: bool = False,
+    **facts: object,
+) -> Callable[[type[D]], OperatorBuilder[D]]:
+    """Register an operator class under `name`; the decorated name becomes its builder (`.op`, `.definition` lead back).
+
+    A class from the same place (module and qualified name: a cell that is run again) takes the place of its earlier
+    form, whose calls keep working; another one only with `replace`, else `RelayValueError` (`operator.duplicate`).
     """
 
-    def register(cls: type[Operator]) -> Callable:
+    def register(cls: type[D]) -> OperatorBuilder[D]:
         cls.op_name, cls.attrs_key = name, attrs_key or cls.__name__
         if inputs is not None:
             cls.inputs = inputs
@@ -261,18 +335,32 @@ def op(
             cls.level = level
         for fact, value in facts.items():
             setattr(cls, fact, value)
-        cls.op = OPERATORS.insert(name, Op(name, cls))
-        return make_builder(cls)
+        if (
+            name in OPERATORS
+            and not replace
+            and (old := _place(cast("type[Operator]", OPERATORS[name].definition))) != _place(cls)
+        ):
+            raise RelayValueError(
+                f"the operator `{name}` exists already",
+                code="operator.duplicate",
+                help=f"it is {old}; choose another name, or take its place with `op(..., replace=True)`",
+            )
+        cls.op = OPERATORS.insert(name, Op(name, cls), replace=True)
+        return OperatorBuilder(cls)
 
     return register
 
 
-def call_operator(name: str, *args: Any, **attrs: Any) -> Call:
+def _place(cls: type[Operator]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def call_operator(name: str, *args: object, **attrs: object) -> Call:
     """A call of the operator of that name."""
     return OPERATORS.lookup(name).definition.call(*args, **attrs)
 
 
-sugar.call = call_operator
+python_operator.register(call_operator)
 
 
 def known(*types: Type) -> bool:

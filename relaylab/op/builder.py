@@ -3,40 +3,85 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from functools import cached_property
+from types import FunctionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
+from relaylab.ir.attrs import Converter
+from relaylab.ir.expr import Call, Expr, as_expr
 from relaylab.ir.op import OPERATORS
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.reference import page
+from relaylab.support.checked import Gate
 from relaylab.support.errors import RelayTypeError
 from relaylab.support.table import did_you_mean
 
-EMPTY: Any = inspect.Parameter.empty
+if TYPE_CHECKING:
+    from relaylab.op.base import Operator
+
+EMPTY = inspect.Parameter.empty
+ARGUMENT = Annotated[Expr, Converter("Expr", "an expression", as_expr)]
+"""What a builder takes for an input: an expression, or a list of them for a tuple."""
+D = TypeVar("D", bound="Operator")
 
 
-def make_builder(cls: Any) -> Callable:
-    """The builder of an operator class: its own `build`, or one made from its inputs and attributes."""
-    own = getattr(cls, "build", None)
-    signature = _bare(inspect.signature(own)) if own else _signature(cls)
+class OperatorBuilder(Generic[D]):
+    # What `help` shows of a builder is the page of its operator, so the class itself has no docstring: it is the public
+    # function of an operator, whose class is `definition`. Signature and page are made when they are first asked for.
 
-    def build(*args: Any, **kwargs: Any) -> Any:
-        bound = bind(cls.op_name, signature, args, kwargs)
-        if own:
-            return own(*bound.args, **bound.kwargs)
+    def __init__(self, definition: type[D]):
+        self.definition, self.op = definition, definition.op
+        self.__name__ = self.__qualname__ = definition.__name__
+        self.__module__ = definition.__module__
+        self.__wrapped__ = definition  # so that `inspect.getsource` and `??` find the class
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The parameters with their types and defaults."""
+        own = getattr(self.definition, "build", None)
+        return inspect.signature(own, eval_str=True) if own else _signature(self.definition)
+
+    @cached_property
+    def gate(self) -> Gate:
+        """What checks the arguments of a `build` of the operator's own; other arguments are inputs and attributes."""
+        parameters = [
+            p.replace(annotation=ARGUMENT) if p.annotation is Expr else p for p in self.signature.parameters.values()
+        ]
+        return Gate(self, self.definition.op_name, self.signature.replace(parameters=parameters))
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.signature
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return page(self.definition, self.signature)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        cls = self.definition
+        if own := getattr(cls, "build", None):
+            self.gate(args, kwargs)
+            return own(*args, **kwargs)
+        bound = bind(cls.op_name, self.signature, args, kwargs)
         inputs = [v for n, v in bound.arguments.items() if n in cls.inputs or n not in cls.fields]
         attrs = {n: v for n, v in bound.arguments.items() if n in cls.fields and n not in cls.inputs}
         return cls.returns(_call(cls, inputs, {**cls.defaults, **attrs}))
 
-    build.__name__ = build.__qualname__ = cls.__name__
-    build.__doc__ = cls.__doc__
-    build.__module__ = cls.__module__
-    build.__signature__ = signature  # type: ignore[attr-defined]
-    build.op, build.definition = cls.op, cls  # type: ignore[attr-defined]
-    return build
+    def __repr__(self) -> str:
+        return f"<operator {self.definition.op_name}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+
+def offered(names: Mapping[str, object]) -> list[str]:
+    """What a module of operators offers: the builders and functions among its names."""
+    return sorted(n for n, value in names.items() if n[0] != "_" and isinstance(value, (OperatorBuilder, FunctionType)))
 
 
 def bind(
-    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str, signature: inspect.Signature, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> inspect.BoundArguments:
     """The arguments of a builder by parameter; `RelayTypeError` that names the operator if they do not fit."""
     try:
@@ -48,7 +93,7 @@ def bind(
         raise RelayTypeError(f"{name}: {error}", code="op.arguments", help=help) from None
 
 
-def _call(cls: Any, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+def _call(cls: type[Operator], inputs: list[object], attrs: dict[str, Any]) -> Call:
     """A call of the operator, or of its `dyn.` form when a `dynamic` attribute is an expression and not a constant."""
     given = {n: attrs.get(n) if attrs.get(n) is not None else cls.defaults.get(n) for n in cls.dynamic}
     if is_dynamic(*given.values()):
@@ -59,12 +104,7 @@ def _call(cls: Any, inputs: list[Any], attrs: dict[str, Any]) -> Any:
     return cls.call(*inputs, **cls.prepare({**attrs, **static}))
 
 
-def _bare(signature: inspect.Signature) -> inspect.Signature:
-    """The signature without annotations."""
-    return inspect.Signature([p.replace(annotation=EMPTY) for p in signature.parameters.values()])
-
-
-def _signature(cls: Any) -> inspect.Signature:
+def _signature(cls: type[Operator]) -> inspect.Signature:
     """The `parameters`, or the inputs and then the attributes in the order of their declaration, required ones
     first.
     """
@@ -72,8 +112,12 @@ def _signature(cls: Any) -> inspect.Signature:
     default = {n: v for n, v in default.items() if n not in cls.inputs}
     names = cls.parameters.split() or [*cls.inputs, *sorted(cls.fields, key=lambda n: default.get(n) is not EMPTY)]
     names = list(dict.fromkeys(names))
+    default |= dict.fromkeys(cls.required.split(), EMPTY)
     required = [n for n in names if default.get(n, EMPTY) is EMPTY]
     for n in names[: names.index(required[-1]) if required else 0]:
         default[n] = EMPTY
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([inspect.Parameter(n, kind, default=default.get(n, EMPTY)) for n in names])
+    types = {n: f.type for n, f in cls.fields.items()} | dict.fromkeys(cls.inputs, Expr)
+    return inspect.Signature(
+        [inspect.Parameter(n, kind, default=default.get(n, EMPTY), annotation=types.get(n, EMPTY)) for n in names]
+    )

@@ -10,7 +10,8 @@ import numpy as np
 
 from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import IntImm
-from relaylab.support.errors import RelayTypeError
+from relaylab.op.helpers import Element, ElementBuilder
+from relaylab.support.errors import RelayTypeError, shown
 
 
 def ravel(i: Sequence[Any], shape: Sequence[int]) -> Any:
@@ -21,7 +22,7 @@ def ravel(i: Sequence[Any], shape: Sequence[int]) -> Any:
     return flat
 
 
-def unravel(b: Any, flat: Any, shape: Sequence[int]) -> tuple[Any, ...]:
+def unravel(b: ElementBuilder, flat: Element, shape: Sequence[int]) -> tuple[Any, ...]:
     """The index at a row-major position; inverse of `ravel`."""
     out, dims = [], [int(n) for n in shape]
     for d, n in enumerate(dims):
@@ -57,7 +58,22 @@ def ints(value: Any) -> Any:
         return value
     if isinstance(value, Expr):
         raise RelayTypeError("expected integers known now, not an expression", code="op.static-argument")
-    return value.tolist() if hasattr(value, "tolist") else value
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def as_numbers(value: object) -> np.ndarray:
+    """An array of int64 or floats from a number, a list or an array of them; RelayTypeError for anything else."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError):  # lists of unequal lengths, what numpy cannot ask
+        array = np.empty((), object)
+    if array.dtype.kind not in "iufb" or (array.dtype.kind == "u" and array.size and array.max() >= 1 << 63):
+        raise RelayTypeError(
+            f"expected numbers or an expression, not {shown(value)}",
+            code="op.static-argument",
+            help="whole numbers have 64 bits; an expression of them is read at run time",
+        )
+    return array
 
 
 def as_shape_expr(value: Any) -> Expr:
@@ -70,5 +86,5 @@ def as_shape_expr(value: Any) -> Expr:
             code="op.mixed-list",
             help="join the parts: relay.concatenate([...], 0) of vectors",
         )
-    array = np.asarray(value)
+    array = as_numbers(value)
     return Constant(array.astype("float32" if array.dtype.kind == "f" else "int64"))

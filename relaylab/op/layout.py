@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.ir.types import Any as Unknown
-from relaylab.ir.types import Dim, IntImm
+from relaylab.ir.types import AnyDim, Dim, IntImm
+from relaylab.op.shapes import extent
 from relaylab.support.errors import RelayValueError
 
 _AXIS = re.compile(r"(\d*)([A-Za-z])")
@@ -28,6 +28,11 @@ class LayoutAxis:
 
     letter: str
     factor: int = 0
+
+    @property
+    def text(self) -> str:
+        """How it is written: `C`, or `16c`."""
+        return f"{self.factor}{self.letter.lower()}" if self.factor else self.letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,13 @@ class Layout:
         """The position of the capital axis of `letter`; -1 if there is none."""
         return next((k for k, a in enumerate(self.axes) if a.letter == letter and not a.factor), -1)
 
-    def whole(self, shape: Sequence[Dim]) -> dict[str, Dim]:
+    def whole(self, shape: Sequence[Dim | int]) -> dict[str, Dim]:
         """The extent of each letter, blocks multiplied out, for a tensor of `shape`."""
         return {x: _times(shape[self.position(x)], self.factor(x)) for x in self.letters}
+
+    def extents(self, shape: Sequence[int]) -> dict[str, int]:
+        """The extent of each letter for a static shape."""
+        return {x: shape[self.position(x)] * self.factor(x) for x in self.letters}
 
     def shape(self, whole: Mapping[str, Dim]) -> tuple[Dim, ...]:
         """The shape of a tensor whose letters have these extents; blocks must divide them."""
@@ -69,7 +78,7 @@ class Layout:
 
     def _blocks(self, letter: str, extent: Dim) -> Dim:
         factor = self.factor(letter)
-        if factor == 1 or isinstance(extent, Unknown):
+        if factor == 1 or isinstance(extent, AnyDim):
             return extent
         if int(extent) % factor:
             message = f"{letter} = {extent} cannot be laid out as {self.text}: {factor} does not divide it"
@@ -100,8 +109,8 @@ class Layout:
         return self.text
 
 
-def _times(extent: Dim, factor: int) -> Dim:
-    return extent if isinstance(extent, Unknown) else IntImm(int(extent) * factor)
+def _times(extent: Dim | int, factor: int) -> Dim:
+    return extent if isinstance(extent, AnyDim) else IntImm(int(extent) * factor)
 
 
 @functools.lru_cache(maxsize=512)
@@ -115,9 +124,7 @@ def parse_layout(text: str) -> Layout:
             )
         axes.append(LayoutAxis(letter.upper(), int(number or 0)))
     whole = [a.letter for a in axes if not a.factor]
-    if "".join(f"{a.factor or ''}{a.letter.lower() if a.factor else a.letter}" for a in axes) != text or len(
-        set(whole)
-    ) != len(whole):
+    if "".join(a.text for a in axes) != text or len(set(whole)) != len(whole):
         raise RelayValueError(
             f"`{text}` is not a layout", code="op.layout", help="write each axis once, e.g. NCHW or NCHW16c"
         )
@@ -146,14 +153,14 @@ def transform(x: np.ndarray, src: Layout, dst: Layout) -> np.ndarray:
         for k, a in sorted(enumerate(src.axes), key=lambda p: bool(p[1].factor))
         if a.letter == letter
     ]
-    whole = src.whole(x.shape)
-    merged = x.transpose(order).reshape([int(whole[letter]) for letter in dst.letters])
+    whole = src.extents(x.shape)
+    merged = x.transpose(order).reshape([whole[letter] for letter in dst.letters])
     return _split(merged, dst)
 
 
 def _split(x: np.ndarray, dst: Layout) -> np.ndarray:
     """An array with whole axes in the order of `dst.letters`, with the blocks of `dst` split off."""
-    shape = [int(d) for d in dst.shape(dict(zip(dst.letters, map(IntImm, x.shape))))]
+    shape = [extent(d) for d in dst.shape(dict(zip(dst.letters, map(IntImm, x.shape))))]
     parts = [
         [k for k, a in sorted(enumerate(dst.axes), key=lambda p: bool(p[1].factor)) if a.letter == letter]
         for letter in dst.letters

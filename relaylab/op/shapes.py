@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from relaylab.ir.types import Any, Dim, IntImm
+from relaylab.ir.types import AnyDim, Dim, IntImm
+from relaylab.support.errors import RelayTypeError
+
+
+def extent(d: Dim | int) -> int:
+    """A dimension as a number; `RelayTypeError` if it is known only at run time."""
+    if isinstance(d, AnyDim):
+        raise RelayTypeError("a dimension is known only at run time", code="op.unknown-extent")
+    return int(d)
 
 
 def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...] | None:
@@ -13,7 +21,8 @@ def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...] | No
     rank = max(len(a), len(b))
     one = IntImm(1)
     out = [broadcast_dims(x, y) for x, y in zip((*[one] * (rank - len(a)), *a), (*[one] * (rank - len(b)), *b))]
-    return None if None in out else tuple(out)  # type: ignore[arg-type]
+    known = tuple(d for d in out if d is not None)
+    return known if len(known) == rank else None
 
 
 def broadcast_dims(x: Dim, y: Dim) -> Dim | None:
@@ -22,23 +31,23 @@ def broadcast_dims(x: Dim, y: Dim) -> Dim | None:
         return x
     if isinstance(x, int) and x == 1:
         return y
-    if isinstance(x, Any) and isinstance(y, Any):
-        return Any()
-    if isinstance(x, Any) or isinstance(y, Any):
-        return y if isinstance(x, Any) else x
+    if isinstance(x, AnyDim) and isinstance(y, AnyDim):
+        return AnyDim()
+    if isinstance(x, AnyDim) or isinstance(y, AnyDim):
+        return y if isinstance(x, AnyDim) else x
     return None
 
 
-def product(dims: Iterable[Dim]) -> Dim:
+def product(dims: Iterable[Dim | int]) -> Dim:
     """The number of elements; unknown if a dimension is."""
     dims = tuple(dims)
-    return Any() if any(isinstance(d, Any) for d in dims) else IntImm(math.prod(int(d) for d in dims))  # type: ignore[arg-type]
+    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(math.prod(map(extent, dims)))
 
 
 def total(dims: Iterable[Dim]) -> Dim:
     """The sum; unknown if a dimension is."""
     dims = tuple(dims)
-    return Any() if any(isinstance(d, Any) for d in dims) else IntImm(sum(int(d) for d in dims))  # type: ignore[arg-type]
+    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(sum(map(extent, dims)))
 
 
 def normalize_axis(axis: int, rank: int) -> int | None:
@@ -49,12 +58,12 @@ def normalize_axis(axis: int, rank: int) -> int | None:
 
 def same_dim(a: Dim, b: Dim) -> bool:
     """Whether two dimensions may be equal at run time."""
-    return isinstance(a, Any) or isinstance(b, Any) or a == b
+    return isinstance(a, AnyDim) or isinstance(b, AnyDim) or a == b
 
 
-def derive(rule: Callable[..., int], *dims: Dim) -> Dim:
+def derive(rule: Callable[..., int], *dims: Dim | int) -> Dim:
     """`rule` applied to dimensions; unknown if one of them is."""
-    return Any() if any(isinstance(d, Any) for d in dims) else IntImm(rule(*map(int, dims)))  # type: ignore[arg-type]
+    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(rule(*map(extent, dims)))
 
 
 def normalize_axes(axes: Sequence[int] | None, rank: int, exclude: bool = False) -> tuple[int, ...] | None:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
 
 from relaylab.ir.types import Dim
+from relaylab.op.helpers import TypeSolver
 from relaylab.op.shapes import derive
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 Pads = tuple[tuple[int, int], ...]
 
 
 def spread(value: int | Sequence[int], n: int) -> tuple[int, ...]:
     """An int, or a tuple of one, repeated for `n` spatial axes; a tuple of `n` as it is."""
-    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    return tuple(values) * n if len(values) == 1 else tuple(values)
+    if not isinstance(value, (int, np.integer, tuple, list, np.ndarray)):
+        raise RelayTypeError(
+            f"a window has whole numbers or lists of them, not {shown(value)}",
+            code="op.window",
+            help=f"give one number, or {n}, one for each axis",
+        )
+    values = tuple(value) if isinstance(value, (tuple, list)) else tuple(np.asarray(value).reshape(-1).tolist())
+    return values * n if len(values) == 1 else values
 
 
 def spread_padding(padding: int | Sequence[int], n: int) -> tuple[int, ...]:
@@ -38,7 +46,7 @@ def reach(kernel: int, dilation: int) -> int:
 
 
 def window_extent(
-    s: Any, extent: Dim, kernel: Dim, stride: int, dilation: int, pad: tuple[int, int], ceil: bool = False
+    s: TypeSolver, extent: Dim, kernel: Dim, stride: int, dilation: int, pad: tuple[int, int], ceil: bool = False
 ) -> Dim:
     """The number of windows along an axis; fails when not even one fits."""
     spare = stride - 1 if ceil else 0
@@ -48,7 +56,7 @@ def window_extent(
     return out
 
 
-def each(s: Any, values: Sequence[int], n: int, name: str) -> tuple[int, ...]:
+def each(s: TypeSolver, values: Sequence[int], n: int, name: str) -> tuple[int, ...]:
     """`n` positive values from one or `n`."""
     out = spread(tuple(values), n)
     if len(out) != n or any(v < 1 for v in out):

@@ -23,21 +23,21 @@ STEP_KERNEL, STEP_OPERANDS, STEP_ITEMS, STEP_SHARES = range(STEP_WORDS)
 
 # The pool, in bytes. Every field that several threads write has two cache lines to itself.
 MAX_THREADS = 64
-POOL_EPOCH = 0         # i64: number of the region << 16 | threads that take part
-POOL_DONE = 128        # i64: chunks that workers have finished in this region
-POOL_SLEEPERS = 256    # i64: workers that sleep or are about to
-POOL_BUSY = 384        # i64: 1 while a run owns the pool
-POOL_WORKERS = 512     # i64: workers that exist
-POOL_SPIN = 520        # i64: how often a worker looks before it sleeps
-POOL_JOB = 640         # kernel*, operands*, items
+POOL_EPOCH = 0  # i64: number of the region << 16 | threads that take part
+POOL_DONE = 128  # i64: chunks that workers have finished in this region
+POOL_SLEEPERS = 256  # i64: workers that sleep or are about to
+POOL_BUSY = 384  # i64: 1 while a run owns the pool
+POOL_WORKERS = 512  # i64: workers that exist
+POOL_SPIN = 520  # i64: how often a worker looks before it sleeps
+POOL_JOB = 640  # kernel*, operands*, items
 POOL_MUTEX = 768
 POOL_COND = 896
-POOL_MASK = 1024       # the processors that the last caller may use, as the system writes them
+POOL_MASK = 1024  # the processors that the last caller may use, as the system writes them
 MASK_BYTES = 128
-POOL_SLOTS = 1152      # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*, i64 handle
+POOL_SLOTS = 1152  # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*, i64 handle
 SLOT_BYTES = 128
 POOL_BYTES = POOL_SLOTS + SLOT_BYTES * MAX_THREADS
 
 # Where an operand of a kernel lies: a base and a byte offset.
 BASE_ARENA, BASE_CONSTANTS, BASE_SCRATCH = range(3)
-FIRST_IO_BASE = 3      # then the inputs, then the outputs
+FIRST_IO_BASE = 3  # then the inputs, then the outputs

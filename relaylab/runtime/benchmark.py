@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from relaylab.support.errors import RelayValueError
 
@@ -38,7 +37,7 @@ class BenchmarkResult:
 class Evaluator:
     """Times a function: `repeat` measurements of `number` calls each, after one call that is not measured."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     number: int = 10
     repeat: int = 1
     min_repeat_ms: float = 0
@@ -52,9 +51,9 @@ class Evaluator:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise RelayValueError(f"`{name}` must be a whole number ≥ 1, got {value!r}", code="runtime.benchmark")
 
-    def __call__(self, *args: Any) -> BenchmarkResult:
+    def __call__(self, *args: object) -> BenchmarkResult:
         self.function(*args)
-        results = []
+        results: list[float] = []
         number = self.number
         for index in range(self.repeat):
             if self.cooldown_interval_ms and index and index % self.repeats_to_cooldown == 0:
@@ -63,7 +62,7 @@ class Evaluator:
             results.append(seconds)
         return BenchmarkResult(results)
 
-    def _measure(self, args: tuple[Any, ...], number: int) -> tuple[float, int]:
+    def _measure(self, args: tuple[object, ...], number: int) -> tuple[float, int]:
         """Seconds per call and the number of calls used, grown until they take `min_repeat_ms`."""
         function, zeros = self.function, 0
         while True:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, overload
 
-from relaylab.support.errors import RelayIndexError, RelayTypeError
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayIndexError, RelayTypeError, is_a
 
 __all__ = ["ADT", "ConstructorValue", "RefValue", "String", "getitem_helper", "tuple_object"]
 
+T = TypeVar("T")
 
+
+@checked
 @dataclass(frozen=True, slots=True, eq=False)
 class ADT:
     """A tag and fields; a tuple has tag 0."""
@@ -37,7 +41,15 @@ def tuple_object(fields: Iterable[Any] | None = None) -> ADT:
     return ADT(0, fields or ())
 
 
-def getitem_helper(obj: Any, elem_getter: Callable[[int], Any], length: int, index: int | slice) -> Any:
+@overload
+def getitem_helper(obj: object, elem_getter: Callable[[int], T], length: int, index: int) -> T: ...
+
+
+@overload
+def getitem_helper(obj: object, elem_getter: Callable[[int], T], length: int, index: slice) -> list[T]: ...
+
+
+def getitem_helper(obj: object, elem_getter: Callable[[int], T], length: int, index: int | slice) -> T | list[T]:
     """Element or list of elements of `obj` for an index as Python lists take it; RelayIndexError outside."""
     if isinstance(index, slice):
         return [elem_getter(i) for i in range(*index.indices(length))]
@@ -48,15 +60,16 @@ def getitem_helper(obj: Any, elem_getter: Callable[[int], Any], length: int, ind
     return elem_getter(index % length)
 
 
+@checked
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstructorValue:
     """A value of an algebraic data type: the constructor's tag, the field values, the constructor if known."""
 
     tag: int
     fields: tuple[Any, ...] = ()
-    constructor: Any = field(default=None, repr=False)
+    constructor: object = field(default=None, repr=False)
 
-    def __init__(self, tag: int, fields: Iterable[Any] = (), constructor: Any = None):
+    def __init__(self, tag: int, fields: Iterable[Any] = (), constructor: object = None):
         object.__setattr__(self, "tag", int(tag))
         object.__setattr__(self, "fields", tuple(fields))
         object.__setattr__(self, "constructor", constructor)
@@ -75,6 +88,6 @@ class String(str):
     __slots__ = ()
 
     def __new__(cls, content: str = "") -> String:
-        if not isinstance(content, str):
+        if not is_a(content, str):
             raise RelayTypeError(f"a String holds text, not {type(content).__name__}", code="runtime.string")
         return super().__new__(cls, content)

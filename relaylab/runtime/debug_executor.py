@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device
@@ -25,14 +24,20 @@ PREFIX = "tvmdbg_"
 FOLDER = "_tvmdbg_device_{device}"
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TRACE_FILE = "_tvmdbg_execution_trace.json"
+Options = tuple[int, int, float, int, float, int]  # what `Evaluator` takes after the function
 OUTPUTS_FILE = "output_tensors.params"
 
 
 class GraphModuleDebug(GraphModule):
     """A GraphModule whose `run` also measures and dumps: the table goes to the terminal, files to `dump_path`."""
 
-    def __init__(self, module: GraphExecutorModule, device: Device | Sequence[Device], graph_json_str: str,
-                 dump_root: str | os.PathLike[str] | None = None):
+    def __init__(
+        self,
+        module: GraphExecutorModule,
+        device: Device | Sequence[Device],
+        graph_json_str: str,
+        dump_root: str | os.PathLike[str] | None = None,
+    ):
         super().__init__(module)
         first = device if isinstance(device, Device) else device[0]
         self.graph = json.loads(graph_json_str)
@@ -43,38 +48,57 @@ class GraphModuleDebug(GraphModule):
         self.dump_path.mkdir(parents=True, exist_ok=True)
         (self.dump_path / GRAPH_FILE).write_text(json.dumps(self.graph, indent=2), encoding="utf-8")
 
-    def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: float = 1, limit_zero_time_iterations: int = 100,
-            cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, **input_dict: Any) -> None:
+    def run(
+        self,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 1,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        **input_dict: object,
+    ) -> None:
         """Run the network, time every node, print the table and dump outputs and trace."""
         super().run(**input_dict)
-        options = (number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms,
-                   repeats_to_cooldown)
-        results = {node: self._evaluator(node, *options)() for node in self._computing()}
+        options = (number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown)
+        results = {node: self._evaluator(node, options)() for node in self._computing()}
         self._dump_outputs()
         self._dump_trace(results)
         super().run()
         print(self.table(results))
 
-    def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: float = 0,
-                       limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0,
-                       repeats_to_cooldown: int = 1) -> list[float]:
+    def run_individual(
+        self,
+        number: int,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+    ) -> list[float]:
         """The mean time of every node in seconds, in the order of the graph; inputs take none."""
-        options = (number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms,
-                   repeats_to_cooldown)
+        options = (number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown)
         computing = set(self._computing())
         nodes = range(len(self.graph["nodes"]))
-        return [self._evaluator(node, *options)().mean if node in computing else 0.0 for node in nodes]
+        return [self._evaluator(node, options)().mean if node in computing else 0.0 for node in nodes]
 
-    def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
-                            limit_zero_time_iterations: int = 100, cooldown_interval_ms: float = 0,
-                            repeats_to_cooldown: int = 1) -> BenchmarkResult:
+    def run_individual_node(
+        self,
+        index: int,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+    ) -> BenchmarkResult:
         """The times of one node; the nodes before it are run once."""
         steps = self._steps(self._node(index))
         if not steps:
             raise RelayValueError(f"node {index} computes nothing", code="runtime.node")
         self._executor.instance.run_range(0, steps[0])
-        return self._evaluator(index, number, repeat, min_repeat_ms, limit_zero_time_iterations,
-                               cooldown_interval_ms, repeats_to_cooldown)()
+        options = (number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown)
+        return self._evaluator(index, options)()
 
     def exit(self) -> None:
         """Delete the dump directory if it was a temporary one."""
@@ -94,9 +118,14 @@ class GraphModuleDebug(GraphModule):
         entry = self.graph["nodes"][node]
         measured = "[" + ", ".join(f"{seconds * 1e6:.3f}" for seconds in result.results) + "]"
         return [
-            entry["name"], entry.get("attrs", {}).get("func_name", entry["name"]), f"{result.mean * 1e6:.3f}",
-            f"{100 * result.mean / total:.2f}", self._shape(node),
-            str(len(entry.get("inputs", ()))), str(entry.get("attrs", {}).get("num_outputs", 1)), measured,
+            entry["name"],
+            entry.get("attrs", {}).get("func_name", entry["name"]),
+            f"{result.mean * 1e6:.3f}",
+            f"{100 * result.mean / total:.2f}",
+            self._shape(node),
+            str(len(entry.get("inputs", ()))),
+            str(entry.get("attrs", {}).get("num_outputs", 1)),
+            measured,
         ]
 
     def _shape(self, node: int) -> str:
@@ -111,7 +140,7 @@ class GraphModuleDebug(GraphModule):
         """The nodes that have steps, in order."""
         return sorted({step.node for step in self._executor.plan.steps if step.node >= 0})
 
-    def _evaluator(self, node: int, *options: Any) -> Evaluator:
+    def _evaluator(self, node: int, options: Options) -> Evaluator:
         return Evaluator(self._runner(self._steps(node)), *options)
 
     def _runner(self, steps: list[int]) -> Callable[[], None]:
@@ -133,7 +162,8 @@ class GraphModuleDebug(GraphModule):
 
     def _dump_trace(self, results: dict[int, BenchmarkResult]) -> None:
         """The nodes one after the other, in the format of chrome://tracing."""
-        events, at = [], time.time() * 1e6
+        events: list[dict[str, object]] = []
+        at = time.time() * 1e6
         for node, result in results.items():
             name = self.graph["nodes"][node]["name"]
             events.append({"name": name, "ph": "X", "ts": at, "dur": result.mean * 1e6, "pid": 1, "tid": 1})
@@ -142,8 +172,12 @@ class GraphModuleDebug(GraphModule):
         (self.dump_path / TRACE_FILE).write_text(json.dumps(trace), encoding="utf-8")
 
 
-def create(graph_json_str: str, libmod: Any, device: Device | Sequence[Device],
-           dump_root: str | os.PathLike[str] | None = None) -> GraphModuleDebug:
+def create(
+    graph_json_str: str,
+    libmod: object,
+    device: Device | Sequence[Device],
+    dump_root: str | os.PathLike[str] | None = None,
+) -> GraphModuleDebug:
     """A GraphModuleDebug from a graph, the library it belongs to, and a device."""
     plain = create_graph(graph_json_str, libmod, device if isinstance(device, Device) else list(device))
     return GraphModuleDebug(plain.module, device, graph_json_str, dump_root)

@@ -6,18 +6,28 @@ import os
 import platform
 from dataclasses import dataclass
 
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 
 # DLPack device codes (dlpack.h, DLDeviceType), by the names that Relay programs use.
 KINDS = {
-    "cpu": 1, "cuda": 2, "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9,
-    "rocm": 10, "ext_dev": 12, "hexagon": 14, "webgpu": 15,
+    "cpu": 1,
+    "cuda": 2,
+    "opencl": 4,
+    "vulkan": 7,
+    "metal": 8,
+    "vpi": 9,
+    "rocm": 10,
+    "ext_dev": 12,
+    "hexagon": 14,
+    "webgpu": 15,
 }
 ALIASES = {"llvm": "cpu", "c": "cpu", "stackvm": "cpu", "gpu": "cuda", "nvptx": "cuda", "cl": "opencl"}
 NAMES = {code: name for name, code in KINDS.items()}
 
 
+@checked
 @dataclass(frozen=True, slots=True)
 class Device:
     """A place that holds arrays and runs code: a DLPack device code and an index."""
@@ -65,7 +75,7 @@ def device(kind: str | int = "cpu", index: int = 0) -> Device:
 
 def require_present(dev: Device) -> Device:
     """`dev`, or a RelayValueError when it is no device or not in this machine."""
-    if not isinstance(dev, Device):
+    if not is_a(dev, Device):
         raise RelayTypeError(
             f"expected a device, got {type(dev).__name__}", code="runtime.device", help="write relaylab.cpu(0)"
         )
@@ -75,7 +85,7 @@ def require_present(dev: Device) -> Device:
 
 
 def _index(index: int) -> int:
-    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+    if is_a(index, bool) or not is_a(index, int) or index < 0:
         raise RelayValueError(f"a device index counts from 0, got {index!r}", code="runtime.device")
     return index
 

@@ -1,23 +1,39 @@
-"""`Executable`: everything that is needed to run a compiled network, as plain data, and its file."""
+"""`Executable`: everything that is needed to run a compiled network, as plain data, and its file.
+
+Choices: docs/choices.md, Running.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-import types
-import typing
 import zlib
-from dataclasses import asdict, dataclass, field, is_dataclass
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate
+from typing import Annotated, TypedDict
 
 import numpy as np
 
 from relaylab.runtime import abi
-from relaylab.runtime.archive import Reader, write
+from relaylab.runtime.archive import ArchiveReader, write
+from relaylab.runtime.memory import MAX_RANK, is_addressable
+from relaylab.runtime.ndarray import DTYPES
+from relaylab.support.schema import AtMost, OneOf, Printable, Within, read, read_json
 
 MAX_STAGES_BYTES = 1 << 28
-Place = tuple[int, int]
+MOST = (1 << 63) - 1
+# What numbers and texts in a file may be; the records below are the schema of its manifest.
+Count = Annotated[int, Within(0, MOST)]
+Stride = Annotated[int, Within(-MOST, MOST)]
+Node = Annotated[int, Within(-1, 1 << 31)]
+Shares = Annotated[int, Within(1, 1 << 31)]
+DType = Annotated[str, OneOf(DTYPES)]
+Shape = Annotated[tuple[Count, ...], AtMost(MAX_RANK)]
+Strides = Annotated[tuple[Stride, ...], AtMost(MAX_RANK)]
+Symbol = Annotated[str, AtMost(1 << 12), Printable()]
+Place = tuple[Count, Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +50,30 @@ class TensorInfo:
     """An input, output or parameter: name, shape, dtype. `offset` is its place in the stored parameters."""
 
     name: str
-    shape: tuple[int, ...]
-    dtype: str
-    offset: int = 0
+    shape: Shape
+    dtype: DType
+    offset: Count = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of a dense array of this shape."""
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class KernelCall:
     """One kernel call: the symbol, where its operands lie (base, byte offset), its items and most threads.
 
     `node` and `name` are those of the operation in the graph that it serves.
     """
 
-    kernel: str
+    kernel: Symbol
     operands: tuple[Place, ...]
-    items: int
-    shares: int = abi.MAX_THREADS
-    node: int = -1
-    flops: int = 0
-    bytes: int = 0
+    items: Count
+    shares: Shares = abi.MAX_THREADS
+    node: Node = -1
+    flops: Count = 0
+    bytes: Count = 0
     name: str = ""
 
     @property
@@ -67,43 +83,43 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class StoredTensor:
     """A tensor in memory: where it starts, how it is strided (in elements), and after which step it holds."""
 
     place: Place
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: str
-    ready: int = 0
+    shape: Shape
+    strides: Strides
+    dtype: DType
+    ready: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ArenaBlock:
     """Bytes of the arena that are taken from step `first` to step `last`, both inclusive.
 
-    `kind`: a `tensor`, the `workspace` of one operation, or a `padded` tensor, whose zeros around it must stay zero: its
-    bytes are kept for tensors with the same zeros all the time.
+    `kind`: a `tensor`, the `workspace` of one operation, or a `padded` tensor, whose zeros around it must stay zero:
+    its bytes are kept for tensors with the same zeros all the time.
     """
 
-    offset: int
-    nbytes: int
-    first: int
-    last: int
+    offset: Count
+    nbytes: Count
+    first: Node
+    last: Node
     kind: str = "tensor"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExecutionPlan:
     """The memory and the steps of a network. Bases: arena, constants, scratch, inputs, outputs (`runtime.abi`)."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    steps: tuple[Step, ...]
-    arena_bytes: int = 0
-    scratch_bytes: int = 0
-    copies: tuple[tuple[int, Value], ...] = ()
-    values: tuple[tuple[int, int, Value], ...] = ()
-    held: tuple[Held, ...] = ()
+    steps: tuple[KernelCall, ...]
+    arena_bytes: Count = 0
+    scratch_bytes: Count = 0
+    copies: tuple[tuple[Count, StoredTensor], ...] = ()
+    values: tuple[tuple[Count, Count, StoredTensor], ...] = ()
+    held: tuple[ArenaBlock, ...] = ()
 
     def input_base(self, index: int) -> int:
         """The base number of an input."""
@@ -120,9 +136,9 @@ class Manifest:
 
     name: str
     target: TargetInfo
-    plan: Plan
+    plan: ExecutionPlan
     params: tuple[TensorInfo, ...]
-    objects: tuple[int, ...]
+    objects: tuple[Count, ...]
     graph: str
     abi: int = abi.VERSION
     producer: str = "relaylab"
@@ -138,13 +154,13 @@ class Executable:
 
     name: str
     target: TargetInfo
-    plan: Plan
+    plan: ExecutionPlan
     entry: bytes
     objects: tuple[bytes, ...]
     constants: np.ndarray
-    params: dict[str, np.ndarray] = field(default_factory=dict)
+    params: Mapping[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     graph_json: str = "{}"
-    stages: dict[str, dict[str, str]] = field(default_factory=dict)
+    stages: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def save(self, path: str | os.PathLike[str], stages: dict[str, dict[str, str]] | None = None) -> None:
         """Write it to `path` (any suffix), whole or not at all; ArtifactError when that is impossible.
@@ -154,29 +170,39 @@ class Executable:
         infos, blob = _pack_params(self.params)
         sizes = tuple(len(code) for code in self.objects)
         manifest = Manifest(self.name, self.target, self.plan, infos, sizes, self.graph_json)
-        write(path, {
-            "manifest": json.dumps(asdict(manifest), separators=(",", ":")).encode(),
-            "entry": self.entry,
-            "objects": b"".join(self.objects),
-            "constants": self.constants,
-            "params": blob,
-            "stages": zlib.compress(json.dumps(self.stages if stages is None else stages).encode(), 6),
-        })
+        write(
+            path,
+            {
+                "manifest": json.dumps(asdict(manifest), separators=(",", ":")).encode(),
+                "entry": self.entry,
+                "objects": b"".join(self.objects),
+                "constants": self.constants,
+                "params": blob,
+                "stages": zlib.compress(json.dumps(self.stages if stages is None else stages).encode(), 6),
+            },
+        )
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Executable:
         """Read and verify a file that `save` wrote; ArtifactError says what is wrong with another."""
-        file = Reader(path)
+        file = ArchiveReader(path)
         manifest = _manifest(file)
         return Executable(
-            manifest.name, manifest.target, manifest.plan, file.read("entry").tobytes(),
-            _split(file.read("objects"), manifest.objects, file), file.read("constants"),
-            _unpack_params(file, manifest.params), manifest.graph, _stages(file),
+            manifest.name,
+            manifest.target,
+            manifest.plan,
+            file.read("entry").tobytes(),
+            _split(file.read("objects"), manifest.objects),
+            file.read("constants"),
+            StoredParams(file, manifest.params),
+            manifest.graph,
+            _stages(file),
         )
 
 
-def _pack_params(params: dict[str, np.ndarray]) -> tuple[tuple[TensorInfo, ...], np.ndarray]:
-    infos, at = [], 0
+def _pack_params(params: Mapping[str, np.ndarray]) -> tuple[tuple[TensorInfo, ...], np.ndarray]:
+    infos: list[TensorInfo] = []
+    at = 0
     for name, value in params.items():
         infos.append(TensorInfo(name, value.shape, value.dtype.name, at))
         at += value.nbytes + -value.nbytes % 64
@@ -186,78 +212,104 @@ def _pack_params(params: dict[str, np.ndarray]) -> tuple[tuple[TensorInfo, ...],
     return tuple(infos), blob
 
 
-def _unpack_params(file: Reader, infos: tuple[TensorInfo, ...]) -> dict[str, np.ndarray]:
-    blob = file.mapped("params")  # the kernels read packed constants, so that these are seldom needed
-    params = {}
-    for info in infos:
-        raw = blob[info.offset : info.offset + info.nbytes]
-        if len(raw) != info.nbytes:
-            raise file.damaged(f"the parameter `{info.name}` lies outside the file")
-        params[info.name] = raw.view(info.dtype).reshape(info.shape)
-    return params
+class StoredParams(Mapping[str, np.ndarray]):
+    """The parameters in a file, which are read when they are needed: kernels read packed constants.
+
+    ArtifactError at the first use if the file was cut or written over since it was loaded.
+    """
+
+    def __init__(self, file: ArchiveReader, infos: tuple[TensorInfo, ...]):
+        file.check("params")
+        self._file, self._infos = file, {info.name: info for info in infos}
+        self._blob: np.ndarray | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        info = self._infos[name]
+        if self._blob is None:
+            self._blob = self._file.read("params")
+        return self._blob[info.offset : info.offset + info.nbytes].view(info.dtype).reshape(info.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __len__(self) -> int:
+        return len(self._infos)
 
 
-def _split(blob: np.ndarray, sizes: tuple[int, ...], file: Reader) -> tuple[bytes, ...]:
-    if sum(sizes) != len(blob) or any(size < 0 for size in sizes):
-        raise file.damaged("the sizes of the object files do not add up")
-    ends = np.cumsum(sizes, dtype=np.int64) if sizes else []
+def _split(blob: np.ndarray, sizes: tuple[int, ...]) -> tuple[bytes, ...]:
+    ends = accumulate(sizes)
     return tuple(blob[end - size : end].tobytes() for size, end in zip(sizes, ends))
 
 
-def _stages(file: Reader) -> dict[str, dict[str, str]]:
+def _stages(file: ArchiveReader) -> dict[str, dict[str, str]]:
     try:
         unpacker = zlib.decompressobj()
         text = unpacker.decompress(file.read("stages").tobytes(), MAX_STAGES_BYTES)
-        return json.loads(text)
+        return read(dict[str, dict[str, str]], read_json(text))
     except (zlib.error, ValueError) as error:
-        raise file.damaged(f"the printed stages cannot be read ({error})") from None
+        raise file.damaged(f"the printed stages cannot be read: {error}") from None
 
 
-def _manifest(file: Reader) -> Manifest:
+def _manifest(file: ArchiveReader) -> Manifest:
     try:
-        manifest = _restore(Manifest, json.loads(file.read("manifest").tobytes()))
-        _check_places(manifest)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise file.damaged(f"its manifest cannot be understood ({error})") from None
+        manifest = read(Manifest, read_json(file.read("manifest").tobytes()))
+        nodes = len(read(_Graph, read_json(manifest.graph)).get("nodes", ()))
+        sizes = {name: file.section(name).length for name in ("objects", "constants", "params")}
+        _check(manifest, nodes, **sizes)
+    except ValueError as error:
+        raise file.damaged(f"its manifest cannot be understood: {error}") from None
     if manifest.abi != abi.VERSION:
         raise file.damaged(f"its entry follows convention {manifest.abi}, this relaylab {abi.VERSION}")
     return manifest
 
 
-def _check_places(manifest: Manifest) -> None:
-    """Every operand must name a base that exists and lie within the arena if it is there."""
+class _Node(TypedDict):
+    """What is read of a node of the graph."""
+
+    name: str
+
+
+class _Graph(TypedDict, total=False):
+    """What is read of the graph."""
+
+    nodes: list[_Node]
+
+
+def _check(manifest: Manifest, nodes: int, objects: int, constants: int, params: int) -> None:
+    """What the parts of a manifest say of each other; the sizes are those of the sections. ValueError in words."""
     plan = manifest.plan
-    bases = abi.FIRST_IO_BASE + len(plan.inputs) + len(plan.outputs)
-    for step in plan.steps:
-        for base, offset in step.operands:
-            if not 0 <= base < bases or offset < 0 or (base == abi.BASE_ARENA and offset > plan.arena_bytes):
-                raise ValueError(f"an operand of {step.kernel} lies outside the memory")
+    named = [t.name for t in (*plan.inputs, *manifest.params)]
+    stored = [v for _, v in plan.copies] + [v for _, _, v in plan.values]
+    held = (*plan.inputs, *plan.outputs)
+    sizes = (plan.arena_bytes, constants, plan.scratch_bytes, *(t.nbytes for t in held))
+    outputs = [(t.shape, t.dtype) for t in plan.outputs]
+    rules = {
+        "the sizes of the object files do not add up": sum(manifest.objects) == objects,
+        "a name of an input or parameter occurs twice": len(set(named)) == len(named),
+        "a tensor is larger than memory": all(is_addressable(t.shape, t.dtype) for t in (*held, *manifest.params)),
+        "a parameter lies outside the file": all(t.offset + t.nbytes <= params for t in manifest.params),
+        "an operand lies outside the memory": all(
+            base < len(sizes) and at <= sizes[base] for step in plan.steps for base, at in step.operands
+        ),
+        "a tensor lies outside the memory": all(_lies_in(value, sizes) for value in stored),
+        "a tensor is ready after the last step": all(value.ready <= len(plan.steps) for value in stored),
+        "a copy is unlike its output": all(
+            k < len(outputs) and outputs[k] == (value.shape, value.dtype) for k, value in plan.copies
+        ),
+        "a value is of no node of the graph": all(node < nodes for node, _, _ in plan.values),
+    }
+    for what, holds in rules.items():
+        if not holds:
+            raise ValueError(what)
 
 
-def _restore(kind: Any, data: Any) -> Any:
-    """A dataclass, tuple or plain value of the annotated type `kind` from JSON data."""
-    if is_dataclass(kind):
-        hints = _hints(kind)
-        if not isinstance(data, dict) or not data.keys() <= hints.keys():
-            raise ValueError(f"not the fields of {kind.__name__}")
-        return kind(**{name: _restore(hints[name], value) for name, value in data.items()})
-    if typing.get_origin(kind) is tuple:
-        return _restore_tuple(typing.get_args(kind), data)
-    if isinstance(kind, types.UnionType) or not isinstance(data, kind) or isinstance(data, bool):
-        raise ValueError(f"{data!r} is not {kind}")
-    return data
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return typing.get_type_hints(kind)
-
-
-def _restore_tuple(args: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
-    if not isinstance(data, list):
-        raise ValueError(f"{data!r} is not a list")
-    if args[-1] is Ellipsis:
-        return tuple(_restore(args[0], item) for item in data)
-    if len(args) != len(data):
-        raise ValueError(f"{len(data)} entries instead of {len(args)}")
-    return tuple(_restore(kind, item) for kind, item in zip(args, data))
+def _lies_in(value: StoredTensor, sizes: Sequence[int]) -> bool:
+    """Whether all elements of a tensor lie in the memory of its base."""
+    base, at = value.place
+    if base >= len(sizes) or len(value.strides) != len(value.shape) or not is_addressable(value.shape, value.dtype):
+        return False
+    itemsize = np.dtype(value.dtype).itemsize
+    steps = [(extent - 1) * stride * itemsize for extent, stride in zip(value.shape, value.strides)]
+    if 0 in value.shape:
+        return at <= sizes[base] and all(abs(stride) <= sizes[base] for stride in value.strides)
+    return at + sum(s for s in steps if s < 0) >= 0 and at + sum(s for s in steps if s > 0) + itemsize <= sizes[base]

@@ -1,12 +1,15 @@
-"""`GraphExecutor`: a compiled network with named inputs and outputs; what `GraphModule` and modules call."""
+"""`GraphExecutor`: a compiled network with named inputs and outputs; what `GraphModule` and modules call.
+
+Choices: docs/choices.md, Running.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn
 
 import numpy as np
 
@@ -14,14 +17,17 @@ from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray, array, converted
 from relaylab.runtime.params import load_param_dict
 from relaylab.runtime.threads import checked, num_threads
-from relaylab.support.errors import RelayError, RelayIndexError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayIndexError, RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 
 
 def unpicklable(what: str) -> RelayTypeError:
     """The error for pickling or deep-copying compiled code."""
-    return RelayTypeError(f"{what} cannot be pickled or deep-copied: it is machine code and memory of this process",
-                          code="runtime.no-pickle", help="lib.export_library(path) there, relay.load_module(path) here")
+    return RelayTypeError(
+        f"{what} cannot be pickled or deep-copied: it is machine code and memory of this process",
+        code="runtime.no-pickle",
+        help="lib.export_library(path) there, relay.load_module(path) here",
+    )
 
 
 _alive: weakref.WeakSet[GraphExecutor] = weakref.WeakSet()
@@ -61,7 +67,7 @@ class GraphExecutor:
         self.plan = code.executable.plan
         count = num_threads() if threads is None else checked(threads)
         self.instance = Instance(code, count)
-        self.lock = threading.RLock()
+        self.lock = threading.RLock()  # reentrant: `call` holds it over `set_input`, `run` and `get_output`
         self.names = [info.name for info in self.plan.inputs] + list(self.executable.params)
         self.index = {name: i for i, name in enumerate(self.names)}
         self._inputs = [NDArray(data) for data in self.instance.inputs]
@@ -73,22 +79,24 @@ class GraphExecutor:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise unpicklable("a runnable network")
 
-    def input_index(self, key: int | str) -> int:
+    def input_index(self, key: int | str | None) -> int:
         """The number of an input by name or number; RelayValueError offers the closest names."""
         if isinstance(key, str):
             if key in self.index:
                 return self.index[key]
-            help = did_you_mean(key, self.index) or f"inputs: {', '.join(i.name for i in self.plan.inputs) or 'none'}"
-            raise RelayValueError(f"Could not find `{key}` in the inputs of the network", code="runtime.input",
-                                  help=help)
-        if isinstance(key, bool) or not isinstance(key, (int, np.integer)) or not 0 <= key < len(self.names):
+            help = did_you_mean(key, self.index) or f"inputs: {_few(i.name for i in self.plan.inputs) or 'none'}"
+            raise RelayValueError(
+                f"Could not find `{key}` in the inputs of the network", code="runtime.input", help=help
+            )
+        if key is None or is_a(key, bool) or not is_a(key, int, np.integer) or not 0 <= key < len(self.names):
             raise RelayValueError(
                 f"Could not find input {key!r}: the network has {len(self.names)} inputs, counted from 0",
-                code="runtime.input", help=f"names: {', '.join(self.names[:8])}",
+                code="runtime.input",
+                help=f"names: {_few(self.names)}",
             )
         return int(key)
 
-    def set_input(self, key: int | str, value: Any) -> None:
+    def set_input(self, key: int | str | None, value: object) -> None:
         """Copy `value` into an input. A parameter that was built in can only be set to what it is."""
         index = self.input_index(key)
         if index >= len(self._inputs):
@@ -98,12 +106,13 @@ class GraphExecutor:
         with self.lock:
             np.copyto(target, values, casting="unsafe")
 
-    def _check_param(self, name: str, value: Any) -> None:
+    def _check_param(self, name: str, value: object) -> None:
         have = self.executable.params[name]
         values = converted(value, have.shape, have.dtype, f"the parameter `{name}`")
         if not np.array_equal(have, values.astype(have.dtype, copy=False), equal_nan=have.dtype.kind == "f"):
             raise RelayValueError(
-                f"the parameter `{name}` was built into the code with another value", code="runtime.fixed-parameter",
+                f"the parameter `{name}` was built into the code with another value",
+                code="runtime.fixed-parameter",
                 help="build again with relay.build(mod, params=...), or build without params and set them as inputs",
             )
 
@@ -119,7 +128,7 @@ class GraphExecutor:
         infos = self.plan.inputs
         return {i.name: i.shape for i in infos}, {i.name: i.dtype for i in infos}
 
-    def load_params(self, data: bytes | bytearray | Mapping[str, Any]) -> None:
+    def load_params(self, data: bytes | bytearray | Mapping[str, object]) -> None:
         """Set parameters from saved bytes; names that the network does not have are skipped."""
         params = data if isinstance(data, Mapping) else load_param_dict(data)
         for name, value in params.items():
@@ -131,10 +140,10 @@ class GraphExecutor:
         for name in load_param_dict(data):
             if name not in self.index:
                 continue
-            if self.index[name] >= len(self._inputs) or other.index.get(name, 1 << 60) >= len(other._inputs):
+            if self.index[name] >= len(self._inputs) or other.index.get(name, 1 << 60) >= len(other.instance.inputs):
                 self.set_input(name, other.get_input(name))
             else:
-                self._share(self.index[name], other._inputs[other.input_index(name)])
+                self._share(self.index[name], other.get_input(name))
 
     def _share(self, index: int, source: NDArray) -> None:
         target = self.instance.inputs[index]
@@ -152,6 +161,23 @@ class GraphExecutor:
             self._spare_outputs()
             self.instance.run()
 
+    def call(self, inputs: Mapping[str, object]) -> tuple[np.ndarray, ...]:
+        """Set the inputs, all that the network needs, run once and give the outputs, in one turn."""
+        for name in inputs:
+            self.input_index(name)
+        missing = [info for info in self.plan.inputs if info.name not in inputs]
+        if missing:
+            raise RelayValueError(
+                f"no value is given for the input `{missing[0].name}`",
+                code="runtime.missing-input",
+                help=f"give {_few(f'{info.name}: {info.shape} {info.dtype}' for info in missing)}",
+            )
+        with self.lock:
+            for name, value in inputs.items():
+                self.set_input(name, value)
+            self.run()
+            return tuple(self.get_output(index).view() for index in range(len(self.plan.outputs)))
+
     def _spare_outputs(self) -> None:
         for index, handed in enumerate(self._handed_out):
             if handed is not None:
@@ -167,14 +193,15 @@ class GraphExecutor:
             lease = handed() if handed is not None else None
             if lease is None:
                 lease = Lease(self.instance.outputs[index])
-                self._handed_out[index] = weakref.ref(lease)
+                self._handed_out[index] = weakref.ref(lease)  # weak: only the arrays keep a lease alive
             return NDArray(np.asarray(lease))
 
     def _check_output(self, index: int) -> None:
         count = len(self.plan.outputs)
-        if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < count:
-            raise RelayIndexError(f"there is no output {index!r}: the network has {count}, counted from 0",
-                                  code="runtime.output")
+        if is_a(index, bool) or not is_a(index, int, np.integer) or not 0 <= index < count:
+            raise RelayIndexError(
+                f"there is no output {index!r}: the network has {count}, counted from 0", code="runtime.output"
+            )
 
     def debug_output(self, node: int, field: int = 0) -> NDArray:
         """What a node of the graph gives: runs the network up to there and copies the value."""
@@ -184,12 +211,15 @@ class GraphExecutor:
                     self._spare_outputs()
                     self.instance.run_range(0, value.ready)
                     return array(self.instance.read(value))
-        raise RelayError(f"the value of node {node} is not kept", code="runtime.node",
-                         help="ask for a node of the graph that computes something")
+        raise RelayError(
+            f"the value of node {node} is not kept",
+            code="runtime.node",
+            help="ask for a node of the graph that computes something",
+        )
 
     def timed_steps(self, clock: Callable[[], int]) -> list[int]:
         """Run once, step by step: the time of each step in the clock's unit."""
-        times = []
+        times: list[int] = []
         with self.lock:
             self._spare_outputs()
             for step in range(len(self.plan.steps)):
@@ -204,3 +234,9 @@ class GraphExecutor:
             start = clock()
             self.instance.run_range(0, 0)
             return clock() - start
+
+
+def _few(names: Iterable[str], most: int = 8) -> str:
+    """Names for a message: networks whose parameters are inputs have hundreds."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (" …" if len(listed) > most else "")

@@ -12,7 +12,8 @@ from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorMod
 from relaylab.runtime.ndarray import NDArray, as_numpy
 from relaylab.runtime.profiling import Report
 from relaylab.runtime.roofline import profile
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 
 __all__ = ["BenchmarkResult", "GraphModule", "create"]
@@ -22,9 +23,10 @@ class GraphModule:
     """A network ready to run: `m = GraphModule(lib["default"](dev))`, `m.set_input`, `m.run`, `m.get_output`."""
 
     def __init__(self, module: GraphExecutorModule):
-        if not isinstance(module, GraphExecutorModule):
+        if not is_a(module, GraphExecutorModule):
             raise RelayTypeError(
-                f"GraphModule needs an instance of a network, got {type(module).__name__}", code="runtime.graph-module",
+                f"GraphModule needs an instance of a network, got {type(module).__name__}",
+                code="runtime.graph-module",
                 help='write GraphModule(lib["default"](dev))',
             )
         self.module = module
@@ -32,24 +34,26 @@ class GraphModule:
 
     # Inputs
 
-    def set_input(self, key: int | str | Mapping[str, Any] | None = None, value: Any = None, **params: Any) -> None:
+    def set_input(
+        self, key: int | str | Mapping[str, object] | None = None, value: object = None, **params: object
+    ) -> None:
         """Copy values into inputs: one by name or number, and any number by keyword.
 
         A keyword that is no input of the network is skipped, as parameters that were folded away are.
         RelayValueError for an unknown `key` or a wrong shape, RelayTypeError for a dtype of another kind.
         """
         if isinstance(key, Mapping):
-            params, key, value = {**key, **params}, None, None
-        if key is not None or value is not None:
+            params = {**key, **params}
+        elif key is not None or value is not None:
             self._executor.set_input(key, value)
         self._set_params(params)
 
-    def _set_params(self, params: Mapping[str, Any]) -> None:
+    def _set_params(self, params: Mapping[str, object]) -> None:
         known = {name: as_numpy(value) for name, value in params.items() if name in self._executor.index}
-        for name in sorted(known, key=lambda name: -known[name].size):
+        for name in sorted(known, key=lambda name: -known[name].size):  # TVM's order: large arrays first
             self._executor.set_input(name, known[name])
 
-    def set_input_zero_copy(self, key: int | str, value: Any) -> None:
+    def set_input_zero_copy(self, key: int | str, value: object) -> None:
         """As `set_input`: inputs are always copied, so that `value` may change afterwards."""
         self._executor.set_input(key, value)
 
@@ -69,19 +73,21 @@ class GraphModule:
         """Shapes and dtypes of the inputs that are no built-in parameters, by name."""
         return self._executor.input_info()
 
+    @checked
     def load_params(self, params_bytes: bytes | bytearray) -> None:
         """Set parameters from the bytes of `save_param_dict`."""
         self._executor.load_params(params_bytes)
 
+    @checked
     def share_params(self, other: GraphModule, params_bytes: bytes | bytearray) -> None:
         """Use the parameters of `other` that are named in `params_bytes`."""
-        if not isinstance(other, GraphModule):
+        if not is_a(other, GraphModule):
             raise RelayTypeError(f"expected a GraphModule, got {type(other).__name__}", code="runtime.graph-module")
         self._executor.share_params(other._executor, params_bytes)
 
     # Running
 
-    def run(self, **input_dict: Any) -> None:
+    def run(self, **input_dict: object) -> None:
         """Run the network once, after setting the given inputs (an unknown name raises RelayValueError)."""
         for name, value in input_dict.items():
             self._executor.set_input(name, value)
@@ -95,6 +101,7 @@ class GraphModule:
         """An output of the last run; copied into `out` if that is given. It never changes by later runs."""
         return _into(self._executor.get_output(index), out)
 
+    @checked
     def debug_get_output(self, node: int | str, out: NDArray | None = None) -> NDArray:
         """What a node of the graph, by name or number, gives; runs the network up to it."""
         return _into(self._executor.debug_output(self._node(node)), out)
@@ -105,8 +112,9 @@ class GraphModule:
         if isinstance(node, int) and 0 <= node < len(names):
             return node
         if node not in names:
-            raise RelayValueError(f"the graph has no node {node!r}", code="runtime.node",
-                                  help=did_you_mean(str(node), names))
+            raise RelayValueError(
+                f"the graph has no node {node!r}", code="runtime.node", help=did_you_mean(str(node), names)
+            )
         return names.index(node)
 
     def __getitem__(self, key: str) -> Callable[..., Any]:
@@ -118,64 +126,90 @@ class GraphModule:
         """A callable that times `func_name`; see `Module.time_evaluator`."""
         return self.module.time_evaluator(func_name, dev, **options)
 
-    def benchmark(self, device: Device | None = None, func_name: str = "run", repeat: int = 5, number: int = 5,
-                  min_repeat_ms: float | None = None, limit_zero_time_iterations: int = 100, end_to_end: bool = False,
-                  cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, **kwargs: Any) -> BenchmarkResult:
+    @checked
+    def benchmark(
+        self,
+        device: Device | None = None,
+        func_name: str = "run",
+        repeat: int = 5,
+        number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        **kwargs: object,
+    ) -> BenchmarkResult:
         """Time runs of the network: `repeat` measurements of `number` runs each.
 
         `kwargs` are inputs. With `end_to_end` the time of setting them and copying the outputs is included.
         """
         require_present(cpu(0) if device is None else device)
-        options = (number, repeat, min_repeat_ms or 0, limit_zero_time_iterations, cooldown_interval_ms,
-                   repeats_to_cooldown)
+        options = (
+            number,
+            repeat,
+            min_repeat_ms or 0,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
         if end_to_end:
             return Evaluator(lambda: self._end_to_end(kwargs), *options)()
         for name, value in kwargs.items():
             self._executor.set_input(name, value)
         return Evaluator(self.module.get_function(func_name), *options)()
 
-    def _end_to_end(self, inputs: Mapping[str, Any]) -> None:
+    def _end_to_end(self, inputs: Mapping[str, object]) -> None:
         self.run(**inputs)
         for index in range(self.get_num_outputs()):
             self.get_output(index).numpy()
 
-    def profile(self, collectors: Any = None, repeat: int = 5, roofline: bool = True, **inputs: Any) -> Report:
-        """Time every kernel call: the fastest of `repeat` runs each, with GFLOP/s, GB/s and shares of the machine's peak.
+    def profile(self, collectors: object = None, repeat: int = 5, roofline: bool = True, **inputs: object) -> Report:
+        """Time every kernel call: the fastest of `repeat` runs each, GFLOP/s, GB/s and shares of the machine's peak.
 
         The peaks are measured at the first profile of a process; without `roofline` they are left out.
         """
         for name, value in inputs.items():
             self._executor.set_input(name, value)
         library = self.module.factory
-        source = (lambda kernel: library.inspect("relay", kernel)) if library.has_stage("relay") else None
-        return profile(self._executor, repeat, source, roofline)
+        return profile(self._executor, repeat, library.relay_text if library.has_stage("relay") else None, roofline)
 
 
 def _into(value: NDArray, out: NDArray | None) -> NDArray:
-    if out is not None and not isinstance(out, NDArray):
-        raise RelayTypeError(f"a value is copied into an NDArray, not into {type(out).__name__}", code="runtime.out",
-                             help='leave `out` away, or give relaylab.nd.empty(shape, "float32")')
+    if out is not None and not is_a(out, NDArray):
+        raise RelayTypeError(
+            f"a value is copied into an NDArray, not into {type(out).__name__}",
+            code="runtime.out",
+            help='leave `out` away, or give relaylab.nd.empty(shape, "float32")',
+        )
     return value if out is None else value.copyto(out)
 
 
-def create(graph_json_str: str, libmod: Any, device: Device | list[Device] | None = None) -> GraphModule:
+def create(graph_json_str: str, libmod: object, device: Device | list[Device] | None = None) -> GraphModule:
     """A GraphModule from a graph, the library it belongs to, and a device.
 
     RelayValueError if the library was compiled from another graph.
     """
     if not isinstance(libmod, GraphExecutorFactoryModule):
-        raise RelayTypeError(f"expected a compiled library, got {type(libmod).__name__}", code="runtime.graph-module",
-                             help="give what relay.build or load_module returned")
+        raise RelayTypeError(
+            f"expected a compiled library, got {type(libmod).__name__}",
+            code="runtime.graph-module",
+            help="give what relay.build or load_module returned",
+        )
     if _graph(graph_json_str) != json.loads(libmod.get_graph_json()):
-        raise RelayValueError("the library was compiled from another graph", code="runtime.other-graph",
-                              help="give the graph and the library of one build")
+        raise RelayValueError(
+            "the library was compiled from another graph",
+            code="runtime.other-graph",
+            help="give the graph and the library of one build",
+        )
     devices = device if isinstance(device, (list, tuple)) else [cpu(0) if device is None else device]
     return GraphModule(libmod.instantiate(*devices))
 
 
-def _graph(text: str) -> Any:
+def _graph(text: str) -> object:
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise RelayValueError(f"the graph is not JSON: {error}", code="runtime.graph-json",
-                              help="give the text of lib.get_graph_json()") from None
+        raise RelayValueError(
+            f"the graph is not JSON: {error}", code="runtime.graph-json", help="give the text of lib.get_graph_json()"
+        ) from None

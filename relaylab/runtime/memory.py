@@ -1,7 +1,11 @@
-"""Memory for compiled code: zeroed, aligned to 64 bytes, on huge pages where the system gives them."""
+"""Memory for compiled code: zeroed, aligned to 64 bytes, on huge pages where the system gives them.
+
+Choices: docs/choices.md, Running.
+"""
 
 from __future__ import annotations
 
+import math
 import mmap
 
 import numpy as np
@@ -14,6 +18,8 @@ SMALL = 64 << 10
 # Shared pages, mmap's default, are never huge on most systems, and a forked child would write into ours.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
+MAX_RANK = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32  # numpy's
+
 
 class OutOfMemory(RelayError, MemoryError):
     """The system does not give the memory that was asked for."""
@@ -25,7 +31,8 @@ def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
         return _mapped(nbytes) if nbytes > SMALL else _small(nbytes)
     except (MemoryError, OSError, OverflowError, ValueError):
         raise OutOfMemory(
-            f"cannot allocate {nbytes:,} bytes for {what}", code="runtime.out-of-memory",
+            f"cannot allocate {nbytes:,} bytes for {what}",
+            code="runtime.out-of-memory",
             help="use smaller shapes or a smaller batch",
         ) from None
 
@@ -45,11 +52,26 @@ def aligned_like(shape: tuple[int, ...], dtype: np.dtype, what: str = "an array"
     count = 1
     for extent in shape:
         count *= extent
-    return np.ndarray(shape, dtype, buffer=aligned(max(1, count * dtype.itemsize), what))
+    buffer = aligned(max(1, count * dtype.itemsize), what)  # empty ones need an address
+    try:
+        return np.ndarray(shape, dtype, buffer=buffer)
+    except ValueError:  # numpy multiplies the extents that are not 0, and finds no room for an index
+        raise OutOfMemory(
+            f"no array can have the shape {shape}: {what}",
+            code="runtime.out-of-memory",
+            help="use smaller shapes or a smaller batch",
+        ) from None
+
+
+def is_addressable(shape: tuple[int, ...], dtype: np.dtype | str) -> bool:
+    """Whether numpy can have an array of this shape: its bytes are counted without the extents that are 0."""
+    return (
+        len(shape) <= MAX_RANK and math.prod(extent for extent in shape if extent) * np.dtype(dtype).itemsize < 1 << 63
+    )
 
 
 def _small(nbytes: int) -> np.ndarray:
-    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+    raw = np.zeros(nbytes + ALIGNMENT, np.uint8)  # numpy aligns to 16 only: take more, begin where it fits
     start = -address(raw) % ALIGNMENT
     return raw[start : start + nbytes]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
 
 from relaylab.runtime.benchmark import Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
@@ -14,17 +16,41 @@ from relaylab.runtime.executor import GraphExecutor, unpicklable
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.overview import overview
-from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
+from relaylab.runtime.threads import num_threads
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
+from relaylab.support.quoting import is_name
 from relaylab.support.table import did_you_mean
 
 STAGES = {
-    "relay": "the fused Relay function", "loop": "its loops, as they are emitted", "why": "what the loops were chosen from",
-    "llvm": "LLVM IR", "llvm-optimized": "what LLVM's own passes would make of it (they are not run)",
-    "flow": "blocks and loops, read back from the LLVM IR", "asm": "assembly, each instruction with its Relay node",
+    "relay": "the fused Relay function",
+    "loop": "its loops, as they are emitted",
+    "why": "what the loops were chosen from",
+    "llvm": "LLVM IR",
+    "llvm-optimized": "what LLVM's own passes would make of it (they are not run)",
+    "flow": "blocks and loops, read back from the LLVM IR",
+    "asm": "assembly, each instruction with its Relay node",
 }
 KEPT_STAGES = ("relay", "loop", "why", "llvm")
 MOST_NAMES = 12
 Function = Callable[..., Any]
+
+
+class StageSource(Protocol):
+    """What the compiler knows of a network that it built in this process (`codegen`'s `Stages`)."""
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """The fused Relay functions by the names of their kernels."""
+        ...
+
+    def __call__(self, stage: str, name: str) -> str:
+        """The text of a stage of one kernel."""
+        ...
+
+    def linked(self, name: str) -> Sequence[Any]:
+        """The native functions of a kernel with the Relay nodes of their instructions."""
+        ...
 
 
 class Module:
@@ -43,8 +69,11 @@ class Module:
         """A function by name, or a RelayAttributeError that offers the closest names."""
         functions = self.functions()
         if name not in functions:
-            raise RelayAttributeError(f"the module has no function `{name}`", code="runtime.function",
-                                      help=did_you_mean(name, functions) or f"functions: {', '.join(functions)}")
+            raise RelayAttributeError(
+                f"the module has no function `{name}`",
+                code="runtime.function",
+                help=did_you_mean(name, functions) or f"functions: {', '.join(functions)}",
+            )
         return functions[name]
 
     def __getitem__(self, name: str) -> Function:
@@ -55,13 +84,29 @@ class Module:
         """The modules that this one consists of: none, everything is in one piece."""
         return []
 
-    def time_evaluator(self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
-                       min_repeat_ms: float = 0, limit_zero_time_iterations: int = 100,
-                       cooldown_interval_ms: float = 0, repeats_to_cooldown: int = 1, f_preproc: str = "") -> Evaluator:
+    def time_evaluator(
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: float = 0,
+        limit_zero_time_iterations: int = 100,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
+        f_preproc: str = "",
+    ) -> Evaluator:
         """A callable that times `func_name` and gives a `BenchmarkResult`."""
         require_present(cpu(0) if dev is None else dev)
-        return Evaluator(self.get_function(func_name), number, repeat, min_repeat_ms, limit_zero_time_iterations,
-                         cooldown_interval_ms, repeats_to_cooldown)
+        return Evaluator(
+            self.get_function(func_name),
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
 
 
 class GraphExecutorModule(Module):
@@ -75,12 +120,24 @@ class GraphExecutorModule(Module):
     def functions(self) -> Mapping[str, Function]:
         run = self.executor
         return {
-            "run": run.run, "set_input": run.set_input, "set_input_zero_copy": run.set_input,
-            "get_input": run.get_input, "get_output": run.get_output, "get_input_info": run.input_info,
-            "get_num_outputs": lambda: len(run.plan.outputs), "get_num_inputs": lambda: len(run.names),
-            "get_input_index": lambda name: run.index.get(name, -1), "load_params": run.load_params,
-            "share_params": lambda other, data: run.share_params(other.executor, data),
+            "run": run.run,
+            "set_input": run.set_input,
+            "set_input_zero_copy": run.set_input,
+            "get_input": run.get_input,
+            "get_output": run.get_output,
+            "get_input_info": run.input_info,
+            "get_num_outputs": lambda: len(run.plan.outputs),
+            "get_num_inputs": lambda: len(run.names),
+            "get_input_index": self._input_index,
+            "load_params": run.load_params,
+            "share_params": self._share_params,
         }
+
+    def _input_index(self, name: str) -> int:
+        return self.executor.index.get(name, -1)
+
+    def _share_params(self, other: GraphExecutorModule, data: bytes) -> None:
+        self.executor.share_params(other.executor, data)
 
 
 class GraphExecutorFactoryModule(Module):
@@ -91,9 +148,16 @@ class GraphExecutorFactoryModule(Module):
 
     type_key = "GraphExecutorFactory"
 
-    def __init__(self, executable: Executable, *, ir_mod: Any = None, target: Any = None, executor: Any = "graph",
-                 function_metadata: Mapping[str, Any] | None = None,
-                 stage_source: Any = None):
+    def __init__(
+        self,
+        executable: Executable,
+        *,
+        ir_mod: Any = None,
+        target: Any = None,
+        executor: object = "graph",
+        function_metadata: Mapping[str, Any] | None = None,
+        stage_source: StageSource | None = None,
+    ):
         self.executable = executable
         self.ir_mod, self.executor = ir_mod, executor
         self.target = executable.target.text if target is None else target
@@ -102,11 +166,13 @@ class GraphExecutorFactoryModule(Module):
         # no cached_property: its lock, one for all modules, would stay locked in a child that is forked meanwhile
         self._code: Code | None = None
         self._params: dict[str, NDArray] | None = None
+        self._shared: GraphExecutor | None = None
 
     def __repr__(self) -> str:
         steps = self.executable.plan.steps
         cpu = str(self.target).partition(" -mattr")[0]  # its features would take ten lines
-        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {len({s.kernel for s in steps})} kernels, for {cpu}>"
+        count = len({step.kernel for step in steps})
+        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {count} kernels, for {cpu}>"
 
     @property
     def code(self) -> Code:
@@ -159,8 +225,11 @@ class GraphExecutorFactoryModule(Module):
 
     def functions(self) -> Mapping[str, Function]:
         return {
-            self.libmod_name: self.instantiate, "default": self.instantiate, "debug_create": self._debug_create,
-            "get_graph_json": self.get_graph_json, "get_params": self.get_params,
+            self.libmod_name: self.instantiate,
+            "default": self.instantiate,
+            "debug_create": self._debug_create,
+            "get_graph_json": self.get_graph_json,
+            "get_params": self.get_params,
         }
 
     def instantiate(self, *devices: Device, num_threads: int | None = None) -> GraphExecutorModule:
@@ -169,49 +238,117 @@ class GraphExecutorFactoryModule(Module):
             require_present(dev)
         return GraphExecutorModule(GraphExecutor(self.code, num_threads), self)
 
+    def run(
+        self, inputs: Mapping[str, object] | None = None, /, **named: object
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Run the network once on the given inputs and return its result.
+
+            lib = relay.build(mod, "llvm", params=params)
+            y = lib.run(data=x)             # or lib.run({"data": x}), where a name is no Python word
+
+        Every input of `main` is given by its name, as a numpy array, an NDArray, a number or a nested list of the
+        input's shape; values are copied, and converted within their kind (float64 to float32, integers to floats).
+        Parameters that were built in are part of the library and need not be given.
+
+        The result is a numpy array of the result's shape and dtype, or a tuple of them where `main` returns several
+        (nested tuples are flat here). It belongs to the caller: later runs write elsewhere.
+
+        The first call makes an executor, which the following ones use again, with as many threads as `num_threads()`
+        says. Calls from several threads take turns; `lib["default"](dev)` makes further executors.
+
+        RelayValueError for a name that the network does not have (`runtime.input`), an input that is not given
+        (`runtime.missing-input`) or given twice, another shape (`runtime.shape-mismatch`), and a built-in parameter
+        with another value (`runtime.fixed-parameter`). RelayTypeError for a dtype of another kind
+        (`runtime.dtype-mismatch`), and for inputs without names (`runtime.unnamed-input`).
+        """
+        outputs = self._shared_executor().call(self._named(inputs, named) if inputs is not None else named)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _named(self, inputs: Mapping[str, object], named: dict[str, object]) -> dict[str, object]:
+        """The inputs of `run` in one mapping."""
+        if not is_a(inputs, Mapping):
+            names = [info.name for info in self.executable.plan.inputs] or ["x"]
+            raise RelayTypeError(
+                f"inputs are given by name; this is a value of type {type(inputs).__name__} alone",
+                code="runtime.unnamed-input",
+                help=f"lib.run({names[0]}=array)" if is_name(names[0]) else f"lib.run({{{names[0]!r}: array}})",
+            )
+        twice = sorted(inputs.keys() & named.keys())
+        if twice:
+            raise RelayValueError(
+                f"the input `{twice[0]}` is given twice", code="runtime.input", help="give it in the dict or by name"
+            )
+        return {**inputs, **named}
+
+    def _shared_executor(self) -> GraphExecutor:
+        """The executor of `run`; two threads that make it at once have one each for that call, which does no harm."""
+        shared, count = self._shared, num_threads()
+        if shared is None or shared.instance.threads != count:
+            shared = self._shared = GraphExecutor(self.code, count)
+        return shared
+
     def _debug_create(self, name: str, *devices: Device) -> GraphExecutorModule:
         return self.get_function(name)(*devices)
 
-    def export_library(self, file_name: str | os.PathLike[str], fcompile: Any = None, addons: Any = None,
-                       workspace_dir: Any = None, **kwargs: Any) -> None:
+    @checked
+    def export_library(
+        self,
+        file_name: str | os.PathLike[str],
+        fcompile: object = None,
+        addons: object = None,
+        workspace_dir: object = None,
+        **kwargs: object,
+    ) -> None:
         """Write everything into one file of any suffix that `load_module` reads; no C compiler is involved.
 
         ArtifactError if the file cannot be written; nothing half-written is left behind.
         """
-        if not isinstance(file_name, (str, os.PathLike)):
-            raise RelayTypeError(f"a file name is text, not {type(file_name).__name__}", code="runtime.file-name")
-        self.executable.save(file_name, self._kept_stages() if self._stage_source else None)
+        self.executable.save(_file_name(file_name), self._kept_stages() if self._stage_source else None)
 
     save = export_library
 
+    @checked
     def inspect(self, stage: str = "loop", kernel: str | None = None) -> str:
         """The text of a stage of one kernel, or of all of them; `STAGES` says what there is ("relay", "loop", "why" …).
 
         A part of a kernel's name is enough where it is one kernel's only.
         """
         if stage not in STAGES:
-            raise RelayValueError(f"there is no stage `{stage}`", code="runtime.stage",
-                                  help=did_you_mean(stage, STAGES) or f"stages: {', '.join(STAGES)}")
+            raise RelayValueError(
+                f"there is no stage `{stage}`",
+                code="runtime.stage",
+                help=did_you_mean(stage, STAGES) or f"stages: {', '.join(STAGES)}",
+            )
         names = self.kernels() if kernel is None else [self.kernel_called(kernel)]
         return "\n\n".join(self._stage(stage, name) for name in names)
 
     def kernel_called(self, name: str) -> str:
-        """The kernel of this name, or the only one whose name contains it; RelayValueError where there is none, or several."""
+        """The kernel of this name, or the only one whose name contains it; RelayValueError for none or several."""
         names = self.kernels()
         found = [n for n in names if n == name] or [n for n in names if name in n]
         if len(found) == 1:
             return found[0]
         few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")
-        which = f"{len(found)} kernels have `{name}` in their names" if name else f"the module has {len(found)} kernels, name one"
+        which = (
+            f"{len(found)} kernels have `{name}` in their names"
+            if name
+            else f"the module has {len(found)} kernels, name one"
+        )
         what = which if found else f"there is no kernel `{name}`"
-        raise RelayValueError(what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}")
+        raise RelayValueError(
+            what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}"
+        )
 
     def summary(self) -> str:
         """A table of the kernels: operators, result, work of a call, which code does it, and how often it is called."""
-        relay = (lambda name: self._stage("relay", name)) if self.has_stage("relay") else None
+        relay = self.relay_text if self.has_stage("relay") else None
         return overview(self.kernels(), self.executable.plan.steps, relay)
 
-    def linked(self, kernel: str) -> Any:
+    def relay_text(self, kernel: str) -> str:
+        """The text of the fused Relay function of a kernel, by its whole name."""
+        return self._stage("relay", kernel)
+
+    def linked(self, kernel: str) -> Sequence[Any]:
         """The native functions of a kernel with the Relay node of each instruction (`codegen.linked.Linked`), in order.
 
         RelayValueError for an unknown name, and for a loaded module, which no longer knows the nodes.
@@ -222,7 +359,7 @@ class GraphExecutorFactoryModule(Module):
         """The fused Relay function that a kernel was made from; RelayValueError as in `linked`."""
         return self._compiler().functions[self.kernel_called(kernel)]
 
-    def _compiler(self) -> Any:
+    def _compiler(self) -> StageSource:
         if self._stage_source is None:
             raise _not_kept("the Relay nodes of its instructions")
         return self._stage_source
@@ -247,22 +384,37 @@ class GraphExecutorFactoryModule(Module):
             return self._stage_source(stage, kernel)
         raise _not_kept(f"the stage `{stage}`")
 
-    def __iter__(self) -> Iterator[Any]:
-        warnings.warn("relay.build returns one module; use it instead of unpacking graph, lib and params",
-                      DeprecationWarning, stacklevel=2)
+    def __iter__(self) -> Iterator[object]:
+        warnings.warn(
+            "relay.build returns one module; use it instead of unpacking graph, lib and params",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
 
 
 def _not_kept(what: str) -> RelayValueError:
-    return RelayValueError(f"a loaded module does not keep {what}", code="runtime.stage",
-                           help="build the module in this process to look at it")
+    return RelayValueError(
+        f"a loaded module does not keep {what}",
+        code="runtime.stage",
+        help="build the module in this process to look at it",
+    )
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> GraphExecutorFactoryModule:
     """A module from a file that `export_library` wrote; ArtifactError says what is wrong with another file."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise RelayTypeError(f"a file name is text, not {type(path).__name__}", code="runtime.file-name")
-    return GraphExecutorFactoryModule(Executable.load(path))
+    return GraphExecutorFactoryModule(Executable.load(_file_name(path)))
+
+
+def _file_name(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """A path as it is; RelayTypeError for what no file can be called."""
+    if not is_a(path, str, os.PathLike) or "\0" in os.fspath(path):
+        raise RelayTypeError(
+            f"a file name is text without a zero byte, not {shown(path)}",
+            code="runtime.file-name",
+            help='give a path, such as "net.so"',
+        )
+    return path
 
 
 load_library = load_module

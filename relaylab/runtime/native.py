@@ -11,13 +11,14 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
 
 import numpy as np
 
 from relaylab.runtime import abi
 from relaylab.runtime.archive import ArtifactError
-from relaylab.runtime.executable import Executable, TargetInfo
+from relaylab.runtime.executable import Executable, StoredTensor, TargetInfo
 from relaylab.runtime.memory import address, aligned, aligned_like
 from relaylab.runtime.threads import pool_address
 from relaylab.support.errors import RelayError
@@ -25,20 +26,27 @@ from relaylab.support.errors import RelayError
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
+class Library(Protocol):
+    """Linked code, loaded as long as this lives."""
+
+    def __getitem__(self, symbol: str) -> int:
+        """The address of a symbol."""
+        ...
+
+
 class Linker:
     """The one LLVM linker of the process."""
 
     def __init__(self) -> None:
-        import llvmlite.binding as llvm
-
+        llvm: Any = import_module("llvmlite.binding")  # untyped, and imported only by those who link
         self.llvm = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.jit = llvm.create_lljit_compiler()
         self.numbers = itertools.count()
-        self.entries: dict[bytes, tuple[Any, int]] = {}
+        self.entries: dict[bytes, tuple[Library, int]] = {}
 
-    def link(self, objects: tuple[bytes, ...], symbols: set[str]) -> Any:
+    def link(self, objects: tuple[bytes, ...], symbols: set[str]) -> Library:
         """Link object files; the result maps symbols to addresses and keeps the code loaded while it lives."""
         builder = self.llvm.JITLibraryBuilder().add_current_process()
         for code in objects:
@@ -49,7 +57,8 @@ class Linker:
             return builder.link(self.jit, f"relaylab{next(self.numbers)}")
         except RuntimeError as error:
             raise RelayError(
-                f"the object code cannot be linked: {error}", code="runtime.link",
+                f"the object code cannot be linked: {error}",
+                code="runtime.link",
                 help="build the module again; if that does not help, this is a defect of relaylab",
             ) from None
 
@@ -82,7 +91,7 @@ _fork = ExitStack()
 
 
 def _hold_linker() -> None:
-    """A fork waits for the linker, and for LLVM, which llvmlite guards with one lock: a child could not release them."""
+    """A fork waits for the linker, and for LLVM, which llvmlite guards by a lock: a child could release neither."""
     _fork.enter_context(_lock)
     ffi = sys.modules.get("llvmlite.binding.ffi")
     guard = getattr(getattr(ffi, "lib", None), "_lock", None)
@@ -111,7 +120,8 @@ def _family(triple: str) -> tuple[str, str]:
 
 def _other_machine(why: str) -> ArtifactError:
     return ArtifactError(
-        f"the module does not run on this machine: {why}", code="runtime.other-machine",
+        f"the module does not run on this machine: {why}",
+        code="runtime.other-machine",
         help='build it here, or build it with a target that both machines have, such as "llvm -mcpu=x86-64-v3"',
     )
 
@@ -122,7 +132,7 @@ class Code:
     def __init__(self, executable: Executable):
         self.executable = executable
         plan = executable.plan
-        with _lock:
+        with _lock:  # LLVM's linker is one for the process; Python threads may build at the same time
             linker().check(executable.target)
             self.entry = RUN(linker().entry(executable.entry))
             self.library = linker().link(executable.objects, {step.kernel for step in plan.steps})
@@ -143,7 +153,7 @@ class Code:
 
 
 def _aligned_copy(data: np.ndarray) -> np.ndarray:
-    if address(data) % 64 == 0:
+    if address(data) % 64 == 0:  # what kernels may count on
         return data
     copy = aligned(data.nbytes, "the constants")
     copy[:] = data
@@ -160,7 +170,7 @@ class Instance:
         self.scratch = aligned(plan.scratch_bytes * threads, "the scratch memory")
         self.inputs = [aligned_like(i.shape, np.dtype(i.dtype), f"the input `{i.name}`") for i in plan.inputs]
         self.outputs = [self.new_output(k) for k in range(len(plan.outputs))]
-        self.operands = np.zeros(max(1, len(code.base_of)), np.uint64)
+        self.operands = np.zeros(max(1, len(code.base_of)), np.uint64)  # never empty: its address is taken
         self._bind_all()
         self.steps = code.step_table(address(self.operands))
         context = (address(self.steps), 0, len(plan.steps), threads, pool_address())
@@ -203,11 +213,11 @@ class Instance:
         self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (first, last)
         try:
             self._run(self._at)
-        finally:
+        finally:  # also after an interrupt: the next run must not be a part of one
             self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (0, len(self.plan.steps))
 
-    def read(self, value: Any) -> np.ndarray:
-        """The tensor that a plan's `Value` describes, as a view of the memory it lies in."""
+    def read(self, value: StoredTensor) -> np.ndarray:
+        """The tensor that a plan's `StoredTensor` describes, as a view of the memory it lies in."""
         base, offset = value.place
         memory = self._memory(base).reshape(-1).view(np.uint8)
         itemsize = np.dtype(value.dtype).itemsize

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.memory import address, aligned_like, is_aligned
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["NDArray", "array", "cpu", "empty", "from_dlpack"]
 
 DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64",
-)
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)  # fmt: skip
 SAME_KIND = "same_kind"
+
+
+@runtime_checkable
+class SupportsDLPack(Protocol):
+    """An array of any library that shares its memory by the DLPack protocol (dmlc.github.io/dlpack)."""
+
+    def __dlpack__(self, *, stream: None = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 class NDArray:
@@ -59,12 +72,14 @@ class NDArray:
         """A copy as a numpy array."""
         return self._data.copy()
 
+    @checked
     def asnumpy(self) -> np.ndarray:
         """The former name of `numpy`."""
         warnings.warn("NDArray.asnumpy is now NDArray.numpy", DeprecationWarning, stacklevel=2)
         return self.numpy()
 
-    def copyfrom(self, source: Any) -> NDArray:
+    @checked
+    def copyfrom(self, source: object) -> NDArray:
         """Fill it with `source` (NDArray, numpy array, number or nested list) of the same shape; returns self.
 
         Values are converted within their kind (float64 to float32, integers to floats); RelayTypeError for
@@ -73,6 +88,7 @@ class NDArray:
         np.copyto(self._data, converted(source, self.shape, self._data.dtype), casting="unsafe")
         return self
 
+    @checked
     def copyto(self, target: Device | NDArray) -> NDArray:
         """Copy to a device (giving a new array) or into an array of the same shape and dtype (giving that)."""
         if isinstance(target, NDArray):
@@ -84,17 +100,18 @@ class NDArray:
         """Is it the very same array?"""
         return self is other
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         if not _is_whole(index):
             raise RelayValueError(
-                "only the whole array can be assigned: x[:] = value", code="runtime.array-slice",
+                "only the whole array can be assigned: x[:] = value",
+                code="runtime.array-slice",
                 help="use x.numpy(), change that, and x.copyfrom(it)",
             )
         if isinstance(value, (int, float, bool, np.number, np.bool_)):
             value = np.full(self.shape, value)
         self.copyfrom(value)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype is not None and np.dtype(dtype) != self._data.dtype:
             raise ValueError("a conversion needs a copy")
         return self._data if copy is False else np.array(self._data, dtype=dtype)
@@ -116,7 +133,7 @@ class NDArray:
         return f"<tvm.nd.NDArray shape={self.shape}, {self.device}>\n{self._data!r}"
 
 
-def array(source: Any, device: Device | None = None, dtype: str | None = None) -> NDArray:
+def array(source: object, device: Device | None = None, dtype: str | None = None) -> NDArray:
     """A new array with a copy of `source`: an NDArray, a numpy array, a number or a nested list.
 
     It keeps the dtype that numpy gives the source (float64 for Python floats) unless `dtype` is given.
@@ -135,11 +152,12 @@ def empty(shape: int | tuple[int, ...], dtype: str = "float32", device: Device |
     return NDArray(aligned_like(_checked_shape(shape), np.dtype(_checked_dtype(dtype))))
 
 
-def from_dlpack(source: Any) -> NDArray:
+def from_dlpack(source: object) -> NDArray:
     """An array that shares the memory of a DLPack object if it is dense, aligned and writable; else a copy."""
-    if not hasattr(source, "__dlpack__"):
+    if not isinstance(source, SupportsDLPack):
         raise RelayTypeError(
-            f"{type(source).__name__} does not speak DLPack", code="runtime.dlpack",
+            f"{type(source).__name__} does not speak DLPack",
+            code="runtime.dlpack",
             help="give an object with __dlpack__ and __dlpack_device__",
         )
     try:
@@ -150,36 +168,42 @@ def from_dlpack(source: Any) -> NDArray:
     return NDArray(data) if shared else array(data)
 
 
-def as_numpy(source: Any, what: str = "an array") -> np.ndarray:
+def as_numpy(source: object, what: str = "an array") -> np.ndarray:
     """The values as a numpy array of a numeric dtype, without a copy where possible."""
     if isinstance(source, NDArray):
         return source.view()
-    if hasattr(source, "__dlpack__") and not hasattr(source, "__array__"):
+    if not hasattr(source, "__array__") and isinstance(source, SupportsDLPack):
         return from_dlpack(source).view()
     try:
         values = np.asarray(source)
     except (ValueError, TypeError, OverflowError) as error:
-        raise RelayValueError(f"{what} cannot be made of this {type(source).__name__}: {error}",
-                              code="runtime.not-an-array", help="give numbers in a regular box") from None
+        raise RelayValueError(
+            f"{what} cannot be made of this {type(source).__name__}: {error}",
+            code="runtime.not-an-array",
+            help="give numbers in a regular box",
+        ) from None
     if values.dtype.name not in DTYPES:
         raise RelayTypeError(
             f"{what} cannot be made of {type(source).__name__} with elements of dtype `{values.dtype}`",
-            code="runtime.dtype", help=f"dtypes: {', '.join(DTYPES)}",
+            code="runtime.dtype",
+            help=f"dtypes: {', '.join(DTYPES)}",
         )
     return values
 
 
-def converted(source: Any, shape: tuple[int, ...], dtype: np.dtype, what: str = "the array") -> np.ndarray:
+def converted(source: object, shape: tuple[int, ...], dtype: np.dtype, what: str = "the array") -> np.ndarray:
     """`source` as numpy values that fit into `what` of `shape` and `dtype`; clear errors where they don't."""
     values = as_numpy(source, what)
     if values.shape != shape:
         raise RelayValueError(
-            f"{what} has shape {shape}, the value has shape {values.shape}", code="runtime.shape-mismatch",
+            f"{what} has shape {shape}, the value has shape {values.shape}",
+            code="runtime.shape-mismatch",
             help=_shape_help(values, shape),
         )
     if not _convertible(values, dtype):
         raise RelayTypeError(
-            f"{what} has dtype {dtype.name}, the value has dtype {values.dtype.name}", code="runtime.dtype-mismatch",
+            f"{what} has dtype {dtype.name}, the value has dtype {values.dtype.name}",
+            code="runtime.dtype-mismatch",
             help=f'convert it if that is meant: value.astype("{dtype.name}")',
         )
     return values
@@ -202,20 +226,20 @@ def _shape_help(values: np.ndarray, shape: tuple[int, ...]) -> str:
     return f"reshape it: value.reshape({shape})" if values.size == size else "give a value of that shape"
 
 
-def _checked_dtype(dtype: Any) -> str:
+def _checked_dtype(dtype: DTypeLike) -> str:
     name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
     if name not in DTYPES:
         raise RelayTypeError(f"there is no array dtype `{name}`", code="runtime.dtype", help=did_you_mean(name, DTYPES))
     return name
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+def _checked_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    extents = tuple(shape) if isinstance(shape, Iterable) else (shape,)
     for extent in extents:
-        if not isinstance(extent, (int, np.integer)) or extent < 0:
+        if not is_a(extent, int, np.integer) or extent < 0:
             raise RelayValueError(f"an extent is a number ≥ 0, got {extent!r}", code="runtime.shape")
     return tuple(int(extent) for extent in extents)
 
 
-def _is_whole(index: Any) -> bool:
+def _is_whole(index: object) -> bool:
     return index is Ellipsis or (isinstance(index, slice) and index == slice(None))

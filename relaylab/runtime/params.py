@@ -6,17 +6,16 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from relaylab.runtime.memory import MAX_RANK, is_addressable
 from relaylab.runtime.ndarray import DTYPES, NDArray, array, as_numpy
-from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.errors import RelayError, RelayTypeError, is_a, shown
 
 LIST_MAGIC = 0xF7E58D4F05049CB7
 TENSOR_MAGIC = 0xDD5E40F096B4A13F
 CODES = {"i": 0, "u": 1, "f": 2, "b": 1}
-MAX_RANK = 64
 MAX_NAME = 1 << 16
 
 
@@ -24,13 +23,13 @@ class ParameterError(RelayError, ValueError):
     """Bytes that are not saved parameters."""
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytearray:
+def save_param_dict(params: Mapping[str, object]) -> bytearray:
     """The parameters as bytes; values are NDArrays, numpy arrays or nested lists."""
-    if not isinstance(params, Mapping):
+    if not is_a(params, Mapping):
         raise RelayTypeError(f"parameters are a dict, not {type(params).__name__}", code="runtime.params")
     out = bytearray(struct.pack("<QQQ", LIST_MAGIC, 0, len(params)))
     for name in params:
-        text = str(name).encode()
+        text = _encoded(name)
         out += struct.pack("<Q", len(text)) + text
     out += struct.pack("<Q", len(params))
     for value in params.values():
@@ -38,14 +37,27 @@ def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     return out
 
 
+def _encoded(name: object) -> bytes:
+    """The name of a parameter as it is written; RelayTypeError if it could not be read back."""
+    if is_a(name, str):
+        try:
+            return str(name).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            pass
+    raise RelayTypeError(
+        f"the name of a parameter is a text, not {shown(name)}", code="runtime.params", help="name each by a str"
+    )
+
+
 def load_param_dict(data: bytes | bytearray | memoryview) -> dict[str, NDArray]:
     """The parameters in saved bytes; ParameterError names what is wrong with damaged ones."""
-    if not isinstance(data, (bytes, bytearray, memoryview)):
+    if not is_a(data, bytes, bytearray, memoryview):
         raise RelayTypeError(
-            f"saved parameters are bytes, not {type(data).__name__}", code="runtime.params",
+            f"saved parameters are bytes, not {type(data).__name__}",
+            code="runtime.params",
             help='open the file with open(path, "rb").read()',
         )
-    reader = _Reader(memoryview(data).cast("B"))
+    reader = _ByteReader(memoryview(data).cast("B"))
     if reader.number("<Q", "the header") != LIST_MAGIC:
         raise _damaged("these bytes are not saved parameters", 0)
     reader.number("<Q", "the header")
@@ -61,7 +73,7 @@ def load_param_dict(data: bytes | bytearray | memoryview) -> dict[str, NDArray]:
     return params
 
 
-def save_params_to_file(params: Mapping[str, Any], path: str) -> None:
+def save_params_to_file(params: Mapping[str, object], path: str) -> None:
     """`save_param_dict` into a file."""
     with open(path, "wb") as file:
         file.write(save_param_dict(params))
@@ -69,13 +81,15 @@ def save_params_to_file(params: Mapping[str, Any], path: str) -> None:
 
 def _save_tensor(out: bytearray, values: np.ndarray) -> None:
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(values.shape)
-    bits = 1 if values.dtype.kind == "b" else values.dtype.itemsize * 8
+    bits = (
+        1 if values.dtype.kind == "b" else values.dtype.itemsize * 8
+    )  # TVM's convention: bool is an unsigned of one bit
     out += struct.pack("<QQiiiBBH", TENSOR_MAGIC, 0, 1, 0, values.ndim, CODES[values.dtype.kind], bits, 1)
     out += struct.pack(f"<{values.ndim}qq", *values.shape, values.nbytes)
     out += values.tobytes()
 
 
-def _load_tensor(reader: _Reader, name: str) -> NDArray:
+def _load_tensor(reader: _ByteReader, name: str) -> NDArray:
     what = f"array `{name}`"
     if reader.number("<Q", what) != TENSOR_MAGIC:
         raise _damaged(f"{what} does not start with the mark of an array", reader.at - 8)
@@ -87,23 +101,26 @@ def _load_tensor(reader: _Reader, name: str) -> NDArray:
     dtype = _dtype(reader, what)
     shape = tuple(reader.number("<q", what) for _ in range(rank))
     nbytes = reader.number("<q", what)
-    if any(extent < 0 for extent in shape) or nbytes != math.prod(shape) * dtype.itemsize:
+    possible = all(extent >= 0 for extent in shape) and is_addressable(shape, dtype)
+    if not possible or nbytes != math.prod(shape) * dtype.itemsize:
         raise _damaged(f"{what} of shape {shape} and dtype {dtype.name} claims {nbytes} bytes", reader.at - 8)
     values = np.frombuffer(reader.take(nbytes, what), dtype).reshape(shape)
     return array(values.astype(bool) if dtype.name == "bool" else values)
 
 
-def _dtype(reader: _Reader, what: str) -> np.dtype:
+def _dtype(reader: _ByteReader, what: str) -> np.dtype:
     code, bits, lanes = struct.unpack("<BBH", reader.take(4, what))
     kind = "bool" if (code, bits) == (1, 1) else f"{('int', 'uint', 'float')[code] if code < 3 else '?'}{bits}"
     if kind not in DTYPES or lanes != 1:
-        raise _damaged(f"{what} has an element type that does not exist here (code {code}, {bits} bits, "
-                       f"{lanes} lanes)", reader.at - 4)
+        raise _damaged(
+            f"{what} has an element type that does not exist here (code {code}, {bits} bits, {lanes} lanes)",
+            reader.at - 4,
+        )
     return np.dtype(kind).newbyteorder("<") if kind != "bool" else np.dtype(bool)
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ByteReader:
     """A place in the bytes; never reads past their end."""
 
     data: memoryview
@@ -137,6 +154,8 @@ class _Reader:
 
 def _damaged(message: str, at: int) -> ParameterError:
     return ParameterError(
-        message, code="runtime.bad-params", place=f"  --> byte {at}",
+        message,
+        code="runtime.bad-params",
+        place=f"  --> byte {at}",
         help="the file is damaged, cut short or of another kind: save it again with relay.save_param_dict",
     )

@@ -90,8 +90,13 @@ class Report:
     `relay` has the text of the fused Relay functions of the kernels that took longest.
     """
 
-    def __init__(self, calls: Sequence[Mapping[str, Metric]], device_metrics: Mapping[str, Mapping[str, Metric]],
-                 configuration: Mapping[str, Metric] | None = None, relay: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        calls: Sequence[Mapping[str, Metric]],
+        device_metrics: Mapping[str, Mapping[str, Metric]],
+        configuration: Mapping[str, Metric] | None = None,
+        relay: Mapping[str, str] | None = None,
+    ):
         self.calls = [dict(call) for call in calls]
         self.device_metrics = {name: dict(metrics) for name, metrics in device_metrics.items()}
         self.configuration = dict(configuration or {})
@@ -103,13 +108,17 @@ class Report:
 
     def hot(self, count: int = 3) -> str:
         """The slowest kernels in words, with the Relay functions that they came from."""
-        found = []
+        found: list[str] = []
         for place, row in enumerate(self.rows()[:count], 1):
             head = f"{place}. {row['Name']}: {row['Percent']} % in {_times(row['Count'])}, {row['Duration (us)']} us"
             rates = [f"{row[name]} {unit}" for name, unit in RATES if name in row]
             bound = f"{row['Bound']}-bound" if "Bound" in row else ""
             text = "\n".join(f"   {line}" for line in self.relay.get(str(row["Name"]), "").rstrip().split("\n"))
-            found.append("\n".join([f"{', '.join([head, *rates, *([bound] if bound else [])])}", *([text] if text.strip() else [])]))
+            found.append(
+                "\n".join(
+                    [f"{', '.join([head, *rates, *([bound] if bound else [])])}", *([text] if text.strip() else [])]
+                )
+            )
         return "\n\n".join(found)
 
     def columns(self) -> list[str]:
@@ -127,11 +136,14 @@ class Report:
 
     def json(self) -> str:
         """Everything as JSON; `from_json` reads it."""
-        return json.dumps({
-            "calls": [_tagged(call) for call in self.calls],
-            "device_metrics": {name: _tagged(metrics) for name, metrics in self.device_metrics.items()},
-            "configuration": _tagged(self.configuration), "relay": self.relay,
-        })
+        return json.dumps(
+            {
+                "calls": [_tagged(call) for call in self.calls],
+                "device_metrics": {name: _tagged(metrics) for name, metrics in self.device_metrics.items()},
+                "configuration": _tagged(self.configuration),
+                "relay": self.relay,
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Report:
@@ -177,7 +189,7 @@ def _times(count: Metric) -> str:
     return f"{count} call{'s' * (str(count) != '1')}"
 
 
-def _plain(metric: Metric) -> Any:
+def _plain(metric: Metric) -> str | float:
     return metric if isinstance(metric, str) else metric.value
 
 
@@ -206,18 +218,30 @@ def _merged(group: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
     merged = dict(group[0])
     for name, metric in group[0].items():
         if name in SUMMED:
-            merged[name] = type(metric)(sum(_number(call.get(name)) for call in group))
+            merged[name] = _of_kind(metric, sum(_number(call.get(name)) for call in group))
         elif isinstance(metric, (Ratio, Percent)) and total:
             work = sum(_number(call.get(name)) * _number(call.get("Duration (us)")) for call in group)
             merged[name] = type(metric)(work / total)
     return merged
 
 
+def _of_kind(metric: Metric, value: float) -> Metric:
+    if isinstance(metric, str):
+        return str(value)
+    return Count(round(value)) if isinstance(metric, Count) else type(metric)(value)
+
+
 def _sum_row(columns: Sequence[str], calls: Sequence[Mapping[str, Metric]]) -> list[str]:
     """All calls as one: sums, and the rates of the whole."""
     whole = _merged(calls) if calls else {}
     plain = {name for name in columns if isinstance(whole.get(name, ""), str)}
-    return ["Sum", *("" if name in plain or (name not in SUMMED and isinstance(whole[name], Count)) else str(whole[name]) for name in columns[1:])]
+    return [
+        "Sum",
+        *(
+            "" if name in plain or (name not in SUMMED and isinstance(whole[name], Count)) else str(whole[name])
+            for name in columns[1:]
+        ),
+    ]
 
 
 def _total_row(columns: Sequence[str], name: str, metrics: Mapping[str, Metric]) -> list[str]:

@@ -1,6 +1,6 @@
 """How many threads compiled code uses, and the state of the one native pool of the process.
 
-The pool's code is part of the compiled entry (`codegen/entry.py`); its state lives here, so that all
+The pool's code is part of the compiled entry (`codegen/native/entry.py`); its state lives here, so that all
 modules share its workers. Workers start with the first parallel run, sleep when idle, and are started
 again in a child after a fork.
 """
@@ -11,6 +11,7 @@ import ctypes
 import operator
 import os
 import reprlib
+from typing import SupportsIndex
 
 from relaylab.runtime import abi
 from relaylab.support.errors import RelayValueError
@@ -52,13 +53,14 @@ def set_num_threads(count: int | None) -> None:
 def checked(count: object, what: str = "the number of threads") -> int:
     """`count` as a number of threads, or a RelayValueError."""
     try:
-        number = 0 if isinstance(count, bool) else operator.index(count)  # type: ignore[arg-type]
+        number = operator.index(count) if isinstance(count, SupportsIndex) and not isinstance(count, bool) else 0
     except TypeError:
         number = 0
     if not 1 <= number <= abi.MAX_THREADS:
         raise RelayValueError(
             f"{what} must be a whole number from 1 to {abi.MAX_THREADS}, got {reprlib.repr(count)}",
-            code="runtime.num-threads", help="leave it out for one thread per processor",
+            code="runtime.num-threads",
+            help="leave it out for one thread per processor",
         )
     return number
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -18,26 +18,40 @@ from relaylab.support.errors import RelayValueError
 class TempDirectory:
     """A directory that is deleted with the object or at exit, unless it is kept for debugging."""
 
-    KEEP: ClassVar[bool] = False
+    keep_new: ClassVar[bool] = False
     _parent: ClassVar[str | None] = None
     _count: ClassVar[int] = 0
 
     def __init__(self, custom_path: str | None = None, keep_for_debug: bool | None = None):
-        keep = TempDirectory.KEEP if keep_for_debug is None else keep_for_debug
-        self.temp_dir: str | None = _make(custom_path, keep)
+        keep = TempDirectory.keep_new if keep_for_debug is None else keep_for_debug
+        self.temp_dir: str | None = self._make(custom_path, keep)
         self._finalizer = weakref.finalize(self, shutil.rmtree, self.temp_dir, ignore_errors=True)
         if keep:
             self._finalizer.detach()
 
     @classmethod
     @contextmanager
-    def set_keep_for_debug(cls, set_to: bool = True) -> Iterator[None]:
+    def set_keep_for_debug(cls, set_to: bool = True) -> Generator[None, None, None]:
         """Within it, new directories are kept after the program has ended."""
-        before, cls.KEEP = cls.KEEP, set_to
+        before, cls.keep_new = cls.keep_new, set_to
         try:
             yield
         finally:
-            cls.KEEP = before
+            cls.keep_new = before
+
+    @classmethod
+    def _make(cls, custom_path: str | None, keep: bool) -> str:
+        if custom_path:
+            os.makedirs(custom_path)
+            return custom_path
+        if not keep:
+            return tempfile.mkdtemp()
+        if cls._parent is None:  # directories that are kept lie side by side in one, named by the time, in order
+            cls._parent = tempfile.mkdtemp(prefix=f"{datetime.datetime.now():%Y-%m-%dT%H-%M-%S}___")
+        path = os.path.join(cls._parent, f"{cls._count:05}")
+        cls._count += 1
+        os.mkdir(path)
+        return path
 
     @property
     def path(self) -> str | None:
@@ -64,20 +78,6 @@ class TempDirectory:
         if self.temp_dir is None:
             raise RelayValueError("the temporary directory was removed", code="runtime.tempdir")
         return self.temp_dir
-
-
-def _make(custom_path: str | None, keep: bool) -> str:
-    if custom_path:
-        os.makedirs(custom_path)
-        return custom_path
-    if not keep:
-        return tempfile.mkdtemp()
-    if TempDirectory._parent is None:
-        TempDirectory._parent = tempfile.mkdtemp(prefix=f"{datetime.datetime.now():%Y-%m-%dT%H-%M-%S}___")
-    path = os.path.join(TempDirectory._parent, f"{TempDirectory._count:05}")
-    TempDirectory._count += 1
-    os.mkdir(path)
-    return path
 
 
 def tempdir(custom_path: str | None = None, keep_for_debug: bool | None = None) -> TempDirectory:

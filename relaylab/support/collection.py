@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def no_collection() -> Generator[None, None, None]:
     """Let the search for reference cycles rest: builds and pictures make very many objects, hardly any in cycles."""
     if not gc.isenabled():  # by one around this, or by the user
         yield

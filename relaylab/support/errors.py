@@ -13,6 +13,10 @@ of them read alike:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from types import NoneType
+from typing import cast
+
 
 class RelayError(RuntimeError):
     """An error with a stable `code`, the `place` it concerns (ready to print) and a `help` line."""
@@ -57,10 +61,39 @@ class RelayIndexError(RelayError, IndexError):
     """An index outside a tuple or a list of outputs."""
 
 
+def shown(value: object) -> str:
+    """A wrong argument in the words of an error: short numbers, texts and lists as they are, others by their kind."""
+    kind = type(value).__name__
+    kind = f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
+    if not _plain(value):
+        return kind
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no numbers of more than 4,300 digits
+        return f"{kind} of too many digits"
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, cast("Sequence[object]", value)[:20]))
+    if isinstance(value, dict):
+        items = list(cast("dict[object, object]", value).items())[:20]
+        return all(_plain(k) and _plain(v) for k, v in items)
+    return isinstance(value, (str, bytes, int, float, complex, NoneType))
+
+
+def is_a(value: object, *kinds: type) -> bool:
+    """Is a value of one of these kinds? For arguments that a caller without a type checker may get wrong."""
+    return isinstance(value, kinds)
+
+
 class DiagnosticError(RelayError):
     """Text or a program that is not valid Relay; `diagnostics` holds every finding."""
 
-    def __init__(self, message: str, *, code: str = "error", place: str = "", help: str = "", diagnostics: tuple = ()):
+    def __init__(
+        self, message: str, *, code: str = "error", place: str = "", help: str = "", diagnostics: Iterable[object] = ()
+    ):
         super().__init__(message, code=code, place=place, help=help)
         self.diagnostics = tuple(diagnostics)
 

@@ -10,10 +10,16 @@ CELL = "cell In["
 
 
 def readable(filename: str) -> str:
-    """The name of a file of Python code as people know it: `cell In[5]` for a cell of the running notebook, else as it is."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda filename: None)(filename)
+    """The name of a file of Python code as people know it: `cell In[5]` for a cell of the running notebook, else as
+    it is.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", _nothing)()
+    name: tuple[str, str] | None = getattr(getattr(shell, "compile", None), "format_code_name", _nothing)(filename)
     return f"{name[0].lower()} {name[1]}" if name else filename
+
+
+def _nothing(*args: object) -> None:
+    return None
 
 
 def python_place(filename: str, line: int) -> str:
@@ -75,7 +81,9 @@ AnySpan = Span | MergedSpan
 
 def merge_spans(*spans: AnySpan | None) -> AnySpan | None:
     """All places of a merged node; None if there is none."""
-    flat = dict.fromkeys(s for span in spans if span is not None for s in (span.spans if isinstance(span, MergedSpan) else (span,)))
+    flat = dict.fromkeys(
+        s for span in spans if span is not None for s in (span.spans if isinstance(span, MergedSpan) else (span,))
+    )
     if not flat:
         return None
     return next(iter(flat)) if len(flat) == 1 else MergedSpan(tuple(flat))

@@ -41,7 +41,9 @@ class Table(Mapping[str, V], Generic[V]):
             return self._items[name]
         except KeyError:
             help = did_you_mean(name, self._items)
-            raise RelayAttributeError(f"there is no {self.kind} named `{name}`", code=f"{self._room}.unknown", help=help) from None
+            raise RelayAttributeError(
+                f"there is no {self.kind} named `{name}`", code=f"{self._room}.unknown", help=help
+            ) from None
 
     def __getitem__(self, name: str) -> V:
         return self._items[name]

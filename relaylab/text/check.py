@@ -8,7 +8,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import walk
 from relaylab.support.errors import DiagnosticError
-from relaylab.text.printing import text
+from relaylab.text.writing.printing import text
 
 _MOST = 20
 

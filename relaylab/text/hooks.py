@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from relaylab.ir.module import IRModule
-
-infer: Callable[[IRModule], IRModule] | None = None
-"""Type inference: `parse` runs it on every module that it returns. None: modules stay as they were written."""
+from relaylab.support.hook import Hook
 
 
+@Hook
 def typed(mod: IRModule) -> IRModule:
-    """`mod` after type inference, or as it is while no inference is registered."""
-    return mod if infer is None else infer(mod)
+    """`mod` after type inference, which `parse` runs on every module that it returns; as it is while none is loaded."""
+    return mod

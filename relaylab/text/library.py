@@ -8,7 +8,7 @@ from relaylab.ir.module import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.text import hooks
-from relaylab.text.parser import read_module
+from relaylab.text.reading.parser import read_module
 
 STD = Path(__file__).parent / "std"
 

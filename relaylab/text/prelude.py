@@ -6,11 +6,13 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayAttributeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.text.library import import_text
 
 
+@checked
 class Prelude:
     """A module (`mod`) with the prelude in it. Its functions are attributes: `prelude.map`, `prelude.foldl` …"""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)(?:([fi])([0-9]*))?")
+MOST_DIGITS = 40
+"""How many digits of a whole number are read: more than any has that fits."""
 _INT_RANGE = {16: np.iinfo(np.int16), 32: np.iinfo(np.int32), 64: np.iinfo(np.int64)}
 _FLOAT = {"16": np.float16, "32": np.float32, "64": np.float64}
 _SPECIAL = {f"{word}f{width}": (word, width or "32") for word in ("inf", "nan") for width in ("", "16", "32", "64")}
@@ -28,7 +29,16 @@ def parse_number(text: str, negative: bool = False) -> tuple[int | float, str]:
         return _float(digits, width, negative)
     if not digits.isdigit():
         raise BadNumber("parse.float-suffix", f"the number `{text}` needs a suffix", f"write {digits}f for a float32")
-    return _int(int(digits), width, negative)
+    return _int(whole(digits), width, negative)
+
+
+def whole(digits: str) -> int:
+    """The number that decimal digits write; no int64 or index has so many that Python would refuse them."""
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > MOST_DIGITS:
+        message = f"{digits[:MOST_DIGITS]}… ({len(digits)} digits) does not fit into int64"
+        raise BadNumber("parse.number-range", message, "the largest integers are int64")
+    return int(digits)
 
 
 def _float(digits: str, width: str, negative: bool) -> tuple[float, str]:
@@ -37,7 +47,7 @@ def _float(digits: str, width: str, negative: bool) -> tuple[float, str]:
     value = float(digits)
     with np.errstate(over="ignore"):
         if np.isinf(_FLOAT[width or "32"](value)):
-            text = f"{digits} does not fit into float{width or 32}"
+            text = f"{digits[:MOST_DIGITS]}{'…' * (len(digits) > MOST_DIGITS)} does not fit into float{width or 32}"
             raise BadNumber("parse.number-range", text, "infinity is written inff")
     return -value if negative else value, f"float{width or 32}"
 
@@ -67,7 +77,7 @@ def special_number(word: str, negative: bool = False) -> tuple[float, str] | Non
     return (-value if negative else value), f"float{width}"
 
 
-def scalar_array(value: Any, dtype: str) -> np.ndarray:
+def scalar_array(value: float, dtype: str) -> np.ndarray:
     """The rank-0 array that a literal stands for."""
     with np.errstate(over="ignore"):
         return np.asarray(value, dtype=dtype)
@@ -81,12 +91,18 @@ def float_text(value: float, width: int = 64) -> str:
         return "-inf" if value < 0 else "inf"
     kind = _FLOAT[str(width)]
     wanted = kind(value)
-    for digits in range(6, 18):
+    for digits in range(6, 18):  # six is what C++ streams print; 17 give every float64 back
         text = f"{value:.{digits}g}"
         with np.errstate(over="ignore"):
             if kind(float(text)) == wanted:
                 return text
     return repr(value)
+
+
+def attribute_float(value: float) -> str:
+    """The literal for a float attribute: a double that prints as a float32, as in Relay, where it lies in its range."""
+    with np.errstate(over="ignore"):
+        return float_text(value) + ("f64" if math.isfinite(value) and np.isinf(np.float32(value)) else "f")
 
 
 _SUFFIX = {"int16": "i16", "int32": "", "int64": "i64", "float16": "f16", "float32": "f", "float64": "f64"}
@@ -106,8 +122,8 @@ def scalar_text(array: np.ndarray) -> str | None:
 
 
 def _same_nan(text: str, array: np.ndarray) -> bool:
-    value, dtype = special_number(text.lstrip("-"), text.startswith("-"))  # type: ignore[misc]
-    return scalar_array(value, dtype).tobytes() == array.tobytes()
+    read = special_number(text.lstrip("-"), text.startswith("-"))
+    return read is not None and scalar_array(*read).tobytes() == array.tobytes()
 
 
 # ---- strings

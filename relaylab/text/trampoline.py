@@ -27,7 +27,7 @@ def run(task: Task[T]) -> T:
         except Exception as raised:
             if not waiting:
                 raise
-            value, error = None, raised.with_traceback(None)
+            value, error = None, raised.with_traceback(None)  # else it grows by every task it travels through
         else:
             waiting.append(task)
             task, value, error = below, None, None

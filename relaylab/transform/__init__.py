@@ -3,80 +3,106 @@
     from relaylab import relay
     mod = relay.transform.FoldConstant()(mod)
 
-The machinery: `manager` (kinds of passes, the table), `context`, `instrument`, `history`
-(provenance), `pattern` (dataflow patterns), `rules` (rewrite rules), `pipeline` (the defaults).
+The engine declares passes and runs them; `pattern` matches dataflow patterns, `rewriting` applies rules, `pipeline` has
+the default passes.
 """
 
-from relaylab.transform.alter_op_layout import AlterOpLayout
-from relaylab.transform.annotate_target import AnnotateTarget
-from relaylab.transform.batching_ops import BatchingOps
 from relaylab.transform.bind import BindParams, bind, bind_params_by_name
-from relaylab.transform.canonicalize_cast import CanonicalizeCast
-from relaylab.transform.canonicalize_ops import CanonicalizeOps
 from relaylab.transform.change_batch import ChangeBatch
-from relaylab.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
-from relaylab.transform.combine_parallel_conv2d import CombineParallelConv2D
-from relaylab.transform.combine_parallel_dense import CombineParallelDense
-from relaylab.transform.context import CONFIG, PassContext, build_config, register_config
-from relaylab.transform.convert_layout import ConvertLayout, LayoutConfig
-from relaylab.transform.dead_code_elimination import DeadCodeElimination
-from relaylab.transform.defuse_ops import DefuseOps
-from relaylab.transform.dynamic_to_static import DynamicToStatic
-from relaylab.transform.eliminate_common_subexpr import EliminateCommonSubexpr
-from relaylab.transform.eta_expand import EtaExpand
-from relaylab.transform.fake_quantization_to_integer import FakeQuantizationToInteger
-from relaylab.transform.fast_math import FastMath
-from relaylab.transform.first_order_gradient import FirstOrderGradient, gradient
-from relaylab.transform.flatten_atrous_conv import FlattenAtrousConv
-from relaylab.transform.fold_constant import FoldConstant, FoldConstantExpr
-from relaylab.transform.fold_explicit_padding import FoldExplicitPadding
-from relaylab.transform.fold_scale_axis import FoldScaleAxis
-from relaylab.transform.fold_scale_axis_backward import BackwardFoldScaleAxis
-from relaylab.transform.fold_scale_axis_forward import ForwardFoldScaleAxis
-from relaylab.transform.fuse_ops import FuseOps
-from relaylab.transform.history import History, Stage, collecting
-from relaylab.transform.infer_type import InferType, InferTypeLocal
-from relaylab.transform.inline import Inline
-from relaylab.transform.inline_compiler_functions_bound_to import InlineCompilerFunctionsBoundTo
-from relaylab.transform.instrument import PassInstrument, PassTimingInstrument, PrintAfter, PrintBefore, pass_instrument
-from relaylab.transform.label_ops import LabelOps
-from relaylab.transform.lambda_lift import LambdaLift
-from relaylab.transform.legalize import Legalize, register_legalize
-from relaylab.transform.manager import (
+from relaylab.transform.engine.context import CONFIG, PassContext, build_config, register_config
+from relaylab.transform.engine.declare import parse_pass, pass_, register_pass
+from relaylab.transform.engine.decorators import function_pass, module_pass
+from relaylab.transform.engine.history import History, Stage, collecting
+from relaylab.transform.engine.infer_type import InferType, InferTypeLocal
+from relaylab.transform.engine.info import PassInfo
+from relaylab.transform.engine.instrument import (
+    PassInstrument,
+    PassTimingInstrument,
+    PrintAfter,
+    PrintBefore,
+    pass_instrument,
+)
+from relaylab.transform.engine.manager import (
     PASSES,
     FunctionPass,
     ModulePass,
     Pass,
     PassEntry,
-    PassInfo,
     Sequential,
     create,
-    function_pass,
-    module_pass,
-    register_pass,
     run_pipeline,
 )
-from relaylab.transform.manifest_lifetimes import ManifestLifetimes
-from relaylab.transform.merge_compiler_regions import MergeCompilerRegions
-from relaylab.transform.merge_composite import MergeComposite
-from relaylab.transform.outline_compiler_functions_with_existing_global_symbols import (
+from relaylab.transform.engine.options import Option, PassRecord
+from relaylab.transform.engine.print_ir import PrintIR
+from relaylab.transform.fusion.defuse_ops import DefuseOps
+from relaylab.transform.fusion.fuse_ops import FuseOps
+from relaylab.transform.fusion.label_ops import LabelOps
+from relaylab.transform.gradients.first_order_gradient import FirstOrderGradient, gradient
+from relaylab.transform.inline import Inline
+from relaylab.transform.layouts.alter_op_layout import AlterOpLayout
+from relaylab.transform.layouts.convert_layout import ConvertLayout, LayoutConfig
+from relaylab.transform.layouts.registered import register_alter_op_layout, register_convert_op_layout
+from relaylab.transform.legalize import Legalize, register_legalize
+from relaylab.transform.normal_forms.dead_code_elimination import DeadCodeElimination
+from relaylab.transform.normal_forms.eta_expand import EtaExpand
+from relaylab.transform.normal_forms.lambda_lift import LambdaLift
+from relaylab.transform.normal_forms.manifest_lifetimes import ManifestLifetimes
+from relaylab.transform.normal_forms.partial_evaluate import PartialEvaluate
+from relaylab.transform.normal_forms.to_a_normal_form import ToANormalForm, ToANormalFormExpr
+from relaylab.transform.normal_forms.to_basic_block_normal_form import ToBasicBlockNormalForm
+from relaylab.transform.normal_forms.to_graph_normal_form import ToGraphNormalForm
+from relaylab.transform.partition.annotate_target import AnnotateTarget
+from relaylab.transform.partition.inline_compiler_functions_bound_to import InlineCompilerFunctionsBoundTo
+from relaylab.transform.partition.merge_compiler_regions import MergeCompilerRegions
+from relaylab.transform.partition.merge_composite import MergeComposite
+from relaylab.transform.partition.outline_compiler_functions_with_existing_global_symbols import (
     OutlineCompilerFunctionsWithExistingGlobalSymbols,
 )
-from relaylab.transform.partial_evaluate import PartialEvaluate
-from relaylab.transform.partition_graph import PartitionGraph
+from relaylab.transform.partition.partition_graph import PartitionGraph
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
-from relaylab.transform.print_ir import PrintIR
-from relaylab.transform.qnn import QnnCanonicalizeOps, QnnLegalize
+from relaylab.transform.quantized.fake_quantization_to_integer import FakeQuantizationToInteger
+from relaylab.transform.quantized.qnn import QnnCanonicalizeOps, QnnLegalize
 from relaylab.transform.remove_unused_functions import RemoveUnusedFunctions
-from relaylab.transform.rules import Rule, RuleSet, apply_rules, rule
-from relaylab.transform.simplify_expr import SimplifyExpr
-from relaylab.transform.simplify_fc_transpose import SimplifyFCTranspose
-from relaylab.transform.simplify_inference import SimplifyInference
-from relaylab.transform.split_args import SplitArgs
-from relaylab.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
-from relaylab.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
-from relaylab.transform.to_graph_normal_form import ToGraphNormalForm
+from relaylab.transform.rewriting.rules import Rule, RuleSet, apply_rules, rule
+from relaylab.transform.simplify.batching_ops import BatchingOps
+from relaylab.transform.simplify.canonicalize_cast import CanonicalizeCast
+from relaylab.transform.simplify.canonicalize_ops import CanonicalizeOps
+from relaylab.transform.simplify.combine_parallel_batch_matmul import CombineParallelBatchMatmul
+from relaylab.transform.simplify.combine_parallel_conv2d import CombineParallelConv2D
+from relaylab.transform.simplify.combine_parallel_dense import CombineParallelDense
+from relaylab.transform.simplify.dynamic_to_static import DynamicToStatic
+from relaylab.transform.simplify.eliminate_common_subexpr import EliminateCommonSubexpr
+from relaylab.transform.simplify.fast_math import FastMath
+from relaylab.transform.simplify.flatten_atrous_conv import FlattenAtrousConv
+from relaylab.transform.simplify.fold_constant import FoldConstant, FoldConstantExpr
+from relaylab.transform.simplify.fold_explicit_padding import FoldExplicitPadding
+from relaylab.transform.simplify.fold_scale_axis import FoldScaleAxis
+from relaylab.transform.simplify.fold_scale_axis_backward import BackwardFoldScaleAxis
+from relaylab.transform.simplify.fold_scale_axis_forward import ForwardFoldScaleAxis
+from relaylab.transform.simplify.simplify_expr import SimplifyExpr
+from relaylab.transform.simplify.simplify_fc_transpose import SimplifyFCTranspose
+from relaylab.transform.simplify.simplify_inference import SimplifyInference
+from relaylab.transform.simplify.split_args import SplitArgs
 from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "AlterOpLayout", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
+    "CanonicalizeCast", "CanonicalizeOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D",
+    "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "DefuseOps", "DynamicToStatic",
+    "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath", "FirstOrderGradient",
+    "FlattenAtrousConv", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding", "FoldScaleAxis",
+    "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal", "Inline",
+    "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "Legalize", "ManifestLifetimes",
+    "MergeCompilerRegions", "MergeComposite", "ModulePass", "Option",
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate", "PartitionGraph", "Pass",
+    "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord", "PassTimingInstrument", "PlanDevices",
+    "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize", "RemoveUnusedFunctions", "Rule",
+    "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "Stage",
+    "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToGraphNormalForm", "ToMixedPrecision",
+    "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting", "create", "default_passes",
+    "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_", "pass_instrument",
+    "register_alter_op_layout", "register_config", "register_convert_op_layout", "register_legalize", "register_pass",
+    "rule", "run_pipeline",
+]  # fmt: skip
+__dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from relaylab.ir import Constant, Expr, Function, FunctionWithFields, IRModule, TensorType, Var, free_vars, substitute
 from relaylab.ir.trail import derived
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
-from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.manager import ModulePass
+from relaylab.transform.engine.renewal import as_function
 
 
 def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
@@ -35,8 +38,11 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     parameter's annotation, or a name that two parameters share, raises `RelayValueError`.
     """
     if not isinstance(params, Mapping):
-        raise RelayTypeError(f"parameters are a dict of arrays by name, not a {type(params).__name__}", code="bind.params",
-                             help='write params={"weight": array}')
+        raise RelayTypeError(
+            f"parameters are a dict of arrays by name, not a {type(params).__name__}",
+            code="bind.params",
+            help='write params={"weight": array}',
+        )
     by_name: dict[str, list[Var]] = {}
     for p in func.params:
         by_name.setdefault(p.name_hint, []).append(p)
@@ -49,32 +55,37 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
             )
         if found:
             binds[found[0]] = derived(_constant(name, found[0], value), found[0])
-    return bind(func, binds)  # type: ignore[return-value]
+    return as_function(bind(func, binds))
 
 
-def _constant(name: str, var: Var, value: Any) -> Constant:
+def _constant(name: str, var: Var, value: object) -> Constant:
     try:
-        array = value.data if isinstance(value, Constant) else np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+        array = value.data if isinstance(value, Constant) else np.asarray(getattr(value, "numpy", lambda: value)())
         made = Constant(array, span=var.span)
     except (TypeError, ValueError) as error:
         why = error.message if isinstance(error, RelayError) else str(error)
-        raise RelayTypeError(f"the parameter `{name}` cannot be made of this {type(value).__name__}: {why}",
-                             code="bind.no-array", help="give a numpy array or an NDArray") from None
+        raise RelayTypeError(
+            f"the parameter `{name}` cannot be made of this {type(value).__name__}: {why}",
+            code="bind.no-array",
+            help="give a numpy array or an NDArray",
+        ) from None
     wanted = var.type_annotation
     if isinstance(wanted, TensorType) and not wanted.is_dynamic and wanted != made.type:
         raise RelayValueError(
-            f"the parameter `{name}` is a {wanted}; the array given is a {made.type}", code="bind.wrong-type",
+            f"the parameter `{name}` is a {wanted}; the array given is a {made.type}",
+            code="bind.wrong-type",
             help="give the parameters that belong to this program",
         )
     return made
 
 
-@register_pass(params={}, idempotent=True)
-def BindParams(params: Mapping[str, Any], function: str = "main") -> Pass:
+@pass_(level=0, idempotent=True, example={"params": {}})
+class BindParams(ModulePass):
     """Makes the parameters of `main` that `params` has arrays for constants of the program."""
 
-    def run(mod: IRModule, ctx: object) -> IRModule:
-        gv = mod.get_global_var(function)
-        return mod.with_functions({**mod.functions, gv: bind_params_by_name(mod.functions[gv], params)})
+    params: Annotated[Mapping[str, object], "Arrays by the names of parameters."]
+    function: Annotated[str, "Whose parameters."] = "main"
 
-    return ModulePass(PassInfo(0, "BindParams"), run)
+    def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        gv = mod.get_global_var(self.function)
+        return mod.with_functions({**mod.functions, gv: bind_params_by_name(mod.functions[gv], self.params)})

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from relaylab.ir import Expr, Function, FunctionWithFields, TensorType, Var, rewrite
+from relaylab.ir import Expr, Function, FunctionWithFields, IRModule, TensorType, Var
 from relaylab.ir.trail import derived
 from relaylab.support.errors import RelayValueError
-from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.renewal import rewrite_function
 
 
 def _with_batch(param: Var, axis: int, batch_size: int) -> Var:
     typ = param.type_annotation
     if not isinstance(typ, TensorType) or not -len(typ.shape) <= axis < len(typ.shape):
         raise RelayValueError(f"%{param.name_hint} has no dimension {axis} for the batch", code="batch.no-axis")
-    shape = list(typ.shape)
-    shape[axis] = batch_size
-    return derived(Var(param.name_hint, TensorType(shape, typ.dtype), param.span), param)  # type: ignore[return-value]
+    at = axis % len(typ.shape)
+    shape = (*typ.shape[:at], batch_size, *typ.shape[at + 1 :])
+    return derived(Var(param.name_hint, TensorType(shape, typ.dtype), span=param.span), param)
 
 
 def change_batch(func: Function, axes: Mapping[str, int], batch_size: int) -> Function:
     """`func` with dimension `axes[name]` of each named parameter made `batch_size`."""
-    memo: dict[Expr, Expr] = {
-        p: _with_batch(p, axes[p.name_hint], batch_size) for p in func.params if p.name_hint in axes
-    }
-    if not memo or all(new.type_annotation == old.type_annotation for old, new in memo.items()):
+    params = {p: _with_batch(p, axes[p.name_hint], batch_size) for p in func.params if p.name_hint in axes}
+    if all(new.type_annotation == old.type_annotation for old, new in params.items()):
         return func
-    changed = rewrite(func, lambda new, old: new, memo=memo)
-    return derived(FunctionWithFields(changed, ret_type=None), func)  # type: ignore[arg-type, return-value]
+    changed = rewrite_function(func, lambda new, old: new, memo={**params})
+    return derived(FunctionWithFields(changed, ret_type=None), func)
 
 
-@register_pass(data={}, idempotent=True)
-def ChangeBatch(data: Mapping[Var | str, int], batch_size: int = 16) -> Pass:
+@pass_(level=1, idempotent=True, example={"data": {}})
+class ChangeBatch(FunctionPass):
     """Changes the batch dimension of parameters, given as {variable or name: axis}, to `batch_size`."""
-    axes = {key if isinstance(key, str) else key.name_hint: int(axis) for key, axis in data.items()}
 
-    def run(func: Function, mod: object, ctx: object) -> Function:
-        return change_batch(func, axes, int(batch_size))
+    data: Annotated[Mapping[Var | str, int], "For each parameter, or its name, its batch axis."]
+    batch_size: Annotated[int, "The extent that the axis gets."] = 16
 
-    return FunctionPass(PassInfo(1, "ChangeBatch"), run)
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+        axes = {key if isinstance(key, str) else key.name_hint: axis for key, axis in self.data.items()}
+        return change_batch(func, axes, self.batch_size)

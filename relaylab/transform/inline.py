@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from relaylab.analysis.components import strong_components
-from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, rewrite
+from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule
 from relaylab.ir.free import global_vars
-from relaylab.transform.copying import inlined, renewed
-from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.manager import ModulePass
+from relaylab.transform.engine.renewal import inlined, renewed, rewrite_function
 
 
 class _Inliner:
@@ -16,12 +20,13 @@ class _Inliner:
         self.mod = mod
         self.functions = dict(mod.functions)
         self.ready: set[GlobalVar] = set()
+        self.called = {c for f in mod.functions.values() for c in global_vars(f)}
 
     def run(self) -> IRModule:
         calls = {gv: [c for c in global_vars(f) if c in self.functions] for gv, f in self.functions.items()}
         for group in strong_components(calls):
             for gv in group:
-                func = self.functions[gv] = rewrite(self.functions[gv], self._at)  # type: ignore[assignment]
+                func = self.functions[gv] = rewrite_function(self.functions[gv], self._at)
                 recursive = len(group) > 1 or gv in calls[gv]
                 if func.attr("Inline", 0) and not recursive and not any(c in self.functions for c in global_vars(func)):
                     self.ready.add(gv)
@@ -29,13 +34,14 @@ class _Inliner:
 
     def _at(self, new: Expr, old: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(old, Call) and old.op in self.ready:
-            func = self.functions[old.op]  # type: ignore[index]
+            func = self.functions[cast(GlobalVar, cast(Call, old).op)]
             return Call(renewed(func), new.args) if _is_foreign(func) else inlined(func, new.args)
         return new
 
     def _without_unused(self) -> dict[GlobalVar, Function]:
         used = {c for f in self.functions.values() for c in global_vars(f)}
-        return {gv: f for gv, f in self.functions.items() if gv in used or gv not in self.ready}
+        gone = (self.ready & self.called) - used  # what nobody called before is there for its own sake
+        return {gv: f for gv, f in self.functions.items() if gv not in gone}
 
 
 def _is_foreign(func: Function) -> bool:
@@ -43,7 +49,9 @@ def _is_foreign(func: Function) -> bool:
     return bool(func.attr("Compiler") or func.attr("Extern", 0))
 
 
-@register_pass(idempotent=True)
-def Inline() -> Pass:
-    """Replaces calls of functions marked `Inline=1` by their bodies and drops the functions that nobody uses then."""
-    return ModulePass(PassInfo(1, "InlineGlobals"), lambda mod, ctx: _Inliner(mod).run())
+@pass_(level=1, name="InlineGlobals", idempotent=True)
+class Inline(ModulePass):
+    """Replaces calls of functions marked `Inline=1` by their bodies, and drops those that lost all calls so."""
+
+    def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        return _Inliner(mod).run()

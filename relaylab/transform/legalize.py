@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, cast, overload
 
-from relaylab.ir import Call, Expr, Function, Op, facets, rewrite
+from relaylab.ir import Call, Expr, Function, IRModule, Op, facets, rewrite
 from relaylab.support.errors import RelayTypeError
-from relaylab.transform.infer_type import type_of
-from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.infer_type import type_of
+from relaylab.transform.engine.manager import FunctionPass
 
 Replacement = Callable[[Any, Any, Any], Expr | None]
 
@@ -16,9 +18,17 @@ FACETS = {"FTVMQnnCanonicalize": "canonicalize", "FTVMQnnLegalize": "legalize"}
 """The method of an operator's class that answers when nothing is registered: `method(inputs, types)`."""
 
 
+@overload
+def register_legalize(
+    op_name: str, replacement: Replacement, level: int = 10, attr: str = "FTVMLegalize"
+) -> Replacement: ...
+@overload
+def register_legalize(
+    op_name: str, replacement: None = None, level: int = 10, attr: str = "FTVMLegalize"
+) -> Callable[[Replacement], Replacement]: ...
 def register_legalize(
     op_name: str, replacement: Replacement | None = None, level: int = 10, attr: str = "FTVMLegalize"
-) -> Any:
+) -> object:
     """Register `replacement(attrs, inputs, types) -> Expr or None` for an operator; usable as a decorator."""
 
     def register(function: Replacement) -> Replacement:
@@ -34,7 +44,7 @@ def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
     types = [type_of(arg) for arg in old.args] + [type_of(old)]
     function = old.op.get_attr(attr)
     if function is not None:
-        after = function(facets(new), list(new.args), types)
+        after = cast("Callable[..., Expr | None]", function)(facets(new), list(new.args), types)
     elif hasattr(old.op.definition, FACETS.get(attr, "")):
         after = getattr(facets(new), FACETS[attr])(list(new.args), types)
     else:
@@ -51,11 +61,13 @@ def _checked(after: Expr, name: str) -> Expr:
     return after
 
 
-@register_pass()
-def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+@pass_(level=1, requires=("InferType",))
+class Legalize(FunctionPass):
     """Replaces operators by what `register_legalize` (or the operator's attribute of that name) says."""
 
-    def run(func: Function, mod: object, ctx: object) -> Function:
-        return rewrite(func, lambda new, old: _replaced(new, old, legalize_map_attr_name))  # type: ignore[return-value]
+    legalize_map_attr_name: Annotated[str, "Under which attribute of an operator its replacement is registered."] = (
+        "FTVMLegalize"
+    )
 
-    return FunctionPass(PassInfo(1, "Legalize", ("InferType",)), run)
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+        return rewrite(func, lambda new, old: _replaced(new, old, self.legalize_map_attr_name))

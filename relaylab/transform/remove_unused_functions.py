@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from relaylab.ir import GlobalVar, IRModule
 from relaylab.ir.free import global_vars
-from relaylab.transform.manager import ModulePass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.manager import ModulePass
 
 
 def reachable(mod: IRModule, entries: Sequence[str]) -> set[GlobalVar]:
@@ -21,13 +24,12 @@ def reachable(mod: IRModule, entries: Sequence[str]) -> set[GlobalVar]:
     return found
 
 
-@register_pass(idempotent=True)
-def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
+@pass_(level=1, idempotent=True)
+class RemoveUnusedFunctions(ModulePass):
     """Drops the functions that the entry functions (default: `main`) never refer to."""
-    entries = ("main",) if entry_functions is None else tuple(entry_functions)
 
-    def run(mod: IRModule, ctx: object) -> IRModule:
-        kept = reachable(mod, entries)
+    entry_functions: Annotated[Sequence[str] | None, "The functions to begin with; None: `main`."] = None
+
+    def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        kept = reachable(mod, ("main",) if self.entry_functions is None else self.entry_functions)
         return mod.with_functions({gv: func for gv, func in mod.functions.items() if gv in kept})
-
-    return ModulePass(PassInfo(1, "RemoveUnusedFunctions"), run)

@@ -10,42 +10,39 @@ from __future__ import annotations
 
 import warnings
 from enum import IntEnum
+from typing import Annotated, cast
 
-from relaylab.ir import (
-    Attrs,
+from relaylab.ir.adt import Match
+from relaylab.ir.attrs import Attrs, DictAttrs
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import (
     Call,
     Constant,
-    Expr,
     Function,
     FunctionWithFields,
     If,
-    IRModule,
     Let,
-    Match,
-    Op,
     RefCreate,
     RefRead,
     RefWrite,
-    TensorType,
     Tuple,
     TupleGetItem,
-    TupleType,
-    Type,
     Var,
-    children,
-    op_name,
-    rebuild,
-    walk,
 )
 from relaylab.ir.free import global_vars
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, op_name
 from relaylab.ir.trail import derived, made_from
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.visit import children, rebuild
 from relaylab.support.errors import RelayError, RelayValueError
-from relaylab.transform.build import call
-from relaylab.transform.context import PassContext
-from relaylab.transform.copying import copied
-from relaylab.transform.infer_type import type_of, typed
-from relaylab.transform.lets import Bound, below
-from relaylab.transform.manager import FunctionPass, Pass, PassInfo, register_pass
+from relaylab.transform.engine.build import call
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.infer_type import type_of, typed
+from relaylab.transform.engine.let_rewrite import Bound, events
+from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.renewal import as_function, copied
 
 
 class Category(IntEnum):
@@ -113,13 +110,13 @@ class _Converter:
         self.casts: dict[tuple[Expr, str], Expr] = {}
 
     def run(self, func: Function) -> Function:
-        for node in walk((func,), lambda n: () if isinstance(n, Function) and n.is_primitive else below(n)):
+        for node in events((func,), lambda n: isinstance(n, Function) and n.is_primitive):
             if isinstance(node, Bound):
                 self._bind(node.let)
             elif node not in self.memo:
                 with made_from(node):
                     self.memo[node] = derived(self._rewritten(node, func), node)
-        return self.memo[func]  # type: ignore[return-value]
+        return as_function(self.memo[func])
 
     def _bind(self, let: Let) -> None:
         """A variable has the type that its value has now."""
@@ -127,11 +124,11 @@ class _Converter:
         if let.value in self.lowered:
             self.lowered.add(let.var)
             lowered = self._lowered_type(type_of(let.value))
-            self.memo[let.var] = derived(Var(let.var.name_hint, lowered, let.var.span), let.var)
+            self.memo[let.var] = derived(Var(let.var.name_hint, lowered, span=let.var.span), let.var)
 
     def _lowered_type(self, t: Type | None) -> Type | None:
         if isinstance(t, TupleType):
-            return TupleType([self._lowered_type(f) for f in t.fields])  # type: ignore[misc]
+            return TupleType([cast(Type, self._lowered_type(f)) for f in t.fields])
         return TensorType(t.shape, self.mixed) if isinstance(t, TensorType) and _is_float(t.dtype) else t
 
     def _rewritten(self, node: Expr, root: Function) -> Expr:
@@ -145,6 +142,7 @@ class _Converter:
         if isinstance(node, Let):
             self._mark(node, node.body in self.lowered)
             return rebuild(node, [self.memo[p] for p in parts])
+        # both or none: a conditional has one type
         if isinstance(node, If) and {node.true_branch, node.false_branch} <= self.lowered:
             self.lowered.add(node)
             return rebuild(node, [self.memo[p] for p in parts])
@@ -194,13 +192,14 @@ class _Converter:
 
     def _ready(self, arg: Expr) -> bool:
         """Whether an argument is in the mixed precision already, or is not worth asking."""
+        # variables and constants decide nothing: a weight is cast once, where it comes in
         if isinstance(arg, (Var, Constant)) or arg in self.lowered:
             return True
         if isinstance(arg, Tuple):
             return all(self._ready(f) for f in arg.fields)
         return not any(_is_float(t.dtype) and t.dtype != self.mixed for t in _leaves(type_of(arg)))
 
-    def _attrs(self, node: Call) -> Attrs | None:
+    def _attrs(self, node: Call) -> Attrs | DictAttrs | None:
         """Attributes that name a data type name the mixed one."""
         attrs = node.attrs
         if not isinstance(attrs, Attrs):
@@ -233,8 +232,9 @@ class _Converter:
         field = TupleGetItem(new, index)
         if isinstance(wanted, TupleType):
             return Tuple([self._field(field, i, t) for i, t in enumerate(wanted.fields)])
-        is_float = isinstance(wanted, TensorType) and _is_float(wanted.dtype)
-        return call("cast", field, dtype=wanted.dtype) if is_float else field  # type: ignore[attr-defined]
+        if isinstance(wanted, TensorType) and _is_float(wanted.dtype):
+            return call("cast", field, dtype=wanted.dtype)
+        return field
 
     def _cast(self, old: Expr, new: Expr, dtype: str) -> Expr:
         if (old, dtype) not in self.casts:
@@ -261,13 +261,18 @@ def _is_called(func: Function, mod: IRModule) -> bool:
     return any(mod.functions.get(gv) is func for gv in called)
 
 
-@register_pass(missing_op_mode=2)
-def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+@pass_(level=0, example={"missing_op_mode": 2})
+class ToMixedPrecision(FunctionPass):
     """Computes convolutions and matrix products, and what follows them, in half precision."""
-    check_arguments(mixed_precision_type, missing_op_mode)
 
-    def run(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+    mixed_precision_type: Annotated[str, "The type of the numbers that operators take."] = "float16"
+    missing_op_mode: Annotated[
+        int, "An operator that no table has: 0 is an error, 1 warns, 2 follows its arguments."
+    ] = 1
+
+    def __post_init__(self) -> None:
+        check_arguments(self.mixed_precision_type, self.missing_op_mode)
+
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         keep = bool(ctx.get_config("relay.ToMixedPrecision.keep_orig_output_dtype")) or _is_called(func, mod)
-        return mixed_precision(typed(func, mod), mixed_precision_type, missing_op_mode, keep)  # type: ignore[arg-type]
-
-    return FunctionPass(PassInfo(0, "ToMixedPrecision"), run)
+        return mixed_precision(typed(func, mod), self.mixed_precision_type, self.missing_op_mode, keep)

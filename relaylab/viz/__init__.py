@@ -1,43 +1,26 @@
 """Pictures of programs: neutral graph view, layered layout, scene, writers, and the diff of two stages."""
 
 from relaylab.viz.arrange import arranged
-from relaylab.viz.blocks import repeats
-from relaylab.viz.difference import Difference, diff
-from relaylab.viz.figures import overlay
-from relaylab.viz.fold import collapse, focus
-from relaylab.viz.from_ir import view
-from relaylab.viz.graph import Attr, Edge, Group, Node, Operand, View
-from relaylab.viz.identity import Identities
-from relaylab.viz.memory import timeline
-from relaylab.viz.optable import OperatorTable, operator_table
-from relaylab.viz.part import extract
-from relaylab.viz.paths import path
+from relaylab.viz.diffs.difference import Difference, diff
+from relaylab.viz.draw.from_ir import view
+from relaylab.viz.figures.memory import held_bytes, timeline
+from relaylab.viz.figures.operator_table import OperatorTable, operator_table
+from relaylab.viz.figures.overlay import hot_path, kernel_times, overlay
+from relaylab.viz.graph.figure import FIGURES, Figure, declare
+from relaylab.viz.graph.identity import Identities
+from relaylab.viz.graph.view import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.picture import Picture, save, show
-from relaylab.viz.query import select
+from relaylab.viz.selection.extract import extract
+from relaylab.viz.selection.fold import collapse, focus
+from relaylab.viz.selection.paths import path
+from relaylab.viz.selection.query import select
+from relaylab.viz.selection.repeats import repeats
+from relaylab.viz.write.export import model_explorer, netron
 
 __all__ = [
-    "Attr",
-    "Difference",
-    "Edge",
-    "Group",
-    "Identities",
-    "Node",
-    "Operand",
-    "OperatorTable",
-    "Picture",
-    "View",
-    "arranged",
-    "collapse",
-    "diff",
-    "extract",
-    "focus",
-    "operator_table",
-    "overlay",
-    "path",
-    "repeats",
-    "save",
-    "select",
-    "show",
-    "timeline",
-    "view",
-]
+    "Attr", "Difference", "Edge", "FIGURES", "Figure", "Group", "Identities", "Node", "Operand", "OperatorTable",
+    "Picture", "View", "arranged", "collapse", "declare", "diff", "extract", "focus", "held_bytes", "hot_path",
+    "kernel_times", "model_explorer", "netron", "operator_table", "overlay", "path", "repeats", "save", "select",
+    "show", "timeline", "view",
+]  # fmt: skip
+__dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -8,11 +8,11 @@ from typing import Any
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz.blocks import repeats
-from relaylab.viz.figures import measured, painted
-from relaylab.viz.fold import closed_at, collapse, focus, of_kind
-from relaylab.viz.graph import View
-from relaylab.viz.query import select
+from relaylab.viz.figures.overlay import measured, painted
+from relaylab.viz.graph.view import View
+from relaylab.viz.selection.fold import closed_at, collapse, focus, of_kind
+from relaylab.viz.selection.query import select
+from relaylab.viz.selection.repeats import repeats
 
 OPTIONS = ("overlay", "fold", "collapse", "select", "focus", "hops")
 MARK = ("stroke:#0072b2", "width:3.2")
@@ -32,7 +32,9 @@ def arranged(view: View, **options: Any) -> View:
     near = _meant(view, options["focus"]) if options.get("focus") else ()
     if options.get("fold"):
         view = repeats(view)
-    closed = _closed(view, options.get("collapse", ())) | (of_kind(view, "repeat", "block") if options.get("fold") else set())
+    closed = _closed(view, options.get("collapse", ())) | (
+        of_kind(view, "repeat", "block") if options.get("fold") else set()
+    )
     shown = collapse(view, closed)
     stand = _stand_ins(view, shown)
     if options.get("focus"):
@@ -59,7 +61,8 @@ def _meant(view: View, given: str | Iterable[str]) -> tuple[str, ...]:
         raise RelayValueError(
             f"nothing in the picture is `{given}`",
             code="viz.unknown-node",
-            help=did_you_mean(given, [*view.node_by_id, *view.group_by_id]) or "give an id, or a query such as op:nn.conv2d",
+            help=did_you_mean(given, [*view.node_by_id, *view.group_by_id])
+            or "give an id, or a query such as op:nn.conv2d",
         )
     return found
 

@@ -7,25 +7,25 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, overload
 
 from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz import files, plugins
 from relaylab.viz.arrange import OPTIONS as SELECTING
 from relaylab.viz.arrange import arranged
-from relaylab.viz.dot import dot_text, run_dot
-from relaylab.viz.draw import Look, draw
-from relaylab.viz.from_ir import Options, view
-from relaylab.viz.graph import View
-from relaylab.viz.html import bundle, page
-from relaylab.viz.identity import Identities
-from relaylab.viz.pdf import pdf
-from relaylab.viz.png import png
-from relaylab.viz.scene import Scene
-from relaylab.viz.svg import svg
-from relaylab.viz.term import tree
+from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.draw.from_ir import ViewOptions, view
+from relaylab.viz.graph.identity import Identities
+from relaylab.viz.graph.view import View
+from relaylab.viz.scene.scene import Scene
+from relaylab.viz.write import files, plugins
+from relaylab.viz.write.dot import dot_text, run_dot
+from relaylab.viz.write.html import bundle, page
+from relaylab.viz.write.pdf import pdf
+from relaylab.viz.write.png import png
+from relaylab.viz.write.svg import svg
+from relaylab.viz.write.terminal import tree
 
 FORMATS = ("svg", "pdf", "png", "html", "dot", "txt", "json")
 ENGINES = ("builtin", "dot")
@@ -36,7 +36,7 @@ class Picture:
     """A view with the way to draw it: shows itself in a notebook, saves itself by the suffix of a path."""
 
     view: View
-    look: Look = field(default_factory=Look)
+    options: DrawOptions = field(default_factory=DrawOptions)
     engine: str = "builtin"
     seed: Mapping[str, float] | None = None
 
@@ -47,12 +47,12 @@ class Picture:
     @cached_property
     def scene(self) -> Scene:
         """The drawn picture (built-in engine)."""
-        return draw(self.view, self.look, self.seed)
+        return draw(self.view, self.options, self.seed)
 
     @cached_property
     def dot(self) -> str:
         """The Dot text."""
-        return dot_text(self.view, direction=self.look.direction, types=self.look.types, attrs=self.look.attrs)
+        return dot_text(self.view, direction=self.options.direction, types=self.options.types, attrs=self.options.attrs)
 
     def data(self, form: str, **options: Any) -> str | bytes:
         """The picture in one of `FORMATS`; `options` go to the writer (`paper=` for PDF, `scale=` for PNG and SVG)."""
@@ -67,7 +67,7 @@ class Picture:
     def __str__(self) -> str:
         return tree(self.view)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         if self.engine == "dot":
             return {"image/svg+xml": run_dot(self.dot, "svg").decode(), "text/plain": repr(self)}
         return bundle(self.scene, repr(self))
@@ -79,7 +79,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ScenePicture:
     """A picture that is drawn already and has no graph, such as the memory plan."""
 
     scene: Scene
@@ -95,17 +95,21 @@ class Drawn:
         """Write the picture in the format that the suffix of `path` names."""
         return files.write(path, _data([self], _form(path), self.scene.title or "relaylab", options))
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return bundle(self.scene, repr(self))
 
     def __repr__(self) -> str:
         return f"<picture: {self.scene.title}>"
 
 
-def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | Drawn:
-    """The picture of a module, a function, an expression, a view or a scene; as the last value of a cell it draws itself.
+@overload
+def show(program: Scene, **options: Any) -> ScenePicture: ...
+@overload
+def show(program: IRModule | Expr | View, **options: Any) -> Picture: ...
+def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | ScenePicture:
+    """The picture of a module, function, expression, view or scene; as the last value of a cell it draws itself.
 
-    Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.Options`); `direction`
+    Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.ViewOptions`); `direction`
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
     `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
     What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from nodes to numbers), `fold` (repeated
@@ -113,48 +117,52 @@ def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | D
     (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
     """
     if isinstance(program, Scene):
-        return Drawn(program)
-    of_ir, look, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
+        return ScenePicture(program)
+    of_ir, drawn, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
     title, identities = rest.pop("title", ""), rest.pop("identities", None)
-    shown = program if isinstance(program, View) else view(program, Options(**of_ir), identities or Identities(), title)
+    shown = (
+        program if isinstance(program, View) else view(program, ViewOptions(**of_ir), identities or Identities(), title)
+    )
     chosen = {name: rest.pop(name) for name in SELECTING if name in rest}
-    return Picture(arranged(shown, **chosen), Look(**look), **rest)
+    return Picture(arranged(shown, **chosen), DrawOptions(**drawn), **rest)
 
 
 def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[dict, dict, dict]:
-    """Options sorted into those of the view, those of the look, and `others`; one that is none of them is refused."""
-    of_ir, look = ({f.name for f in fields(kind)} for kind in (Options, Look))
+    """Options sorted into those of the view, those of the drawing, and `others`; others are refused."""
+    of_ir, drawn = ({f.name for f in fields(kind)} for kind in (ViewOptions, DrawOptions))
     for name in options:
-        if name not in of_ir | look | set(others):
-            known = sorted(of_ir | look | set(others))
+        if name not in of_ir | drawn | set(others):
+            known = sorted(of_ir | drawn | set(others))
             raise RelayTypeError(
                 f"there is no option `{name}`",
                 code="viz.option",
                 help=did_you_mean(name, known) or f"there are: {', '.join(known)}",
             )
-    return tuple({k: v for k, v in options.items() if k in names} for names in (of_ir, look, set(others)))  # type: ignore[return-value]
+    split = [{k: v for k, v in options.items() if k in names} for names in (of_ir, drawn, set(others))]
+    return split[0], split[1], split[2]
 
 
-def save(obj: Any, path: str | os.PathLike[str], **options: Any) -> Path:
+def save(obj: object, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write a program, a view, a scene, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
 
     A list becomes the pages of a PDF or HTML document. `paper` (fit, a4, letter), `scale` and `doc_title` are
     for the writer, other options are those of `show`. Installed plotters write other suffixes (see `viz.plugins`).
-    Raises `RelayValueError` for an unknown suffix or a path that cannot be written; a file is written whole or not at all.
+    Raises `RelayValueError` for an unknown suffix or an unwritable path; a file is written whole or not at all.
     """
     form = _form(path)
     writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
     title = options.pop("doc_title", "")
     pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
-    if len(pictures) == 1 and isinstance(pictures[0], (Picture, Drawn)):
+    if len(pictures) == 1 and isinstance(pictures[0], (Picture, ScenePicture)):
         return pictures[0].save(path, **writer)
     return files.write(path, _data(pictures, form, title or pictures[0].scene.title or "relaylab", writer))
 
 
-def _picture(obj: Any, options: Mapping[str, Any]) -> Any:
+def _picture(obj: object, options: Mapping[str, Any]) -> Any:
     """What has a scene and a view already, or the picture of a program."""
-    ready = isinstance(obj, (Picture, Drawn)) or (hasattr(obj, "scene") and hasattr(obj, "view"))
-    return obj if ready else show(obj, **options)
+    if hasattr(obj, "scene") and hasattr(obj, "view"):
+        return obj
+    return show(cast("View", obj), **options)  # what is no program either is refused there
 
 
 def _form(path: str | os.PathLike[str]) -> str:
@@ -189,7 +197,7 @@ def _data(pictures: Sequence[Any], form: str, title: str, options: Mapping[str, 
         case "png":
             return png(pictures[0].scene, **_only(options, "scale"))
         case "dot":
-            return dot_text(pictures[0].view, direction=pictures[0].look.direction)
+            return dot_text(pictures[0].view, direction=getattr(pictures[0], "options", DrawOptions()).direction)
         case _:
             return pictures[0].view.to_json(indent=1) + "\n"
 

@@ -29,7 +29,7 @@ Workload = tuple[IRModule, dict[str, NDArray]]
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NamedNetwork:
     """A named network: `build()` gives the module and its parameters, `small()` the same structure on a small input."""
 
     name: str
@@ -38,7 +38,7 @@ class Network:
     options: dict[str, Any]
     shrink: dict[str, Any]
 
-    def build(self, **changes: Any) -> Workload:
+    def build(self, **changes: object) -> Workload:
         """The full-size module and its parameters; `changes` override the options of `get_workload`."""
         return self.workload(**{**self.options, **changes})
 
@@ -47,11 +47,13 @@ class Network:
         return self.workload(**{**self.options, **self.shrink})
 
 
-NETWORKS: Table[Network] = Table("network")
+NETWORKS: Table[NamedNetwork] = Table("network")
 
 
-def _add(name: str, about: str, workload: Callable[..., Workload], shrink: dict[str, Any] | None = None, **options: Any) -> None:
-    NETWORKS.insert(name, Network(name, about, workload, options, shrink or {}))
+def _add(
+    name: str, about: str, workload: Callable[..., Workload], shrink: dict[str, Any] | None = None, **options: object
+) -> None:
+    NETWORKS.insert(name, NamedNetwork(name, about, workload, options, shrink or {}))
 
 
 _SMALL_IMAGE = {"image_shape": (3, 64, 64), "num_classes": 10}
@@ -60,20 +62,54 @@ _add("mlp", "three dense layers on 28x28 images", mlp.get_workload, batch_size=1
 for _n in (18, 34, 50, 101, 152):
     _add(f"resnet{_n}", f"ResNet v2 with {_n} layers, 224x224 images", resnet.get_workload, _SMALL_IMAGE, num_layers=_n)
 for _n in (8, 20):
-    _add(f"resnet{_n}", f"ResNet v2 with {_n} layers, 28x28 images", resnet.get_workload, num_layers=_n, image_shape=(3, 28, 28), num_classes=10)
-_add("resnet_3d", "ResNet v2 with 18 layers over videos", resnet_3d.get_workload, {"image_shape": (3, 4, 32, 32), "num_classes": 10})
+    _add(
+        f"resnet{_n}",
+        f"ResNet v2 with {_n} layers, 28x28 images",
+        resnet.get_workload,
+        num_layers=_n,
+        image_shape=(3, 28, 28),
+        num_classes=10,
+    )
+_add(
+    "resnet_3d",
+    "ResNet v2 with 18 layers over videos",
+    resnet_3d.get_workload,
+    {"image_shape": (3, 4, 32, 32), "num_classes": 10},
+)
 _add("mobilenet", "depthwise separable convolutions, 224x224 images", mobilenet.get_workload, _SMALL_IMAGE)
 _add("squeezenet", "SqueezeNet 1.0", squeezenet.get_workload, _SMALL_IMAGE, version="1.0")
 _add("squeezenet1.1", "SqueezeNet 1.1", squeezenet.get_workload, _SMALL_IMAGE, version="1.1")
 for _n in (11, 13, 16, 19):
     _small = {"image_shape": (3, 32, 32), "num_classes": 10}
     _add(f"vgg{_n}", f"VGG with {_n} layers", vgg.get_workload, _small, batch_size=1, num_layers=_n)
-    _add(f"vgg{_n}_bn", f"VGG with {_n} layers and batch norm", vgg.get_workload, _small, batch_size=1, num_layers=_n, batch_norm=True)
+    _add(
+        f"vgg{_n}_bn",
+        f"VGG with {_n} layers and batch norm",
+        vgg.get_workload,
+        _small,
+        batch_size=1,
+        num_layers=_n,
+        batch_norm=True,
+    )
 for _n in (121, 161, 169, 201):
-    _add(f"densenet{_n}", f"DenseNet with {_n} layers", densenet.get_workload, {"classes": 10}, densenet_size=_n, batch_size=1)
+    _add(
+        f"densenet{_n}",
+        f"DenseNet with {_n} layers",
+        densenet.get_workload,
+        {"classes": 10},
+        densenet_size=_n,
+        batch_size=1,
+    )
 _add("inception_v3", "Inception v3, 299x299 images", inception_v3.get_workload, {"num_classes": 10})
 _add("dcgan", "generator of 64x64 images", dcgan.get_workload, {"ngf": 8, "random_len": 20}, batch_size=1)
 _add("dqn", "deep Q-network", dqn.get_workload, batch_size=1)
-_add("lstm", "ten steps of an LSTM, unrolled", lstm.get_workload, {"iterations": 3, "num_hidden": 16}, iterations=10, num_hidden=128)
+_add(
+    "lstm",
+    "ten steps of an LSTM, unrolled",
+    lstm.get_workload,
+    {"iterations": 3, "num_hidden": 16},
+    iterations=10,
+    num_hidden=128,
+)
 _add("synthetic", "a little of everything", synthetic.get_workload)
 _add("nat", "Peano numbers: an algebraic data type", nat.get_workload)

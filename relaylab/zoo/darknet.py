@@ -66,7 +66,9 @@ def load_image(image: str | Path, resize_width: int, resize_height: int) -> np.n
     """An image file (.npy with (H, W, 3) uint8 values) as float32 (3, H, W) in [0, 1], letter-boxed to the size."""
     path = Path(image)
     if path.suffix != ".npy":
-        raise RelayValueError(f"{path.name}: only .npy images are read", code="zoo.image", help="save the pixels with numpy.save")
+        raise RelayValueError(
+            f"{path.name}: only .npy images are read", code="zoo.image", help="save the pixels with numpy.save"
+        )
     pixels = np.load(path, allow_pickle=False).astype("float32") / 255.0
     return letterbox(np.transpose(pixels, (2, 0, 1)), resize_width, resize_height)
 

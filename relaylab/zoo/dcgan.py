@@ -37,7 +37,11 @@ def deconv2d(data: Expr, oshape: tuple[int, ...], layout: str, name: str, stride
 def deconv2d_bn_relu(data: Expr, prefix: str, oshape: tuple[int, ...], layout: str) -> Expr:
     """Transposed convolution, batch norm, relu."""
     net = deconv2d(data, oshape, layout, f"{prefix}_deconv")
-    return nn.relu(layers.batch_norm_infer(net, epsilon=1e-5 + 1e-12, axis=layout.index("C"), scale=False, name=f"{prefix}_batch_norm"))
+    return nn.relu(
+        layers.batch_norm_infer(
+            net, epsilon=1e-5 + 1e-12, axis=layout.index("C"), scale=False, name=f"{prefix}_batch_norm"
+        )
+    )
 
 
 def get_net(
@@ -64,7 +68,12 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int, oshape: tuple[int, ...] = (3, 64, 64), ngf: int = 128, random_len: int = 100, layout: str = "NCHW", dtype: str = "float32"
+    batch_size: int,
+    oshape: tuple[int, ...] = (3, 64, 64),
+    ngf: int = 128,
+    random_len: int = 100,
+    layout: str = "NCHW",
+    dtype: str = "float32",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
     return create_workload(get_net(batch_size, random_len, oshape=oshape, ngf=ngf, layout=layout, dtype=dtype))

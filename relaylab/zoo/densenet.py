@@ -30,8 +30,19 @@ def _norm_relu(data: Expr, name: str) -> Expr:
 
 
 def _dense_layer(data: Expr, growth_rate: int, index: str) -> Expr:
-    wide = layers.conv2d(_norm_relu(data, f"batch_1_{index}"), channels=BOTTLENECK * growth_rate, kernel_size=(1, 1), name=f"conv2d_1_{index}")
-    return layers.conv2d(_norm_relu(wide, f"batch_2_{index}"), channels=growth_rate, kernel_size=(3, 3), padding=(1, 1), name=f"conv2d_2_{index}")
+    wide = layers.conv2d(
+        _norm_relu(data, f"batch_1_{index}"),
+        channels=BOTTLENECK * growth_rate,
+        kernel_size=(1, 1),
+        name=f"conv2d_1_{index}",
+    )
+    return layers.conv2d(
+        _norm_relu(wide, f"batch_2_{index}"),
+        channels=growth_rate,
+        kernel_size=(3, 3),
+        padding=(1, 1),
+        name=f"conv2d_2_{index}",
+    )
 
 
 def _dense_block(data: Expr, num_layers: int, growth_rate: int, index: int) -> Expr:
@@ -43,11 +54,15 @@ def _dense_block(data: Expr, num_layers: int, growth_rate: int, index: int) -> E
 
 
 def _transition(data: Expr, channels: int, index: int) -> Expr:
-    conv = layers.conv2d(_norm_relu(data, f"batch_t_{index}"), channels=channels, kernel_size=(1, 1), name=f"conv_t_{index}")
+    conv = layers.conv2d(
+        _norm_relu(data, f"batch_t_{index}"), channels=channels, kernel_size=(1, 1), name=f"conv_t_{index}"
+    )
     return nn.avg_pool2d(conv, pool_size=(2, 2), strides=(2, 2))
 
 
-def _net(init: int, growth_rate: int, blocks: Sequence[int], data_shape: tuple[int, ...], dtype: str, classes: int) -> Function:
+def _net(
+    init: int, growth_rate: int, blocks: Sequence[int], data_shape: tuple[int, ...], dtype: str, classes: int
+) -> Function:
     data = var("data", shape=data_shape, dtype=dtype)
     conv = layers.conv2d(data, channels=init, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1")
     body = nn.max_pool2d(_norm_relu(conv, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
@@ -64,16 +79,26 @@ def _net(init: int, growth_rate: int, blocks: Sequence[int], data_shape: tuple[i
 
 
 def get_net(
-    densenet_size: int = 121, classes: int = 1000, batch_size: int = 4, image_shape: tuple[int, ...] = (3, 224, 224), dtype: str = "float32"
+    densenet_size: int = 121,
+    classes: int = 1000,
+    batch_size: int = 4,
+    image_shape: tuple[int, ...] = (3, 224, 224),
+    dtype: str = "float32",
 ) -> Function:
     """The network as a function of its input and parameters."""
     if densenet_size not in SPECS:
-        raise RelayValueError(f"no DenseNet has {densenet_size} layers", code="zoo.layers", help=f"choose one of {sorted(SPECS)}")
+        raise RelayValueError(
+            f"no DenseNet has {densenet_size} layers", code="zoo.layers", help=f"choose one of {sorted(SPECS)}"
+        )
     return _net(*SPECS[densenet_size], (batch_size, *image_shape), dtype, classes)
 
 
 def get_workload(
-    densenet_size: int = 121, classes: int = 1000, batch_size: int = 4, image_shape: tuple[int, ...] = (3, 224, 224), dtype: str = "float32"
+    densenet_size: int = 121,
+    classes: int = 1000,
+    batch_size: int = 4,
+    image_shape: tuple[int, ...] = (3, 224, 224),
+    dtype: str = "float32",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; 121, 161, 169 or 201 layers."""
     return create_workload(get_net(densenet_size, classes, batch_size, image_shape, dtype))

@@ -12,7 +12,11 @@ CONVS = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]  # channels, kernel, stride
 
 
 def get_net(
-    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32", layout: str = "NCHW"
+    batch_size: int,
+    num_actions: int = 18,
+    image_shape: tuple[int, ...] = (4, 84, 84),
+    dtype: str = "float32",
+    layout: str = "NCHW",
 ) -> Function:
     """The network as a function of its input and parameters."""
     body = var("data", shape=(batch_size, *image_shape), dtype=dtype)
@@ -34,7 +38,11 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32", layout: str = "NCHW"
+    batch_size: int,
+    num_actions: int = 18,
+    image_shape: tuple[int, ...] = (4, 84, 84),
+    dtype: str = "float32",
+    layout: str = "NCHW",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
     return create_workload(get_net(batch_size, num_actions, image_shape, dtype, layout))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -12,11 +13,15 @@ from relaylab.ir import Call, Expr, Function, IRModule, Op, walk
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.errors import RelayTypeError
 
+E = TypeVar("E", bound=Expr)
 
-def run_opt_pass(expr: Expr, opt_pass: Any, import_prelude: bool = False) -> Expr:
+
+def run_opt_pass(expr: Expr, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Expr:
     """`expr` after InferType and one pass: a function if it was one, else the body."""
     if not callable(opt_pass):
-        raise RelayTypeError("opt_pass must be a pass", code="zoo.not-a-pass", help="call the factory: relay.transform.FoldConstant()")
+        raise RelayTypeError(
+            "opt_pass must be a pass", code="zoo.not-a-pass", help="call the factory: relay.transform.FoldConstant()"
+        )
     mod = IRModule.from_expr(expr)
     if import_prelude:
         mod.import_from_std("prelude.rly")
@@ -24,12 +29,12 @@ def run_opt_pass(expr: Expr, opt_pass: Any, import_prelude: bool = False) -> Exp
     return entry if isinstance(expr, Function) else entry.body
 
 
-def run_infer_type(expr: Expr) -> Expr:
+def run_infer_type(expr: E) -> E:
     """`expr` with types."""
-    return run_opt_pass(expr, infer_module)
+    return cast(E, run_opt_pass(expr, infer_module))
 
 
-def count_ops(expr: Expr) -> Counter:
+def count_ops(expr: Expr) -> Counter[str]:
     """How often each operator is called."""
     return Counter(n.op.name for n in walk((expr,)) if isinstance(n, Call) and isinstance(n.op, Op))
 

@@ -1,4 +1,4 @@
-"""Inception v3: factorized convolutions side by side (Szegedy et al., "Rethinking the Inception Architecture", 2015)."""
+"""Inception v3: factorized convolutions in parallel (Szegedy et al., "Rethinking the Inception Architecture", 2015)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,19 @@ Pair = tuple[int, int]
 Step = tuple[int, Pair, Pair, Pair]  # channels, kernel, stride, padding
 
 
-def Conv(data: Expr, num_filter: int, kernel: Pair = (1, 1), stride: Pair = (1, 1), pad: Pair = (0, 0), name: str = "", suffix: str = "") -> Expr:
+def Conv(
+    data: Expr,
+    num_filter: int,
+    kernel: Pair = (1, 1),
+    stride: Pair = (1, 1),
+    pad: Pair = (0, 0),
+    name: str = "",
+    suffix: str = "",
+) -> Expr:
     """Convolution, batch norm, relu."""
-    conv = layers.conv2d(data, channels=int(num_filter), kernel_size=kernel, strides=stride, padding=pad, name=f"{name}{suffix}_conv1")
+    conv = layers.conv2d(
+        data, channels=int(num_filter), kernel_size=kernel, strides=stride, padding=pad, name=f"{name}{suffix}_conv1"
+    )
     return nn.relu(layers.batch_norm_infer(conv, epsilon=2e-5, scale=False, name=f"{name}{suffix}_bn"))
 
 

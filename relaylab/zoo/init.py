@@ -1,4 +1,7 @@
-"""Initial parameter values and `create_workload`, drawing as the reference does."""
+"""Initial parameter values and `create_workload`, drawing as the reference does.
+
+Choices: docs/choices.md, The house.
+"""
 
 from __future__ import annotations
 
@@ -73,11 +76,16 @@ class Xavier(Initializer):
         elif self.rnd_type == "gaussian":
             arr[:] = np.random.normal(0, scale, size=arr.shape)
         else:
-            raise RelayValueError(f"unknown distribution {self.rnd_type}", code="zoo.init", help="use uniform or gaussian")
+            raise RelayValueError(
+                f"unknown distribution {self.rnd_type}", code="zoo.init", help="use uniform or gaussian"
+            )
 
     def _factor(self, name: str, shape: tuple[int, ...]) -> float:
         if len(shape) < 2:
-            raise RelayValueError(f"Xavier cannot be applied to {name}: it needs at least two dimensions, not {len(shape)}", code="zoo.init")
+            raise RelayValueError(
+                f"Xavier cannot be applied to {name}: it needs at least two dimensions, not {len(shape)}",
+                code="zoo.init",
+            )
         window = math.prod(shape[2:])
         if "depthwise" in name:
             return window
@@ -85,7 +93,9 @@ class Xavier(Initializer):
         try:
             return {"avg": (fan_in + fan_out) / 2.0, "in": fan_in, "out": fan_out}[self.factor_type]
         except KeyError:
-            raise RelayValueError(f"unknown factor type {self.factor_type}", code="zoo.init", help="use avg, in or out") from None
+            raise RelayValueError(
+                f"unknown factor type {self.factor_type}", code="zoo.init", help="use avg, in or out"
+            ) from None
 
 
 class Constant(Initializer):
@@ -95,7 +105,9 @@ class Constant(Initializer):
         arr[:] = 1.0 / arr.size
 
 
-def create_workload(net: Function, initializer: Initializer | None = None, seed: int = 0) -> tuple[IRModule, dict[str, NDArray]]:
+def create_workload(
+    net: Function, initializer: Initializer | None = None, seed: int = 0
+) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module of a network and parameters for everything but `data`, drawn from `seed` (Xavier by default)."""
     mod = infer_module(IRModule.from_expr(net))
     initializer = initializer if initializer is not None else Xavier()

@@ -9,11 +9,14 @@ from relaylab.op import nn
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
 
-def _name(kwargs: dict[str, Any]) -> str:
+def _named(kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name of a layer, and the attributes of its operator."""
     try:
-        return kwargs.pop("name")
+        return kwargs.pop("name"), kwargs
     except KeyError:
-        raise RelayTypeError("the layer needs a name for its parameters", code="zoo.no-name", help='pass name="conv1"') from None
+        raise RelayTypeError(
+            "the layer needs a name for its parameters", code="zoo.no-name", help='pass name="conv1"'
+        ) from None
 
 
 def _parameter(given: Expr | None, name: str) -> Expr:
@@ -21,41 +24,59 @@ def _parameter(given: Expr | None, name: str) -> Expr:
 
 
 def batch_norm_infer(
-    data: Expr, gamma: Var | None = None, beta: Var | None = None, moving_mean: Var | None = None, moving_var: Var | None = None, **kwargs: Any
+    data: Expr,
+    gamma: Var | None = None,
+    beta: Var | None = None,
+    moving_mean: Var | None = None,
+    moving_var: Var | None = None,
+    **kwargs: object,
 ) -> Expr:
     """Batch normalization with running statistics: the normalized tensor only."""
-    name = _name(kwargs)
+    name, options = _named(kwargs)
     given = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
-    return nn.batch_norm(data, *(_parameter(v, f"{name}_{k}") for k, v in given.items()), **kwargs)[0]
+    options |= {k: _parameter(v, f"{name}_{k}") for k, v in given.items()}
+    return nn.batch_norm(data, **options)[0]
 
 
-def conv2d(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
+def conv2d(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
     """2-D convolution with the weight `<name>_weight`."""
-    return nn.conv2d(data, _parameter(weight, f"{_name(kwargs)}_weight"), **kwargs)
+    name, options = _named(kwargs)
+    return nn.conv2d(data, _parameter(weight, f"{name}_weight"), **options)
 
 
-def conv3d(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
+def conv3d(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
     """3-D convolution with the weight `<name>_weight`."""
-    return nn.conv3d(data, _parameter(weight, f"{_name(kwargs)}_weight"), **kwargs)
+    name, options = _named(kwargs)
+    return nn.conv3d(data, _parameter(weight, f"{name}_weight"), **options)
 
 
-def conv2d_transpose(data: Expr, weight: Expr | None = None, **kwargs: Any) -> Expr:
+def conv2d_transpose(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
     """2-D transposed convolution with the weight `<name>_weight`."""
-    return nn.conv2d_transpose(data, _parameter(weight, f"{_name(kwargs)}_weight"), **kwargs)
+    name, options = _named(kwargs)
+    return nn.conv2d_transpose(data, _parameter(weight, f"{name}_weight"), **options)
 
 
-def dense_add_bias(data: Expr, weight: Expr | None = None, bias: Expr | None = None, units: int | None = None, **kwargs: Any) -> Expr:
+def dense_add_bias(
+    data: Expr, weight: Expr | None = None, bias: Expr | None = None, units: int | None = None, **kwargs: object
+) -> Expr:
     """Dense layer with the weight `<name>_weight` and the bias `<name>_bias` on the last axis."""
-    name = _name(kwargs)
+    name, options = _named(kwargs)
     weight, bias = _parameter(weight, f"{name}_weight"), _parameter(bias, f"{name}_bias")
-    return nn.bias_add(nn.dense(data, weight, units, **kwargs), bias, axis=-1)
+    return nn.bias_add(nn.dense(data, weight, units, **options), bias, axis=-1)
 
 
-_KERNELS = {"NCHW": ("OIHW", "OIHW"), "NHWC": ("HWIO", "HWOI"), "NCDHW": ("OIDHW", "OIDHW"), "NDHWC": ("DHWIO", "DHWOI")}
+_KERNELS = {
+    "NCHW": ("OIHW", "OIHW"),
+    "NHWC": ("HWIO", "HWOI"),
+    "NCDHW": ("OIDHW", "OIDHW"),
+    "NDHWC": ("DHWIO", "DHWOI"),
+}
 
 
 def conv_kernel_layout(data_layout: str, is_depthwise: bool = False) -> str:
     """The layout of weights that goes with a layout of data."""
     if data_layout not in _KERNELS:
-        raise RelayValueError(f"no kernel layout is known for {data_layout}", code="zoo.layout", help="known: " + ", ".join(_KERNELS))
+        raise RelayValueError(
+            f"no kernel layout is known for {data_layout}", code="zoo.layout", help="known: " + ", ".join(_KERNELS)
+        )
     return _KERNELS[data_layout][is_depthwise]

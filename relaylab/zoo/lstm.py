@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from relaylab.ir import (
-    Call,
-    Function,
-    IRModule,
-    ScopeBuilder,
-    TensorType,
-    Tuple,
-    TupleGetItem,
-    TupleType,
-    Var,
-    free_vars,
-    var,
-)
+from relaylab.ir.expr import Call, Function, Tuple, TupleGetItem, Var
+from relaylab.ir.free import free_vars
+from relaylab.ir.leaves import var
+from relaylab.ir.module import IRModule
+from relaylab.ir.scope_builder import ScopeBuilder
+from relaylab.ir.types import TensorType, TupleType
 from relaylab.op import add, multiply, sigmoid, split, tanh, zeros
 from relaylab.runtime.ndarray import NDArray
 from relaylab.zoo import layers
@@ -32,7 +25,9 @@ def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name
 
     sb = ScopeBuilder()
     i2h = sb.let("i2h", layers.dense_add_bias(inputs_, *weights[:2], units=num_hidden * 4, name=f"{name}i2h"))
-    h2h = sb.let("h2h", layers.dense_add_bias(TupleGetItem(states_, 0), *weights[2:], units=num_hidden * 4, name=f"{name}h2h"))
+    h2h = sb.let(
+        "h2h", layers.dense_add_bias(TupleGetItem(states_, 0), *weights[2:], units=num_hidden * 4, name=f"{name}h2h")
+    )
     gates = sb.let("gates", add(i2h, h2h))
     slices = sb.let("slice_gates", split(gates, indices_or_sections=4, axis=1).astuple())
     in_gate = sb.let("in_gate", sigmoid(TupleGetItem(slices, 0)))
@@ -64,6 +59,8 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
     return Function(free_vars(net), net)
 
 
-def get_workload(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32") -> tuple[IRModule, dict[str, NDArray]]:
+def get_workload(
+    iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
+) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; every step's input is called `data`."""
     return create_workload(get_net(iterations, num_hidden, batch_size, dtype))

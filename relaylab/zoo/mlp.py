@@ -12,7 +12,9 @@ def _layer(data: Expr, name: str, units: int) -> Expr:
     return nn.bias_add(nn.dense(data, var(f"{name}_weight"), units=units), var(f"{name}_bias"), axis=-1)
 
 
-def get_net(batch_size: int, num_classes: int = 10, image_shape: tuple[int, ...] = (1, 28, 28), dtype: str = "float32") -> Function:
+def get_net(
+    batch_size: int, num_classes: int = 10, image_shape: tuple[int, ...] = (1, 28, 28), dtype: str = "float32"
+) -> Function:
     """The network as a function of its input and parameters."""
     data = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     fc1 = _layer(nn.batch_flatten(data), "fc1", 128)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
@@ -11,14 +9,7 @@ from relaylab.zoo import layers
 from relaylab.zoo.init import create_workload
 
 # (input channels, output channels, whether the block halves the image)
-BLOCKS = [
-    (32, 64, False),
-    (64, 128, True),
-    (128, 128, False),
-    (128, 256, True),
-    (256, 256, False),
-    (256, 512, True),
-]
+BLOCKS = [(32, 64, False), (64, 128, True), (128, 128, False), (128, 256, True), (256, 256, False), (256, 512, True)]
 DEEP = [(512, 512, False)] * 5 + [(512, 1024, True), (1024, 1024, False)]
 SHALLOW = [(512, 1024, True), (1024, 1024, False)]
 
@@ -101,7 +92,9 @@ def mobile_net(
     body = conv_block(data, "conv_block_1", int(32 * alpha), strides=(2, 2), layout=layout)
     for number, (fan_in, fan_out, downsample) in enumerate(BLOCKS + (SHALLOW if is_shallow else DEEP), 1):
         name = f"separable_conv_block_{number}"
-        body = separable_conv_block(body, name, int(fan_in * alpha), int(fan_out * alpha), downsample=downsample, layout=layout, dtype=dtype)
+        body = separable_conv_block(
+            body, name, int(fan_in * alpha), int(fan_out * alpha), downsample=downsample, layout=layout, dtype=dtype
+        )
     flat = nn.batch_flatten(nn.global_avg_pool2d(body, layout=layout))
     scores = nn.bias_add(nn.dense(flat, var("fc_weight"), units=num_classes), var("fc_bias"))
     net = nn.softmax(scores)
@@ -114,7 +107,8 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
     layout: str = "NCHW",
-    **kwargs: Any,
+    alpha: float = 1.0,
+    is_shallow: bool = False,
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
-    return create_workload(mobile_net(num_classes, (batch_size, *image_shape), dtype, layout=layout, **kwargs))
+    return create_workload(mobile_net(num_classes, (batch_size, *image_shape), dtype, alpha, is_shallow, layout))

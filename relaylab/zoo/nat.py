@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 from relaylab.analysis import infer_module
 from relaylab.interp import ConstructorValue
@@ -11,24 +11,34 @@ from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
 
 
-def get_type(prelude: Any, name: str) -> tuple:
+class HasModule(Protocol):
+    """What is taken from a `Prelude`."""
+
+    mod: IRModule
+
+
+def get_type(prelude: HasModule, name: str) -> tuple:
     """The named data type of the prelude's module and its constructors."""
     return prelude.mod.get_type(name)
 
 
-def count(prelude: Any, n: ConstructorValue) -> int:
+def count(prelude: HasModule, n: ConstructorValue) -> int:
     """The Python number that a value of type `nat` stands for."""
     _, z, s = prelude.mod.get_type("nat")
     total = 0
-    while n.constructor.name_hint == s.name_hint:
+    while _name(n) == s.name_hint:
         n = n.fields[0]
         total += 1
-    if n.constructor.name_hint != z.name_hint:
-        raise RelayValueError(f"{n.constructor.name_hint} is not a constructor of nat", code="zoo.nat")
+    if _name(n) != z.name_hint:
+        raise RelayValueError(f"{_name(n)} is not a constructor of nat", code="zoo.nat")
     return total
 
 
-def make_nat_value(prelude: Any, n: int) -> ConstructorValue:
+def _name(value: ConstructorValue) -> str:
+    return value.constructor.name_hint if value.constructor else "a value without a constructor"
+
+
+def make_nat_value(prelude: HasModule, n: int) -> ConstructorValue:
     """The value of type `nat` for a Python number."""
     _, z, s = prelude.mod.get_type("nat")
     value = ConstructorValue(z.tag, [], z)
@@ -37,12 +47,12 @@ def make_nat_value(prelude: Any, n: int) -> ConstructorValue:
     return value
 
 
-def make_nat_expr(prelude: Any, n: int) -> Expr:
+def make_nat_expr(prelude: HasModule, n: int) -> Expr:
     """The expression of type `nat` for a Python number."""
     _, z, s = prelude.mod.get_type("nat")
     if n < 0:
         raise RelayValueError(f"{n} is not a natural number", code="zoo.nat")
-    expr: Expr = z()
+    expr = z()
     for _ in range(n):
         expr = s(expr)
     return expr

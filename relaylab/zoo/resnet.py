@@ -16,11 +16,42 @@ from relaylab.zoo import layers
 from relaylab.zoo.init import create_workload
 
 EPSILON = 2e-5
-UNITS = {18: [2, 2, 2, 2], 34: [3, 4, 6, 3], 50: [3, 4, 6, 3], 101: [3, 4, 23, 3], 152: [3, 8, 36, 3], 200: [3, 24, 36, 3], 269: [3, 30, 48, 8]}
+UNITS = {
+    18: [2, 2, 2, 2],
+    34: [3, 4, 6, 3],
+    50: [3, 4, 6, 3],
+    101: [3, 4, 23, 3],
+    152: [3, 8, 36, 3],
+    200: [3, 24, 36, 3],
+    269: [3, 30, 48, 8],
+}
 
 
 def _bn_relu(data: Expr, layout: str, name: str) -> Expr:
     return nn.relu(layers.batch_norm_infer(data, epsilon=EPSILON, axis=layout.index("C"), name=name))
+
+
+def preactivated(
+    data: Expr,
+    num_filter: int,
+    dim_match: bool,
+    bottle_neck: bool,
+    conv: Callable[[Expr, int, int, bool, str], Expr],
+    bn_relu: Callable[[Expr, str], Expr],
+) -> Expr:
+    """One unit: batch norm and relu before each convolution, and a shortcut around them.
+
+    `conv(x, channels, size, strided, name)` makes a convolution, `bn_relu(x, name)` what is before it.
+    """
+    act1 = bn_relu(data, "bn1")
+    if bottle_neck:
+        body = conv(act1, num_filter // 4, 1, True, "conv1")
+        body = conv(bn_relu(body, "bn2"), num_filter // 4, 3, False, "conv2")
+        body = conv(bn_relu(body, "bn3"), num_filter, 1, False, "conv3")
+    else:
+        body = conv(act1, num_filter, 3, True, "conv1")
+        body = conv(bn_relu(body, "bn2"), num_filter, 3, False, "conv2")
+    return add(body, data if dim_match else conv(act1, num_filter, 1, True, "sc"))
 
 
 def residual_unit(
@@ -33,31 +64,22 @@ def residual_unit(
     data_layout: str = "NCHW",
     kernel_layout: str = "IOHW",
 ) -> Expr:
-    """One unit: batch norm and relu before each convolution, and a shortcut around them."""
+    """One unit on images."""
 
-    def conv(x: Expr, channels: int, size: int, strides: tuple[int, int], part: str) -> Expr:
-        pad = size // 2
+    def conv(x: Expr, channels: int, size: int, strided: bool, part: str) -> Expr:
         return layers.conv2d(
             x,
             channels=channels,
             kernel_size=(size, size),
-            strides=strides,
-            padding=(pad, pad),
+            strides=stride if strided else (1, 1),
+            padding=(size // 2, size // 2),
             data_layout=data_layout,
             kernel_layout=kernel_layout,
             name=f"{name}_{part}",
         )
 
-    act1 = _bn_relu(data, data_layout, f"{name}_bn1")
-    if bottle_neck:
-        body = conv(act1, num_filter // 4, 1, stride, "conv1")
-        body = conv(_bn_relu(body, data_layout, f"{name}_bn2"), num_filter // 4, 3, (1, 1), "conv2")
-        body = conv(_bn_relu(body, data_layout, f"{name}_bn3"), num_filter, 1, (1, 1), "conv3")
-    else:
-        body = conv(act1, num_filter, 3, stride, "conv1")
-        body = conv(_bn_relu(body, data_layout, f"{name}_bn2"), num_filter, 3, (1, 1), "conv2")
-    shortcut = data if dim_match else conv(act1, num_filter, 1, stride, "sc")
-    return add(body, shortcut)
+    bn_relu = lambda x, part: _bn_relu(x, data_layout, f"{name}_{part}")
+    return preactivated(data, num_filter, dim_match, bottle_neck, conv, bn_relu)
 
 
 def resnet(
@@ -87,7 +109,9 @@ def resnet(
         name="conv0",
     )
     if height > 32:
-        body = nn.max_pool2d(_bn_relu(body, layout, "bn0"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout)
+        body = nn.max_pool2d(
+            _bn_relu(body, layout, "bn0"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1), layout=layout
+        )
     for i in range(num_stages):
         for j in range(units[i]):
             stride_ij = (2, 2) if i > 0 and j == 0 else (1, 1)
@@ -102,14 +126,22 @@ def plan(num_layers: int, height: int) -> dict[str, Any]:
     """Units, stages, channels and kind of unit of the ResNet with that many layers for images of that height."""
     if height <= 28:
         if (num_layers - 2) % 9 == 0 and num_layers >= 164:
-            return dict(units=[(num_layers - 2) // 9] * 3, num_stages=3, filter_list=[16, 64, 128, 256], bottle_neck=True)
+            return dict(
+                units=[(num_layers - 2) // 9] * 3, num_stages=3, filter_list=[16, 64, 128, 256], bottle_neck=True
+            )
         if (num_layers - 2) % 6 == 0 and num_layers < 164:
-            return dict(units=[(num_layers - 2) // 6] * 3, num_stages=3, filter_list=[16, 16, 32, 64], bottle_neck=False)
+            return dict(
+                units=[(num_layers - 2) // 6] * 3, num_stages=3, filter_list=[16, 16, 32, 64], bottle_neck=False
+            )
         raise RelayValueError(
-            f"no experiments done on num_layers {num_layers}", code="zoo.layers", help="small images take 6n+2 layers below 164, or 9n+2 from 164 on"
+            f"no experiments done on num_layers {num_layers}",
+            code="zoo.layers",
+            help="small images take 6n+2 layers below 164, or 9n+2 from 164 on",
         )
     if num_layers not in UNITS:
-        raise RelayValueError(f"no experiments done on num_layers {num_layers}", code="zoo.layers", help=f"choose one of {sorted(UNITS)}")
+        raise RelayValueError(
+            f"no experiments done on num_layers {num_layers}", code="zoo.layers", help=f"choose one of {sorted(UNITS)}"
+        )
     deep = num_layers >= 50
     filters = [64, 256, 512, 1024, 2048] if deep else [64, 64, 128, 256, 512]
     return dict(units=UNITS[num_layers], num_stages=4, filter_list=filters, bottle_neck=deep)
@@ -123,7 +155,7 @@ def get_net(
     layout: str = "NCHW",
     dtype: str = "float32",
     build: Callable[..., Function] = resnet,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Function:
     """The network as a function of its input and parameters."""
     shape = plan(num_layers, image_shape[layout.index("H") - 1])
@@ -137,7 +169,8 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 224, 224),
     layout: str = "NCHW",
     dtype: str = "float32",
-    **kwargs: Any,
+    build: Callable[..., Function] = resnet,
+    **kwargs: object,
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
-    return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, **kwargs))
+    return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, build))

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
-from relaylab.op import add, nn
+from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
 from relaylab.zoo import layers
+from relaylab.zoo import resnet as resnet_2d
 from relaylab.zoo.init import create_workload
-from relaylab.zoo.resnet import EPSILON, plan
+from relaylab.zoo.resnet import EPSILON
 
 Triple = tuple[int, int, int]
 
@@ -30,23 +31,22 @@ def residual_unit(
     data_layout: str = "NCDHW",
     kernel_layout: str = "OIDHW",
 ) -> Expr:
-    """One unit: batch norm and relu before each convolution, and a shortcut around them."""
+    """One unit on videos."""
 
-    def conv(x: Expr, channels: int, size: int, strides: Triple, part: str) -> Expr:
-        layout = dict(data_layout=data_layout, kernel_layout=kernel_layout)
+    def conv(x: Expr, channels: int, size: int, strided: bool, part: str) -> Expr:
         return layers.conv3d(
-            x, channels=channels, kernel_size=(size,) * 3, strides=strides, padding=(size // 2,) * 3, name=f"{name}_{part}", **layout
+            x,
+            channels=channels,
+            kernel_size=(size,) * 3,
+            strides=stride if strided else (1, 1, 1),
+            padding=(size // 2,) * 3,
+            data_layout=data_layout,
+            kernel_layout=kernel_layout,
+            name=f"{name}_{part}",
         )
 
-    act1 = _bn_relu(data, f"{name}_bn1")
-    if bottle_neck:
-        body = conv(act1, num_filter // 4, 1, stride, "conv1")
-        body = conv(_bn_relu(body, f"{name}_bn2"), num_filter // 4, 3, (1, 1, 1), "conv2")
-        body = conv(_bn_relu(body, f"{name}_bn3"), num_filter, 1, (1, 1, 1), "conv3")
-    else:
-        body = conv(act1, num_filter, 3, stride, "conv1")
-        body = conv(_bn_relu(body, f"{name}_bn2"), num_filter, 3, (1, 1, 1), "conv2")
-    return add(body, data if dim_match else conv(act1, num_filter, 1, stride, "sc"))
+    bn_relu = lambda x, part: _bn_relu(x, f"{name}_{part}")
+    return resnet_2d.preactivated(data, num_filter, dim_match, bottle_neck, conv, bn_relu)
 
 
 def resnet(
@@ -72,7 +72,9 @@ def resnet(
     for i in range(num_stages):
         for j in range(units[i]):
             stride: Triple = (2, 2, 2) if i > 0 and j == 0 else (1, 1, 1)
-            body = residual_unit(body, filter_list[i + 1], stride, j > 0, f"stage{i + 1}_unit{j + 1}", bottle_neck, layout, kernel_layout)
+            body = residual_unit(
+                body, filter_list[i + 1], stride, j > 0, f"stage{i + 1}_unit{j + 1}", bottle_neck, layout, kernel_layout
+            )
     pool = nn.global_avg_pool3d(_bn_relu(body, "bn1"), layout=layout)
     net = nn.softmax(layers.dense_add_bias(nn.batch_flatten(pool), units=num_classes, name="fc1"))
     return Function(free_vars(net), net)
@@ -85,11 +87,10 @@ def get_net(
     image_shape: tuple[int, ...] = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Function:
     """The network as a function of its input and parameters."""
-    shape = plan(num_layers, image_shape[layout.index("H") - 1])
-    return resnet(num_classes=num_classes, data_shape=(batch_size, *image_shape), layout=layout, dtype=dtype, **shape)
+    return resnet_2d.get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, resnet)
 
 
 def get_workload(
@@ -99,7 +100,7 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
     return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, **kwargs))

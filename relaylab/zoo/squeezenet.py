@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import concatenate, nn
 from relaylab.runtime.ndarray import NDArray
@@ -11,15 +9,16 @@ from relaylab.support.errors import RelayValueError
 from relaylab.zoo.init import create_workload
 
 POOL = "pool"
-VERSIONS: dict[str, list[Any]] = {
+VERSIONS: dict[str, list[str | tuple[int, int]]] = {
     "1.0": [POOL, (16, 64), (16, 64), (32, 128), POOL, (32, 128), (48, 192), (48, 192), (64, 256), POOL, (64, 256)],
     "1.1": [POOL, (16, 64), (16, 64), POOL, (32, 128), (32, 128), POOL, (48, 192), (48, 192), (64, 256), (64, 256)],
 }
 
 
 def _conv(net: Expr, name: str, channels: int, size: int, padding: int, strides: int = 1) -> Expr:
-    options = dict(channels=channels, kernel_size=(size, size), strides=(strides, strides), padding=(padding, padding))
-    return nn.relu(nn.bias_add(nn.conv2d(net, var(f"{name}_weight"), **options), var(f"{name}_bias")))
+    weight, bias = var(f"{name}_weight"), var(f"{name}_bias")
+    strided, around, window = (strides, strides), (padding, padding), (size, size)
+    return nn.relu(nn.bias_add(nn.conv2d(net, weight, strided, around, channels=channels, kernel_size=window), bias))
 
 
 def _fire(net: Expr, squeeze: int, expand: int, prefix: str) -> Expr:
@@ -29,17 +28,17 @@ def _fire(net: Expr, squeeze: int, expand: int, prefix: str) -> Expr:
     return concatenate((left, right), axis=1)
 
 
-def get_net(
-    batch_size: int, image_shape: tuple[int, ...], num_classes: int, version: str, dtype: str
-) -> Function:
+def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, version: str, dtype: str) -> Function:
     """The network as a function of its input and parameters."""
     if version not in VERSIONS:
-        raise RelayValueError(f"Unsupported SqueezeNet version {version}", code="zoo.version", help="1.0 or 1.1 expected")
+        raise RelayValueError(
+            f"Unsupported SqueezeNet version {version}", code="zoo.version", help="1.0 or 1.1 expected"
+        )
     data = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     net = _conv(data, "conv1", 96, 7, 3, 2) if version == "1.0" else _conv(data, "conv1", 64, 3, 1, 2)
     number = 0
     for part in VERSIONS[version]:
-        if part == POOL:
+        if isinstance(part, str):
             net = nn.max_pool2d(net, pool_size=(3, 3), strides=(2, 2))
         else:
             number += 1

@@ -9,7 +9,9 @@ from relaylab.zoo import layers
 from relaylab.zoo.init import Constant, create_workload
 
 
-def get_net(input_shape: tuple[int, ...] = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None) -> Function:
+def get_net(
+    input_shape: tuple[int, ...] = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None
+) -> Function:
     """The network as a function of its input and parameters; `wtype` is the data type of the weights."""
     wtype = wtype or dtype
     rank, channels, width = len(input_shape), input_shape[1], input_shape[-1]

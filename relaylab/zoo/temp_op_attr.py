@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from relaylab.ir import Op
 
 
 class TempOpAttr:
     """`with TempOpAttr("nn.conv2d", "FTVMLegalize", rule): …` sets a fact and puts the old one back."""
 
-    def __init__(self, op_name: str, attr_key: str, attr_value: Any):
+    def __init__(self, op_name: str, attr_key: str, attr_value: object):
         self.op, self.attr_key, self.attr_value = Op.get(op_name), attr_key, attr_value
 
     def __enter__(self) -> TempOpAttr:

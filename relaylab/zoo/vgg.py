@@ -20,7 +20,9 @@ def get_feature(internal_layer: Expr, layers_: Sequence[int], filters: Sequence[
     for i, count in enumerate(layers_):
         for j in range(count):
             name = f"{i + 1}_{j + 1}"
-            conv = layers.conv2d(internal_layer, kernel_size=(3, 3), padding=(1, 1), channels=filters[i], name=f"conv{name}")
+            conv = layers.conv2d(
+                internal_layer, kernel_size=(3, 3), padding=(1, 1), channels=filters[i], name=f"conv{name}"
+            )
             internal_layer = nn.bias_add(conv, var(f"conv{name}_bias"))
             if batch_norm:
                 internal_layer = layers.batch_norm_infer(internal_layer, name=f"bn{name}")
@@ -38,7 +40,12 @@ def get_classifier(input_data: Expr, num_classes: int) -> Expr:
 
 
 def get_net(
-    batch_size: int, image_shape: tuple[int, ...], num_classes: int, dtype: str, num_layers: int = 11, batch_norm: bool = False
+    batch_size: int,
+    image_shape: tuple[int, ...],
+    num_classes: int,
+    dtype: str,
+    num_layers: int = 11,
+    batch_norm: bool = False,
 ) -> Function:
     """The network as a function of its input and parameters."""
     if num_layers not in LAYERS:

@@ -60,7 +60,12 @@ def fill_network_boxes(
         for k in np.flatnonzero(objectness > thresh):
             prob = objectness[k] * scores[k]
             found.append(
-                {"bbox": Box(*map(float, boxes[k])), "classes": scores.shape[1], "objectness": float(objectness[k]), "prob": np.where(prob > thresh, prob, 0)}
+                {
+                    "bbox": Box(*map(float, boxes[k])),
+                    "classes": scores.shape[1],
+                    "objectness": float(objectness[k]),
+                    "prob": np.where(prob > thresh, prob, 0),
+                }
             )
     return found
 
@@ -90,7 +95,7 @@ def do_nms_sort(dets: list[dict[str, Any]], classes: int, thresh: float) -> None
 def get_detections(
     image: np.ndarray, det: dict[str, Any], thresh: float, names: Sequence[str], classes: int
 ) -> tuple[list[str], tuple[int, int, int, int] | None]:
-    """The labels of one detection and its box in pixels (left, top, right, bottom); no box if nothing is over `thresh`."""
+    """Labels of one detection and its box in pixels (left, top, right, bottom); no box if nothing is over `thresh`."""
     labels = [f"{names[c]} {det['prob'][c]:.4f}" for c in range(classes) if det["prob"][c] > thresh]
     if not labels:
         return labels, None
@@ -102,7 +107,14 @@ def get_detections(
     return labels, (left, top, right, bottom)
 
 
-def draw_detections(font_path: str | None, image: np.ndarray, dets: Sequence[dict[str, Any]], thresh: float, names: Sequence[str], classes: int) -> None:
+def draw_detections(
+    font_path: str | None,
+    image: np.ndarray,
+    dets: Sequence[dict[str, Any]],
+    thresh: float,
+    names: Sequence[str],
+    classes: int,
+) -> None:
     """Draw the frames of the detections into `image` (3, H, W), in place; one colour a class."""
     for det in dets:
         labels, box = get_detections(image, det, thresh, names, classes)
@@ -121,7 +133,9 @@ def draw_detections(font_path: str | None, image: np.ndarray, dets: Sequence[dic
             image[:, rows, cols] = colour[:, None, None]
 
 
-def show_detections(image: np.ndarray, dets: Sequence[dict[str, Any]], thresh: float, names: Sequence[str], classes: int) -> list[str]:
+def show_detections(
+    image: np.ndarray, dets: Sequence[dict[str, Any]], thresh: float, names: Sequence[str], classes: int
+) -> list[str]:
     """Print and return one line per detection: its labels and its box."""
     lines = []
     for det in dets:

@@ -39,7 +39,7 @@ from relaylab.analysis import (
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.ir import (
     OPERATORS,
-    Any,
+    AnyDim,
     Call,
     Clause,
     Constructor,
@@ -91,7 +91,12 @@ def negative(a):
 
 
 def test_operator_counts(mod) -> None:
-    calls = [n.op.name for f in mod.functions.values() for n in post_order(f) if isinstance(n, Call) and n.op in OPERATORS.values()]
+    calls = [
+        n.op.name
+        for f in mod.functions.values()
+        for n in post_order(f)
+        if isinstance(n, Call) and n.op in OPERATORS.values()
+    ]
     assert list_op_freqs(mod) == {name: calls.count(name) for name in dict.fromkeys(calls)}
 
 
@@ -138,14 +143,23 @@ def test_cost_of_a_fused_function_is_the_work_inside_and_the_traffic_outside() -
 
 
 def test_bytes_of_types() -> None:
-    assert type_bytes(TupleType([TensorType((2, 3), "int8"), TensorType((), "bool"), TensorType((4,), "bfloat16")])) == 6 + 1 + 8
-    assert type_bytes(TensorType((Any(),))) is None
+    assert (
+        type_bytes(TupleType([TensorType((2, 3), "int8"), TensorType((), "bool"), TensorType((4,), "bfloat16")]))
+        == 6 + 1 + 8
+    )
+    assert type_bytes(TensorType((AnyDim(),))) is None
 
 
 def test_fake_quantized_operators() -> None:
     q = Var("q", TensorType((2, 3), "int8"))
     deq = OPERATORS["qnn.dequantize"].definition.call(q, const(2.0), const(0), axis=-1)
-    out = OPERATORS["qnn.quantize"].definition.call(call_operator("nn.relu", call_operator("reshape", deq, newshape=(3, 2))), const(2.0), const(0), out_dtype="int8", axis=-1)
+    out = OPERATORS["qnn.quantize"].definition.call(
+        call_operator("nn.relu", call_operator("reshape", deq, newshape=(3, 2))),
+        const(2.0),
+        const(0),
+        out_dtype="int8",
+        axis=-1,
+    )
     assert list_fake_quantized_op_freqs(IRModule.from_expr(negative(out))) == {"reshape": 1, "nn.relu": 1}
 
 
@@ -170,7 +184,13 @@ def test_kinds() -> None:
     box = GlobalTypeVar("Box")
     mod = IRModule({}, {box: TypeData(box, [TypeVar("A")], [])})
     assert check_kind(F23) == check_kind(box(F23), mod) == TypeKind.Type and check_kind(box) == TypeKind.AdtHandle
-    for bad in (box(), box(F23, F23), GlobalTypeVar("Bix")(F23), TupleType([TypeVar("n", TypeKind.ShapeVar)]), TypeVar("A")(F23)):
+    for bad in (
+        box(),
+        box(F23, F23),
+        GlobalTypeVar("Bix")(F23),
+        TupleType([TypeVar("n", TypeKind.ShapeVar)]),
+        TypeVar("A")(F23),
+    ):
         with pytest.raises(RelayTypeError):
             check_kind(bad, mod)
 
@@ -188,7 +208,10 @@ def test_transposed_weights() -> None:
         (Tuple([X, X]), {Feature.fVar, Feature.fTuple}),
         (negative(const(1.0)), {Feature.fCall, Feature.fOp, Feature.fConstant}),
         ((lambda z: add(z, z))(negative(X)), {Feature.fVar, Feature.fCall, Feature.fOp, Feature.fGraph}),
-        ((lambda f: Let(f, Function([X], Call(f, [X])), f))(Var("f")), {Feature.fVar, Feature.fCall, Feature.fLet, Feature.fLetRec, Feature.fFunction}),
+        (
+            (lambda f: Let(f, Function([X], Call(f, [X])), f))(Var("f")),
+            {Feature.fVar, Feature.fCall, Feature.fLet, Feature.fLetRec, Feature.fFunction},
+        ),
         (Function([X], negative(X)).with_attr("Primitive", 1), set()),
     ],
 )
@@ -263,17 +286,28 @@ def test_strong_components(seed) -> None:
 
 def test_long_call_chains() -> None:
     n = 50_000
-    assert [g[0] for g in strong_components({k: [k + 1] if k < n else [] for k in range(n + 1)})] == list(range(n, -1, -1))
+    assert [g[0] for g in strong_components({k: [k + 1] if k < n else [] for k in range(n + 1)})] == list(
+        range(n, -1, -1)
+    )
 
 
 def test_call_graph() -> None:
     main, f, g, lone = (GlobalVar(n) for n in ("main", "f", "g", "lone"))
     x, y, z, u = (Var("x", F23) for _ in range(4))
-    mod = IRModule({main: Function([x], add(Call(f, [x]), Call(f, [Call(g, [x])]))), f: Function([y], Call(f, [y]), F23), g: Function([z], z), lone: Function([u], u)})
+    mod = IRModule(
+        {
+            main: Function([x], add(Call(f, [x]), Call(f, [Call(g, [x])]))),
+            f: Function([y], Call(f, [y]), F23),
+            g: Function([z], z),
+            lone: Function([u], u),
+        }
+    )
     graph = CallGraph(mod)
     assert graph.callees("main") == [f, g] and graph.callers(f) == [main, f]
     assert (graph.ref_count(f), graph.ref_count("lone"), graph.global_call_count(main)) == (3, 0, 3)
-    assert graph.is_recursive("f") and not graph.is_recursive("g") and graph.in_cycle("f") and not graph.in_cycle("main")
+    assert (
+        graph.is_recursive("f") and not graph.is_recursive("g") and graph.in_cycle("f") and not graph.in_cycle("main")
+    )
     assert graph.reachable("main") == [main, f, g] and "lone" in graph and "nope" not in graph
     order = graph.topological_order()
     assert order.index(main) < order.index(f) and len(order) == 4
@@ -291,7 +325,11 @@ def test_post_dominators_against_paths() -> None:
         root = nodes[-1]
         tree, using = post_dominators(root), users(root)
         for early in post_order(root):
-            strict = [late for late in post_order(root) if late is not early and not _reaches(using, early, root, without=late)]
+            strict = [
+                late
+                for late in post_order(root)
+                if late is not early and not _reaches(using, early, root, without=late)
+            ]
             assert {n for n in post_order(root) if n is not early and post_dominates(tree, n, early)} == set(strict)
             assert tree[early] is None if early is root else tree[early] in strict
 
@@ -380,7 +418,14 @@ def test_intermediate_values() -> None:
 
 def test_calibration_data() -> None:
     f, x = GlobalVar("f"), Var("x", F23)
-    mod = infer_module(IRModule({f: Function([x], Tuple([negative(x), add(x, x)])).with_attr("Compiler", "other"), "main": Function([X], TupleGetItem(Call(f, [add(X, X)]), 1))}))
+    mod = infer_module(
+        IRModule(
+            {
+                f: Function([x], Tuple([negative(x), add(x, x)])).with_attr("Compiler", "other"),
+                "main": Function([X], TupleGetItem(Call(f, [add(X, X)]), 1)),
+            }
+        )
+    )
     data = np.ones((2, 3), "float32")
     (gv, seen), *rest = get_calibration_data(mod, {"x": data}).items()
     assert gv is f and not rest

@@ -10,7 +10,7 @@ import relaylab.op  # noqa: F401
 from relaylab.analysis import infer_expr, infer_module, infer_type_local
 from relaylab.ir import (
     OPERATORS,
-    Any,
+    AnyDim,
     Call,
     Clause,
     Constant,
@@ -52,6 +52,8 @@ from relaylab.op.base import call_operator
 from relaylab.support.errors import DiagnosticError
 from relaylab.support.source import SourceName, Span
 
+pytestmark = pytest.mark.slow
+
 INT, BOOL = scalar_type("int32"), scalar_type("bool")
 F3, F4 = TensorType((3,)), TensorType((4,))
 A, B = TypeVar("A"), TypeVar("B")
@@ -80,11 +82,18 @@ def ident():
 
 def factorial(loop):
     one = const(1)
-    return Function([N], If(call_operator("less", N, one), one, call_operator("multiply", N, Call(loop, [call_operator("subtract", N, one)]))))
+    return Function(
+        [N],
+        If(
+            call_operator("less", N, one),
+            one,
+            call_operator("multiply", N, Call(loop, [call_operator("subtract", N, one)])),
+        ),
+    )
 
 
 F, G, H, T, R, U, W = (Var(n) for n in "fghtruw")
-ANY3 = TensorType((Any(),))
+ANY3 = TensorType((AnyDim(),))
 
 TYPES = {
     "constant": (const(1.0), "float32"),
@@ -95,7 +104,10 @@ TYPES = {
     "function": (Function([X], add(X, X)), "fn (Tensor[(3), float32]) -> Tensor[(3), float32]"),
     "unannotated parameter": (Function([W], add(W, W))(X), "Tensor[(3), float32]"),
     "from the result back": (Function([W], negative(W), F3), "fn (Tensor[(3), float32]) -> Tensor[(3), float32]"),
-    "later use": (Function([W], Tuple([add(W, W), negative(W), If(const(True), W, X)])), "fn (Tensor[(3), float32]) -> (Tensor[(3), float32], Tensor[(3), float32], Tensor[(3), float32])"),
+    "later use": (
+        Function([W], Tuple([add(W, W), negative(W), If(const(True), W, X)])),
+        "fn (Tensor[(3), float32]) -> (Tensor[(3), float32], Tensor[(3), float32], Tensor[(3), float32])",
+    ),
     "projection of an unknown": (Function([W], TupleGetItem(W, 0))(Tuple([X])), "Tensor[(3), float32]"),
     "unknown function": (Function([F], Call(F, [X]))(Function([W], W)), "Tensor[(3), float32]"),
     "polymorphic let": (Let(F, ident(), Tuple([Call(F, [X]), Call(F, [N])])), "(Tensor[(3), float32], int32)"),
@@ -129,9 +141,21 @@ def listed(pattern, *rest, data=None, complete=True):
 ADTS = {
     "constructor": (Call(CONS, [const(1), Call(NIL, [])]), "List[int32]"),
     "constructor as a value": (CONS, "fn [A](A, List[A]) -> List[A]"),
-    "match": (Match(Var("l", HEADER(F3)), [Clause(PatternConstructor(CONS, [PatternVar(H), PatternWildcard()]), H), Clause(PatternWildcard(), X)]), "Tensor[(3), float32]"),
-    "tail": (Match(Var("l", HEADER(F3)), [Clause(PatternConstructor(CONS, [PatternWildcard(), PatternVar(T)]), T)], False), "List[Tensor[(3), float32]]"),
-    "tuple pattern": (Match(Tuple([X, N]), [Clause(PatternTuple([PatternVar(G), PatternVar(U)]), Tuple([U, G]))]), "(int32, Tensor[(3), float32])"),
+    "match": (
+        Match(
+            Var("l", HEADER(F3)),
+            [Clause(PatternConstructor(CONS, [PatternVar(H), PatternWildcard()]), H), Clause(PatternWildcard(), X)],
+        ),
+        "Tensor[(3), float32]",
+    ),
+    "tail": (
+        Match(Var("l", HEADER(F3)), [Clause(PatternConstructor(CONS, [PatternWildcard(), PatternVar(T)]), T)], False),
+        "List[Tensor[(3), float32]]",
+    ),
+    "tuple pattern": (
+        Match(Tuple([X, N]), [Clause(PatternTuple([PatternVar(G), PatternVar(U)]), Tuple([U, G]))]),
+        "(int32, Tensor[(3), float32])",
+    ),
     "type arguments": (Call(NIL, [], None, [INT]), "List[int32]"),
     "polymorphic function": (Function([Var("l", HEADER(B))], const(1), None, [B]), "fn [B](List[B]) -> int32"),
 }
@@ -164,15 +188,35 @@ ERRORS = {
     "unknown variable, many uses": (Function([W], add(negative(W), negative(negative(W)))), "unresolved", ["%w"]),
     "unknown element": (Call(NIL, []), "unresolved", ["List[_]"]),
     "unknown result": (Let(F, Function([N], Call(F, [N])), Call(F, [N])), "unresolved", []),
-    "projection of another type": (Function([W], Tuple([add(TupleGetItem(W, 0), Y), TupleGetItem(W, 1)]))(Tuple([X, X])), "operator", ["Tensor[(3), float32]", "Tensor[(4), float32]"]),
-    "field of another type": (Function([W], TupleGetItem(W, 0), F4)(Tuple([X])), "mismatch", ["Tensor[(4), float32]", "Tensor[(3), float32]"]),
+    "projection of another type": (
+        Function([W], Tuple([add(TupleGetItem(W, 0), Y), TupleGetItem(W, 1)]))(Tuple([X, X])),
+        "operator",
+        ["Tensor[(3), float32]", "Tensor[(4), float32]"],
+    ),
+    "field of another type": (
+        Function([W], TupleGetItem(W, 0), F4)(Tuple([X])),
+        "mismatch",
+        ["Tensor[(4), float32]", "Tensor[(3), float32]"],
+    ),
     "infinite": (Function([W], Call(W, [W])), "mismatch", ["function"]),
     "missing function": (Call(GlobalVar("nope"), [X]), "unknown-global", ["@nope"]),
     "missing case": (listed(PatternConstructor(NIL, [])), "match-incomplete", ["Cons(_, _)"]),
-    "missing cases": (listed(PatternConstructor(CONS, [PatternWildcard(), PatternConstructor(NIL, [])])), "match-incomplete", ["Cons(_, Cons(_, _)), Nil"]),
-    "pattern of another type": (Match(X, [Clause(PatternConstructor(NIL, []), X)], False), "mismatch", ["List", "Tensor[(3), float32]"]),
+    "missing cases": (
+        listed(PatternConstructor(CONS, [PatternWildcard(), PatternConstructor(NIL, [])])),
+        "match-incomplete",
+        ["Cons(_, Cons(_, _)), Nil"],
+    ),
+    "pattern of another type": (
+        Match(X, [Clause(PatternConstructor(NIL, []), X)], False),
+        "mismatch",
+        ["List", "Tensor[(3), float32]"],
+    ),
     "pattern fields": (listed(PatternConstructor(CONS, [PatternWildcard()]), complete=False), "arity", ["2", "1"]),
-    "element types": (Call(CONS, [N, Call(CONS, [X, Call(NIL, [])])]), "mismatch", ["List[int32]", "List[Tensor[(3), float32]]"]),
+    "element types": (
+        Call(CONS, [N, Call(CONS, [X, Call(NIL, [])])]),
+        "mismatch",
+        ["List[int32]", "List[Tensor[(3), float32]]"],
+    ),
     "kind": (Function([Var("l", HEADER(F3, F3))], X), "kind", ["takes 1 types, not 2"]),
     "unknown type": (Function([Var("l", GlobalTypeVar("Lisst")(F3))], X), "kind", ["List"]),
     "used out of scope": (Tuple([Let(G, X, G), G]), "ill-formed", ["%g"]),
@@ -199,7 +243,10 @@ def test_all_errors_of_a_module_at_once_without_cascades() -> None:
     mod["main"] = Function([x, y], Tuple([negative(Call(f, [x, y])), If(x, x, x)]))
     with pytest.raises(DiagnosticError) as caught:
         infer_module(mod)
-    assert [(d.function, d.code) for d in caught.value.diagnostics] == [("f", "type.operator"), ("main", "type.mismatch")]
+    assert [(d.function, d.code) for d in caught.value.diagnostics] == [
+        ("f", "type.operator"),
+        ("main", "type.mismatch"),
+    ]
     assert "2 errors" in str(caught.value)
 
 
@@ -250,7 +297,14 @@ def test_mutual_recursion() -> None:
     k = Var("k", INT)
 
     def step(param, other, base):
-        return Function([param], If(call_operator("less", param, const(1)), const(base), Call(other, [call_operator("subtract", param, const(1))])))
+        return Function(
+            [param],
+            If(
+                call_operator("less", param, const(1)),
+                const(base),
+                Call(other, [call_operator("subtract", param, const(1))]),
+            ),
+        )
 
     found = infer_module(IRModule({even: step(N, odd, True), odd: step(k, even, False)}))
     assert found[even].checked_type == found[odd].checked_type == FuncType([INT], BOOL)
@@ -281,7 +335,7 @@ def mod(request):
 def test_every_node_has_a_type(mod) -> None:
     for func in infer_module(mod).functions.values():
         for node in post_order(func):
-            assert isinstance(node, SHARED) or node._checked_type is not None
+            assert isinstance(node, SHARED) or node.inferred is not None
             if isinstance(node, Var):
                 assert node.type_annotation == node.checked_type
             if isinstance(node, Function):
@@ -298,9 +352,9 @@ def test_a_typed_module_is_the_same_object(mod) -> None:
 
 
 def test_the_input_is_left_alone(mod) -> None:
-    before = {n: n._checked_type for f in mod.functions.values() for n in post_order(f)}
+    before = {n: n.inferred for f in mod.functions.values() for n in post_order(f)}
     infer_module(mod)
-    assert all(n._checked_type is t for n, t in before.items())
+    assert all(n.inferred is t for n, t in before.items())
 
 
 def test_sharing_and_meaning_are_kept(mod) -> None:
@@ -315,7 +369,7 @@ def test_constants_and_annotated_variables_stay(mod) -> None:
     for gv, func in mod.functions.items():
         kept = set(post_order(typed[gv]))
         for node in post_order(func):
-            stays = isinstance(node, (Constant, *SHARED)) or (isinstance(node, Var) and node._checked_type is not None)
+            stays = isinstance(node, (Constant, *SHARED)) or (isinstance(node, Var) and node.inferred is not None)
             assert node in kept or not stays
 
 
@@ -326,7 +380,9 @@ def test_the_trail_accounts_for_every_node(mod) -> None:
     for gv, func in mod.functions.items():
         old = set(post_order(func))
         for node in post_order(typed[gv]):
-            assert node in old or (len(trail.parents[node]) == 1 and trail.became[next(iter(trail.parents[node]))] is node)
+            assert node in old or (
+                len(trail.parents[node]) == 1 and trail.became[next(iter(trail.parents[node]))] is node
+            )
             assert node in old or node.span == next(iter(trail.parents[node])).span
 
 

@@ -60,7 +60,9 @@ def test_other_types_and_other_records_are_asked_anew(asked: list) -> None:
     record = OPERATORS[NAME].definition
     x, y = relay.var("x", shape=(2,)), relay.var("y", shape=(5,))
     attrs = record(factor=2)
-    shapes = [infer(call(v, a), v)["main"].body.checked_type.shape for v, a in ((x, attrs), (y, attrs), (x, record(factor=3)))]
+    shapes = [
+        infer(call(v, a), v)["main"].body.checked_type.shape for v, a in ((x, attrs), (y, attrs), (x, record(factor=3)))
+    ]
     assert shapes == [(4,), (10,), (6,)]
     assert len(asked) == 3
 

@@ -21,31 +21,53 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
 from kernel_runner import Runner, aligned, bias_relu_residual, place  # noqa: E402
 
 from relaylab.codegen import templates as T  # noqa: E402
-from relaylab.codegen.irtext import IRFunction, vector  # noqa: E402
-from relaylab.codegen.kernel import Kernel, View  # noqa: E402
-from relaylab.codegen.target import Target  # noqa: E402
+from relaylab.codegen.llvm.text import IRFunction, vector  # noqa: E402
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView  # noqa: E402
+from relaylab.codegen.isa.target import CpuTarget  # noqa: E402
 
 CONVS = {  # height, in channels, out channels, kernel, stride
-    "stem 7x7s2 3->64 @224": (224, 3, 64, 7, 2), "3x3 64 @56": (56, 64, 64, 3, 1), "3x3s2 128 @56": (56, 128, 128, 3, 2),
-    "3x3 128 @28": (28, 128, 128, 3, 1), "3x3 256 @14": (14, 256, 256, 3, 1), "3x3s2 512 @14": (14, 512, 512, 3, 2),
-    "3x3 512 @7": (7, 512, 512, 3, 1), "1x1 64->256 @56": (56, 64, 256, 1, 1), "1x1 256->64 @56": (56, 256, 64, 1, 1),
-    "1x1 512->128 @28": (28, 512, 128, 1, 1), "1x1 1024->256 @14": (14, 1024, 256, 1, 1),
-    "1x1 256->1024 @14": (14, 256, 1024, 1, 1), "1x1 2048->512 @7": (7, 2048, 512, 1, 1),
-    "1x1s2 256->512 @56": (56, 256, 512, 1, 2), "1x1 32->64 @112": (112, 32, 64, 1, 1),
-    "3x3 16->16 @32": (32, 16, 16, 3, 1), "3x3 48->48 @14": (14, 48, 48, 3, 1),
+    "stem 7x7s2 3->64 @224": (224, 3, 64, 7, 2),
+    "3x3 64 @56": (56, 64, 64, 3, 1),
+    "3x3s2 128 @56": (56, 128, 128, 3, 2),
+    "3x3 128 @28": (28, 128, 128, 3, 1),
+    "3x3 256 @14": (14, 256, 256, 3, 1),
+    "3x3s2 512 @14": (14, 512, 512, 3, 2),
+    "3x3 512 @7": (7, 512, 512, 3, 1),
+    "1x1 64->256 @56": (56, 64, 256, 1, 1),
+    "1x1 256->64 @56": (56, 256, 64, 1, 1),
+    "1x1 512->128 @28": (28, 512, 128, 1, 1),
+    "1x1 1024->256 @14": (14, 1024, 256, 1, 1),
+    "1x1 256->1024 @14": (14, 256, 1024, 1, 1),
+    "1x1 2048->512 @7": (7, 2048, 512, 1, 1),
+    "1x1s2 256->512 @56": (56, 256, 512, 1, 2),
+    "1x1 32->64 @112": (112, 32, 64, 1, 1),
+    "3x3 16->16 @32": (32, 16, 16, 3, 1),
+    "3x3 48->48 @14": (14, 48, 48, 3, 1),
 }
 WINOGRAD = {  # height, channels, m
-    f"wino F({m},3) {c} @{h}": (h, c, m) for h, c in ((56, 64), (28, 128), (14, 256), (7, 512), (112, 64), (32, 16))
+    f"wino F({m},3) {c} @{h}": (h, c, m)
+    for h, c in ((56, 64), (28, 128), (14, 256), (7, 512), (112, 64), (32, 16))
     for m in (2, 4)
 }
-DEPTHWISE = {"dw 3x3 32 @112": (112, 32, 3, 1), "dw 3x3s2 96 @112": (112, 96, 3, 2), "dw 3x3 144 @56": (56, 144, 3, 1),
-             "dw 3x3 512 @14": (14, 512, 3, 1), "dw 3x3 1024 @7": (7, 1024, 3, 1)}
-GEMMS = {"gemm 1024^3": (1024, 1024, 1024), "gemm 128x768x768": (128, 768, 768), "gemm 128x3072x768": (128, 3072, 768),
-         "gemm 128x768x3072": (128, 768, 3072), "gemv 1x1000x2048": (1, 1000, 2048), "gemv 1x128x784": (1, 128, 784),
-         "gemv 1x512x128": (1, 512, 128)}
+DEPTHWISE = {
+    "dw 3x3 32 @112": (112, 32, 3, 1),
+    "dw 3x3s2 96 @112": (112, 96, 3, 2),
+    "dw 3x3 144 @56": (56, 144, 3, 1),
+    "dw 3x3 512 @14": (14, 512, 3, 1),
+    "dw 3x3 1024 @7": (7, 1024, 3, 1),
+}
+GEMMS = {
+    "gemm 1024^3": (1024, 1024, 1024),
+    "gemm 128x768x768": (128, 768, 768),
+    "gemm 128x3072x768": (128, 3072, 768),
+    "gemm 128x768x3072": (128, 768, 3072),
+    "gemv 1x1000x2048": (1, 1000, 2048),
+    "gemv 1x128x784": (1, 128, 784),
+    "gemv 1x512x128": (1, 512, 128),
+}
 
 
-def peak_loop(target: Target) -> tuple[Callable[[], float], int]:
+def peak_loop(target: CpuTarget) -> tuple[Callable[[], float], int]:
     """(a function that runs independent FMA chains in registers and gives its seconds, its flops)."""
     width, chains, turns = target.lanes("float32"), 12, 20000
     f = IRFunction.kernel("peak", ("out0",))
@@ -77,41 +99,55 @@ def timer(runner: Runner, buffers: dict[str, np.ndarray], least: float = 3e-4) -
     return lambda: measure(times) if keep else 0.0
 
 
-def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: Target, minimal: bool = False):
-    out = View.dense((1, *((height - 1) // stride + 1,) * 2, oc))
+def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: CpuTarget, minimal: bool = False):
+    out = MemoryView.dense((1, *((height - 1) // stride + 1,) * 2, oc))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
-    spec = T.ConvSpec(View.padded((1, height, height, ic), halo), out, (k, k), (stride, stride), (1, 1), (k // 2,) * 2,
-                      minimal=minimal)
+    spec = T.ConvSpec(
+        MemoryView.padded((1, height, height, ic), halo),
+        out,
+        (k, k),
+        (stride, stride),
+        (1, 1),
+        (k // 2,) * 2,
+        minimal=minimal,
+    )
     kernel = T.conv(spec, target, bias_relu_residual(out))
     weights = T.pack_conv_weight(spec, target, np.random.randn(oc, ic, k, k).astype("f"))
     return kernel, spec.data, weights, out
 
 
-def winograd_case(height: int, channels: int, m: int, target: Target):
-    out = View.dense((1, height, height, channels))
+def winograd_case(height: int, channels: int, m: int, target: CpuTarget):
+    out = MemoryView.dense((1, height, height, channels))
     arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = T.needed_winograd_halo(T.ConvSpec(View.dense(out.shape), *arguments), m)
-    spec = T.ConvSpec(View.padded(out.shape, halo), *arguments)
+    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense(out.shape), *arguments), m)
+    spec = T.ConvSpec(MemoryView.padded(out.shape, halo), *arguments)
     weights = T.pack_winograd(spec, m, target, np.random.randn(channels, channels, 3, 3).astype("f"))
     return T.winograd(spec, m, target, bias_relu_residual(out)), spec.data, weights, out
 
 
-def depthwise_case(height: int, channels: int, k: int, stride: int, target: Target):
-    out = View.dense((1, *((height - 1) // stride + 1,) * 2, channels))
+def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuTarget):
+    out = MemoryView.dense((1, *((height - 1) // stride + 1,) * 2, channels))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
-    spec = T.ConvSpec(View.padded((1, height, height, channels), halo), out, (k, k), (stride, stride), (1, 1),
-                      (k // 2,) * 2, channels)
+    spec = T.ConvSpec(
+        MemoryView.padded((1, height, height, channels), halo),
+        out,
+        (k, k),
+        (stride, stride),
+        (1, 1),
+        (k // 2,) * 2,
+        channels,
+    )
     weights = T.pack_depthwise(spec, target, np.random.randn(channels, 1, k, k).astype("f"))
     return T.depthwise(spec, target), spec.data, weights, out
 
 
-def gemm_case(m: int, n: int, k: int, target: Target, minimal: bool = False):
-    out = View.dense((1, m, n))
-    spec = T.GemmSpec(View.dense((1, m, k)), View.dense((1, k, n)), out, minimal=minimal)
+def gemm_case(m: int, n: int, k: int, target: CpuTarget, minimal: bool = False):
+    out = MemoryView.dense((1, m, n))
+    spec = T.GemmSpec(MemoryView.dense((1, m, k)), MemoryView.dense((1, k, n)), out, minimal=minimal)
     return T.gemm(spec, target), spec.a, T.pack_gemm(spec, target, np.random.randn(1, k, n).astype("f")), out
 
 
-def cases(target: Target) -> Iterator[tuple[str, Callable]]:
+def cases(target: CpuTarget) -> Iterator[tuple[str, Callable]]:
     for name, case in CONVS.items():
         yield name, lambda case=case: conv_case(*case, target)
     for name, case in CONVS.items():
@@ -126,7 +162,7 @@ def cases(target: Target) -> Iterator[tuple[str, Callable]]:
         yield "minimal " + name, lambda case=case: gemm_case(*case, target, True)
 
 
-def report(name: str, make: Callable, target: Target, peak: tuple[Callable[[], float], int], seconds: float) -> None:
+def report(name: str, make: Callable, target: CpuTarget, peak: tuple[Callable[[], float], int], seconds: float) -> None:
     begin = time.perf_counter()
     kernels, data, weights, out = make()
     kernels = kernels if isinstance(kernels, tuple) else (kernels,)
@@ -134,9 +170,15 @@ def report(name: str, make: Callable, target: Target, peak: tuple[Callable[[], f
     runners = [Runner(kernel, target, check=False) for kernel in kernels]
     compiled = time.perf_counter()
     work = aligned(64 << 20 if len(kernels) > 1 else 16, "uint8")
-    buffers = {"in0": place(data, np.random.randn(*data.shape)), "weight0": place(View.dense(weights.shape), weights),
-               "out0": place(out), "r0": place(out), "b0": aligned(out.shape[-1] + 64), "work0": work,
-               "work1": work[len(work) // 2:]}
+    buffers = {
+        "in0": place(data, np.random.randn(*data.shape)),
+        "weight0": place(MemoryView.dense(weights.shape), weights),
+        "out0": place(out),
+        "r0": place(out),
+        "b0": aligned(out.shape[-1] + 64),
+        "work0": work,
+        "work1": work[len(work) // 2 :],
+    }
     runs = [timer(runner, buffers) for runner in runners]
     flops, spent, shares = sum(kernel.flops for kernel in kernels), [], []
     while sum(spent) < seconds or len(spent) < 7:
@@ -147,9 +189,12 @@ def report(name: str, make: Callable, target: Target, peak: tuple[Callable[[], f
             break
     usual = statistics.median(spent)
     steps = " + ".join(f"{1e6 * part:.0f}" for part in parts) if len(parts) > 1 else ""
-    print(f"{name:24s} {usual * 1e6:9.1f} us {flops / usual / 1e9:7.1f} GF {100 * statistics.median(shares):5.0f} %"
-          f"  {sum(k.bytes for k in kernels) / usual / 1e9:6.1f} GB/s  emit {1e3 * (made - begin):5.1f} ms  LLVM "
-          f"{1e3 * (compiled - made):5.1f} ms  items {[k.items for k in kernels]} {steps}", flush=True)
+    print(
+        f"{name:24s} {usual * 1e6:9.1f} us {flops / usual / 1e9:7.1f} GF {100 * statistics.median(shares):5.0f} %"
+        f"  {sum(k.bytes for k in kernels) / usual / 1e9:6.1f} GB/s  emit {1e3 * (made - begin):5.1f} ms  LLVM "
+        f"{1e3 * (compiled - made):5.1f} ms  items {[k.items for k in kernels]} {steps}",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -158,7 +203,7 @@ def main() -> None:
     options.add_argument("--target", default="llvm")
     options.add_argument("--seconds", type=float, default=0.02)
     chosen = options.parse_args()
-    target = Target.parse(chosen.target)
+    target = CpuTarget.parse(chosen.target)
     peak = peak_loop(target)
     print(f"{target.isa}: peak {peak[1] / min(peak[0]() for _ in range(20)) / 1e9:.1f} GF of one core")
     for name, make in cases(target):

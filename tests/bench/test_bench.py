@@ -19,7 +19,7 @@ from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError
-from relaylab.tour.running import seeded
+from relaylab.study.running import seeded
 from relaylab.zoo.catalog import NETWORKS
 
 RESULTS = [
@@ -31,7 +31,7 @@ RESULTS = [
 def _same_in_onnx(mod: IRModule, params: dict) -> None:
     pytest.importorskip("onnx")
     ort = pytest.importorskip("onnxruntime")
-    from relaylab.bench.onnx_model import to_onnx
+    from relaylab.frontend import to_onnx
 
     lib = relay.build(mod, "llvm", params=params)
     model, feed = to_onnx(mod, params), inputs_of(lib)
@@ -50,7 +50,7 @@ def test_a_network_says_the_same_in_onnx(name: str) -> None:
 @pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1", "inception_v3"])
 def test_a_network_says_the_same_in_pytorch(name: str, tmp_path: Path) -> None:
     torch, ort = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
-    from relaylab.bench.onnx_model import to_onnx
+    from relaylab.frontend import to_onnx
     from relaylab.bench.torch_model import to_torch
 
     mod, params = NETWORKS[name].small()
@@ -76,7 +76,7 @@ def test_the_encoder_says_the_same_in_onnx() -> None:
 
 def test_an_operator_without_a_rule_is_named() -> None:
     pytest.importorskip("onnx")
-    from relaylab.bench.onnx_model import to_onnx
+    from relaylab.frontend import to_onnx
 
     x = relay.var("x", shape=(3,))
     mod = IRModule.from_expr(relay.Function([x], relay.nn.leaky_relu(x, 0.1)))
@@ -109,7 +109,11 @@ def test_an_unknown_row_is_refused_with_a_suggestion() -> None:
 def test_the_command_measures_a_row(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     out = tmp_path / "found.json"
-    done = subprocess.run([sys.executable, "-m", "relaylab.bench", "--rows", "toy", "--threads", "1", "--quick", "--json", str(out)],
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "relaylab.bench", "--rows", "toy", "--threads", "1", "--quick", "--json", str(out)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.startswith("row")
     assert json.loads(out.read_text())["results"][0]["error"] < 1e-5

@@ -1,10 +1,13 @@
-"""What stays of the explorer where there is no kernel, and what makes room where there is one: a notebook converted to HTML, opened with the network cut."""
+"""What stays of the explorer without a kernel: a notebook converted to HTML, opened with the network cut.
+
+And what makes room where there is a kernel.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

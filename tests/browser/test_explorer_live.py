@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from support.stages import MLP, RESNET8, step
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 START = """%load_ext relaylab
-from relaylab import relay, tour
+from relaylab import relay, study
 from relaylab.lab.explorer import PassExplorer
-w = PassExplorer(tour.explore("{net}"))
+w = PassExplorer(study.explore("{net}"))
 seen = []
 w.on_select(seen.append)
 w"""
@@ -28,32 +29,39 @@ def open_explorer(nb, net: str):
 
 def test_the_widget_from_first_look_to_edit(nb, page, shot):
     root = open_explorer(nb, "mlp")
-    shown(page, "10:11")
-    assert page.locator(".rl-pass").count() == 4 and "10 quiet passes" in root.inner_text()
+    shown(page, step(MLP.first))
+    assert page.locator(".rl-pass").count() == 1 + len(MLP.changing) and MLP.fold(MLP.first) in root.inner_text()
     assert page.locator(".rl-legend .rl-role-changed").inner_text() == "± 3 changed"
     shot("mlp_first")
 
     # step by button and by key; the kernel follows
-    page.locator('.rl-pass[data-frame="18"]').click()
-    shown(page, "17:18")
-    nb.until("print(w.before, w.after)", "17 18")
+    page.locator(f'.rl-pass[data-frame="{MLP["FuseOps"]}"]').click()
+    shown(page, step(MLP["FuseOps"]))
+    nb.until("print(w.before, w.after)", step(MLP["FuseOps"]).replace(":", " "))
     assert page.locator(".rl-legend .rl-role-merged").inner_text() == "& 5 merged"
     root.focus()
     page.keyboard.press("ArrowLeft")
-    shown(page, "10:11")
+    shown(page, step(MLP.first))
     page.keyboard.press("End")
-    shown(page, "0:22")
+    shown(page, f"0:{MLP.last}")
     page.keyboard.press("Home")
     shown(page, "0:0")
     page.keyboard.press("ArrowRight")
-    shown(page, "10:11")
+    shown(page, step(MLP.first))
 
     # select a node: the kernel hears of it, the panel tells its life
     page.locator('.rl-explorer .rl-view .node[data-id="main/nn.dense.2"]').click()
     page.wait_for_selector(".rl-panel h2")
     panel = page.locator(".rl-panel").inner_text()
-    assert "nn.dense" in panel and "Tensor[(1, 64), float32]" in panel and "fused into one kernel" in panel and "Fully connected" in panel
-    assert nb.python("print(w.selected, seen, w.selected_node.op.name)") == "main/nn.dense.2 ['main/nn.dense.2'] nn.dense"
+    assert (
+        "nn.dense" in panel
+        and "Tensor[(1, 64), float32]" in panel
+        and "fused into one kernel" in panel
+        and "Fully connected" in panel
+    )
+    assert (
+        nb.python("print(w.selected, seen, w.selected_node.op.name)") == "main/nn.dense.2 ['main/nn.dense.2'] nn.dense"
+    )
     nb.python("w.selected = 'main/nn.softmax'")
     page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.softmax"]')
 
@@ -74,13 +82,14 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
 
     # toggle a pass: only the tail runs again
     runs = int(nb.python("print(w.session.pipeline.runs)"))
-    page.locator('.rl-pass[data-index="17"] input').click()
-    page.wait_for_selector('.rl-pass[data-index="17"].rl-off')
-    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == 4
+    fuse, tail = f'.rl-pass[data-index="{MLP["FuseOps"] - 1}"]', MLP.last - MLP["FuseOps"]
+    page.locator(f"{fuse} input").click()
+    page.wait_for_selector(f"{fuse}.rl-off")
+    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == tail
     assert nb.python("print('Primitive' in str(w.session.pipeline.history.mod))") == "False"
-    page.locator('.rl-pass[data-index="17"] input').click()
-    page.wait_for_selector('.rl-pass[data-index="17"]:not(.rl-off)')
-    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == 4, "what was known is not run again"
+    page.locator(f"{fuse} input").click()
+    page.wait_for_selector(f"{fuse}:not(.rl-off)")
+    assert int(nb.python("print(w.session.pipeline.runs)")) - runs == tail, "what was known is not run again"
 
     # drag the handle of the left-hand stage to the start
     handle, track = page.locator(".rl-handle.rl-before").bounding_box(), page.locator(".rl-track").bounding_box()
@@ -104,14 +113,14 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     assert page.locator(".rl-explorer .rl-view").count() == 2
     shot("resnet8_side_by_side")
     page.locator(".rl-choice button", has_text="Merged").click()
-    page.locator('.rl-pass', has_text="FuseOps").click()
+    page.locator(".rl-pass", has_text="FuseOps").click()
     page.wait_for_selector(".rl-legend .rl-role-merged")
     page.locator(".rl-select").select_option("MACs")
     page.wait_for_selector(".rl-heat rect")
     shot("resnet8_macs")
     page.locator(".rl-select").select_option("")
     nb.python("w.selected = 'main/nn.conv2d.2'")
-    page.wait_for_selector('.node.selected')
+    page.wait_for_selector(".node.selected")
     page.locator(".rl-choice button", has_text="Code").click()
     page.wait_for_selector(".rl-kernel .rl-ins", timeout=60_000)
     page.locator(".rl-kernel-bar .rl-chip", has_text="nn.relu").hover()
@@ -124,7 +133,7 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.keyboard.press("e")
     page.wait_for_function("() => !document.querySelector('.rl-legend').innerText.includes('folded')")
     nb.python("w.go(len(w.session.frames) - 1)")
-    shown(page, "21:22")
+    shown(page, step(RESNET8.last))
     page.keyboard.press("C")
     page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('groups folded')")
     page.wait_for_function("() => document.querySelectorAll('.rl-explorer .rl-view .node').length < 30")
@@ -142,19 +151,20 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
 
 def test_a_wrong_pass_is_found_from_the_widget(nb, page, shot):
     nb.open("""%load_ext relaylab
-from relaylab import relay, tour
+from relaylab import relay, study
 from relaylab.ir import Call, rewrite
 from relaylab.lab.explorer import PassExplorer
 from relaylab.relay.transform import function_pass
 
 @function_pass(opt_level=0)
 def Swap(func, mod, ctx):
-    wrong = lambda new, old: Call(relay.op.get("sigmoid"), new.args) if isinstance(new, Call) and new.op.name == "tanh" else new
+    tanh = lambda x: isinstance(x, Call) and x.op.name == "tanh"
+    wrong = lambda new, old: Call(relay.op.get("sigmoid"), new.args) if tanh(new) else new
     return rewrite(func, wrong)
 
 mod = relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(3), float32]) { tanh(add(%x, %x)) }')
 passes = [relay.transform.FoldConstant(), Swap, relay.transform.FuseOps()]
-w = PassExplorer(tour.explore(mod, passes=passes), passes)
+w = PassExplorer(study.explore(mod, passes=passes), passes)
 w""")
     nb.run_all()
     page.wait_for_selector(".rl-explorer .rl-view .node")
@@ -170,11 +180,16 @@ w""")
 
 def test_dark_as_jupyterlab_is(nb, page, shot):
     open_explorer(nb, "mlp")
-    page.evaluate("""async () => { await window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }""")
+    page.evaluate(
+        "async () => { await window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
+    )
     page.wait_for_selector('body[data-jp-theme-light="false"]', state="attached")
     page.wait_for_timeout(600)
     shot("lab_dark")
-    assert page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer .rl-view .node .box')).fill") != "rgb(255, 255, 255)"
+    assert (
+        page.evaluate("() => getComputedStyle(document.querySelector('.rl-explorer .rl-view .node .box')).fill")
+        != "rgb(255, 255, 255)"
+    )
     assert page.errors == []
 
 
@@ -190,11 +205,11 @@ def test_magics_draw_in_the_notebook(nb, page, shot):
 
 def test_notebook_7(nb7, page, shot):
     open_explorer(nb7, "mlp")
-    shown(page, "10:11")
+    shown(page, step(MLP.first))
     page.locator(".rl-explorer").focus()
     page.keyboard.press("ArrowRight")
-    shown(page, "17:18")
-    nb7.until("print(w.after)", "18")
+    shown(page, step(MLP["FuseOps"]))
+    nb7.until("print(w.after)", str(MLP["FuseOps"]))
     shot("notebook_7")
     ours = [e for e in page.errors if "/static/notebook/" not in e]  # Notebook's own remarks are not about us
     assert ours == []

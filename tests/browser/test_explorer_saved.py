@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from relaylab import relay, tour
+from relaylab import relay, study
 from relaylab.lab.explorer import PassExplorer
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 EVIL = '<img src=x onerror="window.hurt=1"><script>window.hurt=2</script>'
 
@@ -24,7 +24,7 @@ def offline(page):
 
 
 def test_a_saved_page_steps_searches_and_tells(offline, page, tmp_path, shot):
-    path = PassExplorer(tour.explore("resnet8")).save(tmp_path / "x.html")
+    path = PassExplorer(study.explore("resnet8")).save(tmp_path / "x.html")
     assert path.stat().st_size < 3_000_000
     offline(path)
     root = page.locator(".rl-explorer")
@@ -55,7 +55,7 @@ def test_a_saved_page_steps_searches_and_tells(offline, page, tmp_path, shot):
 def test_names_with_markup_stay_text(offline, page, tmp_path):
     x = relay.var(EVIL, shape=(2, 2))
     mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.add(x, x)))))
-    path = PassExplorer(tour.explore(tour.Program(EVIL, mod))).save(tmp_path / "evil.html")
+    path = PassExplorer(study.explore(study.Program(EVIL, mod))).save(tmp_path / "evil.html")
     assert "<script>window.hurt" not in path.read_text()
     offline(path)
     page.locator(".rl-explorer .rl-view .node").first.click()
@@ -68,10 +68,12 @@ def test_names_with_markup_stay_text(offline, page, tmp_path):
 
 
 def test_the_tree_mirrors_the_picture(offline, page, tmp_path):
-    offline(PassExplorer(tour.explore("mlp")).save(tmp_path / "x.html"))
+    offline(PassExplorer(study.explore("mlp")).save(tmp_path / "x.html"))
     tree = page.locator(".rl-tree")
     assert tree.get_attribute("role") == "tree"
-    assert tree.locator("li").count() == page.locator(".rl-explorer .rl-view .node, .rl-explorer .rl-view .group").count()
+    assert (
+        tree.locator("li").count() == page.locator(".rl-explorer .rl-view .node, .rl-explorer .rl-view .group").count()
+    )
     tree.locator("li").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -82,7 +84,7 @@ def test_the_tree_mirrors_the_picture(offline, page, tmp_path):
 
 
 def test_dark_where_the_reader_likes_it(browser, artifacts, tmp_path):
-    path = PassExplorer(tour.explore("mlp")).save(tmp_path / "x.html")
+    path = PassExplorer(study.explore("mlp")).save(tmp_path / "x.html")
     context = browser.new_context(viewport={"width": 1300, "height": 800}, color_scheme="dark")
     page = context.new_page()
     page.goto(path.as_uri())

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
 
 import pytest
+from support.stages import MLP, step
 
-from relaylab import relay, tour, viz
-from relaylab.lab import book
+from relaylab import relay, study, viz
+from relaylab.lab import saved_page
 from relaylab.lab.explorer import PassExplorer
-from relaylab.tour.session import Session
+from relaylab.explorer.session import Session
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ASK = "([what, ...args]) => window.relaylab.host.ask(what, args)"
 
 
+def asked(session, *question):
+    """The session's answer as it comes to a page."""
+    return json.loads(json.dumps(session.ask(*question)))
+
+
 @pytest.fixture(scope="module")
 def session():
-    return Session(tour.explore("mlp"))
+    return Session(study.explore("mlp"))
 
 
 @pytest.fixture(scope="module")
 def path(session, tmp_path_factory):
-    return book.write(session, tmp_path_factory.mktemp("saved") / "mlp.html")
+    return saved_page.write(session, tmp_path_factory.mktemp("saved") / "mlp.html")
 
 
 @pytest.fixture
@@ -53,10 +60,12 @@ def test_any_two_stages_give_the_pictures_and_texts_of_the_live_explorer(opened,
         merged, both = (page.evaluate(ASK, ["picture", a, b, style, ""]) for style in ("merged", "both"))
         assert merged["roles"] == both["roles"] == difference.counts and "note" not in merged
         assert [roles_in(s) for s in both["scenes"]] == [left, right]
-        assert roles_in(merged["scenes"][0]) == {p.id: p.role for p in (*difference.merged.nodes, *difference.merged.groups)}
+        assert roles_in(merged["scenes"][0]) == {
+            p.id: p.role for p in (*difference.merged.nodes, *difference.merged.groups)
+        }
         changed = sum(1 for s in both["scenes"] for f in s["figures"] if f["kind"] == "edge" and f["role"])
         assert changed == difference.changed_edges == both["edges"]
-        assert page.evaluate(ASK, ["text", a, b]) == session.text(a, b)
+        assert page.evaluate(ASK, ["text", a, b]) == asked(session, "text", a, b)
     assert page.errors == []
 
 
@@ -69,34 +78,54 @@ def test_every_part_tells_what_the_live_explorer_tells(opened, session):
     for stop in (0, session.frames.changing()[-1]):
         view = session.frames.views[stop]
         for part in (*view.nodes, *view.groups):
-            told, known = page.evaluate(ASK, ["node", stop, part.id]), session.node(stop, part.id)
-            assert all(told[key] == known[key] for key in ("title", "attrs", "operands", "values", "doc", "story", "group", "kernel")), part.id
+            told, known = page.evaluate(ASK, ["node", stop, part.id]), asked(session, "node", stop, part.id)
+            assert all(
+                told[key] == known[key]
+                for key in ("title", "attrs", "operands", "values", "doc", "story", "group", "kernel")
+            ), part.id
             code = page.evaluate(ASK, ["kernel", stop, part.id])
-            assert "error" in code or [row[0] for row in code["asm"]] == [row[0] for row in session.kernel(stop, part.id)["asm"]]
+            assert "error" in code or [row[0] for row in code["asm"]] == [
+                row[0] for row in asked(session, "kernel", stop, part.id)["asm"]
+            ]
 
 
 def test_a_picture_is_drawn_as_it_was_laid_out(opened, session):
     """What the page draws from numbers equals what the plotter would write, to a fifth of a point."""
     import re
 
-    from relaylab.viz.draw import draw
-    from relaylab.viz.html import scene_data
+    from relaylab.viz.draw.draw import draw
+    from relaylab.viz.write.html import scene_data
 
     page = opened()
-    drawn = {f["id"]: f for f in scene_data(draw(session.frames.views[0], book.LOOK))["figures"] if f["kind"] != "edge"}
-    found = {f["id"]: f for f in page.evaluate(ASK, ["picture", 0, 0, "merged", ""])["scenes"][0]["figures"] if f["kind"] != "edge"}
+    drawn = {
+        f["id"]: f
+        for f in scene_data(draw(session.frames.views[0], saved_page.DRAWING))["figures"]
+        if f["kind"] != "edge"
+    }
+    found = {
+        f["id"]: f
+        for f in page.evaluate(ASK, ["picture", 0, 0, "merged", ""])["scenes"][0]["figures"]
+        if f["kind"] != "edge"
+    }
     assert found.keys() == drawn.keys()
     for name, figure in drawn.items():
         for ours, theirs in zip(found[name]["shapes"], figure["shapes"], strict=True):
-            numbers = [[float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", " ".join(map(str, shape[1:3])))] for shape in (ours, theirs)]
-            assert ours[0] == theirs[0] and ours[-2:] == theirs[-2:] and all(abs(x - y) < 0.21 for x, y in zip(*numbers, strict=True))
+            numbers = [
+                [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", " ".join(map(str, shape[1:3])))]
+                for shape in (ours, theirs)
+            ]
+            assert (
+                ours[0] == theirs[0]
+                and ours[-2:] == theirs[-2:]
+                and all(abs(x - y) < 0.21 for x, y in zip(*numbers, strict=True))
+            )
 
 
 def test_counterparts_follow_what_nodes_were_made_from(opened, session):
     page = opened()
     last = session.frames.changing()[-1]
     for node in session.frames.views[0].nodes:
-        live = session.counterparts(0, node.id, [last])["ids"][str(last)]
+        live = asked(session, "counterparts", 0, node.id, [last])["ids"][str(last)]
         here = page.evaluate(ASK, ["counterparts", 0, node.id, [last]])["ids"][str(last)]
         assert set(live) & set(here) or not live, (node.id, live, here)
 
@@ -116,18 +145,22 @@ def test_the_code_view_links_lines_with_nodes(opened, shot):
 
 
 def test_a_page_begins_where_its_explorer_stood(page, tmp_path):
-    explorer = PassExplorer(tour.explore("mlp"), selected="main/nn.dense.2", compare="both", views={"early": {"after": 0}})
-    explorer.go(18, 0)
+    explorer = PassExplorer(
+        study.explore("mlp"), selected="main/nn.dense.2", compare="both", views={"early": {"after": 0}}
+    )
+    explorer.go(MLP["FuseOps"], 0)
     page.goto(explorer.save(tmp_path / "x.html").as_uri())
-    shown(page, "0:18")
+    shown(page, f"0:{MLP['FuseOps']}")
     page.wait_for_selector(".node.selected")
     page.locator("button", has_text="Views").click()
     assert page.locator(".rl-view-name").all_inner_texts() == ["early"] and page.locator(".rl-two").count() == 1
 
 
 def test_the_keys_work_at_once(opened):
-    page = opened("#stage=11")
-    for key, stages in (("ArrowRight", "17:18"), ("Shift+ArrowLeft", "16:17"), ("Home", "0:0"), ("End", "0:22")):
+    page = opened(f"#stage={MLP.first}")
+    second = MLP.changing[1]
+    keys = {"ArrowRight": step(second), "Shift+ArrowLeft": step(second - 1), "Home": "0:0", "End": f"0:{MLP.last}"}
+    for key, stages in keys.items():
         page.keyboard.press(key)
         shown(page, stages)
     page.keyboard.press("/")
@@ -154,34 +187,39 @@ def test_folding_closes_groups_in_their_places(opened, session):
 
 
 def test_what_is_not_in_the_page_is_said(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(book, "MOST_DRAWN", 0)
-    monkeypatch.setattr(book, "MOST_PRINTED", 0)
+    monkeypatch.setattr(saved_page, "MOST_DRAWN", 0)
+    monkeypatch.setattr(saved_page, "MOST_PRINTED", 0)
     x = relay.var("x", shape=(1, 4, 8, 8))
     norms = [relay.var(name, shape=(4,)) for name in ("gamma", "beta", "mean", "var")]
     mod = relay.IRModule.from_expr(relay.Function([x, *norms], relay.nn.relu(relay.nn.batch_norm(x, *norms)[0])))
-    found = tour.explore(tour.Program("norm", mod), passes=["SimplifyInference", "FuseOps"])
-    page.goto(book.save(found, tmp_path / "small.html", ["SimplifyInference", "FuseOps"]).as_uri() + "#stage=2&from=0&view=both")
+    found = study.explore(study.Program("norm", mod), passes=["SimplifyInference", "FuseOps"])
+    page.goto(
+        saved_page.save(found, tmp_path / "small.html", ["SimplifyInference", "FuseOps"]).as_uri()
+        + "#stage=2&from=0&view=both"
+    )
     page.wait_for_selector(".rl-textpane .rl-error")
     assert "too long" in page.locator(".rl-textpane").inner_text()
     assert "side by side" in page.locator(".rl-legend").inner_text() and page.locator(".rl-two .rl-view").count() == 2
-    assert page.locator(".rl-two .rl-view >> nth=0 >> .node", has_text="nn.batch_norm").count() == 1 and page.errors == []
+    assert (
+        page.locator(".rl-two .rl-view >> nth=0 >> .node", has_text="nn.batch_norm").count() == 1 and page.errors == []
+    )
 
 
 # -- the address ------------------------------------------------------------------------------------
 
 
 def test_an_address_opens_what_it_names_and_follows_every_step(opened):
-    page = opened("#stage=11&from=0&node=main/nn.dense.2&compare=both")
-    shown(page, "0:11")
+    page = opened(f"#stage={MLP.first}&from=0&node=main/nn.dense.2&compare=both")
+    shown(page, f"0:{MLP.first}")
     page.wait_for_selector(".node.selected")
     assert page.locator(".rl-panel h2").inner_text() == "nn.dense" and page.locator(".rl-two").count() == 1
     page.locator(".rl-explorer").focus()
     page.keyboard.press("s")
     page.keyboard.press("End")
     page.wait_for_selector(".rl-graphs:not(.rl-two)")
-    assert page.evaluate("location.hash") == "#stage=22&from=0&node=main/nn.dense.2"
-    page.evaluate("location.hash = '#stage=11&view=text'")
-    shown(page, "10:11")
+    assert page.evaluate("location.hash") == f"#stage={MLP.last}&from=0&node=main/nn.dense.2"
+    page.evaluate(f"location.hash = '#stage={MLP.first}&view=text'")
+    shown(page, step(MLP.first))
     page.wait_for_selector(".rl-line.rl-plus")
     assert page.locator(".rl-note").count() == 0 and page.errors == []
 
@@ -190,7 +228,9 @@ def test_an_address_carries_any_name(page, tmp_path):
     name = """%a&b=c#d"e'<img src=x onerror="window.hurt=1">(é)"""
     x = relay.var(name, shape=(2,))
     mod = relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
-    path = book.save(tour.explore(tour.Program("odd", mod), passes=["FuseOps"]), tmp_path / "odd.html", ["FuseOps"])
+    path = saved_page.save(
+        study.explore(study.Program("odd", mod), passes=["FuseOps"]), tmp_path / "odd.html", ["FuseOps"]
+    )
     page.goto(path.as_uri())
     page.wait_for_selector(".rl-explorer[data-shown]")
     page.locator(".rl-view .node", has_text="onerror").first.click()
@@ -200,26 +240,33 @@ def test_an_address_carries_any_name(page, tmp_path):
     page.goto("about:blank")
     page.goto(link)
     page.wait_for_selector(".node.selected")
-    assert page.evaluate("() => window.relaylab.host.get('selected')") == chosen and page.locator(".rl-note").count() == 0
+    assert (
+        page.evaluate("() => window.relaylab.host.get('selected')") == chosen and page.locator(".rl-note").count() == 0
+    )
     assert page.evaluate("() => window.hurt") is None and page.errors == []
 
 
-@pytest.mark.parametrize("fragment, words", [
-    ("#stage=99", "there is no stage 99"),
-    ("#stage=-1", "there is no stage -1"),
-    ("#stage=1e1&from=0", "there is no stage 1e1"),
-    ("#node=nobody", "there is no node nobody"),
-    ("#stage=%E0%A4%A", "there is no stage %E0%A4%A"),
-    ("#compare=sideways", "compare is merged or both, not sideways"),
-    ("#view=branches", "not branches"),
-    ("#stages=3", "stages means nothing here"),
-    ("#node=%3Cimg%20src%3Dx%20onerror%3D%22window.hurt%3D1%22%3E", '<img src=x onerror="window.hurt=1">'),
-    ("#__proto__=1&constructor=2", "__proto__ means nothing here"),
-])
+@pytest.mark.parametrize(
+    "fragment, words",
+    [
+        ("#stage=99", "there is no stage 99"),
+        ("#stage=-1", "there is no stage -1"),
+        ("#stage=1e1&from=0", "there is no stage 1e1"),
+        ("#node=nobody", "there is no node nobody"),
+        ("#stage=%E0%A4%A", "there is no stage %E0%A4%A"),
+        ("#compare=sideways", "compare is merged or both, not sideways"),
+        ("#view=branches", "not branches"),
+        ("#stages=3", "stages means nothing here"),
+        ("#node=%3Cimg%20src%3Dx%20onerror%3D%22window.hurt%3D1%22%3E", '<img src=x onerror="window.hurt=1">'),
+        ("#__proto__=1&constructor=2", "__proto__ means nothing here"),
+    ],
+)
 def test_nonsense_in_an_address_is_left_out_and_said(opened, fragment, words):
     page = opened(fragment)
     assert words in page.locator(".rl-note").inner_text()
-    assert page.locator(".rl-explorer .rl-view .node").count() > 5 and page.locator(".rl-explorer").get_attribute("data-shown") == "10:11"
+    assert page.locator(".rl-explorer .rl-view .node").count() > 5 and page.locator(".rl-explorer").get_attribute(
+        "data-shown"
+    ) == step(MLP.first)
     assert page.evaluate("() => window.hurt") is None and page.locator(".rl-note img").count() == 0
     page.locator(".rl-note button").click()
     assert page.locator(".rl-note").count() == 0 and page.errors == []
@@ -231,7 +278,7 @@ def test_nonsense_in_an_address_is_left_out_and_said(opened, fragment, words):
 @pytest.mark.parametrize("view", ["graph", "text", "both", "code", "several", "heat"])
 def test_a_phone_needs_no_scrolling_to_the_side(opened, page, view, artifacts):
     page.set_viewport_size({"width": 390, "height": 844})
-    opened(f"#stage=22&from=0&node=main/nn.dense&view={view}")
+    opened(f"#stage={MLP.last}&from=0&node=main/nn.dense&view={view}")
     page.wait_for_timeout(200)
     page.screenshot(path=artifacts / f"phone_{view}.png")
     assert page.evaluate("() => document.scrollingElement.scrollWidth") <= 390
@@ -241,14 +288,21 @@ def test_a_phone_needs_no_scrolling_to_the_side(opened, page, view, artifacts):
 
 
 def test_paper_shows_the_picture_in_strips_and_the_node(opened, page, artifacts):
-    opened("#stage=22&from=0&node=main/nn.dense")
+    opened(f"#stage={MLP.last}&from=0&node=main/nn.dense")
     page.wait_for_selector(".rl-panel h2")
-    nodes = page.evaluate("() => window.relaylab.canvases[0].scene.figures.filter((f) => f.kind === 'node').map((f) => f.id)")
+    nodes = page.evaluate(
+        "() => window.relaylab.parts.stage.canvases[0].scene.figures.filter((f) => f.kind === 'node').map((f) => f.id)"
+    )
     page.emulate_media(media="print")
     page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
     assert not page.locator("#relaylab").is_visible()
-    assert page.locator(".rl-paper h1").inner_text() == "mlp" and "nn.dense" in page.locator(".rl-paper .rl-panel").inner_text()
-    assert set(nodes) == set(page.evaluate("() => [...document.querySelectorAll('.rl-paper .node')].map((n) => n.dataset.id)"))
+    assert (
+        page.locator(".rl-paper h1").inner_text() == "mlp"
+        and "nn.dense" in page.locator(".rl-paper .rl-panel").inner_text()
+    )
+    assert set(nodes) == set(
+        page.evaluate("() => [...document.querySelectorAll('.rl-paper .node')].map((n) => n.dataset.id)")
+    )
     box = page.evaluate("() => getComputedStyle(document.querySelector('.rl-paper .node .box')).fill")
     assert box != "rgb(0, 0, 0)" and page.locator(".rl-paper svg").first.bounding_box()["width"] <= 702
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
@@ -259,12 +313,18 @@ def test_paper_shows_the_picture_in_strips_and_the_node(opened, page, artifacts)
 def test_two_fingers_zoom(opened, page):
     opened()
     zoom = page.evaluate("""() => {
-        const canvas = window.relaylab.canvases[0], box = canvas.svg.getBoundingClientRect(), before = canvas.k;
-        const send = (target, type, id, x) => target.dispatchEvent(new PointerEvent(type, { pointerId: id, clientX: box.left + x, clientY: box.top + 200, bubbles: true }));
+        const canvas = window.relaylab.parts.stage.canvases[0];
+        const box = canvas.svg.getBoundingClientRect(), before = canvas.k;
+        const send = (target, type, id, x) => {
+            const at = { clientX: box.left + x, clientY: box.top + 200 };
+            target.dispatchEvent(new PointerEvent(type, { pointerId: id, ...at, bubbles: true }));
+        };
         send(canvas.svg, "pointerdown", 1, 200); send(canvas.svg, "pointerdown", 2, 300);
-        send(window, "pointermove", 2, 400); send(window, "pointerup", 2, 400); send(window, "pointermove", 1, 900); send(window, "pointerup", 1, 900);
+        send(window, "pointermove", 2, 400); send(window, "pointerup", 2, 400);
+        send(window, "pointermove", 1, 900); send(window, "pointerup", 1, 900);
         const after = canvas.k;
-        send(canvas.svg, "pointerdown", 3, 100); const x = canvas.x; send(window, "pointermove", 3, 150); send(window, "pointerup", 3, 150);
+        send(canvas.svg, "pointerdown", 3, 100);
+        const x = canvas.x; send(window, "pointermove", 3, 150); send(window, "pointerup", 3, 150);
         return [after / before, canvas.x - x];
     }""")
     assert zoom == pytest.approx([2, 50]) and page.errors == []

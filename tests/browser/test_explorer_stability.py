@@ -1,17 +1,21 @@
-"""Stepping through the stages: a selected node stays where it is on the screen; large graphs are drawn where one looks."""
+"""Stepping through the stages: a selected node stays where it is on screen; large graphs are drawn where one looks."""
 
 from __future__ import annotations
 
 import pytest
 from test_explorer_live import open_explorer, shown
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NEAR = 2.0  # pixels that the middle of the selected box may move on the screen from one stage to the next
-SPOT = """id => { const node = document.querySelector(`.rl-explorer .rl-view .node[data-id="${id}"]`); if (!node) return null;
-    const box = node.querySelector('.box').getBoundingClientRect(), view = document.querySelector('.rl-explorer .rl-view svg').getBoundingClientRect();
-    return { x: box.x + box.width / 2 - view.x, y: box.y + box.height / 2 - view.y, selected: node.classList.contains('selected'),
-        inside: box.left >= view.left && box.right <= view.right && box.top >= view.top && box.bottom <= view.bottom } }"""
+SPOT = """id => {
+    const node = document.querySelector(`.rl-explorer .rl-view .node[data-id="${id}"]`); if (!node) return null;
+    const box = node.querySelector('.box').getBoundingClientRect();
+    const view = document.querySelector('.rl-explorer .rl-view svg').getBoundingClientRect();
+    return { x: box.x + box.width / 2 - view.x, y: box.y + box.height / 2 - view.y,
+        selected: node.classList.contains('selected'),
+        inside: box.left >= view.left && box.right <= view.right && box.top >= view.top
+            && box.bottom <= view.bottom } }"""
 EXPLORER = "document.querySelector('.rl-explorer').explorer"
 
 
@@ -21,10 +25,12 @@ def step(page, key: str, to: int) -> None:
     shown(page, f"{max(0, to - 1)}:{to}")
 
 
-@pytest.mark.parametrize("net,node", [("resnet50", "main/nn.conv2d.29"), ("mlp", "main/nn.dense.2"), ("lstm", "main/nn.dense.9")])
+@pytest.mark.parametrize(
+    "net,node", [("resnet50", "main/nn.conv2d.29"), ("mlp", "main/nn.dense.2"), ("lstm", "main/nn.dense.9")]
+)
 def test_the_selected_node_stays_on_the_screen(nb, page, shot, net, node):
     open_explorer(nb, net).focus()
-    stops = page.evaluate(f"() => {EXPLORER}.changing")
+    stops = page.evaluate(f"() => {EXPLORER}.stages.changing")
     step(page, "Home", 0)
     nb.python(f"w.selected = {node!r}")
     page.wait_for_selector(f'.rl-explorer .rl-view .node.selected[data-id="{node}"]')
@@ -34,11 +40,15 @@ def test_the_selected_node_stays_on_the_screen(nb, page, shot, net, node):
             step(page, key, to)
             spot = page.evaluate(SPOT, node)
             if spot is None:
-                assert not page.evaluate(f"id => {EXPLORER}.canvases[0].byId.has(id)", node), f"{node} at {to} is not drawn"
+                assert not page.evaluate(f"id => {EXPLORER}.parts.stage.canvases[0].byId.has(id)", node), (
+                    f"{node} at {to} is not drawn"
+                )
                 continue
             seen += 1
             assert spot["selected"] and spot["inside"], f"{node} at {to}: {spot}"
-            assert abs(spot["x"] - last["x"]) <= NEAR and abs(spot["y"] - last["y"]) <= NEAR, f"{node} at {to}: {last} to {spot}"
+            assert abs(spot["x"] - last["x"]) <= NEAR and abs(spot["y"] - last["y"]) <= NEAR, (
+                f"{node} at {to}: {last} to {spot}"
+            )
             last = spot
     assert seen >= len(stops)
     shot(f"stays_{net}_{node.rpartition('/')[2]}")
@@ -47,7 +57,10 @@ def test_the_selected_node_stays_on_the_screen(nb, page, shot, net, node):
 
 def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     root = open_explorer(nb, "resnet50")
-    drawn, known = "document.querySelectorAll('.rl-explorer .rl-view .node').length", f"[...{EXPLORER}.canvases[0].byId.values()].filter(p => p.kind === 'node').length"
+    drawn, known = (
+        "document.querySelectorAll('.rl-explorer .rl-view .node').length",
+        f"[...{EXPLORER}.parts.stage.canvases[0].byId.values()].filter(p => p.kind === 'node').length",
+    )
     nb.python("w.go(0)")
     shown(page, "0:0")
     assert page.evaluate(f"() => {drawn} * 3 < {known}"), "only what is in view is in the document"
@@ -64,17 +77,26 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     page.keyboard.type("op:nn.conv2d")
     assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "53 hits"
     page.keyboard.press("Enter")
-    page.wait_for_selector('.rl-explorer .rl-view .node.selected:not(.dim)')
+    page.wait_for_selector(".rl-explorer .rl-view .node.selected:not(.dim)")
     assert page.locator(".rl-explorer .rl-view .node.dim").count() >= 1
     page.keyboard.press("Escape")
 
     # from far away all boxes are drawn, without text; the minimap leads to any place
-    page.evaluate(f"() => {{ const c = {EXPLORER}.canvases[0]; c.touched = true; c.zoom(0.001, 0, 0); c.center(c.scene.width / 2, c.scene.height / 2) }}")
+    page.evaluate(
+        f"() => {{ const c = {EXPLORER}.parts.stage.canvases[0]; c.touched = true; c.zoom(0.001, 0, 0); "
+        "c.center(c.scene.width / 2, c.scene.height / 2) }"
+    )
     page.wait_for_function(f"() => {drawn} === {known}")
     assert page.locator(".rl-explorer .rl-view .node text").count() == 0
     shot("resnet50_far")
-    page.evaluate(f"() => {{ const c = {EXPLORER}.canvases[0]; c.zoom(40, 0, 0); c.center(c.scene.width / 2, c.scene.height / 2) }}")
-    page.wait_for_function(f"() => {drawn} * 3 < {known} && {drawn} > 0 && document.querySelectorAll('.rl-explorer .rl-view .node text').length > 0")
+    page.evaluate(
+        f"() => {{ const c = {EXPLORER}.parts.stage.canvases[0]; c.zoom(40, 0, 0); "
+        "c.center(c.scene.width / 2, c.scene.height / 2) }"
+    )
+    page.wait_for_function(
+        f"() => {drawn} * 3 < {known} && {drawn} > 0 "
+        "&& document.querySelectorAll('.rl-explorer .rl-view .node text').length > 0"
+    )
     root.focus()
 
     # blocks that repeat are offered as one card each, and back

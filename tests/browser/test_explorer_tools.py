@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from support.stages import RESNET8, step
 from test_explorer_live import open_explorer, shown
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def button(page, text):
@@ -15,20 +16,24 @@ def button(page, text):
 def test_filter_views_ways_and_parts(nb, page, shot):
     open_explorer(nb, "resnet8")
     page.locator(".rl-filter").fill("fold")
-    page.wait_for_function("() => [...document.querySelectorAll('.rl-pass .rl-name')].every(e => e.innerText.includes('Fold'))")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.rl-pass .rl-name')].every(e => e.innerText.includes('Fold'))"
+    )
     assert page.locator(".rl-pass .rl-name").count() == 3 and "other passes" in page.locator(".rl-list").inner_text()
     page.locator(".rl-filter").fill("")
 
     # a view is kept, left, and come back to
-    nb.python("w.go(18); w.selected = 'main/nn.conv2d.2'")
-    shown(page, "17:18")
+    nb.python(f"w.go({RESNET8['FuseOps']}); w.selected = 'main/nn.conv2d.2'")
+    shown(page, step(RESNET8["FuseOps"]))
     page.locator(".rl-select").select_option("MACs")
     page.wait_for_selector(".rl-heat rect")
     button(page, "Views").click()
     page.locator("[aria-label='name of a view']").fill("before fusion")
     button(page, "Keep").click()
     page.wait_for_selector(".rl-view-name")
-    nb.until("print(w.views['before fusion']['selected'], w.views['before fusion']['overlay'])", "main/nn.conv2d.2 MACs")
+    nb.until(
+        "print(w.views['before fusion']['selected'], w.views['before fusion']['overlay'])", "main/nn.conv2d.2 MACs"
+    )
     nb.python("w.go(0); w.selected = ''")
     shown(page, "0:0")
     page.locator(".rl-select").select_option("")
@@ -36,9 +41,9 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     shot("views")
     page.locator(".rl-view-name").click()
     page.wait_for_selector(".rl-explorer[data-view='before fusion']")
-    shown(page, "17:18")
+    shown(page, step(RESNET8["FuseOps"]))
     page.wait_for_selector(".rl-heat rect")
-    assert nb.python("print(w.after, w.selected)") == "18 main/nn.conv2d.2"
+    assert nb.python("print(w.after, w.selected)") == f"{RESNET8['FuseOps']} main/nn.conv2d.2"
 
     # the critical path, by a figure
     button(page, "Views").click()
@@ -70,7 +75,7 @@ def test_filter_views_ways_and_parts(nb, page, shot):
 
 
 WRONG = """%load_ext relaylab
-from relaylab import relay, tour
+from relaylab import relay, study
 from relaylab.lab.explorer import PassExplorer
 from relaylab.transform import apply_rules, rule
 from relaylab.relay.dataflow_pattern import is_op, wild
@@ -83,7 +88,7 @@ def Hasty(func, mod, ctx): return apply_rules(func, [relu_is_abs], mod)
 def Careless(mod, ctx):
     var = relay.var("t", shape=(2, 3))
     return relay.IRModule.from_expr(relay.Tuple([relay.Let(var, relay.ones((2, 3), "float32"), var), var]))
-w = PassExplorer(tour.explore("mlp", passes=["FoldConstant", Hasty, Careless, "FuseOps"]))
+w = PassExplorer(study.explore("mlp", passes=["FoldConstant", Hasty, Careless, "FuseOps"]))
 w"""
 
 

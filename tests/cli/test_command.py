@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from relaylab import cli
+from relaylab.cli import COMMANDS, main, notebooks, reference
 from relaylab.support.errors import RelayError
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
@@ -25,8 +31,32 @@ def @main(%n: int32) -> int32 { @fact(%n) }
 """
 
 
-def relaylab(*args: str, cwd: Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
-    run = subprocess.run([sys.executable, "-m", "relaylab", *args], cwd=cwd, capture_output=True, text=True, timeout=300)
+@dataclass
+class Run:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def process(*args: str, cwd: Path) -> Run:
+    """The command in a process of its own, as a terminal starts it."""
+    run = subprocess.run(
+        [sys.executable, "-m", "relaylab", *args], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+    return Run(run.returncode, run.stdout, run.stderr)
+
+
+def here(*args: str, cwd: Path) -> Run:
+    """The command in this process, which has paid for its imports already."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with pytest.raises(SystemExit) as end:
+            main(args)
+    return Run(int(end.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def relaylab(*args: str, cwd: Path, ok: bool = True, start: Callable[..., Run] = here) -> Run:
+    run = start(*args, cwd=cwd)
     assert (run.returncode == 0) == ok, run.stdout + run.stderr
     assert "Traceback" not in run.stderr, run.stderr
     return run
@@ -40,7 +70,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_explore_file(program: Path) -> None:
-    out = relaylab("explore", program.name, cwd=program.parent).stdout
+    out = relaylab("explore", program.name, cwd=program.parent, start=process).stdout
     assert "FuseOps" in out and "agrees with the interpreter" in out and "one run takes" in out
     assert (program.parent / "net.pdf").read_bytes().startswith(b"%PDF-")
     page = (program.parent / "net.html").read_text()
@@ -64,7 +94,10 @@ def test_explore_at_level_zero(program: Path) -> None:
     assert "agrees" in relaylab("explore", program.name, "-O", "0", "--no-files", cwd=program.parent).stdout
 
 
-@pytest.mark.parametrize("suffix, start", [("svg", b"<"), ("pdf", b"%PDF-"), ("html", b"<!DOCTYPE"), ("dot", b""), ("txt", b""), ("json", b"{")])
+@pytest.mark.parametrize(
+    "suffix, start",
+    [("svg", b"<"), ("pdf", b"%PDF-"), ("html", b"<!DOCTYPE"), ("dot", b""), ("txt", b""), ("json", b"{")],
+)
 def test_viz_formats(program: Path, suffix: str, start: bytes) -> None:
     relaylab("viz", program.name, "-o", f"out.{suffix}", cwd=program.parent)
     data = (program.parent / f"out.{suffix}").read_bytes()
@@ -88,7 +121,10 @@ def test_passes_on_a_file(program: Path) -> None:
 
 
 def test_run(program: Path) -> None:
-    texts = [relaylab("run", program.name, "--json", "--executor", kind, cwd=program.parent).stdout for kind in ("graph", "vm", "debug")]
+    texts = [
+        relaylab("run", program.name, "--json", "--executor", kind, cwd=program.parent).stdout
+        for kind in ("graph", "vm", "debug")
+    ]
     values = [json.loads(t)[0] for t in texts]
     assert all(v["shape"] == [2, 4] for v in values)
     assert all(abs(a - b) < 1e-5 for v in values for a, b in zip(v["values"], values[0]["values"]))
@@ -106,7 +142,7 @@ def test_run(program: Path) -> None:
     ],
 )
 def test_mistakes_are_one_message(args: list[str], message: str, tmp_path: Path) -> None:
-    run = relaylab(*args, cwd=tmp_path, ok=False)
+    run = relaylab(*args, cwd=tmp_path, ok=False, start=process if args[0] == "viz" else here)
     assert message in run.stderr and run.returncode == 1
     assert list(tmp_path.iterdir()) == []
 
@@ -136,23 +172,26 @@ def test_ill_typed_text_shows_both_types(tmp_path: Path) -> None:
 
 
 def test_usage_and_version(tmp_path: Path) -> None:
-    assert "relaylab 0." in relaylab("--version", cwd=tmp_path).stdout
+    assert "relaylab 0." in relaylab("--version", cwd=tmp_path, start=process).stdout
     assert "explore" in relaylab("--help", cwd=tmp_path).stdout
     assert relaylab("explore", cwd=tmp_path, ok=False).returncode == 2
 
 
-@pytest.mark.parametrize("line, words", [
-    ("pases", "did you mean `passes`?"),
-    ("resnet18", "did you mean `relaylab explore resnet18`?"),
-    ("asm net.relay relu --stage loops", "did you mean `loop`?"),
-    ("profile net.relay -n 0", "not a whole number above zero"),
-    ("passes net.relay -p FuseOps(fuse_opt_level=x)", "a text in quotes"),
-    ("passes net.relay -p ToMixedPrecision(7)", "precision"),
-    ("viz net.relay --focus zzz", "a query such as op:nn.conv2d"),
-    ("viz picture.relay", "it is not text (UTF-8)"),
-    ("explore net.relay -o net.relay/inside", "cannot write to the folder"),
-    ("lab nowhere", "there is no folder nowhere"),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("pases", "did you mean `passes`?"),
+        ("resnet18", "did you mean `relaylab explore resnet18`?"),
+        ("asm net.relay relu --stage loops", "did you mean `loop`?"),
+        ("profile net.relay -n 0", "not a whole number above zero"),
+        ("passes net.relay -p FuseOps(fuse_opt_level=x)", "a text in quotes"),
+        ("passes net.relay -p ToMixedPrecision(7)", "precision"),
+        ("viz net.relay --focus zzz", "a query such as op:nn.conv2d"),
+        ("viz picture.relay", "it is not text (UTF-8)"),
+        ("explore net.relay -o net.relay/inside", "cannot write to the folder"),
+        ("lab nowhere", "there is no folder nowhere"),
+    ],
+)
 def test_mistakes_are_explained(program: Path, line: str, words: str) -> None:
     (program.parent / "picture.relay").write_bytes(b"\x89PNG\0\xff")
     assert words in relaylab(*line.split(), cwd=program.parent, ok=False).stderr
@@ -176,7 +215,12 @@ def test_explore_writes_the_file_that_is_named(program: Path) -> None:
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_without_unicode(program: Path, encoding: str) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    run = subprocess.run([sys.executable, "-m", "relaylab", "passes", program.name], cwd=program.parent, env=environment, capture_output=True)
+    run = subprocess.run(
+        [sys.executable, "-m", "relaylab", "passes", program.name],
+        cwd=program.parent,
+        env=environment,
+        capture_output=True,
+    )
     assert run.returncode == 0 and b"FuseOps" in run.stdout and b"Traceback" not in run.stderr
 
 
@@ -196,7 +240,17 @@ def test_notebooks_that_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.Mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "__file__", str(tmp_path / "relaylab" / "cli.py"))
-    monkeypatch.setattr(cli.shutil, "copytree", refuse)
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "relaylab" / "cli" / "notebooks.py"))
+    monkeypatch.setattr(notebooks.shutil, "copytree", refuse)
     with pytest.raises(RelayError, match="Permission denied"):
-        cli.notebooks()
+        notebooks.notebooks()
+
+
+def test_the_reference_lists_every_command_with_its_arguments() -> None:
+    found = {entry.name: entry for entry in reference()}
+    assert found.keys() == {c.name for c in COMMANDS} and len(found) == len(COMMANDS)
+    assert all(
+        e.example.startswith(f"relaylab {e.name}") and e.usage.startswith(f"relaylab {e.name}") for e in found.values()
+    )
+    assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
+    assert ("-O, --opt-level 0|1|2|3|4", "which passes run (default 3)") in found["explore"].arguments

@@ -7,13 +7,15 @@ import itertools
 import numpy as np
 
 
-def conv(x: np.ndarray, w: np.ndarray, out: tuple[int, ...], strides, dilation, padding, groups: int) -> np.ndarray:
+def conv(
+    x: np.ndarray, w: np.ndarray, out: tuple[int, ...], strides, dilation, padding, groups: int, dtype="float64"
+) -> np.ndarray:
     """x [N, *spatial, C], w [OC, C / groups, *kernel] -> [N, *out, OC]."""
     spatial, kernel = x.shape[1:-1], w.shape[2:]
     after = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in zip(out, strides, kernel, dilation)]
-    padded = np.zeros((x.shape[0], *(max(p + n, a) for p, n, a in zip(padding, spatial, after)), x.shape[-1]))
+    padded = np.zeros((x.shape[0], *(max(p + n, a) for p, n, a in zip(padding, spatial, after)), x.shape[-1]), dtype)
     padded[(slice(None), *(slice(p, p + n) for p, n in zip(padding, spatial)))] = x
-    result = np.zeros((x.shape[0], *out, w.shape[0]))
+    result = np.zeros((x.shape[0], *out, w.shape[0]), dtype)
     per_in, per_out = x.shape[-1] // groups, w.shape[0] // groups
     for tap in itertools.product(*map(range, kernel)):
         cut = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilation, out, strides))
@@ -24,14 +26,17 @@ def conv(x: np.ndarray, w: np.ndarray, out: tuple[int, ...], strides, dilation, 
     return result
 
 
-def conv_transpose(x: np.ndarray, w: np.ndarray, out: tuple[int, ...], strides, dilation, padding,
-                   groups: int) -> np.ndarray:
+def conv_transpose(
+    x: np.ndarray, w: np.ndarray, out: tuple[int, ...], strides, dilation, padding, groups: int, dtype="float64"
+) -> np.ndarray:
     """x [N, *spatial, C], w [C, OC / groups, *kernel] -> [N, *out, OC]."""
     spatial, kernel = x.shape[1:-1], w.shape[2:]
-    full = [max((n - 1) * s + (k - 1) * d + 1, p + o)
-            for n, s, k, d, p, o in zip(spatial, strides, kernel, dilation, padding, out)]
+    full = [
+        max((n - 1) * s + (k - 1) * d + 1, p + o)
+        for n, s, k, d, p, o in zip(spatial, strides, kernel, dilation, padding, out)
+    ]
     per_in, per_out = x.shape[-1] // groups, w.shape[1]
-    total = np.zeros((x.shape[0], *full, groups * per_out))
+    total = np.zeros((x.shape[0], *full, groups * per_out), dtype)
     for tap in itertools.product(*map(range, kernel)):
         cut = tuple(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, n, s in zip(tap, dilation, spatial, strides))
         for g in range(groups):

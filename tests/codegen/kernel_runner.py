@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 
 import numpy as np
 
-from relaylab.codegen.irtext import IRFunction, Value
-from relaylab.codegen.jit import compile_objects, link, verify
-from relaylab.codegen.kernel import Kernel, View, module_text
-from relaylab.codegen.target import Target
-from relaylab.codegen.templates.site import Epilogue, Site
+from relaylab.codegen.llvm.text import IRFunction, Value
+from relaylab.codegen.llvm.jit import compile_objects, link, verify
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates.output_site import Epilogue, OutputSite
 
+PAGE = mmap.PAGESIZE
 TARGETS = {
-    "avx512": Target.parse("llvm -mcpu=x86-64-v4"),
-    "avx2": Target.parse("llvm -mattr=+avx2,+fma"),
-    "generic": Target.parse("llvm -mcpu=x86-64"),
+    "avx512": CpuTarget.parse("llvm -mcpu=x86-64-v4"),
+    "avx2": CpuTarget.parse("llvm -mattr=+avx2,+fma"),
+    "generic": CpuTarget.parse("llvm -mcpu=x86-64"),
 }
 
 
 def runnable_targets() -> list[str]:
     """The kernel families this machine can execute."""
     order = ["generic", "avx2", "avx512"]
-    host = Target.host().isa
+    host = CpuTarget.host().isa
     return order[: order.index(host) + 1]
 
 
 def aligned(count: int, dtype: str = "float32") -> np.ndarray:
-    """A flat 64-byte aligned buffer of zeros."""
-    size = np.dtype(dtype).itemsize
-    raw = np.zeros(count * size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start: start + count * size].view(dtype)
+    """A flat 64-byte aligned buffer of zeros in the last cache lines before memory that nobody may read.
+
+    A kernel that reads or writes further than the line in which its operand ends ends the process (SIGSEGV).
+    """
+    size = count * np.dtype(dtype).itemsize
+    whole = -(-size // PAGE) * PAGE
+    memory = mmap.mmap(-1, whole + PAGE)
+    base = np.frombuffer(memory, np.uint8)
+    if os.name == "posix":
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        assert protect(ctypes.c_void_p(base.ctypes.data + whole), ctypes.c_size_t(PAGE), 0) == 0
+    start = (whole - size) // 64 * 64
+    return base[start : start + size].view(dtype)
 
 
-def extent(view: View) -> int:
+def extent(view: MemoryView) -> int:
     """Elements of a buffer that holds the view with its halo."""
     last = sum((n - 1 + view.halo_of(a)[1]) * s for a, (n, s) in enumerate(zip(view.shape, view.strides)) if n)
     return view.offset + last + 1
 
 
-def window(buffer: np.ndarray, view: View) -> np.ndarray:
+def window(buffer: np.ndarray, view: MemoryView) -> np.ndarray:
     """The logical elements of a view as a numpy array on the buffer."""
     steps = tuple(s * buffer.itemsize for s in view.strides)
-    return np.lib.stride_tricks.as_strided(buffer[view.offset:], view.shape, steps)
+    return np.lib.stride_tricks.as_strided(buffer[view.offset :], view.shape, steps)
 
 
-def place(view: View, data: np.ndarray | None = None, fill: float = 0) -> np.ndarray:
+def place(view: MemoryView, data: np.ndarray | None = None, fill: float = 0) -> np.ndarray:
     """A buffer for a view, holding `data` there and `fill` elsewhere."""
     buffer = aligned(extent(view), view.dtype)
     buffer[:] = fill
@@ -58,7 +69,7 @@ def place(view: View, data: np.ndarray | None = None, fill: float = 0) -> np.nda
 class Runner:
     """A compiled kernel; `run(buffers)` fills the output buffers."""
 
-    def __init__(self, kernel: Kernel, target: Target, check: bool = True):
+    def __init__(self, kernel: Kernel, target: CpuTarget, check: bool = True):
         text = module_text([kernel], attributes=target.attributes)
         if check:
             verify(text, target)
@@ -76,20 +87,20 @@ class Runner:
             self.function(args, items * t // splits, items * (t + 1) // splits, t)
 
 
-def bias_relu_residual(view: View, heavy: bool = False) -> Epilogue:
+def bias_relu_residual(view: MemoryView, rolled: bool = False) -> Epilogue:
     """A usual epilogue: bias "b0" as start, residual "r0" laid out like `view`, ReLU."""
 
-    def emit(f: IRFunction, x: Value, site: Site) -> Value:
+    def emit(f: IRFunction, x: Value, site: OutputSite) -> Value:
         total = f.binary("fadd", x, site.read("r0", view))
         return f.select(f.compare("olt", total, 0.0), 0.0, total)
 
-    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])", heavy=heavy)
+    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])", rolled=rolled)
 
 
 def index_scale(rank: int) -> Epilogue:
     """An epilogue that multiplies by 1 + the sum of the output coordinates (lane 0's coordinates differ by lane)."""
 
-    def emit(f: IRFunction, x: Value, site: Site) -> Value:
+    def emit(f: IRFunction, x: Value, site: OutputSite) -> Value:
         index = site.index
         assert len(index) == rank
         total = f.value(f.dot(index, [1] * rank, 1))

@@ -6,27 +6,20 @@ import ctypes
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from kernel_runner import aligned
 
-from relaylab.codegen.generic import Operand, lower_group, read, write
-from relaylab.codegen.jit import emit_object, link, verify
-from relaylab.codegen.kernel import Kernel, View, module_text
-from relaylab.codegen.target import Target
+from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.llvm.jit import emit_object, link, verify
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec
-from relaylab.loop.group import Group
+from relaylab.loop.program_builder import ProgramBuilder
 
 TARGETS = {"avx512": "llvm", "avx2": "llvm -mattr=+avx2,+fma", "generic": "llvm -mcpu=x86-64"}
 _linked: dict[tuple[str, str], object] = {}
 
 
-def aligned(size: int, dtype: str) -> np.ndarray:
-    """A flat array on a cache line."""
-    item = np.dtype(dtype).itemsize
-    raw = np.zeros(size * item + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size * item].view(dtype)
-
-
-def execute(kernel: Kernel, target: Target, arrays: Sequence[np.ndarray], shares: Sequence[float] = (0, 1)) -> None:
+def execute(kernel: Kernel, target: CpuTarget, arrays: Sequence[np.ndarray], shares: Sequence[float] = (0, 1)) -> None:
     """Run all items of a kernel on flat arrays, in pieces cut at `shares`, each by another thread number."""
     key = (kernel.text, target.key)
     if key not in _linked:
@@ -44,17 +37,19 @@ def execute(kernel: Kernel, target: Target, arrays: Sequence[np.ndarray], shares
         function(table, begin, end, thread)
 
 
-def single(out: OutSpec, lower: Callable, inputs: Sequence[np.ndarray], views: Sequence[View] | None = None) -> Group:
+def single(
+    out: OutSpec, lower: Callable, inputs: Sequence[np.ndarray], views: Sequence[MemoryView] | None = None
+) -> ProgramBuilder:
     """The group of one operator."""
-    group = Group("test")
-    views = views or [View.dense(x.shape, x.dtype.name) for x in inputs]
-    readables = [read(group, Operand(f"in{k}", view)) for k, view in enumerate(views)]
+    group = ProgramBuilder("test")
+    views = views or [MemoryView.dense(x.shape, x.dtype.name) for x in inputs]
+    readables = [read(group, KernelOperand(f"in{k}", view)) for k, view in enumerate(views)]
     value = group.compute(out, lower, readables)
-    write(group, Operand("out0", View.dense(out.shape, out.dtype)), value)
+    write(group, KernelOperand("out0", MemoryView.dense(out.shape, out.dtype)), value)
     return group
 
 
-def run_native(group: Group, inputs: Sequence[np.ndarray], out: OutSpec, target: Target) -> np.ndarray:
+def run_native(group: ProgramBuilder, inputs: Sequence[np.ndarray], out: OutSpec, target: CpuTarget) -> np.ndarray:
     """The output of a group with one output; inputs are dense arrays."""
     kernel = lower_group(group, target)
     arrays = []

@@ -1,14 +1,13 @@
-"""Programs of one operator: what its types, its reference, its loop form and its compiled code say of the same arrays."""
+"""Programs of one operator: what its types, its reference, its loop form and its code say of the same arrays."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fault_programs import leaves
+from codegen.fault_programs import leaves
+from op.op_cases import arrays_of, infer, lowered, type_of
 
 from relaylab import relay
 from relaylab.ir import OPERATORS, Call, Expr, Function, IRModule, TensorType, Tuple, TupleType, Type, Var
@@ -16,9 +15,6 @@ from relaylab.op.base import Operator, Sample
 from relaylab.runtime import cpu, graph_executor
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
-
-sys.path.append(str(Path(__file__).parents[1] / "op"))
-from op_cases import arrays_of, infer, lowered, type_of  # noqa: E402  (shared with the operators' own tests)
 
 TOLERANCE = {"float16": 8e-3, "float32": 1e-4, "float64": 1e-9}
 NAMES = "abcdefghijklmnop"

@@ -8,8 +8,10 @@ import pytest
 from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.support.errors import RelayValueError
+
+pytestmark = pytest.mark.slow
 
 # batch, spatial, in channels, out channels, kernel, strides, dilation, padding, groups
 DIRECT = [
@@ -48,28 +50,32 @@ TRANSPOSED = [  # ... then output padding
 
 def direct_spec(case, dtype="float32", pitch=0, channels_first=False):
     n, spatial, ic, oc, kernel, strides, dilation, padding, groups = case
-    out = tuple((s + 2 * p - d * (k - 1) - 1) // t + 1
-                for s, k, t, d, p in zip(spatial, kernel, strides, dilation, padding))
+    out = tuple(
+        (s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, d, p in zip(spatial, kernel, strides, dilation, padding)
+    )
     return fit(T.ConvSpec, T.needed_halo, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch, channels_first)
 
 
 def transposed_spec(case, dtype="float32", pitch=0):
     n, spatial, ic, oc, kernel, strides, dilation, padding, groups, extra = case
-    out = tuple((s - 1) * t - 2 * p + d * (k - 1) + 1 + e
-                for s, k, t, d, p, e in zip(spatial, kernel, strides, dilation, padding, extra))
-    return fit(T.ConvTransposeSpec, T.needed_transpose_halo, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch)
+    out = tuple(
+        (s - 1) * t - 2 * p + d * (k - 1) + 1 + e
+        for s, k, t, d, p, e in zip(spatial, kernel, strides, dilation, padding, extra)
+    )
+    return fit(T.ConvSpec, T.needed_transpose_halo, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch)
 
 
 def fit(make, halo, case, data_shape, out_shape, dtype, pitch, channels_first=False):
     """The spec with exactly the halo it needs; `pitch` makes the output a slice of a wider buffer."""
-    out = View(dtype, out_shape, dense_strides((*out_shape[:-1], out_shape[-1] + pitch)), pitch // 2)
-    bare = make(View.dense(data_shape, dtype), out, *case[4:9])
-    data = View.padded(data_shape, halo(bare), dtype)
+    out = MemoryView(dtype, out_shape, dense_strides((*out_shape[:-1], out_shape[-1] + pitch)), pitch // 2)
+    bare = make(MemoryView.dense(data_shape, dtype), out, *case[4:9])
+    data = MemoryView.padded(data_shape, halo(bare), dtype)
     if channels_first:
-        first = View.padded((data_shape[0], data_shape[-1], *data_shape[1:-1]),
-                            (data.halo[0], data.halo[-1], *data.halo[1:-1]), dtype)
+        first = MemoryView.padded(
+            (data_shape[0], data_shape[-1], *data_shape[1:-1]), (data.halo[0], data.halo[-1], *data.halo[1:-1]), dtype
+        )
         back = (0, *range(2, len(data_shape)), 1)
-        data = View(dtype, data_shape, tuple(first.strides[a] for a in back), first.offset, data.halo)
+        data = MemoryView(dtype, data_shape, tuple(first.strides[a] for a in back), first.offset, data.halo)
     return make(data, out, *case[4:9])
 
 
@@ -81,15 +87,20 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
     w = make(weight_shape).astype(dtype)
     want = refer(x, w, spec.out.shape[1:-1], spec.strides, spec.dilation, spec.padding, spec.groups)
     extra = None
-    if epilogue in ("residual", "heavy", "in place"):
-        extra, want = bias_relu_residual(spec.out, epilogue == "heavy"), np.maximum(want + bias + r, 0)
+    if epilogue in ("residual", "rolled", "in place"):
+        extra, want = bias_relu_residual(spec.out, epilogue == "rolled"), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(len(spec.out.shape)), want * (1 + np.indices(spec.out.shape).sum(0))
     kernel = kernel_of(spec, TARGETS[target], extra)
     packed = pack(spec, TARGETS[target], w)
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
-    buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape, dtype), packed),
-               "out0": result, "r0": result if epilogue == "in place" else place(spec.out, r), "b0": place(View.dense(bias.shape, dtype), bias)}
+    buffers = {
+        "in0": place(spec.data, x),
+        "weight0": place(MemoryView.dense(packed.shape, dtype), packed),
+        "out0": result,
+        "r0": result if epilogue == "in place" else place(spec.out, r),
+        "b0": place(MemoryView.dense(bias.shape, dtype), bias),
+    }
     Runner(kernel, TARGETS[target]).run(buffers, splits)
     np.testing.assert_allclose(window(result, spec.out), want, rtol=3e-5, atol=5e-6 * max(10, abs(want).max()))
     assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
@@ -99,17 +110,33 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
 def check_direct(case, target, **options):
     spec_options = {k: options.pop(k) for k in ("dtype", "pitch", "channels_first") if k in options}
     shape = (case[3], case[2] // case[8], *case[4])
-    return check(direct_spec(case, **spec_options), target, T.conv, T.pack_conv_weight, reference.conv, shape, **options)
+    return check(
+        direct_spec(case, **spec_options), target, T.conv, T.pack_conv_weight, reference.conv, shape, **options
+    )
 
 
 def check_depthwise(case, target, pitch=0, **options):
-    return check(direct_spec(case, pitch=pitch), target, T.depthwise, T.pack_depthwise, reference.conv,
-                 (case[3], 1, *case[4]), **options)
+    return check(
+        direct_spec(case, pitch=pitch),
+        target,
+        T.depthwise,
+        T.pack_depthwise,
+        reference.conv,
+        (case[3], 1, *case[4]),
+        **options,
+    )
 
 
 def check_transposed(case, target, pitch=0, **options):
-    return check(transposed_spec(case, pitch=pitch), target, T.conv_transpose, T.pack_conv_transpose,
-                 reference.conv_transpose, (case[2], case[3] // case[8], *case[4]), **options)
+    return check(
+        transposed_spec(case, pitch=pitch),
+        target,
+        T.conv_transpose,
+        T.pack_conv_transpose,
+        reference.conv_transpose,
+        (case[2], case[3] // case[8], *case[4]),
+        **options,
+    )
 
 
 KINDS = [(check_direct, DIRECT), (check_depthwise, DEPTHWISE), (check_transposed, TRANSPOSED)]
@@ -122,7 +149,7 @@ def test_plain(run, case, target):
     run(case, target)
 
 
-@pytest.mark.parametrize("epilogue", ["residual", "index", "heavy", "in place"])
+@pytest.mark.parametrize("epilogue", ["residual", "index", "rolled", "in place"])
 @pytest.mark.parametrize("run,case", EVERY)
 def test_epilogue_into_a_slice(run, case, epilogue):
     run(case, runnable_targets()[-1], pitch=6, epilogue=epilogue)
@@ -135,7 +162,9 @@ def test_channels_first_input_and_other_dtypes(target):
     check_direct(DIRECT[0], target, dtype="int32")
 
 
-@pytest.mark.parametrize("run,case", [(run, cases[0]) for run, cases in KINDS], ids=["direct", "depthwise", "transposed"])
+@pytest.mark.parametrize(
+    "run,case", [(run, cases[0]) for run, cases in KINDS], ids=["direct", "depthwise", "transposed"]
+)
 def test_split_of_items_does_not_change_a_bit(run, case):
     whole = run(case, runnable_targets()[-1])
     for splits in (2, 5):
@@ -144,7 +173,7 @@ def test_split_of_items_does_not_change_a_bit(run, case):
 
 def test_missing_halo_is_declined():
     spec = direct_spec(DIRECT[0])
-    bare = T.ConvSpec(View.dense(spec.data.shape), spec.out, *DIRECT[0][4:9])
+    bare = T.ConvSpec(MemoryView.dense(spec.data.shape), spec.out, *DIRECT[0][4:9])
     assert "halo" in T.supports_conv(bare)
     with pytest.raises(RelayValueError, match="halo"):
         T.conv(bare, TARGETS["generic"])

@@ -20,19 +20,29 @@ def run(*args: object, **kwargs: object) -> object:
     return relay.create_executor("graph", relay.transform.InferType()(relay.fromtext(TEXT))).evaluate()(*args, **kwargs)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: run(ONE, (TWO, THREE)), lambda: run(p=(TWO, THREE), x=ONE), lambda: run(array(ONE), p=ADT(0, [TWO, THREE])),
-    lambda: run([1, 1], (TWO, array(THREE))),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: run(ONE, (TWO, THREE)),
+        lambda: run(p=(TWO, THREE), x=ONE),
+        lambda: run(array(ONE), p=ADT(0, [TWO, THREE])),
+        lambda: run([1, 1], (TWO, array(THREE))),
+    ],
+)
 def test_arguments_and_nested_results(call: object) -> None:
     (added, kept), negative = call()
     assert (added.numpy().tolist(), kept.numpy().tolist(), negative.numpy().tolist()) == ([3, 3], [3, 3, 3], [-1, -1])
 
 
-@pytest.mark.parametrize(("call", "word"), [
-    (lambda: run(ONE), "no value is given for p"), (lambda: run(ONE, TWO, THREE), "takes 2 inputs"),
-    (lambda: run(ONE, q=TWO), "no further input `q`"), (lambda: run(ONE, (TWO, TWO)), "shape"),
-])
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: run(ONE), "no value is given for p"),
+        (lambda: run(ONE, TWO, THREE), "takes 2 inputs"),
+        (lambda: run(ONE, q=TWO), "no further input `q`"),
+        (lambda: run(ONE, (TWO, TWO)), "shape"),
+    ],
+)
 def test_bad_arguments(call: object, word: str) -> None:
     with pytest.raises((TypeError, ValueError)) as caught:
         call()

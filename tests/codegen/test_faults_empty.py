@@ -8,14 +8,19 @@ from fault_programs import alike, program
 
 from relaylab.support.errors import RelayError
 
+pytestmark = pytest.mark.slow
+
 ANY = (
     "add(%a, %a)", "exp(%a)", "nn.relu(%a)", "sum(%a)", "sum(%a, axis=[0])", "prod(%a)", "mean(%a)", "max(%a)",
     "min(%a, axis=[0])", "all(isnan(%a))", "any(isnan(%a))", "nn.softmax(%a)", "nn.log_softmax(%a)", "transpose(%a)",
-    "concatenate((%a, %a), axis=0)", "concatenate((%a, %a), axis=1)", "stack((%a, %a), axis=0)", "reshape(%a, newshape=[-1])",
+    "concatenate((%a, %a), axis=0)", "concatenate((%a, %a), axis=1)", "stack((%a, %a), axis=0)",
+    "reshape(%a, newshape=[-1])",
     "cumsum(%a, axis=0)", "split(%a, indices_or_sections=1, axis=0)", "tile(%a, reps=[2, 2])", "reverse(%a, axis=0)",
     "repeat(%a, repeats=2, axis=0)", "nn.batch_flatten(%a)", 'cast(%a, dtype="int8")', "where(less(%a, 0f), %a, %a)",
-    "variance(%a, mean(%a, axis=[0], keepdims=True), axis=[0])", "squeeze(expand_dims(%a, axis=0), axis=[0])",
-    'one_hot(cast(%a, dtype="int32"), 1f, 0f, depth=3, axis=-1, dtype="float32")', "nn.l2_normalize(%a, eps=1e-5f, axis=[1])",
+    "variance(%a, mean(%a, axis=[0], keepdims=True), axis=[0])",
+    "squeeze(expand_dims(%a, axis=0), axis=[0])",
+    'one_hot(cast(%a, dtype="int32"), 1f, 0f, depth=3, axis=-1, dtype="float32")',
+    "nn.l2_normalize(%a, eps=1e-5f, axis=[1])",
 )  # fmt: skip
 CONV = "nn.conv2d(%a, %b, padding=[1, 1, 1, 1])"
 OTHERS = [
@@ -35,8 +40,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 4)])
+@pytest.mark.parametrize(("shape", "level"), [((0, 3), 3), ((3, 0), 0), ((0, 0), 3), ((2, 0, 4), 3)])
 def test_any_operator(shape: tuple[int, ...], level: int) -> None:
     for body in ANY:
         alike(body, np.zeros(shape, "float32"), level=level)

@@ -9,6 +9,8 @@ from fault_programs import TARGETS, compiled, interpreted, program, same
 
 from relaylab.support.errors import RelayError
 
+pytestmark = pytest.mark.slow
+
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 ARITHMETIC = ("divide", "floor_divide", "trunc_divide", "mod", "floor_mod", "trunc_mod", "power")
 SHIFTS = ("left_shift", "right_shift")
@@ -49,8 +51,25 @@ def test_constants_at_the_ends(name: str) -> None:
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 def test_casts_of_what_does_not_fit(source: str, target: str) -> None:
     with np.errstate(over="ignore"):
-        x = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30, -1e30, 2.0**31, -(2.0**31) - 1e3, 2.0**63, -(2.0**63),
-                      2.0**64, 255.9, -1.5, 300, 70000]).astype(source)
+        x = np.array(
+            [
+                np.nan,
+                np.inf,
+                -np.inf,
+                -0.0,
+                1e30,
+                -1e30,
+                2.0**31,
+                -(2.0**31) - 1e3,
+                2.0**63,
+                -(2.0**63),
+                2.0**64,
+                255.9,
+                -1.5,
+                300,
+                70000,
+            ]
+        ).astype(source)
     kinds = ("bool", *INTEGERS, "float16", "float32", "float64")
     same(f"({', '.join(f'cast(%a, dtype={chr(34)}{k}{chr(34)})' for k in kinds)})", x, target=target)
 
@@ -65,8 +84,11 @@ def indices(dtype: str) -> np.ndarray:
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_taking_from_outside(dtype: str, mode: str) -> None:
     data, at = np.arange(12, dtype="float32").reshape(4, 3), indices(dtype)
-    same(f'(take(%a, %b, axis=0, mode="{mode}"), take(%a, %b, axis=1, mode="{mode}"), take(%a, %b, mode="{mode}"))',
-         data, at)
+    same(
+        f'(take(%a, %b, axis=0, mode="{mode}"), take(%a, %b, axis=1, mode="{mode}"), take(%a, %b, mode="{mode}"))',
+        data,
+        at,
+    )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -95,9 +117,7 @@ def test_an_index_from_outside_reads_inside(name: str, dtype: str, target: str) 
     assert np.isin(got, data).all()
 
 
-@pytest.mark.parametrize("body", [
-    "scatter(%a, %b, %c, axis=1)", "scatter_add(%a, %b, %c, axis=1)",
-])
+@pytest.mark.parametrize("body", ["scatter(%a, %b, %c, axis=1)", "scatter_add(%a, %b, %c, axis=1)"])
 def test_an_update_outside_is_not_written(body: str) -> None:
     data, at = np.arange(12, dtype="float32").reshape(4, 3), np.full((4, 2), 2**31 - 1, "int32")
     updates = np.full((4, 2), 9, "float32")
@@ -118,8 +138,5 @@ def test_an_index_goes_through_what_is_fused_before_it() -> None:
 @pytest.mark.parametrize("body", ["take(%a, %b, axis=0)", 'take(%a, %b, axis=0, mode="wrap")'])
 def test_there_is_nothing_to_take(body: str) -> None:
     data, at = np.zeros((0, 3), "float32"), np.array([0, 5], "int32")
-    mod = program(body, data, at)
-    with pytest.raises(RelayError):
-        interpreted(mod, data, at)
-    (got,) = compiled(mod, data, at)
-    np.testing.assert_array_equal(got, np.zeros((2, 3), "float32"))
+    with pytest.raises(RelayError, match="has no elements"):
+        program(body, data, at)

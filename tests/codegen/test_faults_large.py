@@ -10,6 +10,8 @@ from relaylab.runtime.memory import OutOfMemory
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
+pytestmark = pytest.mark.slow
+
 MANY, MOST = 2**40, 2**31 - 1
 PROGRAMS = {
     "an input": (f"(%x: Tensor[({MANY}), float32]) {{ nn.relu(%x) }}", "the input `x`"),

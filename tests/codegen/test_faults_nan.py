@@ -10,30 +10,58 @@ import numpy as np
 import pytest
 from fault_programs import TARGETS, alike, compiled, poisoned, program
 
+pytestmark = pytest.mark.slow
+
 UNARY = (
     "exp log log2 log10 sqrt rsqrt tanh sigmoid erf sin cos tan asin acos atan sinh cosh asinh acosh atanh floor ceil "
     "round trunc abs negative sign nn.relu isnan isinf isfinite fast_exp fast_tanh fast_erf"
 ).split()
 BINARY = (
-    "add subtract multiply divide power maximum minimum floor_divide mod floor_mod less less_equal equal not_equal greater"
+    "add subtract multiply divide power maximum minimum floor_divide mod floor_mod less less_equal equal not_equal"
+    " greater"
 ).split()
 ROWS = (
-    "clip(%a, a_min=-1f, a_max=1f)", "nn.leaky_relu(%a, alpha=0.1f)", "nn.softmax(%a)", "nn.softmax(%a, axis=0)",
-    "nn.log_softmax(%a)", "nn.fast_softmax(%a)", "cumsum(%a, axis=1)", "sum(%a, axis=[0])", "sum(%a, axis=[1])",
-    "prod(%a, axis=[1])", "max(%a, axis=[0])", "max(%a, axis=[1])", "min(%a, axis=[0])", "min(%a, axis=[1])",
-    "argmax(%a, axis=[0])", "argmax(%a, axis=[1])", "argmin(%a, axis=[0])", "argmin(%a, axis=[1])",
-    "mean(%a, axis=[1])", "where(less(%a, 0f), %a, 1f)", 'cast(%a, dtype="int32")', "all(isfinite(%a), axis=[1])",
+    "clip(%a, a_min=-1f, a_max=1f)",
+    "nn.leaky_relu(%a, alpha=0.1f)",
+    "nn.softmax(%a)",
+    "nn.softmax(%a, axis=0)",
+    "nn.log_softmax(%a)",
+    "nn.fast_softmax(%a)",
+    "cumsum(%a, axis=1)",
+    "sum(%a, axis=[0])",
+    "sum(%a, axis=[1])",
+    "prod(%a, axis=[1])",
+    "max(%a, axis=[0])",
+    "max(%a, axis=[1])",
+    "min(%a, axis=[0])",
+    "min(%a, axis=[1])",
+    "argmax(%a, axis=[0])",
+    "argmax(%a, axis=[1])",
+    "argmin(%a, axis=[0])",
+    "argmin(%a, axis=[1])",
+    "mean(%a, axis=[1])",
+    "where(less(%a, 0f), %a, 1f)",
+    'cast(%a, dtype="int32")',
+    "all(isfinite(%a), axis=[1])",
 )
 IMAGES = (
     "nn.max_pool2d(%a, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])",
     "nn.avg_pool2d(%a, pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1])",
     "nn.avg_pool2d(%a, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], count_include_pad=True)",
-    "nn.global_avg_pool2d(%a)", "nn.global_max_pool2d(%a)", "nn.adaptive_max_pool2d(%a, output_size=[2, 2])",
-    "nn.lrn(%a)", "nn.softmax(%a, axis=1)", "concatenate((%a, nn.relu(%a)), axis=1)", "argmax(%a, axis=[1])",
-    "nn.prelu(%a, nn.relu(mean(%a, axis=[0, 2, 3])))", "nn.upsampling(%a, scale_h=2f, scale_w=2f)",
-    'nn.upsampling(%a, scale_h=2f, scale_w=2f, method="bilinear")', "image.resize2d(%a, size=[7, 9])",
-    'image.resize2d(%a, size=[9, 20], method="cubic")', "nn.pad(%a, 0f, pad_width=[[0, 0], [0, 0], [1, 2], [2, 1]])",
-    "nn.max_pool2d(%a, pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1], layout=\"NHWC\")",
+    "nn.global_avg_pool2d(%a)",
+    "nn.global_max_pool2d(%a)",
+    "nn.adaptive_max_pool2d(%a, output_size=[2, 2])",
+    "nn.lrn(%a)",
+    "nn.softmax(%a, axis=1)",
+    "concatenate((%a, nn.relu(%a)), axis=1)",
+    "argmax(%a, axis=[1])",
+    "nn.prelu(%a, nn.relu(mean(%a, axis=[0, 2, 3])))",
+    "nn.upsampling(%a, scale_h=2f, scale_w=2f)",
+    'nn.upsampling(%a, scale_h=2f, scale_w=2f, method="bilinear")',
+    "image.resize2d(%a, size=[7, 9])",
+    'image.resize2d(%a, size=[9, 20], method="cubic")',
+    "nn.pad(%a, 0f, pad_width=[[0, 0], [0, 0], [1, 2], [2, 1]])",
+    'nn.max_pool2d(%a, pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1], layout="NHWC")',
 )
 PRODUCTS = {
     "dense": ("nn.dense(%a, %b, units=None)", (5, 64), (40, 64)),
@@ -48,7 +76,13 @@ PRODUCTS = {
     "conv1d": ("nn.conv1d(%a, %b, padding=[1, 1])", (1, 32, 20), (48, 32, 3)),
     "conv3d": ("nn.conv3d(%a, %b, padding=[1, 1, 1, 1, 1, 1])", (1, 4, 5, 6, 7), (8, 4, 3, 3, 3)),
 }  # fmt: skip
-TAILS = ("nn.relu({})", "clip({}, a_min=0f, a_max=6f)", "sigmoid({})", "tanh(add({}, 1f))", "nn.leaky_relu({}, alpha=0.1f)")
+TAILS = (
+    "nn.relu({})",
+    "clip({}, a_min=0f, a_max=6f)",
+    "sigmoid({})",
+    "tanh(add({}, 1f))",
+    "nn.leaky_relu({}, alpha=0.1f)",
+)
 
 
 def together(bodies: list[str]) -> str:

@@ -6,31 +6,47 @@ import numpy as np
 import pytest
 from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
 
-from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.codegen.templates import GemmSpec, gemm, pack_gemm
 
+pytestmark = pytest.mark.slow
+
 SHAPES = [  # batch of a, batch of b, M, N, K
-    (1, 1, 1, 1, 1), (1, 1, 1, 10, 128), (1, 1, 5, 33, 7), (1, 1, 49, 100, 65), (1, 1, 29, 130, 3), (3, 1, 7, 20, 18),
-    (2, 2, 15, 40, 17), (1, 3, 4, 24, 9), (2, 2, 31, 16, 16), (1, 1, 300, 200, 40), (1, 1, 2, 1000, 12),
-    (1, 1, 70, 1, 100), (3, 3, 9, 4, 35),
+    (1, 1, 1, 1, 1),
+    (1, 1, 1, 10, 128),
+    (1, 1, 5, 33, 7),
+    (1, 1, 49, 100, 65),
+    (1, 1, 29, 130, 3),
+    (3, 1, 7, 20, 18),
+    (2, 2, 15, 40, 17),
+    (1, 3, 4, 24, 9),
+    (2, 2, 31, 16, 16),
+    (1, 1, 300, 200, 40),
+    (1, 1, 2, 1000, 12),
+    (1, 1, 70, 1, 100),
+    (3, 3, 9, 4, 35),
 ]
 
 
 def views(case: tuple[int, ...], a_order=(0, 1, 2), b_order=(0, 1, 2), pitch: int = 0, dtype: str = "float32"):
     ab, bb, m, n, k = case
     batch = max(ab, bb)
-    return (permuted((ab, m, k), a_order, dtype), permuted((bb, k, n), b_order, dtype),
-            View(dtype, (batch, m, n), dense_strides((batch, m, n + pitch)), pitch // 2))
+    return (
+        permuted((ab, m, k), a_order, dtype),
+        permuted((bb, k, n), b_order, dtype),
+        MemoryView(dtype, (batch, m, n), dense_strides((batch, m, n + pitch)), pitch // 2),
+    )
 
 
-def permuted(shape: tuple[int, ...], order: tuple[int, ...], dtype: str) -> View:
+def permuted(shape: tuple[int, ...], order: tuple[int, ...], dtype: str) -> MemoryView:
     """A view of `shape` whose memory order of axes is `order`."""
     inner = dense_strides(tuple(shape[a] for a in order))
-    return View(dtype, shape, tuple(inner[order.index(a)] for a in range(len(shape))))
+    return MemoryView(dtype, shape, tuple(inner[order.index(a)] for a in range(len(shape))))
 
 
-def check(case, target, a_order=(0, 1, 2), b_order=(0, 1, 2), packed=True, pitch=0, epilogue=None, dtype="float32",
-          splits=1):
+def check(
+    case, target, a_order=(0, 1, 2), b_order=(0, 1, 2), packed=True, pitch=0, epilogue=None, dtype="float32", splits=1
+):
     a, b, out = views(case, a_order, b_order, pitch, dtype)
     rng = np.random.default_rng(7)
     make = (lambda s: rng.integers(-9, 9, s)) if "int" in dtype else rng.standard_normal
@@ -43,12 +59,18 @@ def check(case, target, a_order=(0, 1, 2), b_order=(0, 1, 2), packed=True, pitch
         extra, want = index_scale(3), want * (1 + np.indices(out.shape).sum(0))
     kernel = gemm(spec, TARGETS[target], extra)
     result = place(out, fill=77)
-    weights = place(View.dense((0,))) if packed else place(b, w)
+    weights = place(MemoryView.dense((0,))) if packed else place(b, w)
     if packed:
         packed_data = pack_gemm(spec, TARGETS[target], w)
-        weights = place(View.dense(packed_data.shape, dtype), packed_data)
-    buffers = {"in0": place(a, x), "weight0": weights, "in1": weights, "out0": result, "r0": place(out, r),
-               "b0": place(View.dense(bias.shape, dtype), bias)}
+        weights = place(MemoryView.dense(packed_data.shape, dtype), packed_data)
+    buffers = {
+        "in0": place(a, x),
+        "weight0": weights,
+        "in1": weights,
+        "out0": result,
+        "r0": place(out, r),
+        "b0": place(MemoryView.dense(bias.shape, dtype), bias),
+    }
     Runner(kernel, TARGETS[target]).run(buffers, splits)
     np.testing.assert_allclose(window(result, out), want, rtol=2e-5, atol=2e-4)
     assert (result == 77).sum() == result.size - out.size or pitch == 0, "wrote outside the view"

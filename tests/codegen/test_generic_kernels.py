@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from native_group import TARGETS, aligned, execute, run_native, single
 
-from relaylab.codegen.generic import Operand, lower_group, read, write
-from relaylab.codegen.kernel import View
-from relaylab.codegen.target import Target
+from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec, compute
 from relaylab.loop.expr import apply
-from relaylab.loop.group import Group
+from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.scalar import DTYPES, SCALAR_OPS
+
+pytestmark = pytest.mark.slow
 
 RNG = np.random.default_rng(11)
 
@@ -37,7 +39,7 @@ def values(dtype, shape):
 
 def agree(out, lower, inputs, isa, rtol=1e-5, atol=1e-6):
     expected = compute(out, lower, inputs)
-    got = run_native(single(out, lower, inputs), inputs, out, Target.parse(TARGETS[isa]))
+    got = run_native(single(out, lower, inputs), inputs, out, CpuTarget.parse(TARGETS[isa]))
     if out.dtype == "float16":
         rtol = 2e-3
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol)
@@ -118,7 +120,8 @@ def reshape(b, out, i, x):
 
 CASES = {
     "bias_relu": (lambda b, o, i, x, y: b.max(x(*i) + y(i[-1]), 0), (2, 5, 37), [floats(2, 5, 37), floats(37)]),
-    "channel_affine": (lambda b, o, i, x, s: x(*i) * s(i[1], 0, 0), (2, 3, 7, 9), [floats(2, 3, 7, 9), floats(3, 1, 1)]),
+    "channel_affine": (lambda b, o, i, x, s: x(*i) * s(i[1], 0, 0), (2, 3, 7, 9),
+                       [floats(2, 3, 7, 9), floats(3, 1, 1)]),
     "long_flat": (lambda b, o, i, x: b.exp(x(*i)) * 0.5, (3, 5000), [floats(3, 5000)]),
     "unit_axes": (lambda b, o, i, x: -x(*i), (1, 1, 1), [floats(1, 1, 1)]),
     "scalar": (lambda b, o, i, x: x() + 1, (), [floats()]),
@@ -141,13 +144,16 @@ CASES = {
     "convolution": (conv, (1, 4, 6, 7), [floats(1, 3, 6, 7), floats(4, 3, 3, 3)]),
     "bilinear": (bilinear, (2, 11, 5), [floats(2, 6, 5)]),
     "nearest": (lambda b, o, i, x: x(i[0] // 2, i[1] // 3), (8, 21), [floats(4, 7)]),
-    "matmul": (lambda b, o, i, x, w: b.sum(x.shape[1], lambda k: x(i[0], k) * w(k, i[1])), (5, 21), [floats(5, 8), floats(8, 21)]),
-    "dense": (lambda b, o, i, x, w: b.sum(x.shape[1], lambda k: x(i[0], k) * w(i[1], k)), (5, 6), [floats(5, 70), floats(6, 70)]),
+    "matmul": (lambda b, o, i, x, w: b.sum(x.shape[1], lambda k: x(i[0], k) * w(k, i[1])), (5, 21),
+               [floats(5, 8), floats(8, 21)]),
+    "dense": (lambda b, o, i, x, w: b.sum(x.shape[1], lambda k: x(i[0], k) * w(i[1], k)), (5, 6),
+              [floats(5, 70), floats(6, 70)]),
     "mean_all": (lambda b, o, i, x: b.sum(x.shape, lambda *k: x(*k)) / 210.0, (), [floats(2, 3, 35)]),
     "normalise_all": (lambda b, o, i, x: x(*i) - b.rmax(x.shape, lambda *k: x(*k)), (6, 35), [floats(6, 35)]),
     "column_sum": (lambda b, o, i, x: b.sum(x.shape[0], lambda k: x(k, i[0])), (35,), [floats(40, 35)]),
     "inner_axes": (lambda b, o, i, x: b.rmin((3, 5), lambda j, k: x(i[0], j, i[1], k)), (4, 6), [floats(4, 3, 6, 5)]),
-    "nested": (lambda b, o, i, x: b.sum(x.shape[0], lambda k: b.rmax(x.shape[2], lambda j: x(k, i[0], j))), (5,), [floats(3, 5, 40)]),
+    "nested": (lambda b, o, i, x: b.sum(x.shape[0], lambda k: b.rmax(x.shape[2], lambda j: x(k, i[0], j))), (5,),
+               [floats(3, 5, 40)]),
 }  # fmt: skip
 
 
@@ -177,13 +183,18 @@ def test_arg_reductions_find_the_first(kind, dtype, isa):
     x = values(dtype, (4, 33)) if dtype != "float16" else floats(4, 33).astype(dtype)
     x[1, 20], x[2, 5] = x[1, 7], x[2, 30]
     agree(OutSpec((4,), "int64"), lambda b, o, i, x: getattr(b, kind)(33, lambda k: x(i[0], k)), [x], isa)
-    agree(OutSpec((33,), "int32"), lambda b, o, i, x: b.cast(getattr(b, kind)(4, lambda k: x(k, i[0])), "int32"), [x], isa)
+    agree(
+        OutSpec((33,), "int32"), lambda b, o, i, x: b.cast(getattr(b, kind)(4, lambda k: x(k, i[0])), "int32"), [x], isa
+    )
 
 
 def defined(op, dtype):
     """Whether a scalar function takes a dtype."""
     rule = SCALAR_OPS[op]
-    if op in ("shl", "shr", "bnot", "neg", "sub", "floordiv", "floormod", "truncdiv", "truncmod", "pow", "div") and dtype == "bool":
+    if (
+        op in ("shl", "shr", "bnot", "neg", "sub", "floordiv", "floormod", "truncdiv", "truncmod", "pow", "div")
+        and dtype == "bool"
+    ):
         return False
     is_float = dtype.startswith("float")
     return {
@@ -243,25 +254,34 @@ def test_extremes_propagate_nan(isa):
     x = floats(5, 70)
     x[1, 3] = x[3, 69] = np.nan
     for kind in ("rmax", "rmin"):
-        agree(OutSpec((5,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(70, lambda k: x(i[0], k)), [x], isa)
-        agree(OutSpec((70,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(5, lambda k: x(k, i[0])), [x], isa)
+        agree(
+            OutSpec((5,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(70, lambda k: x(i[0], k)), [x], isa
+        )
+        agree(
+            OutSpec((70,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(5, lambda k: x(k, i[0])), [x], isa
+        )
     agree(OutSpec((5, 70), "float32"), lambda b, o, i, x: b.max(x(*i), 0.0), [x], isa)
     agree(OutSpec((5, 70), "float32"), lambda b, o, i, x: b.min(x(*i), x(i[0], 69 - i[1])), [x], isa)
 
 
 @pytest.mark.parametrize("isa", TARGETS)
 def test_views_with_halo_and_strides(isa):
-    inner, outer = View.padded((4, 5, 19), ((1, 1), (2, 1), (0, 0))), View.padded((5, 4, 19), ((0, 0), (1, 2), (0, 0)))
-    group = Group("test")
-    x = read(group, Operand("in0", inner))
+    inner, outer = (
+        MemoryView.padded((4, 5, 19), ((1, 1), (2, 1), (0, 0))),
+        MemoryView.padded((5, 4, 19), ((0, 0), (1, 2), (0, 0))),
+    )
+    group = ProgramBuilder("test")
+    x = read(group, KernelOperand("in0", inner))
     out = OutSpec((5, 4, 19), "float32")
     value = group.compute(out, lambda b, o, i, x: x(i[1], i[0], i[2]) * 2, [x])
-    write(group, Operand("out0", outer), value)
+    write(group, KernelOperand("out0", outer), value)
     source, result = aligned(6 * 8 * 19, "float32"), aligned(5 * 7 * 19, "float32")
     data = floats(4, 5, 19)
     source.reshape(6, 8, 19)[1:5, 2:7] = data
     result[:] = 7
-    execute(lower_group(group, Target.parse(TARGETS[isa])), Target.parse(TARGETS[isa]), [source, result], (0, 0.5, 1))
+    execute(
+        lower_group(group, CpuTarget.parse(TARGETS[isa])), CpuTarget.parse(TARGETS[isa]), [source, result], (0, 0.5, 1)
+    )
     image = result.reshape(5, 7, 19)
     np.testing.assert_array_equal(image[:, 1:5], data.transpose(1, 0, 2) * 2)
     image[:, 1:5] = 7
@@ -270,14 +290,14 @@ def test_views_with_halo_and_strides(isa):
 
 @pytest.mark.parametrize("isa", TARGETS)
 def test_two_outputs_in_one_kernel(isa):
-    group, x = Group("test"), floats(6, 33)
-    tensor = read(group, Operand("in0", View.dense(x.shape)))
+    group, x = ProgramBuilder("test"), floats(6, 33)
+    tensor = read(group, KernelOperand("in0", MemoryView.dense(x.shape)))
     double = group.compute(OutSpec(x.shape, "float32"), lambda b, o, i, x: x(*i) * 2, [tensor])
     total = group.compute(OutSpec((6,), "float32"), lambda b, o, i, x: b.sum(33, lambda k: x(i[0], k)), [double])
     relu = group.compute(OutSpec(x.shape, "float32"), lambda b, o, i, x: b.max(x(*i), 0), [double])
     for role, value in zip(("out0", "out1", "out2"), (double, total, relu)):
-        write(group, Operand(role, View.dense(value.shape)), value)
-    target = Target.parse(TARGETS[isa])
+        write(group, KernelOperand(role, MemoryView.dense(value.shape)), value)
+    target = CpuTarget.parse(TARGETS[isa])
     arrays = [aligned(n, "float32") for n in (198, 198, 6, 198)]
     arrays[0][:] = x.ravel()
     execute(lower_group(group, target), target, arrays, (0, 0.4, 1))
@@ -287,13 +307,13 @@ def test_two_outputs_in_one_kernel(isa):
 
 
 def test_instructions_know_the_member_of_the_group_that_they_come_from():
-    group = Group("test")
-    x = read(group, Operand("in0", View.dense((4, 64))))
+    group = ProgramBuilder("test")
+    x = read(group, KernelOperand("in0", MemoryView.dense((4, 64))))
     out = OutSpec((4, 64), "float32")
     total = group.compute(out, lambda b, o, i, x: b.sqrt(x(*i)), [x])
     value = group.compute(out, lambda b, o, i, x: b.floor(x(*i)), [total])
-    write(group, Operand("out0", View.dense((4, 64))), value)
-    text = lower_group(group, Target.parse(TARGETS["avx2"])).text
+    write(group, KernelOperand("out0", MemoryView.dense((4, 64))), value)
+    text = lower_group(group, CpuTarget.parse(TARGETS["avx2"])).text
     part, found = 0, {}
     for line in text.splitlines():
         part = int(line[5:]) if line.startswith("  ; @") else part

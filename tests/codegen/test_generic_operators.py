@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from native_group import TARGETS, run_native
 
-from relaylab.codegen.generic import Operand, read, write
-from relaylab.codegen.kernel import View
-from relaylab.codegen.target import Target
+from relaylab.codegen.operations.generic import KernelOperand, read, write
+from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.ir import OPERATORS, TupleType
 from relaylab.loop import OutSpec, compute
-from relaylab.loop.group import Group
+from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.support.errors import RelayError
 
 sys.path.append(str(Path(__file__).parents[1] / "op"))
 import op_cases  # noqa: E402  (shared with the operators' own tests)
+
+pytestmark = pytest.mark.slow
 
 
 def readable(group, x, flat):
@@ -27,15 +29,15 @@ def readable(group, x, flat):
     if isinstance(x, tuple):
         return tuple(readable(group, part, flat) for part in x)
     flat.append(x)
-    return read(group, Operand(f"in{len(flat) - 1}", View.dense(x.shape, x.dtype.name)))
+    return read(group, KernelOperand(f"in{len(flat) - 1}", MemoryView.dense(x.shape, x.dtype.name)))
 
 
 def check(record, args, spec, isa):
-    group, flat = Group("op"), []
+    group, flat = ProgramBuilder("op"), []
     inputs = [readable(group, x, flat) for x in args]
     value = group.compute(spec, record.lower, inputs)
-    write(group, Operand("out0", View.dense(spec.shape, spec.dtype)), value)
-    got, expected = run_native(group, flat, spec, Target.parse(TARGETS[isa])), compute(spec, record.lower, args)
+    write(group, KernelOperand("out0", MemoryView.dense(spec.shape, spec.dtype)), value)
+    got, expected = run_native(group, flat, spec, CpuTarget.parse(TARGETS[isa])), compute(spec, record.lower, args)
     rtol = 2e-3 if spec.dtype == "float16" else 2e-5
     np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), rtol=rtol, atol=1e-5)
 

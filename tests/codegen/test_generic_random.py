@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 from native_group import TARGETS, aligned, execute
 
-from relaylab.codegen.generic import Operand, lower_group, read, write
-from relaylab.codegen.kernel import View
-from relaylab.codegen.target import Target
+from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec, compute
-from relaylab.loop.group import Group
+from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.run import run
+
+pytestmark = pytest.mark.slow
 
 EXTENTS = (0, 1, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33)
 FLOATS, INTEGERS = ("float32", "float64", "float16"), ("int8", "int16", "int32", "int64", "uint8")
 BINARY = {
     "f": ("add", "mul", "sub", "max", "min"), "b": ("add", "mul", "max", "min", "land", "lor", "lxor", "bxor"),
-    "i": ("add", "mul", "sub", "max", "min", "div", "floordiv", "floormod", "truncdiv", "truncmod", "band", "bor", "bxor", "shl", "shr"),
+    "i": ("add", "mul", "sub", "max", "min", "div", "floordiv", "floormod", "truncdiv", "truncmod",
+          "band", "bor", "bxor", "shl", "shr"),
 }  # fmt: skip
 
 
@@ -27,9 +30,9 @@ class RandomGroup:
     """A random DAG of operators, evaluated with numpy while it is built."""
 
     def __init__(self, seed: int):
-        self.rng, self.group = random.Random(seed), Group("random")
+        self.rng, self.group = random.Random(seed), ProgramBuilder("random")
         self.data = np.random.default_rng(seed)
-        self.views: list[tuple[str, View]] = []
+        self.views: list[tuple[str, MemoryView]] = []
         self.flat: list[np.ndarray] = []
         self.pool: list[tuple[object, np.ndarray]] = []
         rank = self.rng.randint(0, 4)
@@ -44,7 +47,7 @@ class RandomGroup:
         for d in reversed(order):
             strides[d] = pitch
             pitch *= shape[d] + before[d] + self.rng.choice((0, 0, 1))
-        view = View(dtype, shape, tuple(strides), sum(b * s for b, s in zip(before, strides)))
+        view = MemoryView(dtype, shape, tuple(strides), sum(b * s for b, s in zip(before, strides)))
         buffer = aligned(max(pitch, 1), dtype)
         buffer[:] = 99
         value = self.drawn(shape, dtype) if values is None else values.astype(dtype)
@@ -52,7 +55,7 @@ class RandomGroup:
         np.lib.stride_tricks.as_strided(buffer[view.offset :], shape, [s * itemsize for s in strides])[...] = value
         role = f"in{len(self.flat)}"
         self.flat.append(buffer)
-        self.pool.append((read(self.group, Operand(role, view)), value))
+        self.pool.append((read(self.group, KernelOperand(role, view)), value))
         return self.pool[-1]
 
     def drawn(self, shape, dtype):
@@ -60,8 +63,14 @@ class RandomGroup:
         if dtype in INTEGERS:
             info = np.iinfo(dtype)
             few = self.data.integers(max(-9, info.min), 9, shape, dtype, endpoint=True)
-            return np.where(self.data.random(shape) < 0.7, few, self.data.integers(info.min, info.max, shape, dtype, endpoint=True))
-        return np.asarray(self.data.standard_normal(shape)).astype(dtype) if dtype != "bool" else self.data.random(shape) < 0.5
+            return np.where(
+                self.data.random(shape) < 0.7, few, self.data.integers(info.min, info.max, shape, dtype, endpoint=True)
+            )
+        return (
+            np.asarray(self.data.standard_normal(shape)).astype(dtype)
+            if dtype != "bool"
+            else self.data.random(shape) < 0.5
+        )
 
     def step(self, lower, shape, dtype, *inputs):
         """One operator: into the group, and evaluated."""
@@ -143,7 +152,9 @@ class RandomGroup:
         shape[axis] = 2 * n
 
         def lower(b, o, i, x):
-            second = b.guard(i[axis] >= n, lambda: b.max(x(*i[:axis], i[axis] - n, *i[axis + 1 :]), 0), b.const(0, x.dtype))
+            second = b.guard(
+                i[axis] >= n, lambda: b.max(x(*i[:axis], i[axis] - n, *i[axis + 1 :]), 0), b.const(0, x.dtype)
+            )
             return b.guard(i[axis] < n, lambda: x(*i), second)
 
         self.step(lower, shape, x[1].dtype.name, x)
@@ -206,7 +217,7 @@ def test_three_descriptions_agree(seed):
             break
     tensor, expected = made.pool[-1]
     steps = {id(v) for _, v in made.pool if v.dtype.kind != "f"}
-    write(made.group, Operand("out0", View.dense(expected.shape, expected.dtype.name)), tensor)
+    write(made.group, KernelOperand("out0", MemoryView.dense(expected.shape, expected.dtype.name)), tensor)
     exact = not steps or not any(v.dtype.kind == "f" for _, v in made.pool)
 
     program = made.group.program()
@@ -218,7 +229,7 @@ def test_three_descriptions_agree(seed):
     check(result.reshape(expected.shape), expected)
 
     isa = list(TARGETS)[seed % 3]
-    target = Target.parse(TARGETS[isa])
+    target = CpuTarget.parse(TARGETS[isa])
     result = aligned(max(expected.size, 1), expected.dtype.name)
     execute(lower_group(made.group, target), target, [*made.flat, result], (0, 0.4, 0.5, 1))
     check(result[: expected.size].reshape(expected.shape), expected)

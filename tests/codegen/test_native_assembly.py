@@ -8,10 +8,10 @@ import pytest
 from kernel_runner import TARGETS, bias_relu_residual
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.jit import emit_assembly
-from relaylab.codegen.kernel import View, module_text
+from relaylab.codegen.llvm.jit import emit_assembly
+from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.templates.gemm import gemm_problem
-from relaylab.codegen.templates.schedule import max_rows, plan_contraction
+from relaylab.codegen.templates.schedule import max_rows, schedule_contraction
 
 PRODUCT = {"avx512": r"vfmadd.*%zmm", "avx2": r"vfmadd.*%ymm", "generic": r"mulps\s.*%xmm"}
 SPILL = re.compile(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)")
@@ -25,20 +25,24 @@ def hot_loops(kernel, target) -> list[list[str]]:
         if found:
             label = found[1]
         blocks.setdefault(label, []).append(line.strip())
-    own = {name: lines for name, lines in blocks.items() if any(re.match(rf"j\w+\s+{re.escape(name)}$", x) for x in lines)}
+    own = {
+        name: lines for name, lines in blocks.items() if any(re.match(rf"j\w+\s+{re.escape(name)}$", x) for x in lines)
+    }
     return [lines for lines in own.values() if any(re.search(PRODUCT[target.isa], x) for x in lines)]
 
 
 def gemm_kernel(m: int, n: int, k: int, target, packed: bool = True):
-    out = View.dense((1, m, n))
-    b = View.dense((1, k, n)) if packed else View("float32", (1, k, n), (0, 1, k))
-    return T.gemm(T.GemmSpec(View.dense((1, m, k)), b, out, packed), target, bias_relu_residual(out))
+    out = MemoryView.dense((1, m, n))
+    b = MemoryView.dense((1, k, n)) if packed else MemoryView("float32", (1, k, n), (0, 1, k))
+    return T.gemm(T.GemmSpec(MemoryView.dense((1, m, k)), b, out, packed), target, bias_relu_residual(out))
 
 
 def conv_kernel(size: int, ic: int, oc: int, k: int, stride: int, target, groups: int = 1):
-    out = View.dense((1, *((size - 1) // stride + 1,) * 2, oc))
+    out = MemoryView.dense((1, *((size - 1) // stride + 1,) * 2, oc))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
-    spec = T.ConvSpec(View.padded((1, size, size, ic), halo), out, (k, k), (stride,) * 2, (1, 1), (k // 2,) * 2, groups)
+    spec = T.ConvSpec(
+        MemoryView.padded((1, size, size, ic), halo), out, (k, k), (stride,) * 2, (1, 1), (k // 2,) * 2, groups
+    )
     make = T.depthwise if groups == ic else T.conv
     return make(spec, target, bias_relu_residual(out))
 
@@ -81,7 +85,9 @@ def test_register_tiles_fit(isa):
 
 
 def test_the_big_tile_uses_most_registers():
-    spec = T.GemmSpec(View.dense((1, 1024, 1024)), View.dense((1, 1024, 1024)), View.dense((1, 1024, 1024)))
+    spec = T.GemmSpec(
+        MemoryView.dense((1, 1024, 1024)), MemoryView.dense((1, 1024, 1024)), MemoryView.dense((1, 1024, 1024))
+    )
     for isa, least in (("avx512", 24), ("avx2", 12), ("generic", 8)):
-        plan = plan_contraction(gemm_problem(spec), TARGETS[isa])
+        plan = schedule_contraction(gemm_problem(spec), TARGETS[isa])
         assert plan.vectors * plan.tile[0] * plan.tile[1] >= least

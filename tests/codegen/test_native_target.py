@@ -10,12 +10,12 @@ import threading
 
 import pytest
 
-from relaylab.codegen import jit
-from relaylab.codegen.cache import FORMAT, SPARE, ObjectCache, default_directory, digest
-from relaylab.codegen.target import Target
+from relaylab.codegen.llvm import jit
+from relaylab.codegen.llvm.cache import FORMAT, SPARE, ObjectCache, default_directory, digest
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.support.errors import RelayError, RelayValueError
 
-HOST = Target.host()
+HOST = CpuTarget.host()
 
 
 def answer(n: int) -> str:
@@ -23,37 +23,44 @@ def answer(n: int) -> str:
     return f"define i64 @f{n}() #0 {{\n  ret i64 {n}\n}}\nattributes #0 = {{ {HOST.attributes} }}\n"
 
 
-def call(library: jit.Library, symbol: str) -> int:
+def call(library: jit.JitLibrary, symbol: str) -> int:
     return library.function(symbol, ctypes.c_int64)()
 
 
-@pytest.mark.parametrize("text,isa,lanes,registers", [
-    ("llvm -mattr=+avx2,+fma", "avx2", 8, 16), ("llvm -mcpu=x86-64", "generic", 4, 16),
-    ("llvm -mcpu=x86-64-v4", "avx512", 16, 32), ("llvm -mcpu=skylake", "avx2", 8, 16),
-    ("llvm -mcpu=skylake-avx512 -mattr=-avx512f", "avx2", 8, 16), ("llvm -mattr=+avx2", "generic", 4, 16),
-    ("llvm -mcpu=haswell -mattr=-fma", "generic", 4, 16),
-])
+@pytest.mark.parametrize(
+    "text,isa,lanes,registers",
+    [
+        ("llvm -mattr=+avx2,+fma", "avx2", 8, 16),
+        ("llvm -mcpu=x86-64", "generic", 4, 16),
+        ("llvm -mcpu=x86-64-v4", "avx512", 16, 32),
+        ("llvm -mcpu=skylake", "avx2", 8, 16),
+        ("llvm -mcpu=skylake-avx512 -mattr=-avx512f", "avx2", 8, 16),
+        ("llvm -mattr=+avx2", "generic", 4, 16),
+        ("llvm -mcpu=haswell -mattr=-fma", "generic", 4, 16),
+    ],
+)
 def test_features_decide(text, isa, lanes, registers):
-    target = Target.parse(text)
+    target = CpuTarget.parse(text)
     assert (target.isa, target.lanes("float32"), target.registers) == (isa, lanes, registers)
-    assert Target.parse(str(target)) == target
+    assert CpuTarget.parse(str(target)) == target
 
 
 def test_the_host_with_a_feature_taken_away():
-    assert Target.parse("llvm") == Target.parse(None) == HOST
-    assert Target.parse("llvm -mattr=-avx512f").isa != "avx512"
-    assert Target.parse("llvm -mattr=-avx2").isa == "generic"
+    assert CpuTarget.parse("llvm") == CpuTarget.parse(None) == HOST
+    assert CpuTarget.parse("llvm -mattr=-avx512f").isa != "avx512"
+    assert CpuTarget.parse("llvm -mattr=-avx2").isa == "generic"
 
 
-@pytest.mark.parametrize("text,code", [
-    ("cuda", "target.kind"), ("llvm -mattr=avx2", "target.feature"), ("llvm -march=x", "target.option"), ("", None),
-])
+@pytest.mark.parametrize(
+    "text,code",
+    [("cuda", "target.kind"), ("llvm -mattr=avx2", "target.feature"), ("llvm -march=x", "target.option"), ("", None)],
+)
 def test_bad_targets_are_explained(text, code):
     if code is None:
-        assert Target.parse(text) == HOST
+        assert CpuTarget.parse(text) == HOST
         return
     with pytest.raises(RelayValueError) as caught:
-        Target.parse(text)
+        CpuTarget.parse(text)
     assert caught.value.code == code
 
 
@@ -87,7 +94,7 @@ def test_cache_round_trip_and_keys(tmp_path, monkeypatch):
     first = jit.compile_objects(texts, HOST, cache=cache)
     monkeypatch.setattr(jit, "emit_object", lambda *_: pytest.fail("compiled although cached"))
     assert jit.compile_objects(texts, HOST, cache=cache) == first
-    assert jit.object_key(texts[0], HOST) != jit.object_key(texts[0], Target.parse("llvm -mattr=+avx2,+fma"))
+    assert jit.object_key(texts[0], HOST) != jit.object_key(texts[0], CpuTarget.parse("llvm -mattr=+avx2,+fma"))
     assert digest("ab", "c") != digest("a", "bc")
 
 
@@ -95,8 +102,8 @@ def test_cache_round_trip_and_keys(tmp_path, monkeypatch):
 def test_damaged_entries_are_replaced(tmp_path, damage):
     cache = ObjectCache(tmp_path)
     text, key = answer(7), jit.object_key(answer(7), HOST)
-    good, = jit.compile_objects([text], HOST, cache=cache)
-    cache._path(key).write_bytes(damage)
+    (good,) = jit.compile_objects([text], HOST, cache=cache)
+    (tmp_path / f"{key}.o").write_bytes(damage)
     assert cache.get(key) is None
     assert jit.compile_objects([text], HOST, cache=cache) == [good] and cache.get(key) == good
 
@@ -105,7 +112,7 @@ def test_least_recently_used_entries_go_first(tmp_path):
     cache = ObjectCache(tmp_path, limit=(3 * (100 + len(FORMAT) + 32) * SPARE) // (SPARE - 1) + 1)
     for n in range(3):
         cache.put(f"k{n}", bytes(100))
-        os.utime(cache._path(f"k{n}"), (n + 1, n + 1))
+        os.utime(tmp_path / f"k{n}.o", (n + 1, n + 1))
     assert cache.get("k0") == bytes(100)  # now the most recent
     cache.put("k3", bytes(100))
     assert [cache.get(f"k{n}") is not None for n in range(4)] == [True, False, True, True]
@@ -127,7 +134,7 @@ def test_a_cache_that_cannot_be_written_is_empty(tmp_path, directory):
     (tmp_path / "file").write_text("a file, not a directory")
     place = directory and (directory if directory[0] == "/" else tmp_path / directory)
     cache = ObjectCache(place)
-    data, = jit.compile_objects([answer(9)], HOST, cache=cache)
+    (data,) = jit.compile_objects([answer(9)], HOST, cache=cache)
     assert data and cache.get(jit.object_key(answer(9), HOST)) is None
 
 
@@ -142,7 +149,7 @@ def test_the_environment_moves_and_stops_the_cache(monkeypatch, tmp_path):
 
 WRITER = """
 import sys
-from relaylab.codegen.cache import ObjectCache
+from relaylab.codegen.llvm.cache import ObjectCache
 cache = ObjectCache(sys.argv[1], limit=40_000)
 for turn in range(150):
     key = f"k{turn % 20}"

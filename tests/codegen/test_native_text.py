@@ -7,13 +7,13 @@ import pytest
 from kernel_runner import Runner, aligned, runnable_targets
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.debuglines import assembly_parts, with_debug_lines
-from relaylab.codegen.irtext import IRFunction, constant, literal_vector, tail_mask, vector
-from relaylab.codegen.jit import emit_assembly, verify
-from relaylab.codegen.kernel import Kernel, View, module_text
-from relaylab.codegen.target import Target
+from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
+from relaylab.codegen.llvm.text import IRFunction, constant, literal_vector, tail_mask, vector
+from relaylab.codegen.llvm.jit import emit_assembly, verify
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.isa.target import CpuTarget
 
-HOST = Target.host()
+HOST = CpuTarget.host()
 
 
 def run(build, out: int = 16, inputs: tuple[np.ndarray, ...] = (), items: int = 1) -> np.ndarray:
@@ -35,14 +35,25 @@ def test_index_arithmetic_folds_and_agrees_with_python():
 
     def build(f, out):
         def body(i):
-            values = (f.add(f.mul(i, 5), 3), f.div(f.add(i, 9), 4), f.rem(f.add(i, 9), 4), f.minimum(i, 2),
-                      f.mul(i, f.add(i, 1)), f.sub(10, f.mul(i, 2)), f.maximum(f.sub(i, 2), 1), f.dot((i, i), (3, -1), 5))
+            values = (
+                f.add(f.mul(i, 5), 3),
+                f.div(f.add(i, 9), 4),
+                f.rem(f.add(i, 9), 4),
+                f.minimum(i, 2),
+                f.mul(i, f.add(i, 1)),
+                f.sub(10, f.mul(i, 2)),
+                f.maximum(f.sub(i, 2), 1),
+                f.dot((i, i), (3, -1), 5),
+            )
             for k, value in enumerate(values):
                 f.store(f.value(value), f.offset(out, f.add(f.mul(i, 64), 8 * k)), 8)
+
         f.loop(0, 4, body)
 
-    want = [[i * 5 + 3, (i + 9) // 4, (i + 9) % 4, min(i, 2), i * (i + 1), 10 - 2 * i, max(i - 2, 1), 5 + 2 * i]
-            for i in range(4)]
+    want = [
+        [i * 5 + 3, (i + 9) // 4, (i + 9) % 4, min(i, 2), i * (i + 1), 10 - 2 * i, max(i - 2, 1), 5 + 2 * i]
+        for i in range(4)
+    ]
     assert run(build, 32).reshape(4, 8).tolist() == want
 
 
@@ -65,9 +76,10 @@ def test_branches_join_values():
     def build(f, out):
         def body(i):
             big = f.compare("sgt", i, 1)
-            value, = f.branch(big, lambda: f.value(f.mul(i, 10)), lambda: f.value(f.add(i, 100)))
+            (value,) = f.branch(big, lambda: f.value(f.mul(i, 10)), lambda: f.value(f.add(i, 100)))
             f.store(value, f.offset(out, f.mul(i, 8)), 8)
             f.branch(f.compare("eq", i, 3), lambda: f.store(constant("i64", -1), f.offset(out, 64), 8))
+
         f.loop(0, 4, body)
 
     assert run(build)[:9].tolist() == [100, 101, 20, 30, 0, 0, 0, 0, -1]
@@ -82,11 +94,19 @@ def test_pure_instructions_are_shared_within_their_scope_only():
     assert f.value(f.mul(f.begin, 9)) is not inside[0]
 
 
-@pytest.mark.parametrize("type,number,spelling", [
-    ("float", -0.0, "0x8000000000000000"), ("float", 0.0, "0x0000000000000000"), ("half", 1e6, "0xH7C00"),
-    ("float", 1e39, "0x7FF0000000000000"), ("double", 0.1, "0x3FB999999999999A"), ("i1", True, "true"),
-    ("float", 0.1, "0x3FB99999A0000000"), ("i8", -3, "-3"),
-])
+@pytest.mark.parametrize(
+    "type,number,spelling",
+    [
+        ("float", -0.0, "0x8000000000000000"),
+        ("float", 0.0, "0x0000000000000000"),
+        ("half", 1e6, "0xH7C00"),
+        ("float", 1e39, "0x7FF0000000000000"),
+        ("double", 0.1, "0x3FB999999999999A"),
+        ("i1", True, "true"),
+        ("float", 0.1, "0x3FB99999A0000000"),
+        ("i8", -3, "-3"),
+    ],
+)
 def test_constants(type, number, spelling):
     assert constant(type, number).ref == spelling
 
@@ -127,14 +147,14 @@ def test_debug_lines_reach_the_assembly():
 
 
 def test_views():
-    padded = View.padded((1, 4, 5, 3), ((0, 0), (1, 2), (1, 1), (0, 0)))
+    padded = MemoryView.padded((1, 4, 5, 3), ((0, 0), (1, 2), (1, 1), (0, 0)))
     assert padded.strides == (7 * 7 * 3, 21, 3, 1) and padded.offset == 24 and padded.halo_of(1) == (1, 2)
-    assert not padded.is_dense and View.dense((2, 3)).is_dense and View("float32", (1, 3), (99, 1)).is_dense
+    assert not padded.is_dense and MemoryView.dense((2, 3)).is_dense and MemoryView("float32", (1, 3), (99, 1)).is_dense
     assert padded.bytes == 60 * 4
 
 
 def test_loops_show_the_epilogue_on_the_accumulator():
-    spec = T.GemmSpec(View.dense((1, 40, 24)), View.dense((1, 24, 70)), View.dense((1, 40, 70)))
+    spec = T.GemmSpec(MemoryView.dense((1, 40, 24)), MemoryView.dense((1, 24, 70)), MemoryView.dense((1, 40, 70)))
     loops = T.gemm(spec, HOST, T.Epilogue(label="max(x, 0)")).loops
     assert "out[row r, c] = max(acc[r, c], 0)" in loops and "for k in 24" in loops
 

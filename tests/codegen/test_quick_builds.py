@@ -1,4 +1,4 @@
-"""What a build does to be quick: weights are packed by several threads, in parts; garbage collection rests meanwhile."""
+"""What a build does to be quick: weights are packed by several threads, in parts; garbage collection rests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen.jobs import Packed
-from relaylab.codegen.plan import ALIGNMENT, PREFETCHED, _Constants
+from relaylab.codegen.operations.jobs import PackedConstant
+from relaylab.codegen.operations.plan import ALIGNMENT, PREFETCHED, _ConstantPool
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
 from relaylab.support.errors import RelayError
 
@@ -19,13 +19,13 @@ def values(k: int) -> np.ndarray:
     return np.full(10 + 1000 * (k % 3), k, "float32")
 
 
-def slow(k: int) -> Packed:
+def slow(k: int) -> PackedConstant:
     """The first ones take longest."""
-    return Packed((k,), lambda: (time.sleep(0.01 / (k + 1)), values(k))[1])
+    return PackedConstant((k,), lambda: (time.sleep(0.01 / (k + 1)), values(k))[1])
 
 
 def test_many_lie_where_one_after_another_would() -> None:
-    many, single = _Constants(64), _Constants(64)
+    many, single = _ConstantPool(64), _ConstantPool(64)
     many.add_all(slow(k) for k in (0, 1, 2, 1, 3, 0, 4))
     offsets = [single.add(slow(k)) for k in range(5)]
     assert [many.add(slow(k)) for k in range(5)] == offsets
@@ -39,7 +39,7 @@ def test_an_error_while_packing_is_raised() -> None:
         raise ValueError("no weights")
 
     with pytest.raises(ValueError, match="no weights"):
-        _Constants(64).add_all([slow(0), Packed(("bad",), fail)])
+        _ConstantPool(64).add_all([slow(0), PackedConstant(("bad",), fail)])
 
 
 @pytest.mark.parametrize("m", sorted(WEIGHT_TRANSFORM))

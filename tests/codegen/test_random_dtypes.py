@@ -19,6 +19,8 @@ from support.compiled import TARGETS
 from relaylab.ir import OPERATORS
 from relaylab.op.base import Sample
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = int(os.environ.get("RELAYLAB_RANDOM_ROUNDS", "1"))
 
 

@@ -12,6 +12,8 @@ from relaylab import relay
 from relaylab.analysis import infer_module
 from relaylab.ir import IRModule
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("graph", "graph", "graph", "graph", "vm", "graph", "graph", "aot")
 
 
@@ -48,22 +50,47 @@ def conv_then(after: object) -> object:
 IMAGE = ((1, 3, 8, 7), "float32")
 MINIMAL = {
     "a kernel named like the C function it calls": network(relay.sin, ((33,), "float64")),
-    "one lane of a narrowed vector": network(lambda x: relay.nn.log_softmax(x, axis=1), ((2, 8, 49), "float16"), tolerance=1e-2),
+    "one lane of a narrowed vector": network(
+        lambda x: relay.nn.log_softmax(x, axis=1), ((2, 8, 49), "float16"), tolerance=1e-2
+    ),
     "a product of rank 4 and a broadcast": network(
-        lambda x, w, y: relay.add(relay.nn.dense(x, w), y), ((5, 8, 7, 3), "float32"), ((33, 3), "float32"), ((1, 8, 7, 33), "float32")),
+        lambda x, w, y: relay.add(relay.nn.dense(x, w), y),
+        ((5, 8, 7, 3), "float32"),
+        ((33, 3), "float32"),
+        ((1, 8, 7, 33), "float32"),
+    ),
     "a product of rank 4 that a convolution reads": network(
-        lambda x, w: conv_then(relay.nn.relu)(relay.nn.dense(x, w)), ((1, 3, 6, 5), "float32"), ((9, 5), "float32")),
+        lambda x, w: conv_then(relay.nn.relu)(relay.nn.dense(x, w)), ((1, 3, 6, 5), "float32"), ((9, 5), "float32")
+    ),
     "a mean of more elements than the type counts": network(relay.mean, ((3, 100), "int8")),
     "a concatenation of what a split gives": network(
-        lambda x: relay.Tuple([conv_then(relay.nn.relu)(relay.concatenate([relay.tanh(x), relay.split(x, [1, 2], axis=2)[1]], 2)),
-                               relay.split(x, [1, 2], axis=2)[0]]), IMAGE),
-    "a remainder of data": network(lambda x, y: relay.add(relay.floor_mod(x, y), y), ((4, 5), "int64"), ((4, 5), "int64")),
+        lambda x: relay.Tuple(
+            [
+                conv_then(relay.nn.relu)(relay.concatenate([relay.tanh(x), relay.split(x, [1, 2], axis=2)[1]], 2)),
+                relay.split(x, [1, 2], axis=2)[0],
+            ]
+        ),
+        IMAGE,
+    ),
+    "a remainder of data": network(
+        lambda x, y: relay.add(relay.floor_mod(x, y), y), ((4, 5), "int64"), ((4, 5), "int64")
+    ),
     "groups of the last axis": network(
-        lambda x, g, c: relay.nn.group_norm(x, g, c, num_groups=3, axis=2), ((2, 4, 6, 5), "float32"), ((6,), "float32"), ((6,), "float32")),
-    "another layout's pooling": network(conv_then(lambda y: relay.nn.max_pool2d(y, pool_size=(2, 2), layout="NHWC")), IMAGE),
+        lambda x, g, c: relay.nn.group_norm(x, g, c, num_groups=3, axis=2),
+        ((2, 4, 6, 5), "float32"),
+        ((6,), "float32"),
+        ((6,), "float32"),
+    ),
+    "another layout's pooling": network(
+        conv_then(lambda y: relay.nn.max_pool2d(y, pool_size=(2, 2), layout="NHWC")), IMAGE
+    ),
     "another layout's convolution": network(
-        lambda x, w: conv_then(lambda y: relay.nn.conv2d(y, w, channels=4, kernel_size=(3, 3), data_layout="NHWC", kernel_layout="HWIO"))(x),
-        IMAGE, ((3, 3, 7, 4), "float32")),
+        lambda x, w: conv_then(
+            lambda y: relay.nn.conv2d(y, w, channels=4, kernel_size=(3, 3), data_layout="NHWC", kernel_layout="HWIO")
+        )(x),
+        IMAGE,
+        ((3, 3, 7, 4), "float32"),
+    ),
     "positions over two axes": network(conv_then(lambda y: relay.argmax(y, axis=(1, 2))), IMAGE),
     "positions over all axes": network(conv_then(relay.argmin), IMAGE),
 }

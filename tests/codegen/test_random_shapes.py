@@ -20,6 +20,8 @@ from support.compiled import TARGETS
 from relaylab.ir import OPERATORS, TensorType
 from relaylab.op.base import Broadcast, Sample, sample
 
+pytestmark = pytest.mark.slow
+
 EXTENTS = (0, 1, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33)
 ROUNDS = int(os.environ.get("RELAYLAB_RANDOM_ROUNDS", "1"))
 MOST = 20_000
@@ -30,7 +32,9 @@ def shaped(arg: Any, extents: dict[int, int]) -> Any:
     """An argument with extents replaced in the shapes of drawn tensors."""
     if isinstance(arg, tuple):
         return tuple(shaped(a, extents) for a in arg)
-    return TensorType([extents.get(int(n), int(n)) for n in arg.shape], arg.dtype) if isinstance(arg, TensorType) else arg
+    return (
+        TensorType([extents.get(int(n), int(n)) for n in arg.shape], arg.dtype) if isinstance(arg, TensorType) else arg
+    )
 
 
 def shapes(args: tuple) -> Iterator[tuple[int, ...]]:
@@ -60,7 +64,9 @@ def spread(name: str, rng: np.random.Generator) -> Sample:
         whole[int(np.argmax(whole))] = 2
     args, dtype = [], str(rng.choice(DTYPES))
     for _ in case.args:
-        shape = [n if rng.random() < 0.6 else 1 for n in whole][int(rng.integers(0, len(whole) + 1)) * (rng.random() < 0.5) :]
+        shape = [n if rng.random() < 0.6 else 1 for n in whole][
+            int(rng.integers(0, len(whole) + 1)) * (rng.random() < 0.5) :
+        ]
         args.append(TensorType(shape, dtype))
     return Sample(tuple(args), case.attrs, case.low, case.high)
 
@@ -100,10 +106,12 @@ FOUND = [
     ("nn.space_to_batch_nd", sample((2, 0, 6, 5), **CLOSE)), ("nn.batch_to_space_nd", sample((12, 2, 0, 2), **APART)),
     ("nn.deformable_conv2d", sample((0, 4, 3, 1), (0, 18, 3, 1), (3, 4, 3, 3), padding=(1, 1))),
     ("variance", sample(whole("int8", 2, 16, 5), whole("int8", 1, 1, 1))),
-    ("variance", sample(whole("int32", 2, 0, 4), whole("int32", 1, 1, 1))), ("mean", sample(whole("int64", 0, 3), axis=0)),
+    ("variance", sample(whole("int32", 2, 0, 4), whole("int32", 1, 1, 1))),
+    ("mean", sample(whole("int64", 0, 3), axis=0)),
     ("image.dilation2d", sample(whole("int16", 1, 2, 31, 33), whole("int16", 2, 1, 2), padding=(1, 1))),
     ("image.resize3d", sample(whole("uint8", 1, 2, 4, 5, 3), size=(7, 8, 5), low=0, high=255)),
-    ("image.resize2d", sample(whole("int8", 1, 4, 3, 2), size=(7, 5), layout="NHWC", method="cubic", low=-128, high=127)),
+    ("image.resize2d",
+     sample(whole("int8", 1, 4, 3, 2), size=(7, 5), layout="NHWC", method="cubic", low=-128, high=127)),
     ("cumsum", sample((2, 7), axis=1, dtype="uint8")), ("cumprod", sample((2, 3), dtype="int8", exclusive=True)),
     ("sign", sample(whole("bool", 5))), ("floor", sample(whole("bool", 3, 17))), ("abs", sample(whole("bool", 33))),
     ("nn.conv2d", sample(whole("int8", 1, 3, 5, 5), whole("int32", 2, 3, 3, 3), out_dtype="int64", low=-128, high=127)),

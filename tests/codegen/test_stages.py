@@ -8,35 +8,49 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen.flow import flows, outline, work_of
-from relaylab.codegen.kernel import Kernel, View
-from relaylab.codegen.linked import coverage
-from relaylab.codegen.llvmpasses import llvm_passes, optimized
-from relaylab.codegen.target import Target
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, depthwise, gemm, needed_winograd_halo, winograd
+from relaylab.codegen.inspection.control_flow import flows, outline, work_of
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.inspection.source_map import coverage
+from relaylab.codegen.inspection.llvm_passes import llvm_passes, optimized
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates import (
+    ConvSpec,
+    Epilogue,
+    GemmSpec,
+    conv,
+    depthwise,
+    gemm,
+    needed_winograd_halo,
+    winograd,
+)
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
 from relaylab.runtime.module import STAGES
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.zoo.catalog import NETWORKS
 
-HOST = Target.host()
+HOST = CpuTarget.host()
 
 
 def product(m: int, k: int, n: int, packed: bool = True):
-    b = View.dense((1, k, n)) if packed else View("float32", (1, k, n), (0, 1, k))
-    return gemm(GemmSpec(View.dense((1, m, k)), b, View.dense((1, m, n)), packed), HOST)
+    b = MemoryView.dense((1, k, n)) if packed else MemoryView("float32", (1, k, n), (0, 1, k))
+    return gemm(GemmSpec(MemoryView.dense((1, m, k)), b, MemoryView.dense((1, m, n)), packed), HOST)
 
 
 def convolution(size: int, channels: int, kernel: int, out: int):
     pad = kernel // 2
-    data = View.padded((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    return conv(ConvSpec(data, View.dense((1, size, size, out)), (kernel, kernel), (1, 1), (1, 1), (pad, pad)), HOST)
+    data = MemoryView.padded((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    return conv(
+        ConvSpec(data, MemoryView.dense((1, size, size, out)), (kernel, kernel), (1, 1), (1, 1), (pad, pad)), HOST
+    )
 
 
 KERNELS = {
-    "vector": product(1, 128, 512), "odd": product(37, 129, 70), "gathered": product(40, 33, 50, packed=False),
-    "pointwise": convolution(14, 64, 1, 96), "conv": convolution(9, 17, 3, 40),
+    "vector": product(1, 128, 512),
+    "odd": product(37, 129, 70),
+    "gathered": product(40, 33, 50, packed=False),
+    "pointwise": convolution(14, 64, 1, 96),
+    "conv": convolution(9, 17, 3, 40),
 }
 
 
@@ -44,7 +58,10 @@ def fused_by_loop(kernel: Kernel) -> set[tuple[int | None, int]]:
     """The turns of each loop, and how many multiply-adds it emits that are in no loop within it."""
     (flow,) = flows(kernel.text)
     works = (work_of([b for b in flow.blocks if flow.innermost(b.label) == k]) for k in range(len(flow.loops)))
-    return {(loop.turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add"))) for loop, work in zip(flow.loops, works)}
+    return {
+        (loop.turns, sum(n for kind, n in work.items() if kind.startswith("multiply-add")))
+        for loop, work in zip(flow.loops, works)
+    }
 
 
 def assert_reduction_is_emitted(kernel: Kernel) -> None:
@@ -62,9 +79,9 @@ def test_the_loops_text_is_what_is_emitted(name: str) -> None:
 
 @pytest.mark.parametrize("size,channels,m", [(56, 64, 4), (56, 64, 2), (14, 96, 2), (7, 512, 4)])
 def test_the_loops_text_of_minimal_filtering_is_what_is_emitted(size: int, channels: int, m: int) -> None:
-    arguments = View.dense((1, size, size, channels)), (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = needed_winograd_halo(ConvSpec(View.dense((1, size, size, channels)), *arguments), m)
-    kernels = winograd(ConvSpec(View.padded((1, size, size, channels), halo), *arguments), m, HOST, Epilogue())
+    arguments = MemoryView.dense((1, size, size, channels)), (3, 3), (1, 1), (1, 1), (1, 1)
+    halo = needed_winograd_halo(ConvSpec(MemoryView.dense((1, size, size, channels)), *arguments), m)
+    kernels = winograd(ConvSpec(MemoryView.padded((1, size, size, channels), halo), *arguments), m, HOST, Epilogue())
     assert_reduction_is_emitted(next(k for k in kernels if "acc[r, c] +=" in k.loops))
     tiles = (-(-size // m)) ** 2
     for kernel in kernels:
@@ -73,7 +90,12 @@ def test_the_loops_text_of_minimal_filtering_is_what_is_emitted(size: int, chann
 
 
 def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:
-    spec = GemmSpec(View.dense((1, 512, 1024)), View.dense((1, 1024, 1024)), View.dense((1, 512, 1024)), minimal=True)
+    spec = GemmSpec(
+        MemoryView.dense((1, 512, 1024)),
+        MemoryView.dense((1, 1024, 1024)),
+        MemoryView.dense((1, 512, 1024)),
+        minimal=True,
+    )
     kernel = gemm(spec, HOST)
     assert "Strassen" in kernel.loops
     assert_reduction_is_emitted(kernel)
@@ -81,16 +103,22 @@ def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:
 
 @pytest.mark.parametrize("channels", [32, 40])
 def test_the_loops_text_of_a_depthwise_kernel_is_what_is_emitted(channels: int) -> None:
-    data = View.padded((1, 16, 16, channels), ((0, 0), (1, 1), (1, 1), (0, 0)))
-    kernel = depthwise(ConvSpec(data, View.dense((1, 16, 16, channels)), (3, 3), (1, 1), (1, 1), (1, 1), channels), HOST)
+    data = MemoryView.padded((1, 16, 16, channels), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    kernel = depthwise(
+        ConvSpec(data, MemoryView.dense((1, 16, 16, channels)), (3, 3), (1, 1), (1, 1), (1, 1), channels), HOST
+    )
     pixels = int(re.search(r"tiles of <= (\d+) pixels", kernel.loops)[1])
     resident = "in registers" in kernel.loops
     assert any(n == pixels * (9 if resident else 3) for _, n in fused_by_loop(kernel))
 
 
 def test_the_loops_name_the_bias_and_the_epilogue() -> None:
-    data, out = View.dense((1, 40, 24)), View.dense((1, 40, 70))
-    text = gemm(GemmSpec(data, View.dense((1, 24, 70)), out), HOST, Epilogue(operands=("side0",), bias="side0", label="max(x, 0)")).loops
+    data, out = MemoryView.dense((1, 40, 24)), MemoryView.dense((1, 40, 70))
+    text = gemm(
+        GemmSpec(data, MemoryView.dense((1, 24, 70)), out),
+        HOST,
+        Epilogue(operands=("side0",), bias="side0", label="max(x, 0)"),
+    ).loops
     assert "= side0[c]" in text and "out[row r, c] = max(acc[r, c], 0)" in text
 
 
@@ -174,9 +202,12 @@ def test_a_loaded_module_keeps_the_reasons(mobilenet, tmp_path) -> None:
 
 
 def test_llvm_passes_are_shown_one_by_one() -> None:
-    text = "define i32 @f(i32 %x) {\nentry:\n  %a = add i32 %x, 0\n  %p = alloca i32\n  store i32 %a, ptr %p\n  %b = load i32, ptr %p\n  ret i32 %b\n}\n"
+    text = "define i32 @f(i32 %x) {\nentry:\n  %a = add i32 %x, 0\n  %p = alloca i32\n"
+    text += "  store i32 %a, ptr %p\n  %b = load i32, ptr %p\n  ret i32 %b\n}\n"
     steps = {step.name: step for step in llvm_passes(text, HOST, ("sroa", "instruction_combine", "lcssa"))}
-    assert "-  %p = alloca" in steps["sroa"].diff() and steps["instruction_combine"].changed and not steps["lcssa"].changed
+    assert (
+        "-  %p = alloca" in steps["sroa"].diff() and steps["instruction_combine"].changed and not steps["lcssa"].changed
+    )
     assert "ret i32 %x" in optimized(text, HOST) and "runs no LLVM IR passes" in optimized(text, HOST)
     with pytest.raises(RelayError, match="did you mean `sroa`"):
         list(llvm_passes(text, HOST, ("sroaa",)))

@@ -7,20 +7,23 @@ import pytest
 from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.kernel import View, dense_strides
-from relaylab.codegen.target import Target
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
-from relaylab.codegen.templates.site import Epilogue
-from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays, supports_strassen
+from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays, supports_strassen
+from relaylab.codegen.templates.strassen_kernel import strassen
 
 SHAPES = [(2, 32, 2), (3, 64, 10), (49, 96, 66), (40, 160, 128), (29, 224, 34), (128, 192, 64)]  # M, N, K
 
 
 def run(shape, target, epilogue=None, pitch=0, splits=1, dtype="float32", in_place=False):
     m, n, k = shape
-    out = View(dtype, (1, m, n), dense_strides((1, m, n + pitch)), pitch // 2)
-    spec = T.GemmSpec(View(dtype, (1, m, k), dense_strides((1, m, k + 3))), View.dense((1, k, n), dtype), out)
+    out = MemoryView(dtype, (1, m, n), dense_strides((1, m, n + pitch)), pitch // 2)
+    spec = T.GemmSpec(
+        MemoryView(dtype, (1, m, k), dense_strides((1, m, k + 3))), MemoryView.dense((1, k, n), dtype), out
+    )
     problem, rng = gemm_problem(spec), np.random.default_rng(11)
     assert supports_strassen(problem, TARGETS[target]) == ""
     x, w, r, bias = (rng.standard_normal(s).astype(dtype) for s in (spec.a.shape, (k, n), out.shape, (n,)))
@@ -33,8 +36,13 @@ def run(shape, target, epilogue=None, pitch=0, splits=1, dtype="float32", in_pla
     kernel = strassen("gemm", problem, TARGETS[target], extra, spec.roles, 0)
     packed = pack_strassen(problem, TARGETS[target], w)
     result = place(out, r if in_place else None, fill=77)
-    buffers = {"in0": place(spec.a, x, fill=np.nan), "weight0": place(View.dense(packed.shape, dtype), packed),
-               "out0": result, "r0": result if in_place else place(out, r), "b0": place(View.dense((n,), dtype), bias)}
+    buffers = {
+        "in0": place(spec.a, x, fill=np.nan),
+        "weight0": place(MemoryView.dense(packed.shape, dtype), packed),
+        "out0": result,
+        "r0": result if in_place else place(out, r),
+        "b0": place(MemoryView.dense((n,), dtype), bias),
+    }
     Runner(kernel, TARGETS[target]).run(buffers, splits)
     assert (result == 77).sum() >= result.size - out.size, "wrote outside the view"
     return window(result, out).copy(), want
@@ -65,7 +73,7 @@ def test_error_stays_near_that_of_the_ordinary_product():
     """The documented bound: a few rounding units times the square root of the depth."""
     for depth in (128, 512, 2048):
         got, want = run((64, 64, depth), runnable_targets()[-1])
-        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want ** 2)) < 1.2e-7 * np.sqrt(depth)
+        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want**2)) < 1.2e-7 * np.sqrt(depth)
 
 
 @pytest.mark.parametrize("shape", SHAPES[2:5], ids=str)
@@ -80,12 +88,13 @@ def test_more_cores_get_more_items_and_the_same_bits():
     x, w = rng.standard_normal(spec.a.shape).astype("float32"), rng.standard_normal((128, 2048)).astype("float32")
     items, results = [], []
     for cores in (1, 8, 12):
-        target, problem = Target.parse(f"llvm -num-cores={cores}"), gemm_problem(spec)
+        target, problem = CpuTarget.parse(f"llvm -num-cores={cores}"), gemm_problem(spec)
         kernel = strassen("gemm", problem, target, Epilogue(), spec.roles, 0)
         packed = pack_strassen(problem, target, w)
         out = place(spec.out, None)
-        Runner(kernel, target).run({"in0": place(spec.a, x), "weight0": place(View.dense(packed.shape, "float32"), packed),
-                                    "out0": out})
+        Runner(kernel, target).run(
+            {"in0": place(spec.a, x), "weight0": place(MemoryView.dense(packed.shape, "float32"), packed), "out0": out}
+        )
         items.append(kernel.items)
         results.append(out.copy())
     assert items[0] < items[1] < items[2]
@@ -97,7 +106,7 @@ def test_more_cores_get_more_items_and_the_same_bits():
 def test_images_with_gaps_between_rows(case, target):
     h, w, ic, oc = case
     halo = ((0, 0), (1, 1), (1, 2), (0, 0))
-    data, out = View.padded((1, h, w, ic), halo), View.padded((1, h, w, oc), halo)
+    data, out = MemoryView.padded((1, h, w, ic), halo), MemoryView.padded((1, h, w, oc), halo)
     spec = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
     problem, rng = conv_problem(spec), np.random.default_rng(2)
     assert supports_strassen(problem, TARGETS[target]) == ""
@@ -106,15 +115,22 @@ def test_images_with_gaps_between_rows(case, target):
     kernel = strassen("conv", problem, TARGETS[target], bias_relu_residual(out), spec.roles, 0)
     packed = pack_strassen(problem, TARGETS[target], weight)
     result = place(out, fill=77)
-    buffers = {"in0": place(data, x, fill=np.nan), "weight0": place(View.dense(packed.shape), packed), "out0": result,
-               "r0": place(out, r), "b0": place(View.dense((oc,)), bias)}
+    buffers = {
+        "in0": place(data, x, fill=np.nan),
+        "weight0": place(MemoryView.dense(packed.shape), packed),
+        "out0": result,
+        "r0": place(out, r),
+        "b0": place(MemoryView.dense((oc,)), bias),
+    }
     Runner(kernel, TARGETS[target]).run(buffers, 3)
     np.testing.assert_allclose(window(result, out), np.maximum(x @ weight + bias + r, 0), rtol=0, atol=2e-4)
     assert (result == 77).sum() >= result.size - out.size, "wrote outside the view"
 
 
 def large(m: int, n: int, k: int, minimal: bool = True) -> T.GemmSpec:
-    return T.GemmSpec(View.dense((1, m, k)), View.dense((1, k, n)), View.dense((1, m, n)), minimal=minimal)
+    return T.GemmSpec(
+        MemoryView.dense((1, m, k)), MemoryView.dense((1, k, n)), MemoryView.dense((1, m, n)), minimal=minimal
+    )
 
 
 def test_taken_for_large_products_when_allowed():
@@ -125,14 +141,16 @@ def test_taken_for_large_products_when_allowed():
     assert "Strassen" in T.gemm(large(256, 512, 512), target).loops
     assert "Strassen" not in T.gemm(large(256, 512, 512, minimal=False), target).loops
     w = np.ones((1, 512, 512), "f")
-    assert T.pack_gemm(large(256, 512, 512), target, w).size * 4 == 7 * T.pack_gemm(
-        large(256, 512, 512, minimal=False), target, w).size
+    assert (
+        T.pack_gemm(large(256, 512, 512), target, w).size * 4
+        == 7 * T.pack_gemm(large(256, 512, 512, minimal=False), target, w).size
+    )
 
 
 @pytest.mark.parametrize("change", ["odd depth", "odd columns", "batch", "strided"])
 def test_declined(change):
     m, n, k = 64, 64 + (change == "odd columns"), 64 + (change == "odd depth")
     batch = 2 if change == "batch" else 1
-    a = View("float32", (batch, m, k), (m * k, 1, m)) if change == "strided" else View.dense((batch, m, k))
-    spec = T.GemmSpec(a, View.dense((batch, k, n)), View.dense((batch, m, n)))
+    a = MemoryView("float32", (batch, m, k), (m * k, 1, m)) if change == "strided" else MemoryView.dense((batch, m, k))
+    spec = T.GemmSpec(a, MemoryView.dense((batch, k, n)), MemoryView.dense((batch, m, n)))
     assert supports_strassen(gemm_problem(spec), TARGETS["avx512"])

@@ -8,10 +8,16 @@ import pytest
 from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.kernel import View, dense_strides
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+
+pytestmark = pytest.mark.slow
 
 CASES = [  # batch, height, width, in channels, out channels, padding
-    (1, 8, 8, 16, 16, 1), (1, 7, 9, 20, 33, 1), (2, 6, 5, 3, 8, 0), (1, 14, 14, 96, 160, 1), (1, 30, 29, 32, 32, 1),
+    (1, 8, 8, 16, 16, 1),
+    (1, 7, 9, 20, 33, 1),
+    (2, 6, 5, 3, 8, 0),
+    (1, 14, 14, 96, 160, 1),
+    (1, 30, 29, 32, 32, 1),
     (1, 3, 3, 130, 128, 1),
 ]
 
@@ -19,10 +25,10 @@ CASES = [  # batch, height, width, in channels, out channels, padding
 def spec_of(case, m, pitch=0):
     n, h, w, ic, oc, pad = case
     shape = (n, h + 2 * pad - 2, w + 2 * pad - 2, oc)
-    out = View("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
+    out = MemoryView("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
     arguments = out, (3, 3), (1, 1), (1, 1), (pad, pad)
-    halo = T.needed_winograd_halo(T.ConvSpec(View.dense((n, h, w, ic)), *arguments), m)
-    return T.ConvSpec(View.padded((n, h, w, ic), halo), *arguments)
+    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments), m)
+    return T.ConvSpec(MemoryView.padded((n, h, w, ic), halo), *arguments)
 
 
 def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
@@ -40,9 +46,15 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
     assert bool(sizes[0]) == (len(kernels) == 3)
     packed = T.pack_winograd(spec, m, TARGETS[target], w)
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
-    buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
-               "r0": result if epilogue == "in place" else place(spec.out, r), "b0": place(View.dense(bias.shape), bias),
-               "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
+    buffers = {
+        "in0": place(spec.data, x),
+        "weight0": place(MemoryView.dense(packed.shape), packed),
+        "out0": result,
+        "r0": result if epilogue == "in place" else place(spec.out, r),
+        "b0": place(MemoryView.dense(bias.shape), bias),
+        "work0": aligned(sizes[0] // 4),
+        "work1": aligned(sizes[1] // 4),
+    }
     for kernel in kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
     assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
@@ -71,7 +83,7 @@ def test_error_grows_slowly_with_depth(m):
     for channels in (16, 64, 256):
         got, want = run((1, 12, 12, channels, 32, 1), m, runnable_targets()[-1])
         bound = {2: 1.5e-7, 4: 1e-6}[m] * np.sqrt(9 * channels)
-        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want ** 2)) < bound
+        assert np.sqrt(np.mean((got - want) ** 2)) / np.sqrt(np.mean(want**2)) < bound
 
 
 @pytest.mark.parametrize("m", [2, 4])
@@ -82,18 +94,31 @@ def test_split_of_items_does_not_change_a_bit(case, m):
         assert (run(case, m, runnable_targets()[-1], splits=splits)[0] == whole).all()
 
 
-@pytest.mark.parametrize("size,ic,oc,allowed,m", [
-    (56, 64, 64, (2, 4), 4), (14, 256, 256, (2, 4), 4), (56, 64, 64, (2,), 2), (56, 64, 64, (), 0),
-    (224, 3, 64, (2, 4), 0), (1, 64, 64, (2, 4), 0), (7, 512, 512, (2, 4), 2),  # F(4, 3) would read 38 MB of weights
-])
+@pytest.mark.parametrize(
+    "size,ic,oc,allowed,m",
+    [
+        (56, 64, 64, (2, 4), 4),
+        (14, 256, 256, (2, 4), 4),
+        (56, 64, 64, (2,), 2),
+        (56, 64, 64, (), 0),
+        (224, 3, 64, (2, 4), 0),
+        (1, 64, 64, (2, 4), 0),
+        (7, 512, 512, (2, 4), 2),  # F(4, 3) would read 38 MB of weights
+    ],
+)
 def test_choice_between_algorithms(size, ic, oc, allowed, m):
     spec = spec_of((1, size, size, ic, oc, 1), 4)
     assert T.choose_winograd(spec, TARGETS["avx512"], allowed=allowed) == m
 
 
 PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, padding, m
-    (1, 20, 20, 32, 64, 4, 2, 0, 3), (1, 21, 17, 4, 32, 8, 4, 0, 3), (2, 16, 13, 20, 18, 4, 2, 1, 3), (1, 9, 9, 130, 16, 4, 2, 1, 3),
-    (1, 12, 12, 8, 16, 2, 1, 0, 3), (1, 22, 18, 6, 16, 6, 2, 2, 2), (1, 22, 18, 6, 16, 6, 2, 2, 4),
+    (1, 20, 20, 32, 64, 4, 2, 0, 3),
+    (1, 21, 17, 4, 32, 8, 4, 0, 3),
+    (2, 16, 13, 20, 18, 4, 2, 1, 3),
+    (1, 9, 9, 130, 16, 4, 2, 1, 3),
+    (1, 12, 12, 8, 16, 2, 1, 0, 3),
+    (1, 22, 18, 6, 16, 6, 2, 2, 2),
+    (1, 22, 18, 6, 16, 6, 2, 2, 4),
 ]
 
 
@@ -101,16 +126,21 @@ def phased(case, target, gap=0, splits=1):
     """(got, wanted) of a convolution whose stride makes phases; `gap` elements lie between pixels."""
     n, h, w, ic, oc, k, s, pad, m = case
     rng = np.random.default_rng(6)
-    out = View.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
+    out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = T.needed_winograd_halo(T.ConvSpec(View.dense((n, h, w, ic)), *rest), m)
-    spec = T.ConvSpec(View.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
+    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest), m)
+    spec = T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
     x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
     kernels, sizes = T.winograd(spec, m, TARGETS[target]), T.winograd_workspace(spec, m)
     packed = T.pack_winograd(spec, m, TARGETS[target], weight)
     result = place(out, None, fill=77)
-    buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
-               "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
+    buffers = {
+        "in0": place(spec.data, x),
+        "weight0": place(MemoryView.dense(packed.shape), packed),
+        "out0": result,
+        "work0": aligned(sizes[0] // 4),
+        "work1": aligned(sizes[1] // 4),
+    }
     for kernel in kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
     return window(result, out).copy(), reference.conv(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
@@ -129,9 +159,12 @@ def test_split_of_tiles_in_phases_does_not_change_a_bit():
     assert (phased(PHASED[0], target, splits=3)[0] == phased(PHASED[0], target)[0]).all()
 
 
-@pytest.mark.parametrize("size,ic,oc,kernel,stride,m", [(20, 32, 64, 4, 2, 3), (84, 4, 32, 8, 4, 3), (56, 64, 64, 3, 2, 0), (56, 64, 64, 5, 1, 0)])
+@pytest.mark.parametrize(
+    "size,ic,oc,kernel,stride,m",
+    [(20, 32, 64, 4, 2, 3), (84, 4, 32, 8, 4, 3), (56, 64, 64, 3, 2, 0), (56, 64, 64, 5, 1, 0)],
+)
 def test_strided_convolutions_are_filtered_where_taps_divide(size, ic, oc, kernel, stride, m):
-    data = View.dense((1, size, size, ic))
+    data = MemoryView.dense((1, size, size, ic))
     edge = (size - kernel) // stride + 1
-    spec = T.ConvSpec(data, View.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
+    spec = T.ConvSpec(data, MemoryView.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
     assert T.choose_winograd(spec, TARGETS["avx512"]) == m

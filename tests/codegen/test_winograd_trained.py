@@ -11,7 +11,7 @@ import pytest
 from kernel_runner import TARGETS, Runner, aligned, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
-from relaylab.codegen.kernel import View
+from relaylab.codegen.kernels.kernel import MemoryView
 
 MODELS = Path(os.environ.get("RELAYLAB_MODELS", Path(__file__).parents[3] / "shared" / "models"))
 BOUND = {2: 8e-7, 4: 1e-5}  # largest error over largest output, as the template documents
@@ -31,15 +31,20 @@ def trained_layers(name: str) -> list[np.ndarray]:
 def test_error_on_trained_weights(name, m):
     target, rng = TARGETS[runnable_targets()[-1]], np.random.default_rng(0)
     for w in trained_layers(name):
-        out = View.dense((1, 12, 12, w.shape[0]))
+        out = MemoryView.dense((1, 12, 12, w.shape[0]))
         arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-        halo = T.needed_winograd_halo(T.ConvSpec(View.dense((1, 12, 12, w.shape[1])), *arguments), m)
-        spec = T.ConvSpec(View.padded((1, 12, 12, w.shape[1]), halo), *arguments)
+        halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments), m)
+        spec = T.ConvSpec(MemoryView.padded((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
         packed, result = T.pack_winograd(spec, m, target, w.astype("f")), place(out)
         sizes = T.winograd_workspace(spec, m)
-        buffers = {"in0": place(spec.data, x), "weight0": place(View.dense(packed.shape), packed), "out0": result,
-                   "work0": aligned(sizes[0] // 4), "work1": aligned(sizes[1] // 4)}
+        buffers = {
+            "in0": place(spec.data, x),
+            "weight0": place(MemoryView.dense(packed.shape), packed),
+            "out0": result,
+            "work0": aligned(sizes[0] // 4),
+            "work1": aligned(sizes[1] // 4),
+        }
         for kernel in T.winograd(spec, m, target):
             Runner(kernel, target).run(buffers)
         want = reference.conv(x, w, (12, 12), (1, 1), (1, 1), (1, 1), 1)

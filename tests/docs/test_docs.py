@@ -1,4 +1,7 @@
-"""Documentation is executed: the Python blocks of each page run in order, in one namespace; blocks marked `text` after `# prints` are compared."""
+"""Documentation is executed: the Python blocks of each page run in order, in one namespace; their output is compared.
+
+A block `output` is all that was printed; the lines of a block `output-lines` are among it, in order, `…` is anything.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,13 @@ from types import ModuleType
 
 import pytest
 
+from relaylab.viz import FIGURES
+
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"])
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.M | re.S)
 
 
 def blocks(page: Path) -> list[tuple[str, str, int]]:
@@ -22,11 +29,14 @@ def blocks(page: Path) -> list[tuple[str, str, int]]:
     return [(m.group(1), m.group(2), text[: m.start()].count("\n") + 2) for m in BLOCK.finditer(text)]
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(k == "python" for k, _, _ in blocks(p))], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(k == "python" for k, _, _ in blocks(p))], ids=lambda p: p.name
+)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(FIGURES, "_items", dict(FIGURES))  # what a page declares ends with the page
     space = vars(module)
     printed = ""
     for kind, code, line in blocks(page):
@@ -37,11 +47,32 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             printed = out.getvalue()
         elif kind == "output":
             assert printed.strip() == code.strip(), f"{page.name}:{line}"
+        elif kind == "output-lines":
+            assert not missing_line(code, printed), f"{page.name}:{line}\n{printed}"
+
+
+def missing_line(wanted: str, printed: str) -> str:
+    """The first line that was not printed after the lines before it; empty if all were."""
+    lines = iter(printed.splitlines())
+    for line in filter(str.strip, wanted.splitlines()):
+        pattern = ".*".join(map(re.escape, line.strip().split("…")))
+        if not any(re.fullmatch(pattern, printed_line.strip()) for printed_line in lines):
+            return line
+    return ""
+
+
+def test_lines_are_looked_for_in_order() -> None:
+    printed = "name  cycles\n-> direct  12\n   other  99\n"
+    assert not missing_line("-> direct  …\nother  …", printed) and not missing_line("name  cycles", printed)
+    assert missing_line("other  …\n-> direct  …", printed) == "-> direct  …"
+    assert missing_line("-> direct", printed) == "-> direct" and missing_line("direct  12", printed)
 
 
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"`[^`]*`", "", BLOCK.sub("", page.read_text(encoding="utf-8")))):
+        for target in re.findall(
+            r"\]\(([^)#:]+)\)", re.sub(r"`[^`]*`", "", BLOCK.sub("", page.read_text(encoding="utf-8")))
+        ):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
@@ -54,5 +85,17 @@ def test_readme_is_one_screen_and_names_the_commands() -> None:
 
 def test_importing_is_light() -> None:
     """`import relaylab` brings neither Jupyter, nor LLVM, nor Graphviz."""
-    code = "import sys, relaylab; print([m for m in ('IPython','ipywidgets','anywidget','llvmlite','graphviz','networkx','onnx') if m in sys.modules])"
+    heavy = ("IPython", "ipywidgets", "anywidget", "llvmlite", "graphviz", "networkx", "onnx")
+    code = f"import sys, relaylab; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Where Sphinx is installed (`pip install -e ".[docs]"`)."""
+    pytest.importorskip("sphinx")
+    pytest.importorskip("myst_parser")
+    pytest.importorskip("furo")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(ROOT / "docs"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "reference" / "op_nn.html").exists() and (tmp_path / "resnet8.html").exists()

@@ -18,10 +18,19 @@ def number_of(dtype: Any) -> int:
     return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
-def model(nodes: list, inputs: dict[str, np.ndarray], outputs: list[str], constants: dict[str, np.ndarray] | None = None, opset: int = 17,
-          shapes: dict[str, Any] | None = None, domain: str = "") -> Any:
+def model(
+    nodes: list,
+    inputs: dict[str, np.ndarray],
+    outputs: list[str],
+    constants: dict[str, np.ndarray] | None = None,
+    opset: int = 17,
+    shapes: dict[str, Any] | None = None,
+    domain: str = "",
+) -> Any:
     """A model; `shapes` replaces the shapes of inputs (strings stand for open dimensions)."""
-    infos = [helper.make_tensor_value_info(n, number_of(a.dtype), (shapes or {}).get(n, a.shape)) for n, a in inputs.items()]
+    infos = [
+        helper.make_tensor_value_info(n, number_of(a.dtype), (shapes or {}).get(n, a.shape)) for n, a in inputs.items()
+    ]
     results = [helper.make_empty_tensor_value_info(o) for o in outputs]
     tensors = [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()]
     graph = helper.make_graph(nodes, "main", infos, results, tensors)
@@ -29,8 +38,15 @@ def model(nodes: list, inputs: dict[str, np.ndarray], outputs: list[str], consta
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def node_model(op_type: str, inputs: dict[str, np.ndarray | None], outputs: int = 1, constants: tuple[str, ...] = (), opset: int = 17,
-               domain: str = "", **attributes: Any) -> tuple[Any, dict[str, np.ndarray]]:
+def node_model(
+    op_type: str,
+    inputs: dict[str, np.ndarray | None],
+    outputs: int = 1,
+    constants: tuple[str, ...] = (),
+    opset: int = 17,
+    domain: str = "",
+    **attributes: Any,
+) -> tuple[Any, dict[str, np.ndarray]]:
     """A model of one node; None is an input that is left out. Also the values of its inputs."""
     names = ["" if a is None else n for n, a in inputs.items()]
     outs = [f"out{k}" for k in range(outputs)]
@@ -67,7 +83,11 @@ def evaluated(proto: Any, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
     """What ONNX's own evaluator gives; it does not know every form of every operator."""
     from onnx.reference import ReferenceEvaluator
 
-    if proto.graph.node[0].op_type in ("LRN", "MaxPool", "RNN", "GRU", "LSTM"):
+    [node] = proto.graph.node[:1]
+    attributes = {a.name: a.s for a in node.attribute}
+    # a cubic place outside: the evaluator takes the border's, onnxruntime and torch that of each tap
+    moved = node.op_type == "GridSample" and attributes["mode"] == b"cubic" and attributes["padding_mode"] == b"border"
+    if moved or node.op_type in ("LRN", "MaxPool", "RNN", "GRU", "LSTM"):
         pytest.skip("needs onnxruntime: ONNX's own evaluator gives something else for some forms")
     try:
         return [np.asarray(v) for v in ReferenceEvaluator(proto).run(None, inputs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,24 @@ from onnx_tools import numpy_helper, onnx, run
 
 from relaylab import relay
 from relaylab.frontend.onnx.model import DTYPES, array_of
+from relaylab.ir import structural_equal
 from relaylab.support.errors import RelayError
+
+pytestmark = pytest.mark.slow
 
 RANDOM = ("random", "bernoulli", "multinomial")
 ROUNDED = {"test_dynamicquantizelinear_expanded"}
-"""0.5 divided by a scale is exactly between two integers in float32, and below in float64, in which qnn.quantize divides."""
+"""0.5 divided by a scale is exactly between two integers in float32, and below in float64, which qnn.quantize uses."""
 
 REFUSED = {
-    "import.unsupported": 250, "import.dtype": 170, "import.training": 8, "import.output": 4, "import.attribute": 16, "import.loop": 8,
+    "import.unsupported": 250, "import.dtype": 170, "import.training": 8, "import.output": 4, "import.attribute": 16,
+    "import.loop": 8,
     "import.input": 40, "import.rank": 4, "import.shape": 6, "type.mismatch": 3, "import.not-a-sequence": 4,
 }  # fmt: skip
 """How many cases may be refused at most, by the code of the error (ONNX adds cases with every release)."""
 
 
+@cache
 def cases() -> list[Any]:
     from onnx.backend.test.case.node import collect_testcases
 
@@ -95,6 +101,38 @@ def test_nodes():
     assert passed > 1000
     over = {code: names for code, names in refused.items() if len(names) > REFUSED.get(code, 0) * 1.5}
     assert not over, over
+
+
+def written_out(proto: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The model with every attribute that has a default; None if there is none to write."""
+    versions = {o.domain: o.version for o in proto.opset_import}
+    made, before = onnx.ModelProto(), proto.ByteSize()
+    made.CopyFrom(proto)
+    for node in made.graph.node:
+        if not onnx.defs.has(node.op_type, node.domain):
+            continue
+        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
+        given = {a.name for a in node.attribute}
+        node.attribute.extend(
+            a.default_value for a in schema.attributes.values() if a.name not in given and a.default_value.type
+        )
+    return made if made.ByteSize() > before else None
+
+
+def test_defaults_that_are_written_out_change_nothing():
+    seen = set()
+    for case in cases():
+        made, key = written_out(case.model), tuple(sorted({n.op_type for n in case.model.graph.node}))
+        if made is None or key in seen:
+            continue
+        try:
+            shapes = {i.name: a.shape for i, a in zip(case.model.graph.input, arrays(case.data_sets[0][0]))}
+            plain = relay.frontend.from_onnx(case.model, shape=shapes)[0]
+        except RelayError:  # of the model as it is
+            continue
+        seen.add(key)
+        assert structural_equal(relay.frontend.from_onnx(made, shape=shapes)[0], plain), case.name
+    assert len(seen) > 60
 
 
 @pytest.mark.parametrize("number", DTYPES)

@@ -20,9 +20,15 @@ def refused(proto, **options) -> RelayError:
 
 
 def test_all_unknown_operators_are_named_at_once():
-    body = helper.make_graph([helper.make_node("Inner", [], ["i"])], "b", [], [helper.make_tensor_value_info("i", 1, [])])
-    nodes = [helper.make_node("Reluu", ["x"], ["a"], name="first"), helper.make_node("If", ["c"], ["b"], then_branch=body, else_branch=body),
-             helper.make_node("Gelu", ["a"], ["y"]), helper.make_node("Reluu", ["y"], ["z"])]
+    body = helper.make_graph(
+        [helper.make_node("Inner", [], ["i"])], "b", [], [helper.make_tensor_value_info("i", 1, [])]
+    )
+    nodes = [
+        helper.make_node("Reluu", ["x"], ["a"], name="first"),
+        helper.make_node("If", ["c"], ["b"], then_branch=body, else_branch=body),
+        helper.make_node("Gelu", ["a"], ["y"]),
+        helper.make_node("Reluu", ["y"], ["z"]),
+    ]
     error = refused(model(nodes, {"x": X, "c": np.array(True)}, ["z"]))
     assert error.code == "import.unsupported" and "Reluu, Gelu, Inner" in error.message
     assert "Reluu `first` (node 0 of the graph)" in error.place and error.place.count("-->") == 3
@@ -46,7 +52,9 @@ def test_truncated_models_at_every_length():
 
 
 def test_models_with_any_byte_changed():
-    whole = bytearray(model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": X}).SerializeToString())
+    whole = bytearray(
+        model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], {"w": X}).SerializeToString()
+    )
     for at in range(len(whole)):
         broken = bytes(whole[:at]) + bytes([whole[at] ^ 0x15]) + bytes(whole[at + 1 :])
         try:
@@ -124,15 +132,24 @@ def test_cycles_and_missing_values():
 
 def test_errors_name_the_node():
     for proto, _ in (
-        node_model("Add", {"a": np.ones((2, 3), "f"), "b": np.ones((4, 5), "f")}), node_model("MatMul", {"a": X, "b": X}),
-        node_model("Add", {"a": X, "b": X.astype("int64")}), node_model("Conv", {"x": X, "w": X}), node_model("Relu", {"a": X, "b": X}),
-        node_model("Add", {"a": X}), node_model("Transpose", {"x": X}, perm=[0, 0]), node_model("Softmax", {"x": X}, axis=9),
-        node_model("Reshape", {"x": X, "s": np.array([7])}, constants=("s",)), node_model("Concat", {"a": X, "b": np.ones(2, "f")}, axis=0),
-        node_model("Relu", {"x": X}, outputs=2), node_model("Relu", {"x": X}, slope=0.1), node_model("Cast", {"x": X}, to=8), node_model("Cast", {"x": X}),
-        node_model("Gather", {"x": X, "i": np.array(5)}, constants=("i",)), node_model("Slice", {"x": X, "b": np.array([0]), "e": np.array([1, 2])}, constants=("b", "e")),
-        node_model("ConstantOfShape", {"s": np.array([2**40, 2**20])}, constants=("s",)), node_model("Range", {"a": np.array(0), "b": np.array(2**50), "c": np.array(1)}, constants=tuple("abc")),
-        node_model("LSTM", {"x": X, "w": X, "r": X}), node_model("MaxPool", {"x": np.ones((1, 1, 4, 4), "f")}, kernel_shape=[0, 2]),
-        node_model("Split", {"x": X}, outputs=2, opset=11, split=[1, 5]), node_model("Resize", {"x": X}), node_model("Einsum", {"x": X}, equation="ijk->i"),
+        node_model("Add", {"a": np.ones((2, 3), "f"), "b": np.ones((4, 5), "f")}),
+        node_model("MatMul", {"a": X, "b": X}),
+        node_model("Add", {"a": X, "b": X.astype("int64")}), node_model("Conv", {"x": X, "w": X}),
+        node_model("Relu", {"a": X, "b": X}),
+        node_model("Add", {"a": X}), node_model("Transpose", {"x": X}, perm=[0, 0]),
+        node_model("Softmax", {"x": X}, axis=9),
+        node_model("Reshape", {"x": X, "s": np.array([7])}, constants=("s",)),
+        node_model("Concat", {"a": X, "b": np.ones(2, "f")}, axis=0),
+        node_model("Relu", {"x": X}, outputs=2), node_model("Relu", {"x": X}, slope=0.1),
+        node_model("Cast", {"x": X}, to=8), node_model("Cast", {"x": X}),
+        node_model("Gather", {"x": X, "i": np.array(5)}, constants=("i",)),
+        node_model("Slice", {"x": X, "b": np.array([0]), "e": np.array([1, 2])}, constants=("b", "e")),
+        node_model("ConstantOfShape", {"s": np.array([2**40, 2**20])}, constants=("s",)),
+        node_model("Range", {"a": np.array(0), "b": np.array(2**50), "c": np.array(1)}, constants=tuple("abc")),
+        node_model("LSTM", {"x": X, "w": X, "r": X}),
+        node_model("MaxPool", {"x": np.ones((1, 1, 4, 4), "f")}, kernel_shape=[0, 2]),
+        node_model("Split", {"x": X}, outputs=2, opset=11, split=[1, 5]), node_model("Resize", {"x": X}),
+        node_model("Einsum", {"x": X}, equation="ijk->i"),
     ):  # fmt: skip
         node = proto.graph.node[0]
         error = refused(proto)
@@ -143,7 +160,7 @@ def test_errors_name_the_node():
 def test_inputs_that_cannot_be():
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
     assert "did you mean `x`" in refused(proto, shape={"xx": (1, 2)}).help
-    assert refused(proto, shape=[(1, 2)]).code == "import.shape"
+    assert refused(proto, shape=[(1, 2)]).code == "call.wrong-kind"
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -4
     assert refused(proto).code == "import.input"
     proto.graph.input[0].type.tensor_type.ClearField("shape")
@@ -153,8 +170,10 @@ def test_inputs_that_cannot_be():
 
 
 HUGE = {
-    "Resize": ({"x": X, "r": None, "f": None, "s": np.array([2**30, 2**30])}, {"mode": "linear"}), "HannWindow": ({"s": np.array(2**40)}, {}),
-    "Pad": ({"x": X, "s": np.array([2**40, 0, 0, 0])}, {"mode": "wrap", "opset": 19}), "AffineGrid": ({"x": np.ones((1, 2, 3), "f"), "s": np.array([1, 1, 2**30, 2**30])}, {"opset": 20}),
+    "Resize": ({"x": X, "r": None, "f": None, "s": np.array([2**30, 2**30])}, {"mode": "linear"}),
+    "HannWindow": ({"s": np.array(2**40)}, {}),
+    "Pad": ({"x": X, "s": np.array([2**40, 0, 0, 0])}, {"mode": "wrap", "opset": 19}),
+    "AffineGrid": ({"x": np.ones((1, 2, 3), "f"), "s": np.array([1, 1, 2**30, 2**30])}, {"opset": 20}),
 }  # fmt: skip
 
 
@@ -165,19 +184,27 @@ def test_no_huge_constants_are_made(name):
 
 
 def test_sequences_are_no_outputs_and_options_have_their_types():
-    assert refused(model([helper.make_node("SequenceConstruct", ["x"], ["y"])], {"x": X}, ["y"])).code == "import.output"
+    assert (
+        refused(model([helper.make_node("SequenceConstruct", ["x"], ["y"])], {"x": X}, ["y"])).code == "import.output"
+    )
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
-    assert refused(proto, opset="17").code == "import.opset" and refused(proto, shape={"x": 5}).code == "import.shape"
+    assert (
+        refused(proto, opset="17").code == "call.wrong-kind" and refused(proto, shape={"x": 5}).code == "import.shape"
+    )
 
 
 def test_deep_and_long_models(monkeypatch):
     nodes = [helper.make_node("Relu", [f"v{k}"], [f"v{k + 1}"]) for k in range(3000)]
     mod, _ = relay.frontend.from_onnx(model(nodes, {"v0": X}, ["v3000"]))
     assert mod["main"].ret_type.concrete_shape == (2, 3)
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 1, [2, 3])])
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [], [helper.make_tensor_value_info("y", 1, [2, 3])]
+    )
     for _ in range(20):
         node = helper.make_node("If", ["c"], ["y"], then_branch=graph, else_branch=graph)
-        node.attribute[1].g.CopyFrom(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [], list(graph.output)))
+        node.attribute[1].g.CopyFrom(
+            helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [], list(graph.output))
+        )
         graph = helper.make_graph([node], "g", [], list(graph.output))
         nested = model(list(graph.node), {"x": X, "c": np.array(True)}, ["y"])
     assert relay.frontend.from_onnx(nested)[0]["main"].ret_type.concrete_shape == (2, 3)
@@ -186,10 +213,37 @@ def test_deep_and_long_models(monkeypatch):
 
 
 def test_sparse_initializers():
-    values, indices = numpy_helper.from_array(np.array([5], "float32"), "w"), numpy_helper.from_array(np.array([4]), "i")
+    values, indices = (
+        numpy_helper.from_array(np.array([5], "float32"), "w"),
+        numpy_helper.from_array(np.array([4]), "i"),
+    )
     proto = model([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"])
     proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2, 3]))
     mod, _ = relay.frontend.from_onnx(proto)
     assert relay.create_executor("debug", mod=mod).evaluate()(X).numpy()[1, 1] == 6
     proto.graph.sparse_initializer[0].dims[0] = 1
     assert refused(proto).code == "import.tensor"
+
+
+def test_names_that_are_no_text_are_refused():
+    """Protobuf gives texts that are not UTF-8 as bytes."""
+    node = helper.make_node("Relu", ["x"], ["y"])
+    data = model([node], {"x": np.ones(2, "float32")}, ["y"]).SerializeToString()
+    for name in (b"Relu", b"main"):
+        with pytest.raises(RelayError, match="is not UTF-8") as caught:
+            relay.frontend.from_onnx(data.replace(name, b"\xce" + name[1:]))
+        assert caught.value.code == "import.garbage"
+
+
+def test_sparse_tensors_are_bounded():
+    values, places = (
+        numpy_helper.from_array(np.ones(1, "float32"), "s"),
+        numpy_helper.from_array(np.zeros(1, "int64"), "p"),
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["s"], ["y"])], "main", [], [helper.make_empty_tensor_value_info("y")],
+        sparse_initializer=[helper.make_sparse_tensor(values, places, [1 << 20, 1 << 20])],
+    )  # fmt: skip
+    with pytest.raises(RelayError, match="has the shape") as caught:
+        relay.frontend.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    assert caught.value.code == "import.tensor"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx_tools import compare, helper, imported, model, onnx, reference, run
 
-from relaylab import install_as_tvm, relay, tour
+from relaylab import install_as_tvm, relay, study
 from relaylab.frontend.onnx import input_shapes, operators
-from relaylab.ir import OPERATORS, Any, If, TensorType
+from relaylab.ir import OPERATORS, AnyDim, If, TensorType
 from relaylab.support.errors import RelayError
 
 X, W = np.ones((2, 3), "float32"), np.arange(12, dtype="float32").reshape(3, 4)
@@ -37,7 +37,7 @@ def test_initializers_that_are_inputs_are_no_parameters_of_main():
 def test_open_dimensions():
     proto = dense(shapes={"x": ["batch", 3]})
     main = imported(proto)["main"]
-    assert isinstance(main.params[0].type_annotation.shape[0], Any)
+    assert isinstance(main.params[0].type_annotation.shape[0], AnyDim)
     assert input_shapes(proto, 1) == {"x": (1, 3)}
     assert imported(proto, shape={"x": (5, 3)})["main"].ret_type == TensorType((5, 4))
     for n in (1, 4):
@@ -46,8 +46,13 @@ def test_open_dimensions():
 
 
 def reshaped(**options):
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Gather", ["s", "zero"], ["n"]), helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
-             helper.make_node("Concat", ["n1", "rest"], ["t"], axis=0), helper.make_node("Reshape", ["x", "t"], ["y"])]
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["n1"]),
+        helper.make_node("Concat", ["n1", "rest"], ["t"], axis=0),
+        helper.make_node("Reshape", ["x", "t"], ["y"]),
+    ]
     constants = {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])}
     return model(nodes, {"x": np.ones((2, 3, 4), "float32")}, ["y"], constants, **options)
 
@@ -77,14 +82,20 @@ def test_operators_belong_to_all_programs_and_get_no_place():
 
 
 def test_the_form_of_products():
-    proto = model([helper.make_node("MatMul", ["a", "b"], ["y"])], {"a": np.ones((2, 3, 4), "f"), "b": np.ones((2, 4, 5), "f")}, ["y"])
+    proto = model(
+        [helper.make_node("MatMul", ["a", "b"], ["y"])],
+        {"a": np.ones((2, 3, 4), "f"), "b": np.ones((2, 4, 5), "f")},
+        ["y"],
+    )
     assert "transpose(" in imported(proto).astext()
     assert "transpose(" not in imported(proto, convert_config={"use_nt_batch_matmul": False}).astext()
 
 
 def branches():
     def graph(name, op_type):
-        return helper.make_graph([helper.make_node(op_type, ["x", "x"], [name])], name, [], [helper.make_tensor_value_info(name, 1, [2, 3])])
+        return helper.make_graph(
+            [helper.make_node(op_type, ["x", "x"], [name])], name, [], [helper.make_tensor_value_info(name, 1, [2, 3])]
+        )
 
     return helper.make_node("If", ["c"], ["y"], then_branch=graph("sum", "Add"), else_branch=graph("product", "Mul"))
 
@@ -103,7 +114,12 @@ def counting(limit: bool):
     """Doubles `v` until it is 100 or more, or a number of times."""
     value = helper.make_tensor_value_info
     nodes = [helper.make_node("Add", ["v", "v"], ["v2"]), helper.make_node("Less", ["v2", "top"], ["go"])]
-    body = helper.make_graph(nodes, "body", [value("i", 7, []), value("c", 9, []), value("v", 1, [])], [value("go", 9, []), value("v2", 1, [])])
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", 7, []), value("c", 9, []), value("v", 1, [])],
+        [value("go", 9, []), value("v2", 1, [])],
+    )
     node = helper.make_node("Loop", ["trips" if limit else "", ""], ["y"], body=body)
     node.input.append("start")
     inputs = {"start": np.float32(3), **({"trips": np.int64(2)} if limit else {})}
@@ -119,8 +135,12 @@ def test_loops_that_depend_on_data_run_in_the_interpreter_and_the_virtual_machin
 
 
 def test_sequences_are_lists_while_a_model_is_read():
-    nodes = [helper.make_node("SplitToSequence", ["x"], ["s"], axis=1), helper.make_node("SequenceAt", ["s", "one"], ["a"]),
-             helper.make_node("SequenceInsert", ["s", "a", "one"], ["t"]), helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=1)]
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["s"], axis=1),
+        helper.make_node("SequenceAt", ["s", "one"], ["a"]),
+        helper.make_node("SequenceInsert", ["s", "a", "one"], ["t"]),
+        helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=1),
+    ]
     proto = model(nodes, {"x": W}, ["y"], {"one": np.array(1)})
     compare(run(imported(proto), {"x": W}), [W[:, [0, 1, 1, 2, 3]]])
 
@@ -159,7 +179,7 @@ def test_external_data_lies_beside_the_model(tmp_path):
 def test_programs_of_commands_may_be_onnx_files(tmp_path):
     path = tmp_path / "layer.onnx"
     onnx.save(dense(shapes={"x": ["batch", 3]}), path)
-    program = tour.load(str(path))
+    program = study.load(str(path))
     assert program.name == "layer" and program.mod["main"].ret_type == TensorType((1, 4))
 
 

@@ -12,18 +12,30 @@ import pytest
 from relaylab import relay, transform
 from relaylab.runtime import cpu, graph_executor
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("onnx", reason="reads ONNX models")
 
 MODELS = Path(os.environ.get("RELAYLAB_MODELS", Path(__file__).parents[3] / "shared" / "models"))
 EXPECTED = MODELS / "refs" / "expected.json"
 CASES = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
 NAMES = sorted(CASES) or [pytest.param("", marks=pytest.mark.skip(reason="needs the models in RELAYLAB_MODELS"))]
-LARGE = ("style_candy224", "squeezenet_fp32", "super_resolution", "ultraface_RFB-320", "fastestdet", "stories260k_prefill256")
+LARGE = (
+    "style_candy224",
+    "squeezenet_fp32",
+    "super_resolution",
+    "ultraface_RFB-320",
+    "fastestdet",
+    "stories260k_prefill256",
+)
 
 
 def recorded(name: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     with np.load(MODELS / "refs" / f"{name}.npz") as data:
-        parts = {kind: {k.removeprefix(f"c0.{kind}."): data[k] for k in data.files if k.startswith(f"c0.{kind}.")} for kind in ("in", "out")}
+        parts = {
+            kind: {k.removeprefix(f"c0.{kind}."): data[k] for k in data.files if k.startswith(f"c0.{kind}.")}
+            for kind in ("in", "out")
+        }
     return parts["in"], parts["out"]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 
 import numpy as np
 import pytest
-from support.shared import shared
+from support.recorded import recorded
 
 import relaylab.op  # noqa: F401
 from relaylab.analysis import get_total_mac_number, infer_module, list_op_freqs
@@ -16,10 +15,6 @@ from relaylab.text import parse
 
 PROGRAMS = "adt closure closure_graph constfold conv cse dead ifscope parallel_conv poly recur share tuple".split()
 NETWORKS = "mlp dqn lstm synthetic dcgan".split()
-
-
-def recorded(kind: str, name: str) -> dict:
-    return json.loads(shared("reference", "samples", f"{kind}_{name}.json").read_text(encoding="utf-8"))
 
 
 def agrees(value, answer) -> None:

@@ -20,7 +20,7 @@ from relaylab.interp import (
 )
 from relaylab.ir import (
     OPERATORS,
-    Any,
+    AnyDim,
     Call,
     Clause,
     Constructor,
@@ -56,6 +56,8 @@ from relaylab.ir.visit import remake
 from relaylab.op.base import call_operator
 from relaylab.support.errors import RelayAttributeError, RelayTypeError
 
+pytestmark = pytest.mark.slow
+
 F3, INT = TensorType((3,)), scalar_type("int32")
 X, N, C = Var("x", F3), Var("n", INT), Var("c", scalar_type("bool"))
 A = TypeVar("A")
@@ -79,7 +81,11 @@ def less(a, b):
 
 
 def run(expr: Expr, *args, mod=LISTS):
-    return Interpreter(mod).evaluate(expr)(*args) if args or isinstance(expr, Function) else Interpreter(mod).evaluate(expr)
+    return (
+        Interpreter(mod).evaluate(expr)(*args)
+        if args or isinstance(expr, Function)
+        else Interpreter(mod).evaluate(expr)
+    )
 
 
 def numbers(*values):
@@ -106,14 +112,64 @@ VALUES = {
     "function argument": (Call(Function([F], Call(F, [Call(F, [const(1)])])), [Function([V], add(V, V))]), 4),
     "recursion": (Let(F, down(F, lambda rest: add(N, rest)), Call(F, [const(4)])), 10),
     "operator as a value": (Let(F, OPERATORS["negative"], Call(F, [const(4)])), -4),
-    "constructor as a value": (Match(Call(Function([F], Call(F, [const(7), Call(NIL, [])])), [CONS]), [Clause(PatternConstructor(CONS, [PatternVar(H), PatternWildcard()]), H)], False), 7),
-    "match": (Match(numbers(1, 2), [Clause(PatternConstructor(NIL, []), const(0)), Clause(PatternConstructor(CONS, [PatternVar(H), PatternVar(T)]), H)]), 1),
-    "first clause that fits": (Match(numbers(1), [Clause(PatternWildcard(), const(5)), Clause(PatternVar(H), const(6))]), 5),
-    "nested pattern": (Match(numbers(1, 2), [Clause(PatternConstructor(CONS, [PatternWildcard(), PatternConstructor(CONS, [PatternVar(H), PatternWildcard()])]), H)], False), 2),
-    "tuple pattern": (Match(Tuple([const(1), const(2)]), [Clause(PatternTuple([PatternVar(H), PatternVar(T)]), sub(T, H))]), 1),
+    "constructor as a value": (
+        Match(
+            Call(Function([F], Call(F, [const(7), Call(NIL, [])])), [CONS]),
+            [Clause(PatternConstructor(CONS, [PatternVar(H), PatternWildcard()]), H)],
+            False,
+        ),
+        7,
+    ),
+    "match": (
+        Match(
+            numbers(1, 2),
+            [
+                Clause(PatternConstructor(NIL, []), const(0)),
+                Clause(PatternConstructor(CONS, [PatternVar(H), PatternVar(T)]), H),
+            ],
+        ),
+        1,
+    ),
+    "first clause that fits": (
+        Match(numbers(1), [Clause(PatternWildcard(), const(5)), Clause(PatternVar(H), const(6))]),
+        5,
+    ),
+    "nested pattern": (
+        Match(
+            numbers(1, 2),
+            [
+                Clause(
+                    PatternConstructor(
+                        CONS, [PatternWildcard(), PatternConstructor(CONS, [PatternVar(H), PatternWildcard()])]
+                    ),
+                    H,
+                )
+            ],
+            False,
+        ),
+        2,
+    ),
+    "tuple pattern": (
+        Match(Tuple([const(1), const(2)]), [Clause(PatternTuple([PatternVar(H), PatternVar(T)]), sub(T, H))]),
+        1,
+    ),
     "reference": (Let(R, RefCreate(const(1)), Let(U, RefWrite(R, const(2)), RefRead(R))), 2),
-    "old value": (Let(R, RefCreate(const(1)), Let(V, RefRead(R), Let(U, RefWrite(R, const(5)), sub(RefRead(R), V)))), 4),
-    "reference in a closure": (Let(R, RefCreate(const(0)), Let(F, Function([V], RefWrite(R, add(RefRead(R), V))), Let(U, Call(F, [const(2)]), Let(S, Call(F, [const(3)]), RefRead(R))))), 5),
+    "old value": (
+        Let(R, RefCreate(const(1)), Let(V, RefRead(R), Let(U, RefWrite(R, const(5)), sub(RefRead(R), V)))),
+        4,
+    ),
+    "reference in a closure": (
+        Let(
+            R,
+            RefCreate(const(0)),
+            Let(
+                F,
+                Function([V], RefWrite(R, add(RefRead(R), V))),
+                Let(U, Call(F, [const(2)]), Let(S, Call(F, [const(3)]), RefRead(R))),
+            ),
+        ),
+        5,
+    ),
     "aliases": (Let(R, RefCreate(const(0)), Let(S, R, Let(U, RefWrite(S, const(9)), RefRead(R)))), 9),
 }
 
@@ -222,7 +278,7 @@ def test_wrong_arguments(args, kwargs, code) -> None:
 
 
 def test_tuples_unknown_dimensions_and_polymorphism() -> None:
-    t = Var("t", TupleType([INT, TensorType((Any(), 2))]))
+    t = Var("t", TupleType([INT, TensorType((AnyDim(), 2))]))
     value = run(Function([t], Tuple([TupleGetItem(t, 1), TupleGetItem(t, 0)])), (1, np.zeros((5, 2), "float32")))
     assert value[0].shape == (5, 2) and value[1] == 1
     v = Var("v", A)
@@ -270,7 +326,12 @@ def test_a_result_of_another_type_is_refused(monkeypatch) -> None:
     ("expr", "message"),
     [
         (Var("free"), "%free has no value"),
-        (Match(numbers(), [Clause(PatternConstructor(CONS, [PatternWildcard(), PatternWildcard()]), const(0))], False), "no clause matches Nil"),
+        (
+            Match(
+                numbers(), [Clause(PatternConstructor(CONS, [PatternWildcard(), PatternWildcard()]), const(0))], False
+            ),
+            "no clause matches Nil",
+        ),
         (Call(const(1), [const(2)]), "not a function"),
         (Call(Function([V], V), [const(1), const(2)]), "1 parameters is given 2"),
         (TupleGetItem(Tuple([const(1)]), 3), "no field 3"),
@@ -314,7 +375,16 @@ def test_long_lists() -> None:
     t, xs = Var("t"), Var("xs", HEADER(INT))
     mod = LISTS.shallow_copy()
     mod[build] = Function([N], If(less(N, const(1)), Call(NIL, []), Call(CONS, [N, Call(build, [sub(N, const(1))])])))
-    mod[length] = Function([xs], Match(xs, [Clause(PatternConstructor(NIL, []), const(0)), Clause(PatternConstructor(CONS, [PatternWildcard(), PatternVar(t)]), add(const(1), Call(length, [t])))]))
+    mod[length] = Function(
+        [xs],
+        Match(
+            xs,
+            [
+                Clause(PatternConstructor(NIL, []), const(0)),
+                Clause(PatternConstructor(CONS, [PatternWildcard(), PatternVar(t)]), add(const(1), Call(length, [t]))),
+            ],
+        ),
+    )
     value = Interpreter(mod).evaluate(build)(20_000)
     assert repr(value).startswith("Cons(20000, Cons(19999,") and len(repr(value)) < 1000
     assert Interpreter(mod).evaluate(length)(value) == 20_000
@@ -385,7 +455,13 @@ def unshared(expr: Expr) -> Expr:
 
 
 def test_random_inputs() -> None:
-    params = [Var("a", F3), Var("b", INT), Var("c", scalar_type("bool")), Var("d", TupleType([TensorType((Any(), 2), "uint8"), F3])), Var("r", RefType(INT))]
+    params = [
+        Var("a", F3),
+        Var("b", INT),
+        Var("c", scalar_type("bool")),
+        Var("d", TupleType([TensorType((AnyDim(), 2), "uint8"), F3])),
+        Var("r", RefType(INT)),
+    ]
     func = Function(params, params[0])
     one, two = random_inputs(func, 1), random_inputs(func, 1)
     assert [type(v) for v in one] == [np.ndarray, np.ndarray, np.ndarray, tuple, RefValue]

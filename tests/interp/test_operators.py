@@ -26,6 +26,8 @@ from relaylab.ir import (
 from relaylab.ir.types import type_leaves
 from relaylab.op.base import Sample
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     pytest.param(name, case, id=f"{name}-{k}")
     for name in sorted(OPERATORS)

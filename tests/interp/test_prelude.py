@@ -70,7 +70,9 @@ def test_lists(mod, xs) -> None:
     assert calling(mod, "length", rel) == len(xs) and calling(mod, "sum", rel) == sum(xs)
     assert plain(calling(mod, "rev", rel)) == xs[::-1]
     assert plain(calling(mod, "concat", rel, listed(mod, [7, 8]))) == [*xs, 7, 8]
-    assert plain(calling(mod, "filter", fn(lambda a: call_operator("greater", a, const(1)), 1), rel)) == [x for x in xs if x > 1]
+    assert plain(calling(mod, "filter", fn(lambda a: call_operator("greater", a, const(1)), 1), rel)) == [
+        x for x in xs if x > 1
+    ]
     assert plain(calling(mod, "zip", rel, listed(mod, [1, 2, 3]))) == list(zip(xs, [1, 2, 3]))
     assert calling(mod, "foldl", fn(sub, 2), const(10), rel) == 10 - sum(xs)
     folded = 10
@@ -104,7 +106,10 @@ def test_functions(mod) -> None:
 
 def test_trees(mod) -> None:
     _, rose = mod.get_type("Tree")
-    tree = rose(const(1), listed(mod, [rose(const(2), listed(mod, [])), rose(const(3), listed(mod, [rose(const(4), listed(mod, []))]))]))
+    tree = rose(
+        const(1),
+        listed(mod, [rose(const(2), listed(mod, [])), rose(const(3), listed(mod, [rose(const(4), listed(mod, []))]))]),
+    )
     assert calling(mod, "size", tree) == 4
     doubled = calling(mod, "tmap", DOUBLE, tree)
     assert doubled.fields[0] == 2 and doubled.fields[1].fields[0].fields[0] == 4

@@ -7,7 +7,7 @@ import pytest
 from support.programs import FEATURES, random_program
 
 from relaylab.ir import (
-    Any,
+    AnyDim,
     Call,
     Clause,
     Constructor,
@@ -31,6 +31,7 @@ from relaylab.ir import (
     TupleGetItem,
     TupleType,
     TypeData,
+    TypeKind,
     TypeVar,
     Var,
     assert_structural_equal,
@@ -46,6 +47,8 @@ from relaylab.ir import (
 from relaylab.ir.visit import remake
 from relaylab.op.base import call_operator
 from relaylab.support.errors import RelayValueError
+
+pytestmark = pytest.mark.slow
 
 F3 = TensorType((3,))
 
@@ -96,7 +99,10 @@ CONS, NIL = Constructor("Cons", [A, LIST(A)], LIST), Constructor("Nil", [], LIST
 
 def match(swap=False, wild=False, name="h"):
     h, t = Var(name), Var("t")
-    clauses = [Clause(PatternConstructor(CONS, [PatternVar(h), PatternVar(t)]), h), Clause(PatternWildcard() if wild else PatternConstructor(NIL, []), const(0))]
+    clauses = [
+        Clause(PatternConstructor(CONS, [PatternVar(h), PatternVar(t)]), h),
+        Clause(PatternWildcard() if wild else PatternConstructor(NIL, []), const(0)),
+    ]
     return Match(LISTED, clauses[::-1] if swap else clauses)
 
 
@@ -104,12 +110,16 @@ LISTED = Var("l", LIST(TensorType((), "int32")))
 FREE = Var("free", F3)
 
 EQUAL = {
+    "nan": (fn(shared).with_attr("a", float("nan")), fn(shared).with_attr("a", float("nan"))),
     "names": (fn(shared), fn(shared, ("p", "q"))),
     "projections are no graph nodes": (
         fn(lambda x, y: (lambda t: add(TupleGetItem(t, 0), TupleGetItem(t, 0)))(Tuple([x, y]))),
         fn(lambda x, y: (lambda g: add(g, g))(TupleGetItem(Tuple([x, y]), 0))),
     ),
-    "constants are no graph nodes": (fn(lambda x, y: add(add(x, const(1.0)), const(1.0))), fn(lambda x, y: (lambda c: add(add(x, c), c))(const(1.0)))),
+    "constants are no graph nodes": (
+        fn(lambda x, y: add(add(x, const(1.0)), const(1.0))),
+        fn(lambda x, y: (lambda c: add(add(x, c), c))(const(1.0))),
+    ),
     "empty tuples are no graph nodes": (Tuple([Tuple([]), Tuple([])]), (lambda e: Tuple([e, e]))(Tuple([]))),
     "let": (Let(v := Var("v"), const(1), v), Let(w := Var("w"), const(1), w)),
     "pattern variables": (match(), match(name="other")),
@@ -135,7 +145,6 @@ UNEQUAL = {
     "kinds": (Tuple([FREE]), FREE),
     "function attributes": (fn(shared), fn(shared).with_attr("Primitive", 1)),
     "one and true": (fn(shared).with_attr("a", 1), fn(shared).with_attr("a", True)),
-    "nan": (fn(shared).with_attr("a", float("nan")), fn(shared).with_attr("a", float("nan"))),
     "clauses": (match(), match(swap=True)),
     "patterns": (match(), match(wild=True)),
     "globals": (GlobalVar("f")(FREE), GlobalVar("f")(FREE)),
@@ -193,7 +202,7 @@ def test_sharing_across_scopes() -> None:
 
 TYPES = [
     F3,
-    TensorType((Any(), 2), "int8"),
+    TensorType((AnyDim(), 2), "int8"),
     TupleType([]),
     TupleType([F3]),
     TupleType([F3, F3]),
@@ -230,6 +239,24 @@ def test_modules_match_functions_by_name() -> None:
     assert not same(module("fg"), module("f"))
     assert not same(module("fg"), module("fh"))
     assert not same(module("f"), module("f").with_attr("k", 1))
+
+
+def test_what_functions_of_a_module_share_does_not_count() -> None:
+    def module(parts: list) -> IRModule:
+        mod = IRModule()
+        for name, part in zip("fgh", parts):
+            x = Var("x", TensorType((2,)))
+            mod[GlobalVar(name)] = Function([x], add(x, part))
+        return mod
+
+    def part() -> Let:
+        v = Var("v", TensorType(()))
+        return Let(v, add(const(1.0), const(2.0)), add(v, v))
+
+    one = part()
+    assert_structural_equal(module([one] * 3), module([part() for _ in range(3)]))
+    assert structural_hash(module([one] * 3)) == structural_hash(module([part() for _ in range(3)]))
+    assert not structural_equal(module([one, one]), module([one, add(const(1.0), const(2.0))]))
 
 
 def test_modules_compare_data_types() -> None:
@@ -293,3 +320,17 @@ def test_hash_is_of_content() -> None:
     assert structural_hash(fn(shared)) != structural_hash(fn(twice))
     assert structural_hash(DictAttrs({"b": 1, "a": 2.0})) == structural_hash(DictAttrs({"a": 2.0, "b": 1}))
     assert structural_hash(var("x", shape=(2,))) != structural_hash(var("x", shape=(3,)))
+
+
+def test_the_kinds_of_type_parameters_count() -> None:
+    a, b, c = TypeVar("a"), TypeVar("b", TypeKind.ShapeVar), TypeVar("c")
+    first, shape, again = (FuncType([], v, [v]) for v in (a, b, c))
+    assert first == again and structural_equal(first, again)
+    assert first != shape and not structural_equal(first, shape)
+    assert TupleType([first]) != TupleType([shape])
+
+
+def test_plain_values_are_compared_as_attributes_are() -> None:
+    one, two = np.arange(3.0), np.array([0.0, 1.0, 3.0])
+    assert structural_equal(one, one.copy()) and not structural_equal(one, two)
+    assert structural_equal([1, (one,)], [1, (one.copy(),)]) and not structural_equal([1], [True])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import relaylab.op  # noqa: F401
+from relaylab import relay
 from relaylab.ir import (
-    Any,
+    AnyDim,
     Call,
     Constant,
     Constructor,
@@ -142,6 +143,20 @@ def test_data_types_get_tags_once() -> None:
         mod.get_constructor(12345)
 
 
+def test_data_types_have_tags_of_their_own() -> None:
+    mod = relay.IRModule()
+    relay.prelude.Prelude(mod)
+    mod.import_from_std("nat.rly")
+    ctors = [c for data in mod.type_definitions.values() for c in data.constructors]
+    assert len({c.tag for c in ctors}) == len(ctors) > 6
+    for ctor in ctors:
+        assert mod.get_constructor(ctor.tag) is ctor
+        assert mod.get_constructor(ctor.tag, ctor.belong_to) is ctor
+        assert mod.get_constructor(ctor.tag, of=ctor.belong_to.name_hint) is ctor
+    with pytest.raises(RelayValueError):
+        mod.get_constructor(mod.get_type("Tree")[1].tag, of="List")
+
+
 def test_fresh_names() -> None:
     supply = NameSupply()
     assert [supply.fresh_name("x") for _ in range(3)] == ["x", "x_1", "x_2"]
@@ -162,13 +177,13 @@ def test_fresh_globals() -> None:
 
 
 def test_types_are_values() -> None:
-    assert TensorType((1, Any()), "float32") == TensorType([1, Any()], np.float32)
+    assert TensorType((1, AnyDim()), "float32") == TensorType([1, AnyDim()], np.float32)
     assert hash(TensorType((1, 2))) == hash(TensorType((1, 2))) and TensorType((1, 2)) != TensorType((2, 1))
     assert {TupleType([scalar_type("int8")]): 1}[TupleType([scalar_type("int8")])] == 1
     assert TypeVar("A") != TypeVar("A") and IncompleteType() != IncompleteType()
     assert GlobalTypeVar("L") == GlobalTypeVar("L") and TypeCall(GlobalTypeVar("L"), []) == GlobalTypeVar("L")()
     assert isinstance(TensorType((3,)).shape[0], IntImm) and TensorType((3,)).shape[0].value == 3
-    assert is_dynamic(TupleType([TensorType((Any(),))])) and not is_dynamic(TensorType((3,)))
+    assert is_dynamic(TupleType([TensorType((AnyDim(),))])) and not is_dynamic(TensorType((3,)))
 
 
 @pytest.mark.parametrize("shape", [(-1,), (1.5,), ("n",), (True,)])
@@ -211,7 +226,14 @@ def test_constants_are_read_only_copies() -> None:
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [(1, "int32"), (1.0, "float32"), (True, "bool"), (np.float64(2), "float32"), (np.zeros(2, "int64"), "int32"), (np.int8(1), "int8")],
+    [
+        (1, "int32"),
+        (1.0, "float32"),
+        (True, "bool"),
+        (np.float64(2), "float32"),
+        (np.zeros(2, "int64"), "int32"),
+        (np.int8(1), "int8"),
+    ],
 )
 def test_const_narrows(value, dtype) -> None:
     assert const(value).type.dtype == dtype
@@ -221,8 +243,26 @@ def test_const_narrows(value, dtype) -> None:
 def test_python_operators() -> None:
     y = var("y", shape=(2,))
     names = [e.op.name for e in (X + y, X - y, X * y, X / y, -X, X < y, X > y, X <= y, X >= y, X.astype("int8"))]
-    assert names == ["add", "subtract", "multiply", "divide", "negative", "less", "greater", "less_equal", "greater_equal", "cast"]
-    for bad in (lambda: X + 1, lambda: 1 + X, lambda: 1.0 - X, lambda: 1 / X, lambda: X + "a", lambda: Tuple([X]).astype("int8")):
+    assert names == [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "negative",
+        "less",
+        "greater",
+        "less_equal",
+        "greater_equal",
+        "cast",
+    ]
+    for bad in (
+        lambda: X + 1,
+        lambda: 1 + X,
+        lambda: 1.0 - X,
+        lambda: 1 / X,
+        lambda: X + "a",
+        lambda: Tuple([X]).astype("int8"),
+    ):
         with pytest.raises(RelayTypeError):
             bad()
     assert (X == y) is False and X(y).op is X

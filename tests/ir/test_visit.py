@@ -37,6 +37,8 @@ from relaylab.ir.trail import Trail, recording
 from relaylab.ir.wellformed import scope_faults, well_formed
 from relaylab.op.base import call_operator
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = programs(20)
 
 
@@ -93,7 +95,12 @@ def test_rewrite_preserves_sharing(main) -> None:
 def test_rewrite_leaves_a_complete_trail(main) -> None:
     trail = Trail("t")
     with recording(trail):
-        new = rewrite(main, lambda new, old: const(2.0) if isinstance(new, Constant) and new.type.dtype == "float32" and not new.type.shape else new)
+        new = rewrite(
+            main,
+            lambda new, old: (
+                const(2.0) if isinstance(new, Constant) and new.type.dtype == "float32" and not new.type.shape else new
+            ),
+        )
     before = set(post_order(main))
     for node in post_order(new):
         assert node in before or trail.parents[node]

@@ -15,15 +15,17 @@ def ip():
 
     shell = start_ipython()
     shell.run_line_magic("load_ext", "relaylab")
+    shell.fresh = dict(shell.user_ns)
     return shell
 
 
 @pytest.fixture
 def cell(ip):
-    """`cell(code)` runs a cell and gives its result object, with what it printed or displayed as text in `.out` and `.err`."""
+    """`cell(code)` runs a cell and gives its result, with what it printed or displayed as text in `.out` and `.err`."""
     from IPython.utils.capture import capture_output
 
-    ip.reset(new_session=False)
+    ip.user_ns.clear()  # not `ip.reset()`, which collects the garbage of all tests before
+    ip.user_ns.update(ip.fresh)
 
     def run(code: str):
         with capture_output() as captured:

@@ -10,16 +10,26 @@ manager = pytest.importorskip("jupyter_client.manager")
 @pytest.fixture(scope="module")
 def kernel():
     km, kc = manager.start_new_kernel(kernel_name="python3")
-    kc.execute_interactive("%load_ext relaylab\nfrom relaylab import relay\nmy_module = relay.testing.mlp.get_workload(1)[0]", timeout=60, output_hook=lambda m: None)
+    kc.execute_interactive(
+        "%load_ext relaylab\nfrom relaylab import relay\nmy_module = relay.testing.mlp.get_workload(1)[0]",
+        timeout=60,
+        output_hook=lambda m: None,
+    )
     yield kc
     kc.stop_channels()
     km.shutdown_kernel(now=True)
 
 
-@pytest.mark.parametrize("line, expected", [
-    ("%relay_viz my_", "my_module"), ("%relay_passes my_module -p FuseO", "FuseOps"), ("%%relay_passes -p FoldConstant,ToANorm", "ToANormalForm"),
-    ("%relay_viz my_module --par", "--params"), ("%relay_build resnet1", "resnet18"),
-])
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("%relay_viz my_", "my_module"),
+        ("%relay_passes my_module -p FuseO", "FuseOps"),
+        ("%%relay_passes -p FoldConstant,ToANorm", "ToANormalForm"),
+        ("%relay_viz my_module --par", "--params"),
+        ("%relay_build resnet1", "resnet18"),
+    ],
+)
 def test_completion(kernel, line, expected):
     content = kernel.complete(line, len(line), reply=True, timeout=30)["content"]
     assert expected in content["matches"]

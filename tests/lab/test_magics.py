@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from relaylab.lab.magics import reference
 from relaylab.ir import IRModule
+from relaylab.transform import PASSES
 from relaylab.viz import Difference, Picture
+
+pytestmark = pytest.mark.slow
 
 
 def test_text_becomes_a_module(cell, ip):
@@ -22,34 +26,40 @@ def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
     assert "^^^^^^" in result.out and "did you mean `nn.relu`" in result.out and "Traceback" not in result.out
 
 
-@pytest.mark.parametrize("line, words", [
-    ("%relay_viz md", "did you mean `mod`"),
-    ("%relay_viz mod --engineer dot", "did you mean `--engine`"),
-    ("%relay_viz", "required: program"),
-    ("%relay_viz nowhere", "is not defined"),
-    ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
-    ("%relay_viz mod --engine dott", "invalid choice"),
-    ("%relay_viz mod -o 3x", "`3x` is not a name"),
-    ("%relay_viz mod --diff md", "did you mean `mod`"),
-    ("%relay_passes mod -p FoldConstant,FusOps", "did you mean `FuseOps`"),
-    ("%relay_passes", "name a program"),
-    ("%relay_run mod x", "write name=expression"),
-    ("%relay_diff mod 1+", "is not an expression"),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("%relay_viz md", "did you mean `mod`"),
+        ("%relay_viz mod --engineer dot", "did you mean `--engine`"),
+        ("%relay_viz", "required: program"),
+        ("%relay_viz nowhere", "is not defined"),
+        ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
+        ("%relay_viz mod --engine dott", "invalid choice"),
+        ("%relay_viz mod -o 3x", "`3x` is not a name"),
+        ("%relay_viz mod --diff md", "did you mean `mod`"),
+        ("%relay_passes mod -p FoldConstant,FusOps", "did you mean `FuseOps`"),
+        ("%relay_passes", "name a program"),
+        ("%relay_run mod x", "write name=expression"),
+        ("%relay_diff mod 1+", "is not an expression"),
+    ],
+)
 def test_mistakes_are_one_line(cell, line, words):
     result = cell(line)
     assert not result.success
     assert words in result.err and result.err.strip().count("\n") == 0 and "Traceback" not in result.out + result.err
 
 
-@pytest.mark.parametrize("line, words", [
-    ("%relay_run mod y=3", "no input `y`"),
-    ("%relay_viz mod -f mian", "mian"),
-    ("%relay_asm lib rexu", "there is no kernel `rexu`"),
-    ("%relay_viz mod --select opp:add", "did you mean `op`?"),
-    ("%relay_viz mod --focus nowhere", "nowhere"),
-    ("%relay_viz mod --overlay maks", "there are: bytes read"),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("%relay_run mod y=3", "no input `y`"),
+        ("%relay_viz mod -f mian", "mian"),
+        ("%relay_asm lib rexu", "there is no kernel `rexu`"),
+        ("%relay_viz mod --select opp:add", "did you mean `op`?"),
+        ("%relay_viz mod --focus nowhere", "nowhere"),
+        ("%relay_viz mod --overlay maks", "there are: bytes read"),
+    ],
+)
 def test_errors_of_programs_have_no_traceback(cell, line, words):
     cell("%relay_build mod -o lib -q")
     result = cell(line)
@@ -90,13 +100,18 @@ def test_build_run_profile_asm(cell, ip):
     x = np.array([[1, 2, 3], [4, 5, -6]], "float32")
     ip.user_ns["x"] = x
     np.testing.assert_allclose(cell("%relay_run lib x=x").result, np.maximum(2 * x, 0))
-    np.testing.assert_allclose(cell("%relay_run mod x=[[1,2,3],[4,5,-6]] -q -o out").result or ip.user_ns["out"], np.maximum(2 * x, 0))
+    np.testing.assert_allclose(
+        cell("%relay_run mod x=[[1,2,3],[4,5,-6]] -q -o out").result or ip.user_ns["out"], np.maximum(2 * x, 0)
+    )
     assert "agrees with" in cell("%relay_run mod --check -q").out
     assert "Duration (us)" in cell("%relay_profile lib -n 2").out
     assert "fused_add_nn_relu" in cell("%relay_asm lib").out
     listing = cell("%relay_asm lib relu --stage all").out
     assert "max(" in listing and "define " in listing and "ret" in listing
-    assert "know their Relay nodes" in cell("%relay_asm lib relu").out and "generic lowering" in cell("%relay_asm lib relu --stage why").out
+    assert (
+        "know their Relay nodes" in cell("%relay_asm lib relu").out
+        and "generic lowering" in cell("%relay_asm lib relu --stage why").out
+    )
     assert "loop" in str(cell("%relay_asm lib relu --picture").result)
     profiled = cell("%relay_profile lib -n 2 --hot 1").out
     assert "Roof %" in profiled and "1. tvmgen_default_fused_add_nn_relu" in profiled and "nn.relu(%" in profiled
@@ -104,7 +119,11 @@ def test_build_run_profile_asm(cell, ip):
 
 def test_passes_as_a_table_and_as_files(cell, ip, tmp_path):
     result = cell(f"%relay_passes mod --static --html {tmp_path}/x.html --pdf {tmp_path}/x.pdf")
-    assert "FuseOps" in result.out and (tmp_path / "x.html").exists() and (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    assert (
+        "FuseOps" in result.out
+        and (tmp_path / "x.html").exists()
+        and (tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    )
     assert "ToANormalForm" in cell("%relay_passes mod --static -p FoldConstant,ToANormalForm").out
     assert cell("%relay_passes mod --static -p SimplifyInference,CombineParallelConv2D(min_num_branches=4)").success
 
@@ -125,6 +144,32 @@ def test_a_pass_written_in_a_cell_shows_what_it_did(cell):
     assert "-1 nn.relu" in result.out
     again = cell(WRITTEN.replace("nn.relu", "add"))
     assert "-1 add" in again.out
+
+
+DECLARED = """%%relay_pass --on mod
+from relaylab.ir import Call, Function, IRModule, rewrite
+from relaylab.transform import FoldConstant, FunctionPass, PassContext, pass_
+
+@pass_(level=1)
+class DropInCell(FunctionPass):
+    name: str = "nn.relu"
+
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return rewrite(func, lambda n, o: n.args[0] if isinstance(n, Call) and n.op.name == self.name else n)
+"""
+
+
+def test_a_declared_pass_of_a_cell_is_known_everywhere(cell, ip):
+    try:
+        assert "-1 nn.relu" in cell(DECLARED).out
+        assert "-1 add" in cell(DECLARED.replace("nn.relu", "add")).out, "a cell that is run again"
+        found = cell("%relay_passes mod --static -p FoldConstant,DropInCell(name='nn.relu') -o kept")
+        assert "-1 nn.relu" in found.out
+        copied = ip.user_ns["kept"].pipeline.python()
+        assert "class DropInCell(FunctionPass):" in copied and "DropInCell(name='nn.relu')" in copied
+        assert "it would change this program" in cell("%relay_why mod DropInCell").out
+    finally:
+        PASSES.remove("DropInCell")
 
 
 def test_a_raising_pass_names_the_error(cell):
@@ -159,14 +204,17 @@ def test_programs_draw_themselves(cell):
     assert "<img" in cell('mod["main"]').result._repr_mimebundle_()["text/html"]
 
 
-@pytest.mark.parametrize("text, expected", [
-    ("%relay_viz mo", "mod"),
-    ("%relay_viz resn", "resnet18"),
-    ("%relay_passes mod -p FoldC", "FoldConstant"),
-    ("%relay_passes mod -p FoldConstant,FuseO", "FuseOps"),
-    ("%%relay_passes -p ToAN", "ToANormalForm"),
-    ("%relay_viz mod --dir", "--direction"),
-])
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("%relay_viz mo", "mod"),
+        ("%relay_viz resn", "resnet18"),
+        ("%relay_passes mod -p FoldC", "FoldConstant"),
+        ("%relay_passes mod -p FoldConstant,FuseO", "FuseOps"),
+        ("%%relay_passes -p ToAN", "ToANormalForm"),
+        ("%relay_viz mod --dir", "--direction"),
+    ],
+)
 def test_completion(cell, ip, text, expected):
     with provisionalcompleter():
         assert expected in [c.text for c in ip.Completer.completions(text, len(text))]
@@ -202,7 +250,7 @@ def test_the_heat_map_is_a_result(cell):
 
 
 def test_a_pass_whose_rules_do_not_fire_tells_why(cell):
-    found = cell('''%%relay_pass --on mod -q
+    found = cell("""%%relay_pass --on mod -q
 from relaylab import relay
 from relaylab.relay.dataflow_pattern import DFPatternCallback, is_op, rewrite, wildcard
 
@@ -216,7 +264,7 @@ class NoRelu(DFPatternCallback):
 @relay.transform.function_pass(opt_level=0)
 def DropRelu(func, mod, ctx):
     return rewrite(NoRelu(), func)
-''')
+""")
     assert found.success, found.err
     assert "0 × any rule" in found.out and "op is add, not multiply" in found.out
 
@@ -228,17 +276,22 @@ PASS = "@relay.transform.function_pass(opt_level=0)\ndef {}({}):\n    {}"
 def written(cell):
     """`written(body)` runs a cell with a pass over `mod`."""
     cell("from relaylab import relay")
-    return lambda body, name="change", params="func, mod, ctx": cell(f"%%relay_pass --on mod\n{PASS.format(name, params, body)}")
+    return lambda body, name="change", params="func, mod, ctx": cell(
+        f"%%relay_pass --on mod\n{PASS.format(name, params, body)}"
+    )
 
 
-@pytest.mark.parametrize("body, words", [
-    ("return None", "does it lack a `return`?"),
-    ("return 42", "returned a int"),
-    ("raise ValueError('my mistake')", "my mistake"),
-    ("return func +", "invalid syntax"),
-    ("return (", "SyntaxError"),
-    ("return relay.Function(func.params, relay.nn.dense(func.body, relay.const([1.0])))", "must have 2 dimensions"),
-])
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("return None", "does it lack a `return`?"),
+        ("return 42", "returned a int"),
+        ("raise ValueError('my mistake')", "my mistake"),
+        ("return func +", "invalid syntax"),
+        ("return (", "SyntaxError"),
+        ("return relay.Function(func.params, relay.nn.dense(func.body, relay.const([1.0])))", "must have 2 dimensions"),
+    ],
+)
 def test_a_wrong_pass_shows_the_mistake_and_nothing_of_ours(written, body, words):
     result = written(body)
     assert words in result.out
@@ -257,15 +310,18 @@ def test_a_cell_without_a_pass_takes_none_that_an_earlier_cell_made(cell, writte
     assert "the earlier pass" in result.out  # a cell that names it may mean it
 
 
-@pytest.mark.parametrize("line, words", [
-    ('%relay_viz "unclosed', "No closing quotation"),
-    ("%relay_profile mod -n 0", "0 is not a whole number above zero"),
-    ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
-    ('%relay_passes mod -p "FuseOps("', "is not an expression"),
-    ("%relay_passes mod -p FuseOps(nope=1)", "unexpected keyword argument 'nope'"),
-    ('%relay_build mod --target "cuda -x"', "unknown target `cuda -x`"),
-    ('%relay_viz mod --select "opp:add | op:add"', "did you mean `op`?"),
-])
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ('%relay_viz "unclosed', "No closing quotation"),
+        ("%relay_profile mod -n 0", "0 is not a whole number above zero"),
+        ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
+        ('%relay_passes mod -p "FuseOps("', "is not an expression"),
+        ("%relay_passes mod -p FuseOps(nope=1)", "unexpected keyword argument 'nope'"),
+        ('%relay_build mod --target "cuda -x"', "unknown target `cuda -x`"),
+        ('%relay_viz mod --select "opp:add | op:add"', "did you mean `op`?"),
+    ],
+)
 def test_quoted_words_and_their_mistakes(cell, line, words):
     result = cell(line)
     assert not result.success and words in result.out + result.err and "Traceback" not in result.out + result.err
@@ -275,8 +331,14 @@ def test_what_python_cannot_read_is_no_obstacle(cell, monkeypatch):
     from IPython.core.displayhook import DisplayHook
 
     read: list[str] = []  # newer Pythons refuse `1f`, all of them an open bracket
-    monkeypatch.setattr(DisplayHook, "semicolon_at_end_of_expression", staticmethod(lambda text: read.append(text) or False))
-    for code in ("%%relay one\ndef @main(%x: float32) { %x + 1f }", "%relay_viz mod -q", "%%relay_pass --on mod\nx = ("):
+    monkeypatch.setattr(
+        DisplayHook, "semicolon_at_end_of_expression", staticmethod(lambda text: read.append(text) or False)
+    )
+    for code in (
+        "%%relay one\ndef @main(%x: float32) { %x + 1f }",
+        "%relay_viz mod -q",
+        "%%relay_pass --on mod\nx = (",
+    ):
         cell(code)
     assert not any(read)
 
@@ -287,7 +349,9 @@ def test_a_program_has_kernels_too(cell):
 
 def test_why_and_why_not(cell, ip):
     assert "FuseOps" in cell("%relay_why mod").out and "of" in cell("%relay_why mod").out
-    cell("%%relay_pass --on mod -q\nfrom relaylab import relay\n" + """from relaylab.relay.dataflow_pattern import is_op, wild
+    cell(
+        "%%relay_pass --on mod -q\nfrom relaylab import relay\n"
+        + """from relaylab.relay.dataflow_pattern import is_op, wild
 from relaylab.transform import apply_rules, rule
 a = wild("a")
 @rule(is_op("exp")(is_op("log")(a)))
@@ -295,7 +359,8 @@ def back(a):
     return a
 @relay.transform.function_pass(opt_level=0)
 def Back(func, mod, ctx):
-    return apply_rules(func, [back], mod)""")
+    return apply_rules(func, [back], mod)"""
+    )
     assert "back" in cell("%relay_why mod Back").out and "back" in cell("%relay_why mod back --select op:add").out
     assert "one kernel" in cell("%relay_why mod FuseOps -s op:add").out
     assert cell("%relay_why mod FuseOps -q -o found").out == "" and ip.user_ns["found"].reasons
@@ -308,4 +373,16 @@ def test_operators_and_llvms_passes(cell):
 
 
 def test_a_figure_is_known_by_the_name_that_errors_offer(cell):
-    assert cell('%relay_viz mod --overlay "bytes read" -q').success and cell("%relay_viz mod --overlay bytes_read -q").success
+    assert (
+        cell('%relay_viz mod --overlay "bytes read" -q').success
+        and cell("%relay_viz mod --overlay bytes_read -q").success
+    )
+
+
+def test_the_reference_lists_every_magic_with_its_arguments(ip):
+    found = {entry.name: entry for entry in reference()}
+    registered = {n for kind in ("line", "cell") for n in ip.magics_manager.magics[kind] if n.startswith("relay")}
+    assert found.keys() == registered - {"relay_help"}
+    assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
+    assert all(e.example.lstrip("%").split()[0] == e.name for e in found.values())
+    assert ("-p, --passes A,B(…)", "these passes instead of the default ones") in found["relay_bisect"].arguments

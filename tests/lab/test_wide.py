@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.parametrize("line, words", [
-    ("%relay_profile lib -n 1", "Duration (us)"),
-    ("%relay_asm lib", "kernel"),
-    ("%relay_asm lib relu --stage llvm", "&lt;"),
-])
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("%relay_profile lib -n 1", "Duration (us)"),
+        ("%relay_asm lib", "kernel"),
+        ("%relay_asm lib relu --stage llvm", "&lt;"),
+    ],
+)
 def test_long_lines_are_not_wrapped(cell, line, words):
     cell("%relay_build mod -o lib -q")
     result = cell(line)

@@ -1,4 +1,4 @@
-"""No pattern has a possessive group such as `(?:ab)*+`: Python before 3.11.4 loses the place behind it; `(?>(?:ab)*)` is the same."""
+"""No pattern has a possessive group: Python before 3.11.4 loses the place behind `(?:ab)*+`; `(?>(?:ab)*)` is equal."""
 
 from __future__ import annotations
 

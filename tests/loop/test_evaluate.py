@@ -40,21 +40,30 @@ def test_softmax_layer_norm_and_nested_reductions():
         return b.exp(x(*i) - top) / b.sum(n, lambda k: b.exp(x(i[0], i[1], k) - top))
 
     e = np.exp(X - X.max(-1, keepdims=True))
-    np.testing.assert_allclose(compute(OutSpec(X.shape, "float32"), softmax, [X]), e / e.sum(-1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(
+        compute(OutSpec(X.shape, "float32"), softmax, [X]), e / e.sum(-1, keepdims=True), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind,reference", [
-    ("sum", np.sum), ("prod", np.prod), ("rmax", np.max), ("rmin", np.min), ("argmax", np.argmax), ("argmin", np.argmin),
+    ("sum", np.sum), ("prod", np.prod), ("rmax", np.max), ("rmin", np.min), ("argmax", np.argmax),
+    ("argmin", np.argmin),
 ])  # fmt: skip
 def test_reductions(kind, reference):
-    out = compute(OutSpec((), "int64" if "arg" in kind else "float32"), lambda b, o, i, x: getattr(b, kind)(x.shape, lambda *k: x(*k)), [X])
+    out = compute(
+        OutSpec((), "int64" if "arg" in kind else "float32"),
+        lambda b, o, i, x: getattr(b, kind)(x.shape, lambda *k: x(*k)),
+        [X],
+    )
     np.testing.assert_allclose(out, reference(X), rtol=1e-6)
 
 
 def test_empty_reductions_give_identities():
     empty = np.zeros((0, 3), "float32")
     for kind, value in {"sum": 0, "prod": 1, "rmax": -np.inf, "rmin": np.inf}.items():
-        out = compute(OutSpec((3,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(0, lambda k: x(k, i[0])), [empty])
+        out = compute(
+            OutSpec((3,), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(0, lambda k: x(k, i[0])), [empty]
+        )
         assert (out == value).all(), kind
     with pytest.raises(RelayError, match="empty"):
         builder.argmax(0, lambda k: k)
@@ -63,7 +72,9 @@ def test_empty_reductions_give_identities():
 def test_extremes_propagate_nan_and_arg_finds_the_first():
     x = np.array([1, np.nan, 3, np.nan], "float32")
     for kind in ("rmax", "rmin"):
-        assert np.isnan(compute(OutSpec((), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(4, lambda k: x(k)), [x]))
+        assert np.isnan(
+            compute(OutSpec((), "float32"), lambda b, o, i, x, kind=kind: getattr(b, kind)(4, lambda k: x(k)), [x])
+        )
     assert compute(OutSpec((), "int64"), lambda b, o, i, x: b.argmax(4, lambda k: x(k)), [x]) == 1
 
 
@@ -72,11 +83,15 @@ def test_concatenate_gather_and_scalars():
 
     def concatenate(b, out, i, xs):
         first = xs[0].shape[1]
-        return b.guard(i[1] < first, lambda: xs[0](*i), b.guard(i[1] >= first, lambda: xs[1](i[0], i[1] - first, i[2]), 0.0))
+        return b.guard(
+            i[1] < first, lambda: xs[0](*i), b.guard(i[1] >= first, lambda: xs[1](i[0], i[1] - first, i[2]), 0.0)
+        )
 
     np.testing.assert_array_equal(compute(OutSpec(X.shape, "float32"), concatenate, [parts]), X)
     indices = np.array([2, 0], "int32")
-    taken = compute(OutSpec((2, 4, 5), "float32"), lambda b, o, i, x, k: x(b.load_index(k(i[0])), i[1], i[2]), [X, indices])
+    taken = compute(
+        OutSpec((2, 4, 5), "float32"), lambda b, o, i, x, k: x(b.load_index(k(i[0])), i[1], i[2]), [X, indices]
+    )
     np.testing.assert_array_equal(taken, X[indices])
     assert compute(OutSpec((), "float32"), lambda b, o, i, x: x() * 2, [np.float32(3)]) == 6
 
@@ -92,11 +107,17 @@ def test_reading_outside_is_an_error_unless_guarded():
 def test_size_zero_and_large_boxes():
     empty = np.zeros((0, 3), "float32")
     assert compute(OutSpec((0, 3), "float32"), lambda b, o, i, x: x(*i) + 1, [empty]).shape == (0, 3)
-    padded = compute(OutSpec((2, 3), "float32"), lambda b, o, i, x: b.guard(b.const(False, "bool"), lambda: x(*i), 7.0), [empty])
+    padded = compute(
+        OutSpec((2, 3), "float32"), lambda b, o, i, x: b.guard(b.const(False, "bool"), lambda: x(*i), 7.0), [empty]
+    )
     assert (padded == 7).all()
     big = RNG.standard_normal((120, 600))
     np.testing.assert_allclose(
-        compute(OutSpec((120, 120), "float64"), lambda b, o, i, x: b.sum(600, lambda k: x(i[0], k) * x(i[1], k)), [big]), big @ big.T, rtol=1e-9
+        compute(
+            OutSpec((120, 120), "float64"), lambda b, o, i, x: b.sum(600, lambda k: x(i[0], k) * x(i[1], k)), [big]
+        ),
+        big @ big.T,
+        rtol=1e-9,
     )
 
 
@@ -164,5 +185,7 @@ def test_every_scalar_function_evaluates():
             out_dtype = "bool" if op.kind == "bool" else "float32"
             from relaylab.loop.expr import apply
 
-            y = compute(OutSpec((64,), out_dtype), lambda b, o, i, x, name=name, op=op: apply(name, *[x(*i)] * op.arity), [x])
+            y = compute(
+                OutSpec((64,), out_dtype), lambda b, o, i, x, name=name, op=op: apply(name, *[x(*i)] * op.arity), [x]
+            )
             assert y.dtype == out_dtype

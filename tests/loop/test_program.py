@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relaylab.loop import OutSpec, compute
-from relaylab.loop.group import Group, Layout
+from relaylab.loop.program_builder import ProgramBuilder, BufferLayout
 from relaylab.loop.program import For, statements
 from relaylab.loop.run import run
 from relaylab.support.errors import RelayIndexError, RelayTypeError
@@ -19,9 +19,9 @@ def floats(*shape):
 
 
 def program_of(out, lower, inputs):
-    group = Group("demo")
-    readables = [group.read(f"in{k}", Layout.dense(x.shape, x.dtype.name)) for k, x in enumerate(inputs)]
-    group.write("out0", group.compute(out, lower, readables), Layout.dense(out.shape, out.dtype))
+    group = ProgramBuilder("demo")
+    readables = [group.read(f"in{k}", BufferLayout.dense(x.shape, x.dtype.name)) for k, x in enumerate(inputs)]
+    group.write("out0", group.compute(out, lower, readables), BufferLayout.dense(out.shape, out.dtype))
     return group.program()
 
 
@@ -164,11 +164,11 @@ def test_expensive_values_are_not_computed_again():
 
 
 def test_every_value_of_a_long_chain_is_inlined():
-    group = Group("chain")
-    value = group.read("in0", Layout.dense((40,), "float32"))
+    group = ProgramBuilder("chain")
+    value = group.read("in0", BufferLayout.dense((40,), "float32"))
     for k in range(1500):
         value = group.compute(OutSpec((40,), "float32"), lambda b, o, i, x, k=k: x(*i) + float(k % 3), [value])
-    group.write("out0", value, Layout.dense((40,), "float32"))
+    group.write("out0", value, BufferLayout.dense((40,), "float32"))
     program = group.program()
     result, x = np.zeros(40, "float32"), floats(40)
     run(program, dict(zip((t for _, t in program.buffers), (x, result))))
@@ -177,11 +177,13 @@ def test_every_value_of_a_long_chain_is_inlined():
 
 
 def test_a_diamond_of_shared_values_stays_small():
-    group = Group("diamond")
-    value = group.read("in0", Layout.dense((8,), "float32"))
+    group = ProgramBuilder("diamond")
+    value = group.read("in0", BufferLayout.dense((8,), "float32"))
     for _ in range(30):
-        value = group.compute(OutSpec((8,), "float32"), lambda b, o, i, x, y: b.tanh(x(*i) * 0.4 + y(*i) * 0.3), [value, value])
-    group.write("out0", value, Layout.dense((8,), "float32"))
+        value = group.compute(
+            OutSpec((8,), "float32"), lambda b, o, i, x, y: b.tanh(x(*i) * 0.4 + y(*i) * 0.3), [value, value]
+        )
+    group.write("out0", value, BufferLayout.dense((8,), "float32"))
     assert len(str(group.program())) < 10_000
 
 
@@ -192,7 +194,7 @@ def test_mistakes_have_codes():
         run(program, dict(zip((t for _, t in program.buffers), (x, np.zeros(6, "float32")))))
     with pytest.raises(RelayTypeError, match="operator's type is int32"):
         program_of(OutSpec((4,), "int32"), lambda b, o, i, x: x(*i), [x])
-    group = Group("layout")
-    value = group.read("in0", Layout.dense((4,), "float32"))
+    group = ProgramBuilder("layout")
+    value = group.read("in0", BufferLayout.dense((4,), "float32"))
     with pytest.raises(RelayTypeError, match="out0"):
-        group.write("out0", value, Layout.dense((5,), "float32"))
+        group.write("out0", value, BufferLayout.dense((5,), "float32"))

@@ -69,10 +69,14 @@ def random_index(rng, axes, depth):
     left = random_index(rng, axes, depth - 1)
     if rng.random() < 0.5:
         divisor = rng.randint(1, 7)
-        return rng.choice([left // divisor, left % divisor, left * divisor, b.truncdiv(left, divisor), b.truncmod(left, divisor)])
+        return rng.choice(
+            [left // divisor, left % divisor, left * divisor, b.truncdiv(left, divisor), b.truncmod(left, divisor)]
+        )
     right = random_index(rng, axes, depth - 1)
     condition = rng.choice([left < right, left >= right, b.eq(left, right)])
-    return rng.choice([left + right, left - right, b.max(left, right), b.min(left, right), b.select(condition, left, right)])
+    return rng.choice(
+        [left + right, left - right, b.max(left, right), b.min(left, right), b.select(condition, left, right)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -7,7 +7,7 @@ import numpy as np
 import relaylab.op  # noqa: F401  (registers the operators)
 from relaylab.ir import OPERATORS, Constant, IncompleteType, TensorType, Tuple, TupleType, Type, facets, post_order
 from relaylab.ir.expr import Expr
-from relaylab.ir.types import Any
+from relaylab.ir.types import AnyDim
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.evaluate import compute
 from relaylab.op.base import RelationError
@@ -43,10 +43,10 @@ class Solver:
     def _tensors(self, a: TensorType, b: TensorType) -> TensorType:
         fits = len(a.shape) == len(b.shape) and a.dtype == b.dtype
         if not fits or any(
-            x != y and not isinstance(x, Any) and not isinstance(y, Any) for x, y in zip(a.shape, b.shape)
+            x != y and not isinstance(x, AnyDim) and not isinstance(y, AnyDim) for x, y in zip(a.shape, b.shape)
         ):
             self.fail(f"{a} and {b} do not match")
-        return TensorType([y if isinstance(x, Any) else x for x, y in zip(a.shape, b.shape)], a.dtype)
+        return TensorType([y if isinstance(x, AnyDim) else x for x, y in zip(a.shape, b.shape)], a.dtype)
 
     def fail(self, message: str, help: str = ""):
         raise RelationError(message, code="type.relation", help=help)

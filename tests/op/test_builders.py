@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 
 import numpy as np
 import pytest
 from op_cases import evaluate
 
 from relaylab import op
+from relaylab.op.builder import OperatorBuilder
 from relaylab.ir import OPERATORS, Call, Constant, Tuple, TupleGetItem, TupleWrapper, const, var
 from relaylab.support.errors import RelayAttributeError, RelayError, RelayTypeError
 
@@ -110,7 +110,7 @@ def _required(definition):
 def test_exported_builders_are_documented(module):
     for name in module.__all__:
         value = getattr(module, name)
-        if inspect.isfunction(value):
+        if isinstance(value, OperatorBuilder):
             assert value.__doc__ and name == value.__name__
 
 

@@ -27,6 +27,4 @@ def test_canonical_form_computes_the_reference(name, case):
     assert not any(n.startswith("qnn.") for n in names)
     found = evaluate(written)
     assert found.shape == expected.shape and found.dtype == expected.dtype
-    assert np.abs(found.astype("float64") - expected.astype("float64")).max() <= (
-        1 if "int8" in str(found.dtype) else 1e-4
-    )
+    np.testing.assert_array_equal(found, expected)

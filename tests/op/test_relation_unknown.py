@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from op_cases import Solver
 
-from relaylab.ir import OPERATORS, Any, IncompleteType, TensorType, TupleType
+from relaylab.ir import OPERATORS, AnyDim, IncompleteType, TensorType, TupleType
 
-N = Any()
+N = AnyDim()
 
 
 def T(*shape, dtype="float32"):

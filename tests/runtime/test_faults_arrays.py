@@ -48,7 +48,8 @@ def read_only() -> np.ndarray:
 
 
 GOOD = {
-    "list": X.tolist(), "reversed": X[::-1].copy()[::-1], "every second": np.repeat(X, 2)[::2], "read-only": read_only(),
+    "list": X.tolist(), "reversed": X[::-1].copy()[::-1], "every second": np.repeat(X, 2)[::2],
+    "read-only": read_only(),
     "misaligned": np.frombuffer(b"\0\0\0" + X.tobytes(), np.uint8)[3:].view("float32"), "big-endian": X.astype(">f4"),
     "column of a Fortran array": np.asfortranarray(np.stack([X, X]).T)[:, 0], "float64": X.astype("float64"),
     "subclass": X.view(Subclass), "masked": np.ma.array(X, mask=X > 0), "memoryview": memoryview(X),
@@ -97,9 +98,13 @@ def test_before_anything_was_set_inputs_and_outputs_are_zeros() -> None:
 
 
 VIEWS = {
-    "the whole": lambda out: out.view(), "a slice": lambda out: out.view()[5:], "reshaped": lambda out: out.view().reshape(9, -1),
-    "without a copy": lambda out: np.asarray(out, copy=False)[3:], "through DLPack": lambda out: np.from_dlpack(out)[1:],
-    "a buffer": lambda out: np.frombuffer(memoryview(out.view()), "float32"), "transposed": lambda out: out.view().reshape(9, -1).T,
+    "the whole": lambda out: out.view(),
+    "a slice": lambda out: out.view()[5:],
+    "reshaped": lambda out: out.view().reshape(9, -1),
+    "without a copy": lambda out: np.asarray(out, copy=False)[3:],
+    "through DLPack": lambda out: np.from_dlpack(out)[1:],
+    "a buffer": lambda out: np.frombuffer(memoryview(out.view()), "float32"),
+    "transposed": lambda out: out.view().reshape(9, -1).T,
 }
 
 
@@ -135,7 +140,8 @@ def test_outputs_may_be_read_while_the_next_run_writes() -> None:
 
 
 @pytest.mark.parametrize(("out", "words"), [
-    (np.zeros(tiny.SIZE, "float32"), "NDArray"), (empty((3,)), "shape"), (empty((tiny.SIZE,), "int32"), "dtype"), ("x", "NDArray"),
+    (np.zeros(tiny.SIZE, "float32"), "NDArray"), (empty((3,)), "shape"), (empty((tiny.SIZE,), "int32"), "dtype"),
+    ("x", "NDArray"),
 ])  # fmt: skip
 def test_an_output_that_does_not_fit_where_it_is_copied_to(out: object, words: str) -> None:
     module = GraphModule(tiny.factory()["default"](cpu(0)))

@@ -1,5 +1,6 @@
-"""The process around compiled code: its float mode, forks, interrupts, threads that come and go, exit. Each case runs in a
-process of its own with a time limit, so that a hang or a crash is a failure and no more."""
+"""The process around compiled code: its float mode, forks, interrupts, threads that come and go, exit.
+
+Each case runs in a process of its own with a time limit, so that a hang or a crash is a failure and no more."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 HEAD = """
@@ -29,8 +32,14 @@ def check(executor, values=x):
 
 def run(program: str, **environment: str) -> str:
     path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
-    done = subprocess.run([sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PYTHONPATH": path, **environment})
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -66,8 +75,10 @@ RESULT_FLAGS = 0x3F  # what has happened, set by any arithmetic
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="MXCSR is a register of x86")
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_float_mode_of_the_caller_comes_back_and_does_not_matter(count: int) -> None:
-    """Rounding up, flushing denormals, unmasked division by zero: kept for the caller, without effect on the results."""
-    out = run(MODES + f"""
+    """Rounding up, flushing denormals, unmasked division by zero: kept for the caller, no effect on the results."""
+    out = run(
+        MODES
+        + f"""
 executor = GraphExecutor(tiny.factory().code, {count})
 plain = mode() & ~RESULT_FLAGS
 check(executor)
@@ -82,7 +93,8 @@ for wanted in (0x1F80 | 0x4000, 0x1F80 | 0x2000, 0x1F80 | 0x6000, 0x1F80 | 0x804
     assert seen & ~RESULT_FLAGS == wanted, (hex(seen), hex(wanted))
     assert np.array_equal(executor.get_output(0).numpy(), normal), hex(wanted)
 print("kept")
-""")
+"""
+    )
     assert out == "kept"
 
 
@@ -108,13 +120,17 @@ stop.set(); worker.join(); print("done")
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_workers_of_multiprocessing_run_networks(method: str, tmp_path: Path) -> None:
-    (tmp_path / "work_of_children.py").write_text(HEAD + """
+    (tmp_path / "work_of_children.py").write_text(
+        HEAD
+        + """
 def work(seed):
     values = np.random.default_rng(seed).normal(size=tiny.SIZE).astype("float32")
     check(GraphExecutor(tiny.factory().code, 2), values)
     return seed
-""")
-    out = run(f"""
+"""
+    )
+    out = run(
+        f"""
 import multiprocessing
 sys.path.insert(0, {str(tmp_path)!r})
 from work_of_children import work
@@ -123,7 +139,9 @@ if __name__ == "__main__":
     context = multiprocessing.get_context({method!r})
     with context.Pool(2) as pool:
         print(pool.map(work, range(4)))
-""", PYTHONPATH=os.pathsep.join([str(HERE), str(tmp_path), *filter(None, sys.path)]))
+""",
+        PYTHONPATH=os.pathsep.join([str(HERE), str(tmp_path), *filter(None, sys.path)]),
+    )
     assert out == "[0, 1, 2, 3]"
 
 
@@ -165,18 +183,22 @@ print(wrong)
 
 @pytest.mark.parametrize("text", ["0", "-2", "many", "9" * 6000, "2.0", "0x2"])
 def test_a_number_of_threads_that_is_none(text: str) -> None:
-    out = run("""
+    out = run(
+        """
 try:
     GraphExecutor(tiny.factory().code)
 except RelayError as error:
     print(error.code, "RELAYLAB_NUM_THREADS" in error.message, bool(error.help), len(str(error)) < 300)
-""", RELAYLAB_NUM_THREADS=text)
+""",
+        RELAYLAB_NUM_THREADS=text,
+    )
     assert out == "runtime.num-threads True True True"
 
 
 def test_more_threads_than_the_system_gives() -> None:
     """Where no further thread can be started, the ones that are there do the work."""
-    out = run("""
+    out = (
+        run("""
 import resource
 lib = tiny.factory()
 executor = GraphExecutor(lib.code, 64)
@@ -184,7 +206,10 @@ count = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") e
 resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
 check(executor)
 print("done")
-""") if sys.platform == "linux" else "done"
+""")
+        if sys.platform == "linux"
+        else "done"
+    )
     assert out == "done"
 
 
@@ -192,13 +217,22 @@ print("done")
 def test_the_process_ends_while_others_run(end: str) -> None:
     """Daemon threads in the middle of runs, workers that spin: the end does not wait for them."""
     path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
-    program = HEAD + f"""
+    program = (
+        HEAD
+        + f"""
 for k in range(3):
     executor = GraphExecutor(tiny.factory().code, 3)
     threading.Thread(target=lambda e=executor: [e.run() for _ in range(10**9)], daemon=True).start()
 time.sleep(0.2)
 {end}
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PYTHONPATH": path})
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
     assert done.returncode == (0 if not end else -15 if "kill" in end else 3), done.stderr

@@ -35,45 +35,56 @@ def test_run_and_outputs(module: GraphModule, x: np.ndarray) -> None:
     assert float(out.numpy()) == pytest.approx(float(tiny.expected(x).sum()), rel=1e-4)
 
 
-@pytest.mark.parametrize("give", [
-    lambda m, x: m.set_input("x", x), lambda m, x: m.set_input(0, x), lambda m, x: m.set_input(x=x),
-    lambda m, x: m.set_input("x", array(x)), lambda m, x: m.set_input("x", x.tolist()),
-    lambda m, x: m.set_input("x", x.astype("float64")), lambda m, x: m.get_input("x").copyfrom(x),
-    lambda m, x: m.set_input({"x": x}), lambda m, x: m["set_input"]("x", x),
-    lambda m, x: m.set_input("x", np.repeat(x, 2)[::2]),
-    lambda m, x: m.set_input("x", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view("float32")),
-    lambda m, x: m.load_params(save_param_dict({"x": x, "unknown": x})),
-])
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda m, x: m.set_input("x", x),
+        lambda m, x: m.set_input(0, x),
+        lambda m, x: m.set_input(x=x),
+        lambda m, x: m.set_input("x", array(x)),
+        lambda m, x: m.set_input("x", x.tolist()),
+        lambda m, x: m.set_input("x", x.astype("float64")),
+        lambda m, x: m.get_input("x").copyfrom(x),
+        lambda m, x: m.set_input({"x": x}),
+        lambda m, x: m["set_input"]("x", x),
+        lambda m, x: m.set_input("x", np.repeat(x, 2)[::2]),
+        lambda m, x: m.set_input("x", np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view("float32")),
+        lambda m, x: m.load_params(save_param_dict({"x": x, "unknown": x})),
+    ],
+)
 def test_ways_to_give_an_input(module: GraphModule, x: np.ndarray, give: object) -> None:
     give(module, x)
     module.run()
     np.testing.assert_allclose(module.get_output(0).numpy(), tiny.expected(x), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("act", "error", "word"), [
-    (lambda m: m.set_input("xx", 0), RelayValueError, "did you mean `x`"),
-    (lambda m: m.set_input("data", 0), RelayValueError, "inputs: x"),
-    (lambda m: m.set_input(7, 0), RuntimeError, "Could not find"),
-    (lambda m: m.set_input("x", np.zeros((1, tiny.SIZE))), RelayValueError, "reshape"),
-    (lambda m: m.set_input("x", np.zeros(3)), RelayValueError, "the input `x` has shape (576,)"),
-    (lambda m: m.set_input("x", np.zeros(tiny.SIZE, complex)), RelayTypeError, "complex"),
-    (lambda m: m.set_input("x", None), RelayTypeError, "NoneType"),
-    (lambda m: m.run(y=1), RelayValueError, "Could not find `y`"),
-    (lambda m: m.get_output(2), RelayIndexError, "the network has 2"),
-    (lambda m: m.get_output(-1), RelayIndexError, "-1"),
-    (lambda m: m.set_input("p0", np.zeros(tiny.SIZE)), RelayValueError, "built into the code"),
-    (lambda m: m.debug_get_output("tvmgen_default_fused_affin"), RelayValueError, "did you mean"),
-    (lambda m: m.debug_get_output(0), RelayError, "not kept"),
-    (lambda m: m["rum"], AttributeError, "did you mean `run`"),
-    (lambda m: m.benchmark(cuda(0)), RelayValueError, "cuda(0) does not exist"),
-    (lambda m: m.benchmark(cpu(0), number=0), RelayValueError, "number"),
-    (lambda m: m.load_params(b"junk"), RelayError, "byte"),
-    (lambda m: GraphModule(tiny.factory()), RelayTypeError, 'lib["default"](dev)'),
-    (lambda m: tiny.factory()["default"](cuda(0)), RelayValueError, "does not exist"),
-    (lambda m: tiny.factory().inspect("lop"), RelayValueError, "did you mean `loop`"),
-    (lambda m: tiny.factory().inspect("loop", "afine"), RelayValueError, "did you mean `affine`"),
-    (lambda m: tiny.factory().inspect("asm", "affine"), RelayValueError, "build the module"),
-])
+@pytest.mark.parametrize(
+    ("act", "error", "word"),
+    [
+        (lambda m: m.set_input("xx", 0), RelayValueError, "did you mean `x`"),
+        (lambda m: m.set_input("data", 0), RelayValueError, "inputs: x"),
+        (lambda m: m.set_input(7, 0), RuntimeError, "Could not find"),
+        (lambda m: m.set_input("x", np.zeros((1, tiny.SIZE))), RelayValueError, "reshape"),
+        (lambda m: m.set_input("x", np.zeros(3)), RelayValueError, "the input `x` has shape (576,)"),
+        (lambda m: m.set_input("x", np.zeros(tiny.SIZE, complex)), RelayTypeError, "complex"),
+        (lambda m: m.set_input("x", None), RelayTypeError, "NoneType"),
+        (lambda m: m.run(y=1), RelayValueError, "Could not find `y`"),
+        (lambda m: m.get_output(2), RelayIndexError, "the network has 2"),
+        (lambda m: m.get_output(-1), RelayIndexError, "-1"),
+        (lambda m: m.set_input("p0", np.zeros(tiny.SIZE)), RelayValueError, "built into the code"),
+        (lambda m: m.debug_get_output("tvmgen_default_fused_affin"), RelayValueError, "did you mean"),
+        (lambda m: m.debug_get_output(0), RelayError, "not kept"),
+        (lambda m: m["rum"], AttributeError, "did you mean `run`"),
+        (lambda m: m.benchmark(cuda(0)), RelayValueError, "cuda(0) does not exist"),
+        (lambda m: m.benchmark(cpu(0), number=0), RelayValueError, "number"),
+        (lambda m: m.load_params(b"junk"), RelayError, "byte"),
+        (lambda m: GraphModule(tiny.factory()), RelayTypeError, 'lib["default"](dev)'),
+        (lambda m: tiny.factory()["default"](cuda(0)), RelayValueError, "does not exist"),
+        (lambda m: tiny.factory().inspect("lop"), RelayValueError, "did you mean `loop`"),
+        (lambda m: tiny.factory().inspect("loop", "afine"), RelayValueError, "did you mean `affine`"),
+        (lambda m: tiny.factory().inspect("asm", "affine"), RelayValueError, "build the module"),
+    ],
+)
 def test_bad_input(module: GraphModule, act: object, error: type[Exception], word: str) -> None:
     with pytest.raises(error) as caught:
         act(module)

@@ -19,10 +19,19 @@ def test_array_keeps_values_and_is_aligned(dtype: str, shape: tuple[int, ...]) -
     np.testing.assert_array_equal(made.numpy(), values)
 
 
-@pytest.mark.parametrize("source", [
-    np.arange(24.0).reshape(4, 6).T, np.arange(10)[::-1], np.arange(9.0)[1:], np.arange(6, dtype=">f4"),
-    [[1, 2], [3, 4]], 5, np.float32(2), np.broadcast_to(np.int8(3), (2, 5)),
-])
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.arange(24.0).reshape(4, 6).T,
+        np.arange(10)[::-1],
+        np.arange(9.0)[1:],
+        np.arange(6, dtype=">f4"),
+        [[1, 2], [3, 4]],
+        5,
+        np.float32(2),
+        np.broadcast_to(np.int8(3), (2, 5)),
+    ],
+)
 def test_any_layout_is_copied_densely(source: object) -> None:
     made = array(source)
     np.testing.assert_array_equal(made.numpy(), np.asarray(source))
@@ -59,25 +68,28 @@ def test_repr() -> None:
     assert repr(array([1, 2])).startswith("<tvm.nd.NDArray shape=(2,), cpu(0)>\narray(")
 
 
-@pytest.mark.parametrize(("make", "error", "word"), [
-    (lambda: array("text"), RelayTypeError, "str"),
-    (lambda: array([[1], [2, 3]]), RelayError, "cannot be made of this list"),
-    (lambda: array(np.zeros(2, complex)), RelayTypeError, "complex128"),
-    (lambda: array([1, None]), RelayTypeError, "object"),
-    (lambda: empty((2,), "flaot32"), RelayTypeError, "did you mean `float32`"),
-    (lambda: empty((-1,)), RelayValueError, "-1"),
-    (lambda: empty((1 << 62, 8)), RelayError, "cannot allocate"),
-    (lambda: empty((2, 3))[:1], TypeError, "subscriptable"),
-    (lambda: empty((2, 3)).__setitem__(0, 1), RelayValueError, "x[:] = value"),
-    (lambda: empty((2, 3)).copyfrom(np.zeros((3, 2))), RelayValueError, "reshape"),
-    (lambda: empty((2,), "int32").copyfrom([1.5, 2]), RelayTypeError, 'astype("int32")'),
-    (lambda: empty((2,), "uint8").copyfrom([1, 300]), RelayTypeError, "uint8"),
-    (lambda: array([1], cuda(0)), RelayValueError, "cuda(0) does not exist"),
-    (lambda: array([1], "cpu"), RelayTypeError, "relaylab.cpu(0)"),
-    (lambda: device("cup"), RelayValueError, "did you mean `cpu`"),
-    (lambda: device("cpu", -1), RelayValueError, "-1"),
-    (lambda: from_dlpack(3), RelayTypeError, "DLPack"),
-])
+@pytest.mark.parametrize(
+    ("make", "error", "word"),
+    [
+        (lambda: array("text"), RelayTypeError, "str"),
+        (lambda: array([[1], [2, 3]]), RelayError, "cannot be made of this list"),
+        (lambda: array(np.zeros(2, complex)), RelayTypeError, "complex128"),
+        (lambda: array([1, None]), RelayTypeError, "object"),
+        (lambda: empty((2,), "flaot32"), RelayTypeError, "did you mean `float32`"),
+        (lambda: empty((-1,)), RelayValueError, "-1"),
+        (lambda: empty((1 << 62, 8)), RelayError, "cannot allocate"),
+        (lambda: empty((2, 3))[:1], TypeError, "subscriptable"),
+        (lambda: empty((2, 3)).__setitem__(0, 1), RelayValueError, "x[:] = value"),
+        (lambda: empty((2, 3)).copyfrom(np.zeros((3, 2))), RelayValueError, "reshape"),
+        (lambda: empty((2,), "int32").copyfrom([1.5, 2]), RelayTypeError, 'astype("int32")'),
+        (lambda: empty((2,), "uint8").copyfrom([1, 300]), RelayTypeError, "uint8"),
+        (lambda: array([1], cuda(0)), RelayValueError, "cuda(0) does not exist"),
+        (lambda: array([1], "cpu"), RelayTypeError, "relaylab.cpu(0)"),
+        (lambda: device("cup"), RelayValueError, "did you mean `cpu`"),
+        (lambda: device("cpu", -1), RelayValueError, "-1"),
+        (lambda: from_dlpack(3), RelayTypeError, "DLPack"),
+    ],
+)
 def test_bad_input(make: object, error: type[Exception], word: str) -> None:
     with pytest.raises(error) as caught:
         make()

@@ -16,7 +16,11 @@ from relaylab.support.errors import RelayTypeError
 
 
 def sample() -> dict[str, np.ndarray]:
-    return {"w": np.arange(6, dtype="float32").reshape(2, 3), "größe": np.array(True), "empty": np.zeros((0, 2), "int8")}
+    return {
+        "w": np.arange(6, dtype="float32").reshape(2, 3),
+        "größe": np.array(True),
+        "empty": np.zeros((0, 2), "int8"),
+    }
 
 
 def test_exact_bytes() -> None:
@@ -61,4 +65,15 @@ def test_a_changed_byte_never_crashes(at: int, value: int) -> None:
 @pytest.mark.parametrize("data", ["text", None, 3, ["a"]])
 def test_other_kinds_are_refused(data: object) -> None:
     with pytest.raises(RelayTypeError):
+        load_param_dict(data)
+
+
+@pytest.mark.parametrize("shape", [(0, 2**62), (2**62, 0, 2**62), (2**63 - 1, 2**63 - 1, 0), (0,) * 32])
+def test_shapes_that_no_array_can_have_are_refused(shape: tuple[int, ...]) -> None:
+    data = struct.pack("<QQQQ1sQ", 0xF7E58D4F05049CB7, 0, 1, 1, b"x", 1)
+    data += struct.pack(f"<QQiiiBBH{len(shape)}qq", 0xDD5E40F096B4A13F, 0, 1, 0, len(shape), 2, 32, 1, *shape, 0)
+    if max(shape) == 0:
+        assert load_param_dict(data)["x"].shape == shape
+        return
+    with pytest.raises(ParameterError, match="of shape .* claims 0 bytes"):
         load_param_dict(data)

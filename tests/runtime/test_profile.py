@@ -9,16 +9,17 @@ import tiny
 
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
-from relaylab.runtime.machine import Machine, bytes_text, flops_text, machine, memory_bytes
+from relaylab.runtime.peaks import MachinePeaks, bytes_text, flops_text, machine_peaks, memory_bytes
 from relaylab.runtime.profiling import Count, Duration, Percent, Ratio, Report
 from relaylab.runtime.roofline import threads_of
 
-PEAKS = Machine(1, 100e9, 20e9, 80e9)
+PEAKS = MachinePeaks(1, 100e9, 20e9, 80e9)
 
 
-@pytest.mark.parametrize(("flops", "nbytes", "bound", "attainable"), [
-    (1e9, 1e6, "compute", 100e9), (1e9, 1e9, "memory", 20e9), (5e9, 1e9, "compute", 100e9), (0, 1e6, "memory", 0),
-])
+@pytest.mark.parametrize(
+    ("flops", "nbytes", "bound", "attainable"),
+    [(1e9, 1e6, "compute", 100e9), (1e9, 1e9, "memory", 20e9), (5e9, 1e9, "compute", 100e9), (0, 1e6, "memory", 0)],
+)
 def test_roofline(flops: float, nbytes: float, bound: str, attainable: float) -> None:
     assert PEAKS.bound(flops, nbytes) == bound
     assert PEAKS.attainable(flops, nbytes) == pytest.approx(attainable)
@@ -26,8 +27,8 @@ def test_roofline(flops: float, nbytes: float, bound: str, attainable: float) ->
 
 
 def test_the_peaks_are_measured_once() -> None:
-    first = machine(1)
-    assert machine(1) is first and first.threads == 1
+    first = machine_peaks(1)
+    assert machine_peaks(1) is first and first.threads == 1
     assert min(first.flops, first.memory, first.cache) > 1e8
     assert memory_bytes() >= 64 << 20 and "GFLOP/s" in str(first)
 
@@ -39,8 +40,12 @@ def test_the_measuring_loops_are_valid(width: int) -> None:
     llvm.parse_assembly(flops_text(width) + bytes_text(width) + "attributes #0 = { nounwind }\n").verify()
 
 
-@pytest.mark.parametrize(("shares", "items", "threads", "expected"), [(64, 100, 4, 4), (1, 100, 4, 1), (64, 3, 4, 3), (64, 0, 4, 1)])
-def test_a_step_is_held_against_the_threads_that_work_on_it(shares: int, items: int, threads: int, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("shares", "items", "threads", "expected"), [(64, 100, 4, 4), (1, 100, 4, 1), (64, 3, 4, 3), (64, 0, 4, 1)]
+)
+def test_a_step_is_held_against_the_threads_that_work_on_it(
+    shares: int, items: int, threads: int, expected: int
+) -> None:
     assert threads_of(SimpleNamespace(shares=shares, items=items), threads) == expected
 
 
@@ -54,11 +59,23 @@ def test_columns_and_configuration() -> None:
 
 
 def call(name: str, spent: float, rate: float, share: float, bound: str = "compute") -> dict:
-    return {"Name": name, "Duration (us)": Duration(spent), "Percent": Percent(spent), "Device": "cpu0", "Count": Count(1),
-            "GFLOP/s": Ratio(rate), "Peak %": Percent(share), "Bound": bound}
+    return {
+        "Name": name,
+        "Duration (us)": Duration(spent),
+        "Percent": Percent(spent),
+        "Device": "cpu0",
+        "Count": Count(1),
+        "GFLOP/s": Ratio(rate),
+        "Peak %": Percent(share),
+        "Bound": bound,
+    }
 
 
-REPORT = Report([call("a", 10, 30, 30), call("b", 60, 90, 90), call("a", 30, 50, 50)], {}, relay={"b": "fn (%x) {\n  nn.relu(%x)\n}\n"})
+REPORT = Report(
+    [call("a", 10, 30, 30), call("b", 60, 90, 90), call("a", 30, 50, 50)],
+    {},
+    relay={"b": "fn (%x) {\n  nn.relu(%x)\n}\n"},
+)
 
 
 def test_equal_kernels_are_one_row_and_rates_are_those_of_the_whole() -> None:

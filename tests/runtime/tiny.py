@@ -8,9 +8,9 @@ from functools import cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from relaylab.codegen.entry import entry_text
+from relaylab.codegen.native.entry import entry_text
 from relaylab.runtime import abi
-from relaylab.runtime.executable import Executable, Plan, Step, TargetInfo, TensorInfo, Value
+from relaylab.runtime.executable import Executable, ExecutionPlan, KernelCall, TargetInfo, TensorInfo, StoredTensor
 from relaylab.runtime.module import GraphExecutorFactoryModule
 
 SIZE = 64 * 9
@@ -101,15 +101,23 @@ def executable(features: tuple[str, ...] = (), triple: str = "", bias: float = 0
     x, y, z = TensorInfo("x", (SIZE,), "float32"), TensorInfo("y", (SIZE,), "float32"), TensorInfo("z", (), "float32")
     arena, const = abi.BASE_ARENA, abi.BASE_CONSTANTS
     steps = (
-        Step("affine", ((arena, 64), (3, 0), (const, 0), (const, SIZE * 4)), SIZE // ITEM, node=2, flops=2 * SIZE),
-        Step("total", ((5, 0), (arena, 64)), 1, shares=1, node=3),
+        KernelCall(
+            "affine", ((arena, 64), (3, 0), (const, 0), (const, SIZE * 4)), SIZE // ITEM, node=2, flops=2 * SIZE
+        ),
+        KernelCall("total", ((5, 0), (arena, 64)), 1, shares=1, node=3),
     )
-    value = Value((arena, 64), (SIZE,), (1,), "float32", 1)
-    plan = Plan((x,), (y, z), steps, 64 + SIZE * 4, 0, copies=((0, value),), values=((2, 0, value),))
+    value = StoredTensor((arena, 64), (SIZE,), (1,), "float32", 1)
+    plan = ExecutionPlan((x,), (y, z), steps, 64 + SIZE * 4, 0, copies=((0, value),), values=((2, 0, value),))
     triple = triple or llvm.get_process_triple()
     return Executable(
-        "default", TargetInfo(triple, features), plan, compiled(entry_text(triple)),
-        (compiled(AFFINE), compiled(TOTAL)), constants, {"p0": w, "p1": np.array(b)}, graph(),
+        "default",
+        TargetInfo(triple, features),
+        plan,
+        compiled(entry_text(triple)),
+        (compiled(AFFINE), compiled(TOTAL)),
+        constants,
+        {"p0": w, "p1": np.array(b)},
+        graph(),
         {"loop": {"affine": "for i", "total": "sum"}},
     )
 

@@ -51,7 +51,7 @@ def _run(module: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def difference(got: Sequence[np.ndarray], want: Sequence[np.ndarray], tolerance: float) -> str:
-    """How results differ, in words; nothing where they agree: integers exactly, floats up to `tolerance` of the largest."""
+    """How results differ, in words; empty where they agree: integers exactly, floats to `tolerance` of the largest."""
     if len(got) != len(want):
         return f"{len(got)} results instead of {len(want)}"
     for k, (a, c) in enumerate(zip(got, want)):

@@ -147,7 +147,9 @@ class Program:
         return f"{self.rng.choice(BINARY)}({self.args(depth, 2)})"
 
     def infix(self, depth: int) -> str:
-        return f"({self.expr(depth)} {self.rng.choice(INFIX)} {self.expr(depth)} {self.rng.choice(INFIX)} {self.atom()})"
+        return (
+            f"({self.expr(depth)} {self.rng.choice(INFIX)} {self.expr(depth)} {self.rng.choice(INFIX)} {self.atom()})"
+        )
 
     def attributes(self, depth: int) -> str:
         attrs = self.rng.choice(("axis=1", "axis=-1, exclude=True", "keepdims=True, axis=[0, 1]", ""))

@@ -1,4 +1,4 @@
-"""The steps of random networks: each takes the maker, an expression and its value, and gives a new expression or None."""
+"""The steps of random networks: each takes the maker, an expression and its value; gives a new expression or None."""
 
 from __future__ import annotations
 
@@ -52,7 +52,22 @@ def image(m: Maker, v: np.ndarray) -> tuple[int, str, int, list[int]] | None:
 def windows(m: Maker, spatial: list[int]) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
     """(kernel, strides, dilation, padding before, padding after) that fit the extents."""
     square = m.chance(0.6)
-    chosen = [m.draw(((1, 1, 1), (3, 1, 1), (3, 1, 1), (3, 2, 1), (5, 1, 1), (2, 2, 1), (3, 1, 2), (7, 2, 1), (1, 2, 1), (4, 3, 1)))]
+    chosen = [
+        m.draw(
+            (
+                (1, 1, 1),
+                (3, 1, 1),
+                (3, 1, 1),
+                (3, 2, 1),
+                (5, 1, 1),
+                (2, 2, 1),
+                (3, 1, 2),
+                (7, 2, 1),
+                (1, 2, 1),
+                (4, 3, 1),
+            )
+        )
+    ]
     rows = []
     for extent in spatial:
         k, s, d = chosen[0] if square else m.draw(((1, 1, 1), (3, 1, 1), (2, 1, 1), (3, 2, 2), (5, 3, 1)))
@@ -85,8 +100,17 @@ def conv(m: Maker, x: Expr, v: np.ndarray) -> Any:
     more = {"out_dtype": "int32"} if dtype in ("int8", "uint8") and m.chance(0.8) else {}
     w = m.leaf(shape, dtype, 1 / np.sqrt(per * np.prod(kernel)))
     made = getattr(relay.nn, f"conv{n}d")(
-        x, w, strides=strides, padding=[*low, *high], dilation=dilation, groups=groups, channels=outs, kernel_size=kernel,
-        data_layout=layout, kernel_layout=weight_layout, **more,
+        x,
+        w,
+        strides=strides,
+        padding=[*low, *high],
+        dilation=dilation,
+        groups=groups,
+        channels=outs,
+        kernel_size=kernel,
+        data_layout=layout,
+        kernel_layout=weight_layout,
+        **more,
     )
     return tail(m, made, layout.index("C"))
 
@@ -109,15 +133,32 @@ def active(m: Maker, x: Expr) -> Expr:
     v = m.array(x)
     if not is_float(v):
         return m.draw((relay.nn.relu, lambda y: relay.clip(y, -3.0, 100.0)))(x)
-    return m.draw((relay.nn.relu, relay.nn.relu, relay.sigmoid, relay.tanh, lambda y: relay.nn.leaky_relu(y, 0.1),
-                   lambda y: relay.clip(y, -0.5, 6.0), lambda y: relay.multiply(y, relay.sigmoid(y))))(x)
+    return m.draw(
+        (
+            relay.nn.relu,
+            relay.nn.relu,
+            relay.sigmoid,
+            relay.tanh,
+            lambda y: relay.nn.leaky_relu(y, 0.1),
+            lambda y: relay.clip(y, -0.5, 6.0),
+            lambda y: relay.multiply(y, relay.sigmoid(y)),
+        )
+    )(x)
 
 
 def normed(m: Maker, x: Expr, v: np.ndarray, axis: int) -> Any:
     c, d = (v.shape[axis],), v.dtype.name
     spread = np.abs(m.numbers(c, d)) + v.dtype.type(0.5)
     flags = {"scale": m.chance(0.8), "center": m.chance(0.8)}
-    made = relay.nn.batch_norm(x, m.leaf(c, d), m.leaf(c, d), m.leaf(c, d), m.leaf(c, values=spread), axis=-1 if axis == v.ndim - 1 or axis == -1 else axis % v.ndim, **flags)
+    made = relay.nn.batch_norm(
+        x,
+        m.leaf(c, d),
+        m.leaf(c, d),
+        m.leaf(c, d),
+        m.leaf(c, values=spread),
+        axis=-1 if axis == v.ndim - 1 or axis == -1 else axis % v.ndim,
+        **flags,
+    )
     return made[0]
 
 
@@ -132,8 +173,17 @@ def conv_transpose(m: Maker, x: Expr, v: np.ndarray) -> Any:
     w = m.leaf((channels, m.draw((1, 3, 8)), *[k] * n), v.dtype.name, 1 / np.sqrt(channels * k))
     more = {"kernel_layout": "IOHW"} if n == 2 else {}
     made = getattr(relay.nn, f"conv{n}d_transpose")(
-        x, w, strides=[s] * n, padding=[pad] * 2 * n, dilation=[d] * n, groups=groups,
-        channels=m.array(w).shape[1] * groups, kernel_size=[k] * n, output_padding=[m.draw((0, s - 1))] * n, **more)
+        x,
+        w,
+        strides=[s] * n,
+        padding=[pad] * 2 * n,
+        dilation=[d] * n,
+        groups=groups,
+        channels=m.array(w).shape[1] * groups,
+        kernel_size=[k] * n,
+        output_padding=[m.draw((0, s - 1))] * n,
+        **more,
+    )
     return tail(m, made, 1)
 
 
@@ -145,7 +195,9 @@ def dense(m: Maker, x: Expr, v: np.ndarray) -> Any:
     more = {"out_dtype": "int32"} if v.dtype in ("int8", "uint8") and m.chance(0.8) else {}
     scale = 1 / np.sqrt(k)
     if m.chance(0.6) or v.ndim > 2:
-        made = relay.nn.dense(x, m.leaf((units, k), v.dtype.name, scale), units=units if m.chance(0.5) else None, **more)
+        made = relay.nn.dense(
+            x, m.leaf((units, k), v.dtype.name, scale), units=units if m.chance(0.5) else None, **more
+        )
         return tail(m, made, v.ndim - 1)
     ta, tb = m.chance(0.4), m.chance(0.5)
     k = v.shape[0] if ta else k
@@ -181,8 +233,16 @@ def pool(m: Maker, x: Expr, v: np.ndarray) -> Any:
         return None
     kind = m.draw(("max", "avg"))
     more = {"count_include_pad": m.chance(0.5)} if kind == "avg" else {}
-    return getattr(relay.nn, f"{kind}_pool{n}d")(x, pool_size=kernel, strides=strides, dilation=dilation,
-                                                 padding=[*low, *high], layout=layout, ceil_mode=m.chance(0.4), **more)
+    return getattr(relay.nn, f"{kind}_pool{n}d")(
+        x,
+        pool_size=kernel,
+        strides=strides,
+        dilation=dilation,
+        padding=[*low, *high],
+        layout=layout,
+        ceil_mode=m.chance(0.4),
+        **more,
+    )
 
 
 @step("pool")
@@ -201,11 +261,21 @@ def resize(m: Maker, x: Expr, v: np.ndarray) -> Any:
     if v.ndim != 4 or v.size == 0 or v.size > 4000 or v.dtype != "float32":
         return None
     if m.chance(0.3):
-        return relay.nn.upsampling(x, scale_h=m.draw((1.5, 2, 3)), scale_w=2, layout=m.draw(("NCHW", "NHWC")),
-                                   method=m.draw(("nearest_neighbor", "bilinear", "bicubic")))
+        return relay.nn.upsampling(
+            x,
+            scale_h=m.draw((1.5, 2, 3)),
+            scale_w=2,
+            layout=m.draw(("NCHW", "NHWC")),
+            method=m.draw(("nearest_neighbor", "bilinear", "bicubic")),
+        )
     mode = m.draw(("half_pixel", "align_corners", "asymmetric"))
-    return relay.image.resize2d(x, size=(m.extent(), m.extent()), layout=m.draw(("NCHW", "NHWC")),
-                                method=m.draw(("linear", "cubic")), coordinate_transformation_mode=mode)
+    return relay.image.resize2d(
+        x,
+        size=(m.extent(), m.extent()),
+        layout=m.draw(("NCHW", "NHWC")),
+        method=m.draw(("linear", "cubic")),
+        coordinate_transformation_mode=mode,
+    )
 
 
 @step("norm")
@@ -225,7 +295,11 @@ def norm(m: Maker, x: Expr, v: np.ndarray) -> Any:
         groups = m.draw([g for g in (1, 2, 4, c[0]) if c[0] % g == 0])
         return relay.nn.group_norm(x, m.leaf(c, d), m.leaf(c, d), num_groups=groups, axis=axis % v.ndim, **more)
     if kind == "instance":
-        return relay.nn.instance_norm(x, m.leaf(c, d), m.leaf(c, d), axis=axis % v.ndim, **more) if v.ndim > 2 and axis % v.ndim else None
+        return (
+            relay.nn.instance_norm(x, m.leaf(c, d), m.leaf(c, d), axis=axis % v.ndim, **more)
+            if v.ndim > 2 and axis % v.ndim
+            else None
+        )
     return relay.nn.layer_norm(x, m.leaf(c, d), m.leaf(c, d), axis=axis, **more)
 
 
@@ -262,8 +336,11 @@ def concatenate(m: Maker, x: Expr, v: np.ndarray) -> Any:
         return None
     axis, parts = axis_of(m, v), [x]
     for _ in range(m.draw((1, 1, 2, 3))):
-        fits = lambda u: u.ndim == v.ndim and u.dtype == v.dtype and all(
-            a == c for k, (a, c) in enumerate(zip(u.shape, v.shape)) if k != axis % v.ndim)
+        fits = lambda u: (
+            u.ndim == v.ndim
+            and u.dtype == v.dtype
+            and all(a == c for k, (a, c) in enumerate(zip(u.shape, v.shape)) if k != axis % v.ndim)
+        )
         shape = list(v.shape)
         shape[axis] = m.extent()
         other = m.pick(fits)
@@ -274,7 +351,11 @@ def concatenate(m: Maker, x: Expr, v: np.ndarray) -> Any:
 
 @step("move")
 def stack(m: Maker, x: Expr, v: np.ndarray) -> Any:
-    return relay.stack([x, m.like(v.shape, v.dtype.name)], axis=int(m.rng.integers(-v.ndim - 1, v.ndim + 1))) if v.size < LARGEST // 3 and v.ndim < 5 else None
+    return (
+        relay.stack([x, m.like(v.shape, v.dtype.name)], axis=int(m.rng.integers(-v.ndim - 1, v.ndim + 1)))
+        if v.size < LARGEST // 3 and v.ndim < 5
+        else None
+    )
 
 
 @step("move", 2)
@@ -320,13 +401,21 @@ def pad(m: Maker, x: Expr, v: np.ndarray) -> Any:
 def spread(m: Maker, x: Expr, v: np.ndarray) -> Any:
     kind = m.draw(("expand_dims", "squeeze", "broadcast_to", "repeat", "tile", "reverse", "batch_flatten"))
     if kind == "expand_dims":
-        return relay.expand_dims(x, axis=int(m.rng.integers(-v.ndim - 1, v.ndim + 1)), num_newaxis=m.draw((1, 1, 2))) if v.ndim < 4 else None
+        return (
+            relay.expand_dims(x, axis=int(m.rng.integers(-v.ndim - 1, v.ndim + 1)), num_newaxis=m.draw((1, 1, 2)))
+            if v.ndim < 4
+            else None
+        )
     if kind == "squeeze":
         return relay.squeeze(x)
     if v.size > 2000 or (kind != "broadcast_to" and v.ndim == 0):
         return None
     if kind == "broadcast_to":
-        return relay.broadcast_to(x, [m.draw((1, 2, 3)), *(m.extent() if n == 1 else n for n in v.shape)]) if v.ndim < 5 else None
+        return (
+            relay.broadcast_to(x, [m.draw((1, 2, 3)), *(m.extent() if n == 1 else n for n in v.shape)])
+            if v.ndim < 5
+            else None
+        )
     if kind == "repeat":
         return relay.repeat(x, repeats=m.draw((1, 2, 3)), axis=axis_of(m, v))
     if kind == "tile":
@@ -388,7 +477,13 @@ def scatter(m: Maker, x: Expr, v: np.ndarray) -> Any:
     shape = list(v.shape)
     shape[axis] = min(2, v.shape[axis])
     adds = m.chance(0.5)
-    line = m.rng.integers(0, v.shape[axis], shape) if adds else np.broadcast_to(np.arange(shape[axis]).reshape([-1 if k == axis % v.ndim else 1 for k in range(v.ndim)]), shape)
+    line = (
+        m.rng.integers(0, v.shape[axis], shape)
+        if adds
+        else np.broadcast_to(
+            np.arange(shape[axis]).reshape([-1 if k == axis % v.ndim else 1 for k in range(v.ndim)]), shape
+        )
+    )
     index, updates = m.leaf(shape, values=line.astype("int64")), m.like(shape, v.dtype.name)
     return (relay.scatter_add if adds else relay.scatter)(x, index, updates, axis=axis)
 
@@ -399,7 +494,9 @@ def one_hot(m: Maker, x: Expr, v: np.ndarray) -> Any:
     dtype = m.draw(("float32", "int32"))
     if ints is None:
         return None
-    return relay.one_hot(ints, relay.const(1, dtype), relay.const(0, dtype), depth=m.draw((1, 4, 7)), axis=-1, dtype=dtype)
+    return relay.one_hot(
+        ints, relay.const(1, dtype), relay.const(0, dtype), depth=m.draw((1, 4, 7)), axis=-1, dtype=dtype
+    )
 
 
 # ---- reductions, pairs, elementwise
@@ -412,8 +509,19 @@ def reduce(m: Maker, x: Expr, v: np.ndarray) -> Any:
         return None
     if (kind in ("variance", "std", "prod") and not is_float(v)) or (kind in ("variance", "std") and v.size < 2):
         return None
-    axes = None if m.chance(0.15) else sorted(int(a) - v.ndim * m.chance(0.2) for a in m.rng.choice(v.ndim, int(m.rng.integers(1, v.ndim + 1)), replace=False))
-    how = {"axis": axes, "keepdims": m.chance(0.5), "exclude": axes is not None and len(axes) < v.ndim and m.chance(0.15)}
+    axes = (
+        None
+        if m.chance(0.15)
+        else sorted(
+            int(a) - v.ndim * m.chance(0.2)
+            for a in m.rng.choice(v.ndim, int(m.rng.integers(1, v.ndim + 1)), replace=False)
+        )
+    )
+    how = {
+        "axis": axes,
+        "keepdims": m.chance(0.5),
+        "exclude": axes is not None and len(axes) < v.ndim and m.chance(0.15),
+    }
     return getattr(relay, kind)(relay.add(x, relay.const(0.5, v.dtype.name)) if kind == "prod" else x, **how)
 
 
@@ -422,7 +530,9 @@ def arg(m: Maker, x: Expr, v: np.ndarray) -> Any:
     x = m.pick(lambda u: u.ndim > 0 and u.size > 0 and u.dtype != "bool", exact=True)
     if x is None:
         return None
-    return m.draw((relay.argmax, relay.argmin))(x, axis=axis_of(m, m.array(x)), keepdims=m.chance(0.5), select_last_index=m.chance(0.3))
+    return m.draw((relay.argmax, relay.argmin))(
+        x, axis=axis_of(m, m.array(x)), keepdims=m.chance(0.5), select_last_index=m.chance(0.3)
+    )
 
 
 def broadcasts(u: np.ndarray, v: np.ndarray, largest: int = LARGEST) -> bool:
@@ -437,7 +547,7 @@ def broadcasts(u: np.ndarray, v: np.ndarray, largest: int = LARGEST) -> bool:
 def binary(m: Maker, x: Expr, v: np.ndarray) -> Any:
     y = m.pick(lambda u: u.dtype == v.dtype and broadcasts(u, v))
     if y is None or m.chance(0.3):
-        y = m.leaf([n if m.chance(0.7) else 1 for n in v.shape][m.draw((0, 0, 1)):], v.dtype.name)
+        y = m.leaf([n if m.chance(0.7) else 1 for n in v.shape][m.draw((0, 0, 1)) :], v.dtype.name)
     if v.dtype == "bool":
         return m.draw((relay.logical_and, relay.logical_or, relay.logical_xor))(x, y)
     simple = (relay.add, relay.add, relay.subtract, relay.multiply, relay.maximum, relay.minimum)
@@ -453,11 +563,41 @@ def unary(m: Maker, x: Expr, v: np.ndarray) -> Any:
     if v.dtype == "bool":
         return relay.logical_not(x)
     if not is_float(v):
-        return m.draw((relay.nn.relu, relay.abs, relay.negative, relay.copy, lambda y: relay.clip(y, 0, 3), relay.bitwise_not, relay.sign))(x)
+        return m.draw(
+            (
+                relay.nn.relu,
+                relay.abs,
+                relay.negative,
+                relay.copy,
+                lambda y: relay.clip(y, 0, 3),
+                relay.bitwise_not,
+                relay.sign,
+            )
+        )(x)
     positive = lambda f: lambda y: f(relay.add(relay.abs(y), relay.const(0.3, v.dtype.name)))
-    return m.draw((relay.exp, relay.tanh, relay.sigmoid, relay.erf, relay.nn.relu, relay.negative, relay.abs, relay.sin, relay.cos,
-                   positive(relay.log), positive(relay.sqrt), positive(relay.rsqrt), relay.copy, relay.atan, relay.nn.dropout,
-                   lambda y: relay.clip(y, -0.5, 0.25), lambda y: relay.multiply(y, y), lambda y: active(m, y), lambda y: relay.zeros_like(y)))(x)
+    return m.draw(
+        (
+            relay.exp,
+            relay.tanh,
+            relay.sigmoid,
+            relay.erf,
+            relay.nn.relu,
+            relay.negative,
+            relay.abs,
+            relay.sin,
+            relay.cos,
+            positive(relay.log),
+            positive(relay.sqrt),
+            positive(relay.rsqrt),
+            relay.copy,
+            relay.atan,
+            relay.nn.dropout,
+            lambda y: relay.clip(y, -0.5, 0.25),
+            lambda y: relay.multiply(y, y),
+            lambda y: active(m, y),
+            lambda y: relay.zeros_like(y),
+        )
+    )(x)
 
 
 @step("whole")
@@ -475,7 +615,11 @@ def cast(m: Maker, x: Expr, v: np.ndarray) -> Any:
         x = m.pick(is_float, exact=True)
         if x is None:
             return None
-        x = relay.multiply(x, relay.const(4.0, m.array(x).dtype.name)) if m.chance(0.5) and m.array(x).dtype != "float16" else x
+        x = (
+            relay.multiply(x, relay.const(4.0, m.array(x).dtype.name))
+            if m.chance(0.5) and m.array(x).dtype != "float16"
+            else x
+        )
     return relay.cast(x, dtype)
 
 
@@ -487,7 +631,9 @@ def compare(m: Maker, x: Expr, v: np.ndarray) -> Any:
     v = m.array(x)
     y = m.pick(lambda u: u.dtype == v.dtype and broadcasts(u, v), exact=True)
     y = y if y is not None and m.chance(0.6) else m.leaf([n if m.chance(0.7) else 1 for n in v.shape], v.dtype.name)
-    return m.draw((relay.less, relay.greater, relay.equal, relay.not_equal, relay.less_equal, relay.greater_equal))(x, y)
+    return m.draw((relay.less, relay.greater, relay.equal, relay.not_equal, relay.less_equal, relay.greater_equal))(
+        x, y
+    )
 
 
 @step("dtype")
@@ -512,6 +658,8 @@ def sort(m: Maker, x: Expr, v: np.ndarray) -> Any:
     if kind == "sort":
         return relay.sort(x, axis=axis, is_ascend=ascend)
     if kind == "topk":
-        return relay.topk(x, k=int(m.rng.integers(1, v.shape[axis] + 1)), axis=axis, ret_type="values", is_ascend=ascend)
+        return relay.topk(
+            x, k=int(m.rng.integers(1, v.shape[axis] + 1)), axis=axis, ret_type="values", is_ascend=ascend
+        )
     x = m.pick(lambda u: u.ndim > 0 and 0 < u.size < 4000 and u.dtype != "bool", exact=True)
     return None if x is None else relay.argsort(x, axis=axis_of(m, m.array(x)), is_ascend=ascend, dtype="int32")

@@ -31,19 +31,20 @@ EXTENTS = (1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17)
 LARGEST = 20_000
 """Elements of the largest tensor."""
 EXACT = frozenset(
-    "transpose reshape concatenate split strided_slice nn.pad nn.mirror_pad take gather gather_nd where reverse repeat tile"
-    " stack squeeze expand_dims broadcast_to max min maximum minimum nn.relu abs negative copy nn.max_pool1d nn.max_pool2d"
-    " nn.max_pool3d sort topk one_hot zeros_like ones_like full_like nn.batch_flatten nn.space_to_depth nn.depth_to_space"
-    " nn.global_max_pool2d clip scatter slice_like reshape_like layout_transform argmax argmin argsort equal less greater"
-    " not_equal less_equal greater_equal sign floor ceil round trunc sequence_mask trilu nn.dilate reverse_sequence"
-    " strided_set nn.space_to_batch_nd nn.batch_to_space_nd isnan isfinite cumsum_int".split()
+    "transpose reshape concatenate split strided_slice nn.pad nn.mirror_pad take gather gather_nd where reverse"
+    " repeat tile stack squeeze expand_dims broadcast_to max min maximum minimum nn.relu abs negative copy"
+    " nn.max_pool1d nn.max_pool2d nn.max_pool3d sort topk one_hot zeros_like ones_like full_like nn.batch_flatten"
+    " nn.space_to_depth nn.depth_to_space nn.global_max_pool2d clip scatter slice_like reshape_like layout_transform"
+    " argmax argmin argsort equal less greater not_equal less_equal greater_equal sign floor ceil round trunc"
+    " sequence_mask trilu nn.dilate reverse_sequence strided_set nn.space_to_batch_nd nn.batch_to_space_nd isnan"
+    " isfinite cumsum_int".split()
 )
 """Operators whose result, from equal arguments, is equal to the last bit however it is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A typed module, values for the parameters of `main` by name, those to build in, and what results may differ by."""
+    """A typed module, values for the parameters of `main` by name, those to build in, what results may differ by."""
 
     mod: IRModule
     inputs: dict[str, np.ndarray]
@@ -54,8 +55,8 @@ class Network:
 class Maker:
     """Grows a program step by step; `values` knows what every expression is."""
 
-    def __init__(self, seed: int):
-        self.rng = np.random.default_rng([seed, 5])
+    def __init__(self, rng: Any):
+        self.rng = rng  # a numpy generator, or what draws like one
         self.values: dict[Expr, Any] = {}
         self.exact: set[Expr] = set()
         self.pool: list[Expr] = []
@@ -182,8 +183,24 @@ class Maker:
     def start(self) -> None:
         """One to three inputs; images, sequences, volumes, matrices, anything."""
         e = self.extent
-        shapes = [(e(), e(), e(), e()), (self.draw((1, 1, 2)), e(), e() + 3, e() + 3), (e(), e()), (1, e(), e()), (e(),), ()]
-        shapes += [(1, 3, 9, 10), (1, 16, 8, 8), (2, 8, 7, 7), (1, 8, 8, 16), (1, 4, 5, 6, 7), (1, 8, 16), (4, 16), (3, 8, 8)]
+        shapes = [
+            (e(), e(), e(), e()),
+            (self.draw((1, 1, 2)), e(), e() + 3, e() + 3),
+            (e(), e()),
+            (1, e(), e()),
+            (e(),),
+            (),
+        ]
+        shapes += [
+            (1, 3, 9, 10),
+            (1, 16, 8, 8),
+            (2, 8, 7, 7),
+            (1, 8, 8, 16),
+            (1, 4, 5, 6, 7),
+            (1, 8, 16),
+            (4, 16),
+            (3, 8, 8),
+        ]
         for _ in range(int(self.rng.integers(1, 4))):
             dtype = self.draw(["float32"] * 8 + ["int32", "int8", "float64", "float16", "uint8", "int64", "bool"])
             self.pool.append(self.variable(self.numbers(self.draw(shapes), dtype)))
@@ -209,9 +226,14 @@ class Maker:
 
 def random_network(seed: int, size: int = 18, kinds: Iterable[str] | None = None) -> Network:
     """The program of a seed: up to `size` steps of these kinds (without `kinds`, of all but sort)."""
+    return drawn_network(np.random.default_rng([seed, 5]), size, kinds)
+
+
+def drawn_network(rng: Any, size: int = 18, kinds: Iterable[str] | None = None) -> Network:
+    """The program that a generator, or what draws like one, gives."""
     from support.network_steps import STEPS
 
-    made = Maker(seed)
+    made = Maker(rng)
     steps = [s for kind in (kinds or [k for k in STEPS if k != "sort"]) for s in STEPS[kind]]
     made.start()
     for _ in range(int(made.rng.integers(min(4, size), size + 1))):

@@ -31,6 +31,7 @@ Features
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,12 @@ PAIR = Constructor("Pair", [ITEM, ITEM], BOX)
 
 def random_program(seed: int, size: int = 12, features: Iterable[str] = FEATURES, typed: bool = True) -> IRModule:
     """A module with a function `main`; the same for the same arguments. `size` bounds the steps of each body."""
-    mod = _Maker(np.random.default_rng(seed), size, frozenset(features)).module()
+    return drawn_program(np.random.default_rng(seed), size, features, typed)
+
+
+def drawn_program(rng: Any, size: int = 12, features: Iterable[str] = FEATURES, typed: bool = True) -> IRModule:
+    """The module that a generator, or what draws like one, gives."""
+    mod = ProgramMaker(rng, size, frozenset(features)).module()
     return infer_module(mod) if typed else mod
 
 
@@ -94,10 +100,10 @@ def programs(count: int, size: int = 12, features: Iterable[str] = FEATURES, typ
 Scope = list[tuple[Expr, Type]]
 
 
-class _Maker:
+class ProgramMaker:
     """Grows programs: a body extends its scope step by step, then makes a value of the wanted type from it."""
 
-    def __init__(self, rng: np.random.Generator, size: int, features: frozenset[str]):
+    def __init__(self, rng: Any, size: int, features: frozenset[str]):
         self.rng, self.size, self.features = rng, size, features
         self.mod = IRModule()
         self.names = 0
@@ -201,7 +207,9 @@ class _Maker:
         if kind == "concatenate" and t.shape == (1, 3):
             return call_operator("concatenate", Tuple([value, self.pick(scope, t)]), axis=0), TensorType((2, 3))
         if kind == "dense" and t.shape == (2, 3):
-            return call_operator("tanh", call_operator("nn.dense", value, self.constant(TensorType((3, 3))), units=None)), t
+            return call_operator(
+                "tanh", call_operator("nn.dense", value, self.constant(TensorType((3, 3))), units=None)
+            ), t
         if rank == 2 and kind in ("sum", "mean", "max"):
             kept = call_operator(kind, value, axis=[1], keepdims=True)
             return kept, TensorType((t.shape[0], 1)) if t.shape[0] == 2 else TensorType((1, 1))
@@ -210,7 +218,9 @@ class _Maker:
     def tuple(self, scope: Scope, lets: list, depth: int):
         (a, t), (b, u) = self.tensor(scope), self.tensor(scope)
         if t.shape == (2, 3) and self.rng.random() < 0.5:
-            return TupleGetItem(call_operator("split", a, indices_or_sections=2, axis=0), int(self.rng.integers(2))), TensorType((1, 3))
+            return TupleGetItem(
+                call_operator("split", a, indices_or_sections=2, axis=0), int(self.rng.integers(2))
+            ), TensorType((1, 3))
         both = Tuple([a, Tuple([b, self.pick(scope, INT)])])
         if "let" in self.features and self.rng.random() < 0.5:
             var = self.var(None, "t")
@@ -228,7 +238,9 @@ class _Maker:
     def closure(self, scope: Scope, lets: list, depth: int):
         takes, gives = self.shape(), self.shape()
         param = self.var(takes, "p")
-        func: Expr = Function([param], self.inner([*scope, (param, takes)], gives, depth), gives if self.rng.random() < 0.5 else None)
+        func: Expr = Function(
+            [param], self.inner([*scope, (param, takes)], gives, depth), gives if self.rng.random() < 0.5 else None
+        )
         if "let" in self.features and self.rng.random() < 0.7:
             name = self.var(None, "f")
             lets.append((name, func))
@@ -247,14 +259,22 @@ class _Maker:
 
     def match(self, scope: Scope, lets: list, depth: int):
         t, want = self.shape(), self.shape()
-        made: Expr = self.draw([lambda: One(self.pick(scope, t)), lambda: Pair(self.pick(scope, t), self.pick(scope, t))])()
+        made: Expr = self.draw(
+            [lambda: One(self.pick(scope, t)), lambda: Pair(self.pick(scope, t), self.pick(scope, t))]
+        )()
         if self.rng.random() < 0.5:
             made = If(self.condition(scope), made, EMPTY())
         a, b, c = self.var(None, "a"), self.var(None, "b"), self.var(None, "c")
         clauses = [
-            Clause(PatternConstructor(PAIR, [PatternVar(a), PatternVar(b)]), self.body([*scope, (a, t), (b, t)], want, 2, 0)),
+            Clause(
+                PatternConstructor(PAIR, [PatternVar(a), PatternVar(b)]),
+                self.body([*scope, (a, t), (b, t)], want, 2, 0),
+            ),
             Clause(PatternConstructor(ONE, [PatternVar(c)]), self.body([*scope, (c, t)], want, 2, 0)),
-            Clause(PatternWildcard() if self.rng.random() < 0.5 else PatternConstructor(EMPTY, []), self.inner(scope, want, depth)),
+            Clause(
+                PatternWildcard() if self.rng.random() < 0.5 else PatternConstructor(EMPTY, []),
+                self.inner(scope, want, depth),
+            ),
         ]
         return Match(made, clauses), want
 

@@ -1,7 +1,7 @@
 """A failing network made small: fewer results, and inputs in the place of what need not be computed.
 
-    small = shrunk(net, lambda n: disagreement(n, "llvm", 3))
-    print(small.mod)
+small = shrunk(net, lambda n: disagreement(n, "llvm", 3))
+print(small.mod)
 """
 
 from __future__ import annotations
@@ -14,9 +14,21 @@ from support.networks import Network
 from relaylab import relay
 from relaylab.analysis import infer_module
 from relaylab.interp import Interpreter
-from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, TupleGetItem, Var, post_order, substitute
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    post_order,
+    substitute,
+)
 from relaylab.ir.free import free_vars
-from relaylab.transform.to_graph_normal_form import to_gnf
+from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
 Fails = Callable[[Network], str]
 
@@ -62,7 +74,7 @@ def _candidates(net: Network):
     for part in closed:
         yield _with_body(net, part)
     for part in reversed(closed):
-        if not isinstance(part, Tuple) and isinstance(part._checked_type, TensorType):
+        if not isinstance(part, Tuple) and isinstance(part.inferred, TensorType):
             yield _cut(net, body, part)
     if isinstance(body, Tuple):
         for k in range(len(body.fields)):
@@ -76,5 +88,5 @@ def _cut(net: Network, body: Expr, part: Expr) -> Network:
     used = free_vars(part)
     func = infer_module(IRModule.from_expr(Function(used, part)))
     value = Interpreter(func).evaluate()(*(net.inputs[v.name_hint] for v in used))
-    var = relay.var(f"y{len(net.inputs)}_{abs(hash(part)) % 9973}", part._checked_type)
+    var = relay.var(f"y{len(net.inputs)}_{abs(hash(part)) % 9973}", part.inferred)
     return _with_body(net, substitute(body, {part: var}), {var: np.asarray(value)})

@@ -12,6 +12,8 @@ import relaylab.op  # noqa: F401  (registers the operators)
 from relaylab.support.errors import DiagnosticError
 from relaylab.text import parse_expr, read_module
 
+pytestmark = pytest.mark.slow
+
 V = '#[version = "0.0.5"]\n'
 
 # code, line:column, part of the message or the help, expression
@@ -66,7 +68,8 @@ EXPRESSIONS = [
     ("parse.unknown-type", "1:9", "did you mean `Tensor`?", "fn (%x: Tensr[(1), float32]) { 1 }"),
     ("parse.unknown-dtype", "1:21", "did you mean `float32`", "fn (%x: Tensor[(1), floot32]) { 1 }"),
     ("parse.unknown-dtype", "1:9", "`float33` is not a data type", "fn (%x: float33) { 1 }"),
-    ("parse.unexpected-token", "1:17", "a dimension is a number that is not negative", "fn (%x: Tensor[(-1), float32]) { 1 }"),
+    ("parse.unexpected-token", "1:17", "a dimension is a number that is not negative",
+     "fn (%x: Tensor[(-1), float32]) { 1 }"),
     ("parse.bad-dimension", "1:17", "a dimension cannot be float32", "fn (%x: Tensor[(1f), float32]) { 1 }"),
     ("parse.unexpected-token", "1:19", "a tensor type is Tensor[(1, 3), float32]", "fn (%x: Tensor[(1)]) { 1 }"),
     ("parse.unexpected-token", "1:16", "expected `(` and the dimensions", "fn (%x: Tensor[1, float32]) { 1 }"),
@@ -78,14 +81,16 @@ EXPRESSIONS = [
     ("parse.unexpected-token", "1:17", "arguments come before attributes", "sum(1f, axis=1, 2f)"),
     ("parse.unexpected-token", "1:14", "values are numbers, True, False", "sum(1f, axis=;)"),
     ("parse.unexpected-token", "1:14", "values are numbers", "sum(1f, axis=%x)"),
-    ("parse.unknown-attrs-type", "1:13", "no attribute record named `relay.attrs.Nope`", 'free_var %f;%f(1, attrs_type_key="relay.attrs.Nope")'),
+    ("parse.unknown-attrs-type", "1:13", "no attribute record named `relay.attrs.Nope`",
+     'free_var %f;%f(1, attrs_type_key="relay.attrs.Nope")'),
     ("parse.unknown-metadata", "1:1", "print the program with its meta data", "meta[relay.Constant][0]"),
     ("parse.unknown-constructor", "1:13", "there is no constructor named `Foo`", "match (1) { Foo => { 1 } }"),
     ("parse.unexpected-token", "1:15", "expected `=>` and the value of the clause", "match (1) { _ -> { 1 } }"),
     ("parse.unexpected-token", "1:13", "patterns are _, %x", "match (1) { 3 => { 1 } }"),
     ("parse.unexpected-token", "1:15", "expected an expression, found `)`", "ref_write(ref())"),
     ("parse.unexpected-token", "1:17", "expected `,` and the new content", "ref_write(ref(1))"),
-    ("parse.too-deep", "1:110", "types may nest 100 levels deep", "fn (%x: " + "(" * 200 + "int32" + ",)" * 200 + ") { 1 }"),
+    ("parse.too-deep", "1:110", "types may nest 100 levels deep",
+     "fn (%x: " + "(" * 200 + "int32" + ",)" * 200 + ") { 1 }"),
     ("parse.too-deep", "1:116", "attribute values may nest", "sum(1f, axis=" + "[" * 200 + "]" * 200 + ")"),
     ("parse.too-deep", "1:114", "patterns may nest", "match (1) { " + "(" * 200 + "_" + ",)" * 200 + " => { 1 } }"),
     ("parse.version", "1:13", "this reads version 0.0.5", '#[version = "0.0.4"] 1'),
@@ -104,14 +109,17 @@ MODULES = [
     ("parse.unknown-type", "2:16", "define it: type Foo { … }", V + "def @main(%x:  Foo) { 1 }"),
     ("parse.duplicate-type", "3:6", "the data type `A` is defined twice", V + "type A { B, }\ntype A { C, }"),
     ("parse.duplicate-constructor", "3:10", "two constructors named `B`", V + "type A { B, }\ntype C { B, }"),
-    ("parse.constructor-arity", "3:28", "P holds 1 values, the pattern has 2", V + "type A { P(int32), }\ndef @f(%x: A) { match(%x) {P(_, _) => { 1 } } }"),
+    ("parse.constructor-arity", "3:28", "P holds 1 values, the pattern has 2",
+     V + "type A { P(int32), }\ndef @f(%x: A) { match(%x) {P(_, _) => { 1 } } }"),
     ("parse.unexpected-token", "2:10", "expected the name of a constructor", V + "type A { 3 }"),
     ("parse.unexpected-token", "2:6", "expected the name of the data type", V + "type { A }"),
     ("parse.unexpected-character", "2:11", "the character U+0000 is not part", V + "def @f() {\0 1 }"),
     ("parse.unexpected-character", "2:11", "the character U+200B is not part", V + "def @f() {\u200b 1 }"),
     ("parse.bad-metadata", "3:1", "the metadata section is not JSON", V + "def @f() { 1 }\n#[metadata]\n{nope}"),
     ("parse.bad-metadata", "3:1", "not of version 1", V + 'def @f() { 1 }\n#[metadata]\n{"version": 9}'),
-    ("parse.bad-metadata", "2:12", "is damaged", V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n{"version": 1, "relay.Constant": [{"dtype": "float32", "shape": [2], "data": "AAAA"}]}'),
+    ("parse.bad-metadata", "2:12", "is damaged",
+     V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n'
+     '{"version": 1, "relay.Constant": [{"dtype": "float32", "shape": [2], "data": "AAAA"}]}'),
 ]  # fmt: skip
 
 

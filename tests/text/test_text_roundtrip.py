@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.shared import shared
+from support.recorded import recorded, recorded_names
 from support.gen_text import module
 
 import relaylab.op  # noqa: F401  (registers the operators)
@@ -30,7 +28,8 @@ from relaylab.ir import (
 )
 from relaylab.text import missing_spans, parse_expr, print_with_map, read_module, text
 
-SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "reference" / "samples"
+pytestmark = pytest.mark.slow
+
 UNKNOWN = {"nn.conv2d_backward_weight"} - set(relaylab.ir.OPERATORS)
 
 
@@ -71,7 +70,11 @@ def test_a_node_used_in_a_branch_first_and_outside_later() -> None:
         RefWrite(Tuple([shared_node]), Function([], Tuple([shared_node]))),
     ):
         late = Call(exp, [Call(tanh, [shared_node])])
-        for body in (Tuple([inner, late]), Tuple([Tuple([inner]), Tuple([late, inner])]), Function([], Tuple([inner, late]))):
+        for body in (
+            Tuple([inner, late]),
+            Tuple([Tuple([inner]), Tuple([late, inner])]),
+            Function([], Tuple([inner, late])),
+        ):
             check_round_trip(IRModule({"main": Function([x, c], body)}))
 
 
@@ -91,9 +94,9 @@ def _plain(shown: str) -> str:
     return re.sub(r" ?/\*.*?\*/", "", shown, flags=re.DOTALL).strip()
 
 
-@pytest.mark.parametrize("name", sorted(f.name for f in SAMPLES.glob("*.json")) or ["program_share.json"])
-def test_texts_of_the_reference_are_printed_again_as_they_were(name: str) -> None:
-    record = json.loads(shared("reference", "samples", name).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("kind", "name"), recorded_names())
+def test_texts_of_the_reference_are_printed_again_as_they_were(kind: str, name: str) -> None:
+    record = recorded(kind, name)
     sources = {record.get("src")}
     for given in dict.fromkeys(_texts(record)):
         if any(f"{op}(" in given for op in UNKNOWN):
@@ -113,19 +116,25 @@ LONG = 5_000
 
 def _chain(binding: str, last: str, count: int = 100_000) -> str:
     lines = "".join(binding.format(k, k - 1) for k in range(1, count))
-    return f"free_var %x: float32;\n{binding.format(0, 0).replace('(%0)', '(%x)').replace('(%a0)', '(%x)')}{lines}{last.format(count - 1)}"
+    first = binding.format(0, 0).replace("(%0)", "(%x)").replace("(%a0)", "(%x)")
+    return f"free_var %x: float32;\n{first}{lines}{last.format(count - 1)}"
 
 
-@pytest.mark.parametrize(("binding", "last"), [("%{} = negative(%{});\n", "negative(%{})"), ("let %a{} = negative(%a{});\n", "%a{}")])
+@pytest.mark.parametrize(
+    ("binding", "last"), [("%{} = negative(%{});\n", "negative(%{})"), ("let %a{} = negative(%a{});\n", "%a{}")]
+)
 def test_long_chains(binding: str, last: str) -> None:
     source = _chain(binding, last)
     assert text(parse_expr(source)) == source
 
 
 NESTED = [
-    ("(", ")", "1"), ("{", "}", "1"), ("(", ",)", "1"), ("if (True) {", "} else {2}", "1"), ("fn (%x: int32) {", "}", "1"), ("negative(", ")", "1f"),
-    ("ref(", ")", "1"), ("ref_write(ref(1), ", ")", "1"), ("negative(let %x = 1f; ", ")", "%x"), ("", "(1)", "@f"), ("1 + ", "", "1"), ("", " * 2", "1"),
-    ("match (1) { _ => {", "}, }", "2"), ("let %x = (", "); %x", "1"), ("", ".0", "@f"), ("if (", ") {1} else {2}", "True"), ("let %f = fn () {", "}; %f", "1"),
+    ("(", ")", "1"), ("{", "}", "1"), ("(", ",)", "1"), ("if (True) {", "} else {2}", "1"),
+    ("fn (%x: int32) {", "}", "1"), ("negative(", ")", "1f"),
+    ("ref(", ")", "1"), ("ref_write(ref(1), ", ")", "1"), ("negative(let %x = 1f; ", ")", "%x"), ("", "(1)", "@f"),
+    ("1 + ", "", "1"), ("", " * 2", "1"),
+    ("match (1) { _ => {", "}, }", "2"), ("let %x = (", "); %x", "1"), ("", ".0", "@f"),
+    ("if (", ") {1} else {2}", "True"), ("let %f = fn () {", "}; %f", "1"),
     ("match (", ") { %x => { %x } }", "2"),
 ]  # fmt: skip
 
@@ -143,7 +152,8 @@ def test_thirty_levels_of_everything() -> None:
     source = "1"
     for k in range(30):
         source = (
-            f"let %a{k} = ({source}); %{k} = if (%a{k} < 2) {{ ref_read(ref(%a{k})) }} else {{ fn (%p: (int32,)) {{ %p.0 }}((%a{k},)) }}; "
+            f"let %a{k} = ({source}); "
+            f"%{k} = if (%a{k} < 2) {{ ref_read(ref(%a{k})) }} else {{ fn (%p: (int32,)) {{ %p.0 }}((%a{k},)) }}; "
             f"match ((%{k}, %a{k})) {{ (%m{k}: int32, _) => {{ %m{k} + %{k} }} }}"
         )
     expr = parse_expr(source)

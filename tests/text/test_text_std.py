@@ -106,19 +106,26 @@ TREE = "Rose(1, Cons(Rose(2, Nil), Cons(Rose(3, Cons(Rose(4, Nil), Nil)), Nil)))
 ONE, ZERO, RAW = "One(fn () { 1 })", "Zero(fn () { 0 })", "Raw(5)"
 
 MEANINGS = [
-    ("@id(3)", 3), ("@compose(fn (%x: int32) { %x * 2 }, fn (%x: int32) { %x + 1 })(5)", 12), (f"@flip({MINUS})(1, 5)", 4),
-    ("@iterate(fn (%x: int32) { %x * 2 }, 5)(1)", 32), (f"@hd({LIST})", 1), (f"@tl({LIST})", [2, 3]), (f"@nth({LIST}, 2)", 3),
-    (f"@length({LIST})", 3), ("@length(@tl(Cons(1, Nil)))", 0), (f"@update({LIST}, 1, 9)", [1, 9, 3]), (f"@map(fn (%x: int32) {{ %x * %x }}, {LIST})", [1, 4, 9]),
+    ("@id(3)", 3), ("@compose(fn (%x: int32) { %x * 2 }, fn (%x: int32) { %x + 1 })(5)", 12),
+    (f"@flip({MINUS})(1, 5)", 4),
+    ("@iterate(fn (%x: int32) { %x * 2 }, 5)(1)", 32), (f"@hd({LIST})", 1), (f"@tl({LIST})", [2, 3]),
+    (f"@nth({LIST}, 2)", 3),
+    (f"@length({LIST})", 3), ("@length(@tl(Cons(1, Nil)))", 0), (f"@update({LIST}, 1, 9)", [1, 9, 3]),
+    (f"@map(fn (%x: int32) {{ %x * %x }}, {LIST})", [1, 4, 9]),
     (f"@filter(fn (%x: int32) {{ %x != 2 }}, {LIST})", [1, 3]), (f"@concat({LIST}, {LIST})", [1, 2, 3, 1, 2, 3]),
-    (f"@zip({LIST}, Cons(7, Cons(8, Nil)))", [(1, 7), (2, 8)]), (f"@rev({LIST})", [3, 2, 1]), (f"@foldl({MINUS}, 10, {LIST})", 4),
+    (f"@zip({LIST}, Cons(7, Cons(8, Nil)))", [(1, 7), (2, 8)]), (f"@rev({LIST})", [3, 2, 1]),
+    (f"@foldl({MINUS}, 10, {LIST})", 4),
     (f"@foldr({MINUS}, 10, {LIST})", -8), (f"@foldr1({MINUS}, {LIST})", 2), (f"@sum({LIST})", 6),
     (f"@map_accuml({KEEP}, 0, {LIST})", (6, [1, 12, 33])), (f"@map_accumr({KEEP}, 0, {LIST})", (6, [51, 32, 3])),
     (f"@unfoldr({DOWN}, 3)", [3, 2, 1]), (f"@unfoldl({DOWN}, 3)", [1, 2, 3]), (f"@size({TREE})", 4),
     (f"@size(@tmap(fn (%x: int32) {{ (%x, %x) }}, {TREE}))", 4),
-    ("@nat_iterate(fn (%x: int32) { %x + 1 }, @nat_double(S(S(Z))))(0)", 4), ("@nat_iterate(fn (%x: int32) { %x + 1 }, @nat_add(S(Z), S(S(Z))))(0)", 3),
+    ("@nat_iterate(fn (%x: int32) { %x + 1 }, @nat_double(S(S(Z))))(0)", 4),
+    ("@nat_iterate(fn (%x: int32) { %x + 1 }, @nat_add(S(Z), S(S(Z))))(0)", 3),
     (f"@nat_nth({LIST}, S(Z))", 2), (f"@nat_update({LIST}, S(S(Z)), 7)", [1, 2, 7]),
-    (f"@FromGradCell(@AddGradCell({PLUS}, {RAW}, {ONE}))", 6), (f"@FromGradCell(@AddGradCell({PLUS}, {ZERO}, {RAW}))", 5),
-    (f"@FromGradCell(@MultiplyGradCell({PLUS}, {RAW}, {ONE}))", 5), (f"@FromGradCell(@MultiplyGradCell({PLUS}, {RAW}, {ZERO}))", 0),
+    (f"@FromGradCell(@AddGradCell({PLUS}, {RAW}, {ONE}))", 6),
+    (f"@FromGradCell(@AddGradCell({PLUS}, {ZERO}, {RAW}))", 5),
+    (f"@FromGradCell(@MultiplyGradCell({PLUS}, {RAW}, {ONE}))", 5),
+    (f"@FromGradCell(@MultiplyGradCell({PLUS}, {RAW}, {ZERO}))", 0),
     (f"@FromGradCell(@MultiplyGradCell({PLUS}, {RAW}, {RAW}))", 10),
 ]  # fmt: skip
 

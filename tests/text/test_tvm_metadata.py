@@ -25,11 +25,19 @@ def dump(array: np.ndarray) -> str:
 
 def section(arrays: list[np.ndarray]) -> dict:
     entries = [
-        {"type_key": "relay.Constant", "attrs": {"_checked_type_": "0", "data": str(i), "span": "0", "virtual_device_": "0"}}
+        {
+            "type_key": "relay.Constant",
+            "attrs": {"_checked_type_": "0", "data": str(i), "span": "0", "virtual_device_": "0"},
+        }
         for i in range(len(arrays))
     ]
     numbers = list(range(3, 3 + len(arrays)))
-    nodes = [{"type_key": ""}, {"type_key": "Map", "keys": ["relay.Constant"], "data": [2]}, {"type_key": "Array", "data": numbers}, *entries]
+    nodes = [
+        {"type_key": ""},
+        {"type_key": "Map", "keys": ["relay.Constant"], "data": [2]},
+        {"type_key": "Array", "data": numbers},
+        *entries,
+    ]
     return {"root": 1, "nodes": nodes, "b64ndarrays": [dump(a) for a in arrays], "attrs": {"tvm_version": "0.10.0"}}
 
 
@@ -54,21 +62,28 @@ def broken(change: object) -> dict:
     return meta
 
 
-@pytest.mark.parametrize("change", [
-    lambda m: m.update(root=7),
-    lambda m: m.update(nodes={}),
-    lambda m: m["nodes"][1].pop("data"),
-    lambda m: m["nodes"][1].update(keys=["relay.Constant", "other"]),
-    lambda m: m["nodes"].pop(),
-    lambda m: m["nodes"][3]["attrs"].update(data="9"),
-    lambda m: m["nodes"][3]["attrs"].update(data=None),
-    lambda m: m["nodes"][3].update(type_key="relay.attrs.InitOpAttrs"),
-    lambda m: m.update(b64ndarrays=["!"]),
-    lambda m: m.update(b64ndarrays=["AAAA"]),
-    lambda m: m.update(b64ndarrays=[base64.b64encode(b"\xff" * 60).decode()]),
-    lambda m: m.update(b64ndarrays=[dump(ARRAYS[0])[:-8]]),
-    lambda m: m.update(b64ndarrays=[base64.b64encode(struct.pack("<QQiiiBBHqq", 0xDD5E40F096B4A13F, 0, 1, 0, 1, 2, 32, 1, -1, 0)).decode()]),
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(root=7),
+        lambda m: m.update(nodes={}),
+        lambda m: m["nodes"][1].pop("data"),
+        lambda m: m["nodes"][1].update(keys=["relay.Constant", "other"]),
+        lambda m: m["nodes"].pop(),
+        lambda m: m["nodes"][3]["attrs"].update(data="9"),
+        lambda m: m["nodes"][3]["attrs"].update(data=None),
+        lambda m: m["nodes"][3].update(type_key="relay.attrs.InitOpAttrs"),
+        lambda m: m.update(b64ndarrays=["!"]),
+        lambda m: m.update(b64ndarrays=["AAAA"]),
+        lambda m: m.update(b64ndarrays=[base64.b64encode(b"\xff" * 60).decode()]),
+        lambda m: m.update(b64ndarrays=[dump(ARRAYS[0])[:-8]]),
+        lambda m: m.update(
+            b64ndarrays=[
+                base64.b64encode(struct.pack("<QQiiiBBHqq", 0xDD5E40F096B4A13F, 0, 1, 0, 1, 2, 32, 1, -1, 0)).decode()
+            ]
+        ),
+    ],
+)
 def test_damaged_sections_are_refused_with_a_place(change: object) -> None:
     with pytest.raises(RelayError, match="parse.bad-metadata|parse.unknown-metadata") as error:
         parse(program(broken(change), 1))

@@ -12,7 +12,7 @@ from relaylab.analysis import list_op_freqs
 from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayError
 from relaylab.transform import PASSES, run_pipeline
-from relaylab.transform.fake_quantization_rules import RULES
+from relaylab.transform.quantized.fake_quantization_rules import RULES
 
 t = relay.transform
 RNG = np.random.default_rng(7)
@@ -40,27 +40,45 @@ def per_channel(x: Expr) -> Expr:
 
 nn = relay.nn
 CASES: dict[str, Callable[[Expr, Expr], Expr]] = {
-    "reshape": lambda x, y: relay.reshape(real(x), (4, -1)), "squeeze": lambda x, y: relay.squeeze(real(x), [0]),
+    "reshape": lambda x, y: relay.reshape(real(x), (4, -1)),
+    "squeeze": lambda x, y: relay.squeeze(real(x), [0]),
     "strided_slice": lambda x, y: relay.strided_slice(real(x), [0, 1], [1, 3], axes=[0, 1]),
-    "transpose": lambda x, y: relay.transpose(real(x), (0, 2, 3, 1)), "expand_dims": lambda x, y: relay.expand_dims(real(x), 1),
-    "broadcast_to": lambda x, y: relay.broadcast_to(real(x), (2, 4, 6, 6)), "nn.max_pool2d": lambda x, y: nn.max_pool2d(real(x), (2, 2)),
-    "nn.batch_flatten": lambda x, y: nn.batch_flatten(real(x)), "nn.depth_to_space": lambda x, y: nn.depth_to_space(real(x), 2),
-    "max": lambda x, y: relay.max(real(x), 1), "min": lambda x, y: relay.min(real(x), 1),
-    "split": lambda x, y: relay.split(real(x), 2, 1)[1], "nn.relu": lambda x, y: nn.relu(real(x)),
-    "clip": lambda x, y: relay.clip(real(x), -1.0, 2.0), "nn.pad": lambda x, y: nn.pad(real(x), ((0, 0), (0, 0), (1, 1), (1, 1)), 0.5),
-    "nn.avg_pool2d": lambda x, y: nn.avg_pool2d(real(x), (2, 2)), "nn.global_avg_pool2d": lambda x, y: nn.global_avg_pool2d(real(x)),
+    "transpose": lambda x, y: relay.transpose(real(x), (0, 2, 3, 1)),
+    "expand_dims": lambda x, y: relay.expand_dims(real(x), 1),
+    "broadcast_to": lambda x, y: relay.broadcast_to(real(x), (2, 4, 6, 6)),
+    "nn.max_pool2d": lambda x, y: nn.max_pool2d(real(x), (2, 2)),
+    "nn.batch_flatten": lambda x, y: nn.batch_flatten(real(x)),
+    "nn.depth_to_space": lambda x, y: nn.depth_to_space(real(x), 2),
+    "max": lambda x, y: relay.max(real(x), 1),
+    "min": lambda x, y: relay.min(real(x), 1),
+    "split": lambda x, y: relay.split(real(x), 2, 1)[1],
+    "nn.relu": lambda x, y: nn.relu(real(x)),
+    "clip": lambda x, y: relay.clip(real(x), -1.0, 2.0),
+    "nn.pad": lambda x, y: nn.pad(real(x), ((0, 0), (0, 0), (1, 1), (1, 1)), 0.5),
+    "nn.avg_pool2d": lambda x, y: nn.avg_pool2d(real(x), (2, 2)),
+    "nn.global_avg_pool2d": lambda x, y: nn.global_avg_pool2d(real(x)),
     "nn.adaptive_avg_pool1d": lambda x, y: nn.adaptive_avg_pool1d(relay.reshape(real(x), (1, 4, 36)), 5),
-    "mean": lambda x, y: relay.mean(real(x), [2, 3]), "nn.leaky_relu": lambda x, y: nn.leaky_relu(real(x), 0.125),
-    "add": lambda x, y: real(x) + real(y, 0.03, 1), "subtract": lambda x, y: real(x) - relay.const(1.25),
-    "multiply": lambda x, y: real(x) * real(y, 0.03, 1), "maximum": lambda x, y: relay.maximum(real(x), real(y, 0.03, 1)),
+    "mean": lambda x, y: relay.mean(real(x), [2, 3]),
+    "nn.leaky_relu": lambda x, y: nn.leaky_relu(real(x), 0.125),
+    "add": lambda x, y: real(x) + real(y, 0.03, 1),
+    "subtract": lambda x, y: real(x) - relay.const(1.25),
+    "multiply": lambda x, y: real(x) * real(y, 0.03, 1),
+    "maximum": lambda x, y: relay.maximum(real(x), real(y, 0.03, 1)),
     "minimum": lambda x, y: relay.minimum(relay.const(0.75), real(y)),
     "concatenate": lambda x, y: relay.concatenate([real(x), real(y, 0.03, 1), real(x)], 1),
     "nn.bias_add": lambda x, y: per_channel(x),
     "nn.conv2d": lambda x, y: nn.conv2d(real(x), real(weights(3, 4, 3, 3), 0.02, 1), padding=(1, 1)),
-    "nn.conv2d_transpose": lambda x, y: nn.conv2d_transpose(real(x), real(weights(4, 3, 3, 3), 0.02, 1), strides=(2, 2)),
+    "nn.conv2d_transpose": lambda x, y: nn.conv2d_transpose(
+        real(x), real(weights(4, 3, 3, 3), 0.02, 1), strides=(2, 2)
+    ),
     "nn.dense": lambda x, y: nn.dense(relay.reshape(real(x), (4, 36)), real(weights(5, 36), 0.02, 1)),
-    "nn.batch_matmul": lambda x, y: nn.batch_matmul(relay.reshape(real(x), (4, 6, 6)), relay.reshape(real(y), (4, 6, 6))),
-    **{name: lambda x, y, name=name: getattr(relay, name)(real(x, 0.02, -128)) for name in ("exp", "log", "sqrt", "rsqrt")},
+    "nn.batch_matmul": lambda x, y: nn.batch_matmul(
+        relay.reshape(real(x), (4, 6, 6)), relay.reshape(real(y), (4, 6, 6))
+    ),
+    **{
+        name: lambda x, y, name=name: getattr(relay, name)(real(x, 0.02, -128))
+        for name in ("exp", "log", "sqrt", "rsqrt")
+    },
     **{name: lambda x, y, name=name: getattr(relay, name)(real(x)) for name in ("abs", "erf", "sigmoid", "tanh")},
 }
 

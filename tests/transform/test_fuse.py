@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.networks import random_network
+from support.programs import programs
 
 import relaylab.text  # noqa: F401
-from relaylab.ir import Constant, Function, IRModule, const, op_name, var, walk
+from relaylab import relay
+from relaylab.ir import Constant, Function, IRModule, Op, const, op_name, post_order, var, walk
 from relaylab.op.base import call_operator as call
 from relaylab.transform import PassContext, create
 
@@ -74,3 +77,13 @@ def test_a_value_used_outside_is_not_fused_away():
     )
     mod = fused(both)
     assert sum(operators(k).count("exp") for k in kernels(mod)) == 1
+
+
+def test_fused_programs_are_typed_as_inference_types_their_text() -> None:
+    for mod in [*programs(20), *(random_network(seed, 14).mod for seed in range(4100, 4106))]:
+        with PassContext(opt_level=4):
+            fused = create("LabelOps")(create("FuseOps")(mod))
+        for gv, func in fused.functions.items():
+            bare = relay.parse(fused.astext(show_meta_data=True))[gv.name_hint]
+            pairs = list(zip(post_order(func), post_order(bare), strict=True))
+            assert pairs and all(str(a.inferred) == str(b.inferred) for a, b in pairs if not isinstance(a, Op))

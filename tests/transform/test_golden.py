@@ -14,7 +14,7 @@ from support.values import assert_same_results
 
 import relaylab.text  # noqa: F401
 from relaylab.analysis import well_formed
-from relaylab.contrib.registry import register_op_attr
+from relaylab.compat.registry import register_op_attr
 from relaylab.ir import IRModule, assert_structural_equal
 from relaylab.transform import PASSES, PassContext, create, run_pipeline
 

@@ -30,6 +30,7 @@ PROGRAMS = {
     f"%2 = expand_dims(%1, axis=0); squeeze(%2, axis=[0]) }}",
     "reductions": f"fn ({M}) {{ %0 = sum(%x, axis=[1]); %1 = mean(%x, axis=[1]); %2 = max(%x, axis=[1]); "
     f"%3 = multiply(%0, %1); multiply(%3, %2) }}",
+    "all_excluded": f"fn ({M}) {{ %0 = tanh(%x); sum(%0, axis=None, exclude=True) }}",
     "concatenate": f"fn ({M}) {{ %0 = exp(%x); %1 = (%x, %0); %2 = concatenate(%1, axis=1); tanh(%2) }}",
     "split": "fn (%x: Tensor[(2, 4), float32]) { %0 = split(%x, indices_or_sections=2, axis=1); %1 = %0.0; exp(%1) }",
     "stack": f"fn ({M}) {{ %0 = (%x, %x); %1 = stack(%0, axis=1); tanh(%1) }}",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import relaylab.text  # noqa: F401
+from relaylab import relay
 from relaylab.interp import Interpreter
 from relaylab.ir import Constant, Function, IRModule, const, structural_equal, var
 from relaylab.op.base import call_operator as call
@@ -56,3 +57,21 @@ def test_transposed_weights():
     a, b = rng.normal(size=(2, 3)).astype("float32"), rng.normal(size=(3, 4)).astype("float32")
     before, now = Interpreter(mod).evaluate()(a, b), Interpreter(after).evaluate()(a, np.ascontiguousarray(b.T))
     np.testing.assert_allclose(np.asarray(before), np.asarray(now), rtol=1e-6)
+
+
+def test_inline_keeps_what_nobody_called() -> None:
+    x = relay.var("x", shape=(3,))
+    mod = relay.IRModule()
+    mod["g"] = relay.Function([x], x + x).with_attr("Inline", 1)
+    assert list(relay.transform.Inline()(mod).functions) == list(mod.functions)
+    y = relay.var("y", shape=(3,))
+    mod["main"] = relay.Function([y], relay.tanh(mod.get_global_var("g")(y)))
+    assert [gv.name_hint for gv in relay.transform.Inline()(mod).functions] == ["main"]
+
+
+def test_a_shape_of_unknown_length_is_folded_before_it_is_typed() -> None:
+    like = relay.shape_of(relay.var("y", shape=(1, 2), dtype="int64"))
+    shape = relay.strided_slice(like, [0], relay.shape_of(like))
+    for made in (relay.full(relay.const(4), shape, "int32"), relay.ones(shape, "int32"), relay.zeros(shape, "int32")):
+        after = relay.transform.DynamicToStatic()(relay.IRModule.from_expr(made))
+        assert after["main"].ret_type == relay.TensorType((1, 2), "int32")

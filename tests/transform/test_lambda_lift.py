@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import numpy as np
 
 from relaylab import relay
 from relaylab.interp import Interpreter
 from relaylab.ir import Call, Function, IRModule
+
+pytestmark = pytest.mark.slow
 
 
 def test_functions_that_differ_by_a_number_stay_two() -> None:

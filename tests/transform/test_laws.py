@@ -6,11 +6,12 @@ import pytest
 from support.programs import FEATURES, programs
 from support.values import assert_same_results
 
-from relaylab.ir import structural_equal
-from relaylab.transform import PASSES, PassContext, run_pipeline
+from relaylab.ir import IRModule, RefWrite, structural_equal, walk
+from relaylab.support.errors import RelayValueError
+from relaylab.transform import PASSES, PassContext, default_passes, run_pipeline
 
-NO_EFFECTS = {"ToGraphNormalForm"}
-"""Passes that give up the order of effects: tried on programs without cells."""
+pytestmark = pytest.mark.slow
+
 APPROXIMATE = {"FastMath": 2e-2, "ToMixedPrecision": 5e-2}
 """Passes that change results a little, on purpose."""
 MODULES = programs(14)
@@ -19,7 +20,7 @@ PURE = programs(14, features=FEATURES - {"ref"})
 
 @pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if e.preserves))
 def test_every_pass_keeps_its_promises(name: str) -> None:
-    for mod in PURE if name in NO_EFFECTS else MODULES:
+    for mod in MODULES if PASSES[name].effects else PURE:
         functions = dict(mod.functions)
         history = run_pipeline(mod, PASSES[name].make(), PassContext(opt_level=4))
         assert history.error is None, (name, history.error)
@@ -37,3 +38,27 @@ def test_idempotent_passes_change_nothing_the_second_time(name: str) -> None:
         with PassContext(opt_level=4):
             once = PASSES[name].make()(mod)
             assert PASSES[name].make()(once) is once
+
+
+def writes(mod: IRModule) -> bool:
+    return any(isinstance(n, RefWrite) for n in walk(mod.functions.values()))
+
+
+@pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if not e.effects))
+def test_a_pass_that_loses_effects_refuses_them(name: str) -> None:
+    refused = [mod for mod in programs(30) if writes(mod)]
+    assert len(refused) > 5
+    for mod in refused:
+        with pytest.raises(RelayValueError, match="does not keep the order of effects") as caught:
+            PASSES[name].make()(mod)
+        assert caught.value.code == "pass.effects" and caught.value.help and "in @" in caught.value.place
+        apart = mod.with_functions({gv: f.with_attr("SkipOptimization", 1) for gv, f in mod.functions.items()})
+        assert writes(PASSES[name].make()(apart))
+    for mod in programs(30):
+        if not writes(mod):
+            PASSES[name].make()(mod)
+
+
+@pytest.mark.parametrize("vm", [False, True])
+def test_the_default_pipelines_refuse_no_effects(vm: bool) -> None:
+    assert all(PASSES[p.info.name].effects for p in default_passes(4, vm) if p.info.name in PASSES)

@@ -8,6 +8,7 @@ import pytest
 from support.programs import random_program
 
 import relaylab.text  # noqa: F401
+from relaylab import relay
 from relaylab.ir import Call, ExprMutator, Function, IRModule, Op
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.transform import (
@@ -20,6 +21,7 @@ from relaylab.transform import (
     create,
     function_pass,
     module_pass,
+    optimize,
     pass_instrument,
     run_pipeline,
 )
@@ -271,3 +273,17 @@ def test_history_follows_nodes_over_stages(mod):
 def test_skipped_passes_say_why(mod):
     history = run_pipeline(mod, ["FastMath", "FoldConstant"], PassContext(1, disabled_pass=["FoldConstant"]))
     assert [(s.name, s.skipped) for s in history] == [("FastMath", "needs opt_level 4"), ("FoldConstant", "disabled")]
+
+
+@pytest.mark.parametrize("level", [0, 2, 3])
+@pytest.mark.parametrize("vm", [False, True])
+def test_a_required_pass_is_in_the_default_pipeline_at_any_level(level: int, vm: bool) -> None:
+    x = relay.var("x", shape=(3,))
+    mod = relay.IRModule.from_expr(relay.Function([x], relay.exp(x)))
+    for required in ([], ["FastMath"]):
+        with PassContext(opt_level=level, required_pass=required):
+            texts = [optimize(mod, vm=vm).mod, *([] if vm else [relay.optimize(mod, "llvm")[0]])]
+        texts.append(optimize(mod, vm=vm, ctx=PassContext(opt_level=level, required_pass=required)).mod)
+        assert all(("fast_exp" in m.astext()) == bool(required) for m in texts)
+    with PassContext(opt_level=level, required_pass=["FastMath"]):
+        assert any("fast_exp" in kernel for kernel in relay.build(mod, target="llvm").kernels())

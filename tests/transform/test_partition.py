@@ -11,16 +11,30 @@ from support.values import assert_same_results
 
 from relaylab import relay
 from relaylab.analysis import well_formed
-from relaylab.contrib.registry import register_op_attr
+from relaylab.compat.registry import register_op_attr
 from relaylab.ir import GlobalVar, IRModule, Op, walk
 from relaylab.ir.op import is_call_to
 from relaylab.relay.dataflow_pattern import is_op, wildcard
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, Sequential, run_pipeline
 
+pytestmark = pytest.mark.slow
+
 t = relay.transform
 BORDERS = ("annotation.compiler_begin", "annotation.compiler_end")
-TAKEN = ("add", "subtract", "multiply", "maximum", "minimum", "nn.relu", "tanh", "sum", "concatenate", "split", "negative")
+TAKEN = (
+    "add",
+    "subtract",
+    "multiply",
+    "maximum",
+    "minimum",
+    "nn.relu",
+    "tanh",
+    "sum",
+    "concatenate",
+    "split",
+    "negative",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +102,13 @@ def network() -> IRModule:
 def test_executors_compile_what_nobody_else_does() -> None:
     pattern = is_op("nn.relu")(is_op("nn.conv2d")(wildcard(), wildcard()))
     parted = Sequential([t.MergeComposite([("dnn.conv_relu", pattern)]), *steps()])(network())
-    gv, = foreign(parted)
+    (gv,) = foreign(parted)
     func = parted[gv]
-    assert (gv.name_hint, func.attr("Compiler"), func.attr("global_symbol")) == ("tvmgen_default_dnn_main_0", "dnn", gv.name_hint)
+    assert (gv.name_hint, func.attr("Compiler"), func.attr("global_symbol")) == (
+        "tvmgen_default_dnn_main_0",
+        "dnn",
+        gv.name_hint,
+    )
     assert (int(func.attr("Primitive")), int(func.attr("Inline"))) == (1, 1)
     assert parted.astext(False).count('Composite="dnn.conv_relu"') == 2
     data = np.random.default_rng(1).normal(size=(1, 4, 8, 8)).astype("float32")
@@ -119,4 +137,4 @@ def @main(%x: Tensor[(2, 3), float32]) {
 def test_the_type_of_one_expression() -> None:
     x = relay.var("x", shape=(2, 3), dtype="int8")
     call = relay.add(x, x)
-    assert str(t.InferTypeLocal(call)) == "Tensor[(2, 3), int8]" and call._checked_type is None
+    assert str(t.InferTypeLocal(call)) == "Tensor[(2, 3), int8]" and call.inferred is None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import relaylab.op  # noqa: F401
+from relaylab import relay
 from relaylab.ir import Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, structural_equal, var
 from relaylab.op.base import call_operator as call
 from relaylab.support.errors import RelayError
 from relaylab.transform import RuleSet, apply_rules, create, rule, run_pipeline
-from relaylab.transform.manager import FunctionPass, PassInfo
+from relaylab.transform import FunctionPass, PassInfo
 from relaylab.transform.pattern import (
     DFPatternCallback,
     FunctionPattern,
@@ -244,3 +245,50 @@ def test_merge_composite_goes_through_its_table_in_order():
     assert outer.args[0].op.attrs["PartitionedFromPattern"] == "nn.conv2d_nn.relu_"
     with pytest.raises(RelayError, match="row of a pattern table"):
         create("MergeComposite", [("name",)])
+
+
+def test_types_are_inferred_while_matching() -> None:
+    x = relay.var("x", shape=(2, 3))
+    deep = relay.nn.relu(relay.expand_dims(x, axis=0))
+    relu = is_op("nn.relu")(wildcard())
+    for pattern in (
+        relu.has_dtype("float32"),
+        relu.has_shape((1, 2, 3)),
+        relu.has_type(relay.TensorType((1, 2, 3), "float32")),
+        is_op("nn.relu")(wildcard().has_shape((1, 2, 3))),
+    ):
+        assert deep.inferred is None
+        assert pattern.match(deep)
+    assert not relu.has_shape((2, 3)).match(deep)
+    assert not relu.has_dtype("float16").match(deep)
+    assert not relu.has_dtype("float32").match(relay.nn.relu(relay.Tuple([x])))  # has no type
+
+
+def test_a_pattern_of_a_variable_has_its_name() -> None:
+    assert (is_var("x").name, is_var().name) == ("x", "")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("parent", ["wildcard", "variable", "operator"])
+def test_a_dominator_does_not_depend_on_the_order_of_arguments(parent: str, swapped: bool) -> None:
+    x = relay.var("x", shape=(2, 3))
+    source = {"wildcard": x, "variable": x, "operator": relay.tanh(x)}[parent]
+    found = {"wildcard": wildcard(), "variable": is_var("x"), "operator": is_op("tanh")(wildcard())}[parent]
+    for steps in (1, 2):
+        way = source
+        for _ in range(steps):
+            way = relay.nn.relu(way)
+        both = relay.add(source, way) if swapped else relay.add(way, source)
+        pattern = dominates(found, is_op("nn.relu")(wildcard()), is_op("add")(wildcard(), wildcard()))
+        assert pattern.match(both)
+        assert not pattern.match(relay.add(way, relay.exp(source)))
+
+
+def test_what_was_partitioned_is_not_looked_into() -> None:
+    a, b = relay.var("a", shape=(3,)), relay.var("b", shape=(3,))
+    mod = relay.IRModule.from_expr(relay.abs(relay.nn.relu(relay.abs(relay.add(a, b)))))
+    whole = is_op("nn.relu")(is_op("abs")(is_op("add")(wildcard(), wildcard())))
+    merged = relay.transform.MergeComposite([("whole", whole), ("part", is_op("abs")(wildcard()))])(mod)
+    call = merged["main"].body
+    assert [call.op.attr("Composite"), call.args[0].op.attr("Composite")] == ["part", "whole"]
+    assert merged.astext().count("Composite=") == 2

@@ -1,8 +1,7 @@
-"""Random programs through every pass alone and through random sequences of passes: meaning, scopes and types hold."""
+"""Random programs through every pass alone: meaning, scopes and types hold. Sequences are searched in tests/fuzz."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -10,45 +9,14 @@ import numpy as np
 import pytest
 from support.compiled import difference, interpreted
 from support.networks import Network, random_network
-from support.programs import FEATURES, random_program
+from support.sequences import EXACT, apply
 from support.values import results
 
 from relaylab import relay
 from relaylab.ir import IRModule
-from relaylab.ir.wellformed import well_formed
-from relaylab.text import parse
-from relaylab.transform import PASSES, PassContext, Sequential
+from relaylab.transform import PASSES
 
-ROUNDING = {"FastMath": 2e-2, "ToMixedPrecision": 5e-2}
-"""Passes that change floats a little, on purpose: comparisons after them may fall on the other side."""
-EFFECTS = {"ToGraphNormalForm"}
-"""Passes that give up the order of effects."""
-PRESERVING = sorted(n for n, e in PASSES.items() if e.preserves)
-EXACT = [n for n in PRESERVING if n not in ROUNDING and n != "PrintIR"]
-
-
-def apply(mod: IRModule, names: Sequence[str]) -> IRModule:
-    """The module after passes, each of which must leave scopes and types right."""
-    with PassContext(opt_level=4):
-        for name in names:
-            mod = Sequential([PASSES[name].make()])(mod)
-            assert well_formed(mod), f"{name} breaks scopes"
-    mod = relay.transform.InferType()(mod)
-    assert_types_are_right(mod)
-    return mod
-
-
-def assert_types_are_right(mod: IRModule) -> None:
-    """The types that a module carries are those that inference finds for its text."""
-    again = relay.transform.InferType()(parse(mod.astext(show_meta_data=True)))
-    for gv, func in mod.functions.items():
-        assert str(again[gv.name_hint].checked_type) == str(func.checked_type), gv.name_hint
-    assert plain(again) == plain(mod)
-
-
-def plain(mod: IRModule) -> str:
-    """The text without types in comments, which stand only once where constants are shared."""
-    return re.sub(r" /\* ty=.*? \*/", "", mod.astext())
+pytestmark = pytest.mark.slow
 
 
 @lru_cache(maxsize=64)
@@ -75,21 +43,6 @@ def test_every_pass_keeps_the_meaning_of_networks(name: str) -> None:
         check_network(2000 + seed, [name])
 
 
-@pytest.mark.parametrize("seed", range(60))
-@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-def test_sequences_of_passes_keep_the_meaning_of_networks(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    check_network(2000 + seed, [EXACT[k] for k in rng.integers(0, len(EXACT), 5)])
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_sequences_of_passes_keep_the_meaning_of_functional_programs(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    names = [EXACT[k] for k in rng.integers(0, len(EXACT), 5)]
-    features = FEATURES - {"ref"} if EFFECTS & set(names) else FEATURES
-    check_program(random_program(3000 + seed, features=features), names)
-
-
 CELLS = """#[version = "0.0.5"]
 def @main(%x: float32) {
   let %f = fn (%y: float32) {
@@ -110,24 +63,51 @@ def @main(%x: float32) {
 }"""
 
 
-@pytest.mark.parametrize("names, text", [
-    (["PartialEvaluate"], CELLS),  # each call makes a cell of its own
-    (["ToBasicBlockNormalForm", "LambdaLift"], CAPTURED),  # variables without types are captured
-    (["ToANormalForm", "LambdaLift"], CAPTURED),
-    (["ManifestLifetimes"], CELLS.replace("let %sum = add(ref_read(%cell), %y)", "let %sum = (let %old = ref_read(%cell); add(%old, %y))")),
-])
+@pytest.mark.parametrize(
+    "names, text",
+    [
+        (["PartialEvaluate"], CELLS),  # each call makes a cell of its own
+        (["ToBasicBlockNormalForm", "LambdaLift"], CAPTURED),  # variables without types are captured
+        (["ToANormalForm", "LambdaLift"], CAPTURED),
+        (
+            ["ManifestLifetimes"],
+            CELLS.replace(
+                "let %sum = add(ref_read(%cell), %y)", "let %sum = (let %old = ref_read(%cell); add(%old, %y))"
+            ),
+        ),
+    ],
+)
 def test_minimal_programs(names: list[str], text: str) -> None:
     check_program(relay.transform.InferType()(relay.fromtext(text)), names)
 
 
-NUMBERS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+NUMBERS = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
 
 
 @pytest.mark.parametrize("source", NUMBERS)
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def test_two_casts_become_one_only_where_nothing_is_lost(source: str) -> None:
-    edges = np.array([0, 1, -1, 100, 200, -200, 40000, 70000, 16777217, 3000000000, 9007199254740993, 1.5, -2.75], "object")
-    kept = [v for v in edges if source.startswith("float") or (v == int(v) and np.can_cast(np.min_scalar_type(int(v)), source))]
+    edges = np.array(
+        [0, 1, -1, 100, 200, -200, 40000, 70000, 16777217, 3000000000, 9007199254740993, 1.5, -2.75], "object"
+    )
+    kept = [
+        v
+        for v in edges
+        if source.startswith("float") or (v == int(v) and np.can_cast(np.min_scalar_type(int(v)), source))
+    ]
     x = relay.var("x", shape=(len(kept),), dtype=source)
     twice = [relay.cast(relay.cast(x, middle), target) for middle in NUMBERS for target in NUMBERS]
     mod = relay.transform.InferType()(IRModule.from_expr(relay.Function([x], relay.Tuple(twice))))

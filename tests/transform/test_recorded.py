@@ -1,17 +1,15 @@
-"""The passes against what the reference implementation answered (beside the project; skipped without it).
+"""The passes against what the reference implementation answered.
 
 Texts are compared without comments, variables numbered by first appearance.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
 
 import numpy as np
 import pytest
-from support.shared import shared
+from support.recorded import recorded
 
 import relaylab.text  # noqa: F401
 from relaylab.ir import IRModule
@@ -30,11 +28,6 @@ DIFFERENT_WORK = {"PartialEvaluate", "FirstOrderGradient"}
 """Passes whose result is another program with the same meaning (checked elsewhere)."""
 KEEPS_TYPES = {("ToMixedPrecision", "closure_graph"), ("ToMixedPrecision", "lstm")}
 """Functions inside a function keep their types here; the reference changes them."""
-
-
-@cache
-def recorded(kind: str, name: str) -> dict:
-    return json.loads(shared("reference", "samples", f"{kind}_{name}.json").read_text())
 
 
 def make(name: str) -> Pass:

@@ -1,6 +1,7 @@
 """No pass recurses on the depth of a program, and none takes much more than linear time: these would not end.
 
-Each pass alone takes ten thousand levels; the default pipelines take a hundred thousand.
+Each pass alone takes ten thousand levels; the default pipeline takes a hundred thousand operators and twenty thousand
+lets, fusion alone forty thousand of them. How times grow: tests/bench/growth.py.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import pytest
 
 import relaylab.op  # noqa: F401
-from relaylab.ir import Call, Function, IRModule, Let, Op, TensorType, Var
+from relaylab.ir import Call, Function, IRModule, Let, Op, TensorType, Var, walk
 from relaylab.transform import PASSES, PassContext, default_passes, run_pipeline
+
+pytestmark = pytest.mark.slow
 
 T = TensorType((4,), "float32")
 
@@ -64,8 +67,14 @@ def test_the_default_pipeline_takes_a_hundred_thousand_operators() -> None:
     assert history["FuseOps"].changed
 
 
-def test_a_hundred_thousand_lets_take_all_but_fusion_which_makes_as_many_kernels() -> None:
-    passes = [p for p in default_passes(3) if p.info.name not in ("FuseOps", "LabelOps")]
-    history = run_pipeline(lets(100_000), [*passes, "ToANormalForm", "ToGraphNormalForm"], PassContext(opt_level=3))
+def test_the_default_pipeline_and_both_normal_forms_take_twenty_thousand_lets() -> None:
+    passes = [*default_passes(3), "ToANormalForm", "ToGraphNormalForm"]
+    history = run_pipeline(lets(20_000), passes, PassContext(opt_level=3))
     assert history.error is None
     assert history["ToGraphNormalForm"].changed
+
+
+def test_fusion_makes_forty_thousand_kernels_of_as_many_lets() -> None:
+    history = run_pipeline(lets(40_000), ["InferType", "FuseOps", "LabelOps"], PassContext(opt_level=3))
+    assert history.error is None
+    assert sum(isinstance(n, Function) and n.is_primitive for n in walk((history.mod["main"],))) == 40_000

@@ -7,7 +7,7 @@ import random
 import relaylab.op  # noqa: F401 (the operators that the text names)
 from relaylab.ir import Call, Expr, Function, IRModule, Let, Op, TensorType, Tuple, Var
 from relaylab.text import parse
-from relaylab.transform.infer_type import InferType
+from relaylab.transform.engine.infer_type import InferType
 from relaylab.viz import Attr, Edge, Group, Node, Operand, View
 
 SOURCES = {

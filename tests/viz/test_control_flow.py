@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from relaylab import relay, tour
-from relaylab.codegen.flow import flows
+from relaylab import relay, study
+from relaylab.codegen.inspection.control_flow import flows
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import show
-from relaylab.viz.control_flow import control_flow
+from relaylab.viz.graph.control_flow import control_flow
 
 SAMPLE = """
 define void @sample(ptr %args, i64 %begin, i64 %end, i64 %thread) #0 {
@@ -74,11 +74,11 @@ def library():
 
 
 def test_blocks_name_their_operators(library, tmp_path) -> None:
-    picture = tour.control_flow(library, "dense")
+    picture = study.control_flow(library, "dense")
     assert any("nn.dense" in n.note for n in picture.view.nodes)
     assert picture.save(tmp_path / "flow.svg").read_text().startswith("<svg")
     with pytest.raises(RelayValueError, match="name one"):
-        tour.control_flow(library)
+        study.control_flow(library)
 
 
 def test_summary_lists_what_the_kernels_compute(library) -> None:

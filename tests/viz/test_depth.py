@@ -11,9 +11,11 @@ from programs import all_used_at_the_end, chain, diamonds, lets
 from relaylab.contrib import relay_viz
 from relaylab.ir import Call, Function, If, IRModule, TensorType, Var, const
 from relaylab.viz import diff, show, view
-from relaylab.viz.from_ir import Options
-from relaylab.viz.pdf import pdf
-from relaylab.viz.term import tree
+from relaylab.viz.draw.from_ir import ViewOptions
+from relaylab.viz.write.pdf import pdf
+from relaylab.viz.write.terminal import tree
+
+pytestmark = pytest.mark.slow
 
 FORMS = ("svg", "pdf", "html", "dot", "txt", "json")
 
@@ -26,7 +28,7 @@ def test_a_chain_of_a_hundred_thousand():
 
 
 def test_a_hundred_thousand_nested_lets():
-    made = view(lets(100_000), Options(texts={}))
+    made = view(lets(100_000), ViewOptions(texts={}))
     assert len(made.nodes) == 100_002 and len(made.groups) == 1
     assert len(tree(made)) > 1_000_000
 
@@ -62,8 +64,8 @@ def test_shared_parts_are_written_once():
 
 def test_edges_of_quadratic_length_become_labelled_stubs():
     scene = show(all_used_at_the_end(600)).scene
-    assert sum(len(f.shapes) for f in scene.figures) < 20_000
-    texts = [s.text for f in scene.figures if f.kind == "edge" for s in f.shapes if hasattr(s, "text")]
+    assert sum(len(f.shapes) for f in scene.elements) < 20_000
+    texts = [s.text for f in scene.elements if f.kind == "edge" for s in f.shapes if hasattr(s, "text")]
     assert any(t.startswith("from ") for t in texts)
 
 

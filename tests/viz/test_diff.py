@@ -10,10 +10,10 @@ from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Var, con
 from relaylab.ir.trail import Trail, recording
 from relaylab.ir.visit import rewrite
 from relaylab.transform import run_pipeline
-from relaylab.transform.infer_type import InferType
+from relaylab.transform.engine.infer_type import InferType
 from relaylab.viz import View, diff, view
-from relaylab.viz.difference import BY_STRUCTURE, BY_TRAIL
-from relaylab.viz.textdiff import diff_lines, tally, unified
+from relaylab.viz.diffs.difference import BY_STRUCTURE, BY_TRAIL
+from relaylab.viz.diffs.textdiff import diff_lines, tally, unified
 
 T = TensorType((1, 4))
 
@@ -126,10 +126,10 @@ def test_a_kernel_is_a_merged_group():
 def test_the_kept_stays_where_it_was():
     before, after = network(False), network(True)
     d = diff(before, after)
-    from relaylab.viz.draw import draw
+    from relaylab.viz.draw.draw import draw
 
-    old = {f.id: f.box[0] + f.box[2] / 2 for f in draw(d.before).figures if f.kind == "node"}
-    new = {f.id: f.box[0] + f.box[2] / 2 for f in d.scene.figures if f.kind == "node"}
+    old = {f.id: f.box[0] + f.box[2] / 2 for f in draw(d.before).elements if f.kind == "node"}
+    new = {f.id: f.box[0] + f.box[2] / 2 for f in d.scene.elements if f.kind == "node"}
     moves = [new[n] - old[n] for n in old]
     assert max(moves) - min(moves) < 1
 
@@ -180,17 +180,19 @@ def test_thirty_stages_leave_everything_where_it_was():
     from dataclasses import replace
 
     from relaylab.viz import Edge, Node
-    from relaylab.viz.draw import draw
+    from relaylab.viz.draw.draw import draw
 
     made, seed, last = view(network(False, 40)), None, None
     for stage in range(30):
         edge = made.edges[(7 * stage) % len(made.edges)]
         node = Node(f"new{stage}", "call", "sigmoid", "sigmoid", group=made.groups[0].id)
         edges = [e for e in made.edges if e is not edge]
-        edges += [replace(edge, target=node.id, position=0), replace(edge, source=node.id)] + [Edge(node.id, edge.target, 9)]
+        edges += [replace(edge, target=node.id, position=0), replace(edge, source=node.id)] + [
+            Edge(node.id, edge.target, 9)
+        ]
         made = replace(made, nodes=(*made.nodes, node), edges=tuple(edges))
         scene = draw(made, seed=seed)
-        places = {f.id: f.box[0] + f.box[2] / 2 for f in scene.figures if f.kind == "node"}
+        places = {f.id: f.box[0] + f.box[2] / 2 for f in scene.elements if f.kind == "node"}
         if last is not None:
             moves = [places[n] - last[n] for n in last]
             assert max(moves) - min(moves) < 12.0, stage
@@ -229,7 +231,9 @@ def _read_again(func: Function) -> Function:
 def test_one_operator_in_front_is_one_node_and_one_line_however_it_was_built(rebuilt, tracked):
     before = _typed(_layer())
     if tracked:
-        history = run_pipeline(before, [relay.transform.function_pass(lambda f, m, c: rebuilt(f), opt_level=1, name="Front")])
+        history = run_pipeline(
+            before, [relay.transform.function_pass(lambda f, m, c: rebuilt(f), opt_level=1, name="Front")]
+        )
         found = diff(before, history.mod, history)
     else:
         found = diff(before, IRModule.from_expr(rebuilt(before["main"])))

@@ -46,7 +46,9 @@ def test_two_layers_of_a_network_run_alone():
 def test_what_flows_in_is_a_parameter_and_values_agree():
     x = relay.var("x", shape=(2, 3))
     middle = relay.exp(x)
-    mod = relay.transform.InferType()(IRModule.from_expr(relay.Function([x], relay.tanh(relay.nn.relu(middle) + middle))))
+    mod = relay.transform.InferType()(
+        IRModule.from_expr(relay.Function([x], relay.tanh(relay.nn.relu(middle) + middle)))
+    )
     part = extract(mod, "op:nn.relu | op:add")
     assert [p.name_hint for p in part["main"].params] == ["exp"]
     value = np.random.RandomState(0).randn(2, 3).astype("float32")

@@ -7,8 +7,10 @@ from programs import SOURCES, chain, diamonds, program, random_view
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import Edge, Group, Node, View, view
-from relaylab.viz.fold import closed_at, collapse, focus, group_costs, levels, of_kind, reveal, toggled
-from relaylab.viz.blocks import repeats
+from relaylab.viz.selection.fold import closed_at, collapse, focus, group_costs, levels, of_kind, reveal, toggled
+from relaylab.viz.selection.repeats import repeats
+
+pytestmark = pytest.mark.slow
 
 
 def layers(count: int, first: int = 0) -> View:
@@ -18,8 +20,17 @@ def layers(count: int, first: int = 0) -> View:
     nodes, edges, last = [Node("in", "var", "%x")], [], "in"
     for k in range(count):
         names = [f"{op}{k}" for op in ("conv", "norm", "relu", "add")]
-        nodes += [Node(n, "call", n[:-len(str(k))], n[:-len(str(k))], attrs=(Attr("channels", str(k)),),
-                       cost=(("MACs", 10.0),)) for n in names]
+        nodes += [
+            Node(
+                n,
+                "call",
+                n[: -len(str(k))],
+                n[: -len(str(k))],
+                attrs=(Attr("channels", str(k)),),
+                cost=(("MACs", 10.0),),
+            )
+            for n in names
+        ]
         for source, target in zip([last, *names], names):
             edges.append(Edge(source, target))
         edges.append(Edge(last, names[-1], 1))
@@ -91,11 +102,11 @@ def test_long_chains_and_shared_values_fold_in_linear_time():
 
 @pytest.mark.parametrize("name, most", [("resnet152", 80), ("densenet201", 45), ("inception_v3", 160)])
 def test_large_networks_become_small(name, most):
-    from relaylab import tour
+    from relaylab import study
 
-    made = repeats(view(tour.load(name).mod)).check()
+    made = repeats(view(study.load(name).mod)).check()
     assert len(folded(made).nodes) <= most
-    assert {n.id for n in made.nodes} == {n.id for n in view(tour.load(name).mod).nodes}
+    assert {n.id for n in made.nodes} == {n.id for n in view(study.load(name).mod).nodes}
 
 
 def test_the_neighbourhood_of_a_node():
@@ -121,7 +132,12 @@ def test_a_neighbourhood_of_nothing_is_refused():
 
 def test_cards_with_the_same_content_are_counted():
     made = view(program("fused"))
-    twice = View("twice", (*made.nodes, *(replace_id(n) for n in made.nodes)), (), (*made.groups, *(replace_id(g) for g in made.groups)))
+    twice = View(
+        "twice",
+        (*made.nodes, *(replace_id(n) for n in made.nodes)),
+        (),
+        (*made.groups, *(replace_id(g) for g in made.groups)),
+    )
     rows = [n.rows[0] for n in collapse(twice, of_kind(twice, "primitive")).nodes if n.kind == "folded"]
     assert rows == ["3 nodes inside, ×2 alike"] * 2
 
@@ -137,7 +153,11 @@ def test_repeated_blocks_of_a_difference_say_what_changed_in_them():
     from relaylab.viz import Difference
 
     before = layers(4)
-    after = View(before.title, tuple(n for n in before.nodes if not n.id.startswith("norm")),
-                 tuple(e for e in before.edges if not (e.source + e.target).count("norm")), before.groups)
+    after = View(
+        before.title,
+        tuple(n for n in before.nodes if not n.id.startswith("norm")),
+        tuple(e for e in before.edges if not (e.source + e.target).count("norm")),
+        before.groups,
+    )
     card = next(n for n in folded(repeats(Difference(before, after).merged)).nodes if n.kind == "stack")
     assert card.role == "changed" and "4 removed" in card.note

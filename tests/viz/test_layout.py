@@ -8,26 +8,28 @@ from itertools import combinations
 import pytest
 from programs import random_view
 
-from relaylab.viz.draw import Look, _Drawing
-from relaylab.viz.layout import Box, Layout, Link, Options, Rect, lay_out
+from relaylab.viz.draw.draw import DrawOptions, _Drawing
+from relaylab.viz.layout import Box, GraphLayout, Link, LayoutOptions, Bounds, lay_out
 from relaylab.viz.layout.order import inversions
-from relaylab.viz.graph import View
+from relaylab.viz.graph.view import View
+
+pytestmark = pytest.mark.slow
 
 
 def drawing(seed: int, direction: str = "TB") -> _Drawing:
-    return _Drawing(random_view(seed), Look(direction=direction), None)
+    return _Drawing(random_view(seed), DrawOptions(direction=direction), None)
 
 
-def overlap(a: Rect, b: Rect) -> bool:
+def overlap(a: Bounds, b: Bounds) -> bool:
     slack = 0.01
     return a.x + slack < b.right and b.x + slack < a.right and a.y + slack < b.bottom and b.y + slack < a.bottom
 
 
-def inside(a: Rect, b: Rect) -> bool:
+def inside(a: Bounds, b: Bounds) -> bool:
     return a.x >= b.x and a.right <= b.right and a.y >= b.y and a.bottom <= b.bottom
 
 
-def on_border(point: tuple[float, float], r: Rect) -> bool:
+def on_border(point: tuple[float, float], r: Bounds) -> bool:
     x, y = point
     near = 0.01
     across = r.x - near <= x <= r.right + near and (abs(y - r.y) < near or abs(y - r.bottom) < near)
@@ -67,7 +69,7 @@ class TestRandomGraphs:
 
     def test_everything_is_on_the_page(self, seed, direction):
         layout = drawing(seed, direction).layout
-        page = Rect(-0.01, -0.01, layout.width + 0.02, layout.height + 0.02)
+        page = Bounds(-0.01, -0.01, layout.width + 0.02, layout.height + 0.02)
         assert all(inside(r, page) for r in (*layout.boxes.values(), *layout.frames.values()))
         assert all(
             page.x <= x <= page.right and page.y <= y <= page.bottom
@@ -81,7 +83,7 @@ class TestRandomGraphs:
 
     def test_seeded_by_itself_nothing_moves(self, seed, direction):
         first = drawing(seed, direction)
-        again = _Drawing(first.view, first.look, first.layout.seed)
+        again = _Drawing(first.view, first.options, first.layout.seed)
         for name, place in first.layout.boxes.items():
             now = again.layout.boxes[name]
             assert abs(now.x - place.x) < 0.5 and abs(now.y - place.y) < 0.5, name
@@ -95,7 +97,7 @@ def _around(inner: str, outer: str, parent: dict[str, str]) -> bool:
     return False
 
 
-def chain_layout(names: list[str], seed=None) -> Layout:
+def chain_layout(names: list[str], seed=None) -> GraphLayout:
     boxes = [Box(n, 60, 20) for n in names]
     return lay_out(boxes, [Link(f"{a}>{b}", a, b) for a, b in zip(names, names[1:])], seed=seed)
 
@@ -124,7 +126,7 @@ def test_a_new_box_in_front_leaves_the_others_in_their_column():
 def test_options_change_distances():
     names = ["a", "b"]
     boxes, links = [Box(n, 60, 20) for n in names], [Link("e", "a", "b")]
-    wide = lay_out(boxes, links, options=Options(rank_gap=100.0))
+    wide = lay_out(boxes, links, options=LayoutOptions(rank_gap=100.0))
     assert wide.boxes["b"].y - wide.boxes["a"].bottom == 100.0
 
 
@@ -142,4 +144,4 @@ def test_cycles_self_loops_and_repeated_edges_have_routes():
 
 
 def test_an_empty_view_is_an_empty_picture():
-    assert _Drawing(View(), Look(), None).scene().figures == ()
+    assert _Drawing(View(), DrawOptions(), None).scene().elements == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relaylab import relay, tour, viz
+from relaylab import relay, study, viz
 from relaylab.support.errors import RelayError
 
 
@@ -40,5 +40,5 @@ def test_order(view):
 
 
 def test_of_a_whole_program():
-    found = tour.operator_table(tour.load("mlp"), number=2)
+    found = study.operator_table(study.load("mlp"), number=2)
     assert found.measured and found.rows[0].time > 0

@@ -10,10 +10,12 @@ from programs import SOURCES, program, random_view
 
 from relaylab import relay
 from relaylab.viz import View, collapse, view
-from relaylab.viz.draw import Look, draw
-from relaylab.viz.fold import of_kind
-from relaylab.viz.scene import Scene, Text, extent
+from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.selection.fold import of_kind
+from relaylab.viz.scene.scene import Scene, Text, extent
 from relaylab.zoo.catalog import NETWORKS
+
+pytestmark = pytest.mark.slow
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 SMALL = ("mlp", "dcgan", "dqn", "lstm", "resnet18", "mobilenet", "squeezenet", "vgg11", "inception_v3", "nat")
@@ -29,11 +31,15 @@ def network(name: str, fused: bool) -> View:
 
 
 def boxes(scene: Scene) -> list[tuple[str, Box]]:
-    return [(f.id, (f.box[0], f.box[1], f.box[0] + f.box[2], f.box[1] + f.box[3])) for f in scene.figures if f.kind == "node"]
+    return [
+        (f.id, (f.box[0], f.box[1], f.box[0] + f.box[2], f.box[1] + f.box[3]))
+        for f in scene.elements
+        if f.kind == "node"
+    ]
 
 
 def texts(scene: Scene, kind: str) -> list[tuple[str, Box]]:
-    return [(s.text, extent(s)) for f in scene.figures if f.kind == kind for s in f.shapes if isinstance(s, Text)]
+    return [(s.text, extent(s)) for f in scene.elements if f.kind == kind for s in f.shapes if isinstance(s, Text)]
 
 
 def ink(text: Text) -> Box:
@@ -51,13 +57,13 @@ def meeting(parts: Iterable[tuple[str, Box]]) -> Iterator[tuple[str, str]]:
         open_.append((name, box))
 
 
-def check(made: View, look: Look) -> None:
-    scene = draw(made, look)
+def check(made: View, options: DrawOptions) -> None:
+    scene = draw(made, options)
     assert not list(meeting(boxes(scene)))
     assert not list(meeting(boxes(scene) + texts(scene, "heading")))
     assert not list(meeting(boxes(scene) + texts(scene, "edge")))
     assert not list(meeting(texts(scene, "edge") + texts(scene, "heading")))
-    for figure in scene.figures:
+    for figure in scene.elements:
         x, y, w, h = figure.box
         inside = [extent(s) for s in figure.shapes if isinstance(s, Text)]
         for left, top, right, bottom in inside if figure.kind == "node" else ():
@@ -71,13 +77,16 @@ def check(made: View, look: Look) -> None:
 @pytest.mark.parametrize("types", ["nodes", "edges"])
 @pytest.mark.parametrize("made", [*SOURCES, *range(10)])
 def test_programs_and_random_graphs(made, types, direction):
-    check(view(program(made)) if isinstance(made, str) else random_view(made), Look(direction=direction, types=types))
+    check(
+        view(program(made)) if isinstance(made, str) else random_view(made),
+        DrawOptions(direction=direction, types=types),
+    )
 
 
 @pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
 @pytest.mark.parametrize("name", SMALL)
 def test_networks(name, fused):
-    check(network(name, fused), Look())
+    check(network(name, fused), DrawOptions())
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -85,7 +94,7 @@ def test_arrows_end_outside_of_boxes(seed):
     """The head of an arrow is drawn above the box that it points at, not hidden behind it."""
     scene = draw(random_view(seed))
     places = dict(boxes(scene))
-    for figure in scene.figures:
+    for figure in scene.elements:
         if figure.kind == "edge" and len(figure.shapes) > 1 and figure.ends[1] in places:
             left, top, right, bottom = extent(figure.shapes[1])
             x0, y0, x1, y1 = places[figure.ends[1]]
@@ -94,4 +103,4 @@ def test_arrows_end_outside_of_boxes(seed):
 
 def test_cards_of_groups():
     made = network("resnet18", True)
-    check(collapse(made, of_kind(made, "primitive")), Look())
+    check(collapse(made, of_kind(made, "primitive")), DrawOptions())

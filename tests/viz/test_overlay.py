@@ -11,14 +11,15 @@ from programs import SOURCES, program
 from test_fold import layers
 
 from relaylab import relay
-from relaylab.runtime.executable import Held, Plan, Step
+from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall
 from relaylab.support.errors import RelayValueError
-from relaylab.viz import View, save, show, view
-from relaylab.viz.export import model_explorer, netron
-from relaylab.viz.fold import collapse, of_kind
-from relaylab.viz.memory import bars, held_bytes, kept, peak, timeline
-from relaylab.viz.figures import figure, hot_path, kernel_boxes, kernel_times, measured, overlay, painted
-from relaylab.viz.svg import svg
+from relaylab.viz import View, save, select, show, view
+from relaylab.viz.graph.figure import FIGURES, Figure, abbreviated, declare, macs
+from relaylab.viz.write.export import model_explorer, netron
+from relaylab.viz.selection.fold import collapse, of_kind
+from relaylab.viz.figures.memory import bars, held_bytes, kept, peak, timeline
+from relaylab.viz.figures.overlay import hot_path, kernel_boxes, kernel_times, measured, overlay, painted
+from relaylab.viz.write.svg import svg
 
 
 def heat(made: View, node: str) -> list[str]:
@@ -68,7 +69,7 @@ def test_bad_figures_are_refused(bad):
 
 
 def test_numbers_for_people():
-    assert [figure(v) for v in (0, 12, 1234, 5.6e7, 3e9)] == ["0", "12", "1.23k", "56M", "3G"]
+    assert [abbreviated(v) for v in (0, 12, 1234, 5.6e7, 3e9)] == ["0", "12", "1.23k", "56M", "3G"]
 
 
 def test_profiled_kernels_find_their_functions():
@@ -97,10 +98,10 @@ def test_options_of_show():
         show(made, focus="norm99")
 
 
-PLAN = Plan(
-    (), (), tuple(Step(f"k{k}", (), 1) for k in range(3)), arena_bytes=176, scratch_bytes=32,
-    held=(Held(0, 64, 0, 1), Held(64, 64, 1, 2), Held(128, 32, 1, 1, "workspace"), Held(0, 32, 2, 2),
-          Held(160, 16, 2, 2, "padded")),
+PLAN = ExecutionPlan(
+    (), (), tuple(KernelCall(f"k{k}", (), 1) for k in range(3)), arena_bytes=176, scratch_bytes=32,
+    held=(ArenaBlock(0, 64, 0, 1), ArenaBlock(64, 64, 1, 2), ArenaBlock(128, 32, 1, 1, "workspace"),
+          ArenaBlock(0, 32, 2, 2), ArenaBlock(160, 16, 2, 2, "padded")),
 )  # fmt: skip
 
 
@@ -109,9 +110,18 @@ def test_the_memory_timeline():
     assert [(b.offset, b.size, b.first, b.last, b.label) for b in held][0] == (0, 64, 0, 1, "k0")
     assert peak(held) == (1, 176) and kept(held) == ((160, 176),)
     scene = timeline(PLAN, "plan")
-    assert [f.id for f in scene.figures if f.kind == "node"] == ["kept.0", "tensor.0", "tensor.1", "workspace.2", "tensor.3", "padded.4"]
-    assert all(word in svg(scene) for word in ("peak 176B at step 1", "4 tensors of 176B and 1 workspace of", "32B of scratch"))
-    assert timeline(Plan((), (), ())).figures
+    assert [f.id for f in scene.elements if f.kind == "node"] == [
+        "kept.0",
+        "tensor.0",
+        "tensor.1",
+        "workspace.2",
+        "tensor.3",
+        "padded.4",
+    ]
+    assert all(
+        word in svg(scene) for word in ("peak 176B at step 1", "4 tensors of 176B and 1 workspace of", "32B of scratch")
+    )
+    assert timeline(ExecutionPlan((), (), ())).elements
 
 
 def test_the_plan_of_a_compiled_program_is_linked_to_its_kernels():
@@ -155,3 +165,19 @@ def test_a_timeline_is_a_picture(tmp_path):
     assert save([timeline(PLAN), program("fused")], tmp_path / "both.pdf").read_bytes().count(b"/Type/Page/") == 2
     with pytest.raises(RelayValueError, match="no graph"):
         save(timeline(PLAN), tmp_path / "plan.dot")
+
+
+def test_a_figure_is_declared_once():
+    """Then queries, overlays with unit and share, and legends know it."""
+    made = layers(2)
+    try:
+        declare(Figure("fan out", "edges", lambda made, part: float(len(made.outgoing.get(part.id, ()))) or None))
+        (most,) = {n.id for n in made.nodes if len(made.outgoing.get(n.id, ())) == 2} & {"in"}
+        assert most in select(made, "fan_out>=2") and "conv0" not in select(made, "fan_out>=2")
+        shown = overlay(made, "fan out")
+        assert shown.node_by_id[most].rows[-1].startswith("fan out 2 edges (") and "edges in all" in shown.notes[-1]
+        declare(Figure("per MAC", of=lambda made, part: macs(part) / 2 or None, ratio=True))
+        assert "%" not in overlay(made, "per MAC").node_by_id["conv0"].rows[-1], "a ratio has no share"
+    finally:
+        for name in ("fan out", "per MAC"):
+            FIGURES.remove(name)

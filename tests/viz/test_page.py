@@ -8,7 +8,7 @@ from programs import program
 from relaylab.ir import Function, TensorType, Tuple, Var
 from relaylab.viz import save, show
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from relaylab import relay, viz
 from relaylab.support.errors import RelayError
-from relaylab.viz import plugins
+from relaylab.viz.write import plugins
 
 
 def plot(views, title):
@@ -17,7 +17,10 @@ def plot(views, title):
 
 @pytest.fixture
 def mod(monkeypatch):
-    found = [EntryPoint("list", f"{__name__}:plot", plugins.GROUP), EntryPoint("gone", "no_such_package:plot", plugins.GROUP)]
+    found = [
+        EntryPoint("list", f"{__name__}:plot", plugins.GROUP),
+        EntryPoint("gone", "no_such_package:plot", plugins.GROUP),
+    ]
     monkeypatch.setattr(plugins, "entries", lambda: found)
     return relay.parse('#[version = "0.0.5"] def @main(%x: float32) { log(exp(%x)) }')
 

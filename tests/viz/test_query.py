@@ -6,7 +6,7 @@ import pytest
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import Attr, Edge, Group, Node, View
-from relaylab.viz.query import select
+from relaylab.viz.selection.query import select
 
 MADE = View(
     "",

@@ -1,4 +1,4 @@
-"""relay_viz as Relay's users know it: constructor arguments, render, custom parsers and plotters; its old defects mended."""
+"""relay_viz as Relay's users know it: arguments, render, custom parsers and plotters; its old defects mended."""
 
 from __future__ import annotations
 

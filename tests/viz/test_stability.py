@@ -7,13 +7,17 @@ from statistics import median
 
 import pytest
 
-from relaylab import tour
+from relaylab import study
 from relaylab.bench import encoder
-from relaylab.tour.session import Session
-from relaylab.viz.layout import Box, Layout, Link, lay_out
+from relaylab.explorer import Session
+from relaylab.viz.layout import Box, GraphLayout, Link, lay_out
 from relaylab.viz.layout.keep import PUSH, make_room
 
-STEADY = PUSH  # points off the common shift where boxes keep their sizes and groups: a line may come between two of them
+pytestmark = pytest.mark.slow
+
+STEADY = (
+    PUSH  # points off the common shift where boxes keep their sizes and groups: a line may come between two of them
+)
 GROWN = 90.0  # where boxes grow (a layout's type is longer by up to 120 points) or come into a frame of their own
 PROGRAMS = {
     "resnet18": lambda: "resnet18",
@@ -26,10 +30,10 @@ Boxes = dict[str, list[float]]
 @cache
 def pictures(program: str, style: str) -> list[tuple[int, dict]]:
     """The scenes as the explorer shows them from the source to the last changing pass: differences, or stages alone."""
-    session = Session(tour.explore(PROGRAMS[program]()))
+    session = Session(study.explore(PROGRAMS[program]()))
     frames = [0, *session.frames.changing()]
     pairs = list(zip([0, *frames], frames)) if style == "merged" else [(f, f) for f in frames]
-    return [(after, session.picture(before, after)["scenes"][0]) for before, after in pairs]
+    return [(after, session.ask("picture", before, after)["scenes"][0]) for before, after in pairs]
 
 
 def boxes(scene: dict) -> Boxes:
@@ -67,8 +71,11 @@ class TestStages:
         shown = pictures(program, style)
         for (_, old), (frame, new) in zip(shown, shown[1:]):
             before, after = boxes(old), boxes(new)
-            swapped = [(a, b) for a, b in _paths(old) & _paths(new)
-                       if (before[a][1] < before[b][1]) != (after[a][1] < after[b][1])]
+            swapped = [
+                (a, b)
+                for a, b in _paths(old) & _paths(new)
+                if (before[a][1] < before[b][1]) != (after[a][1] < after[b][1])
+            ]
             assert not swapped, f"at frame {frame}: {swapped[:3]}"
 
 
@@ -113,7 +120,7 @@ class TestMakeRoom:
         assert sorted(self.order(layer, {0: 0.0, 1: 60.0}, dict.fromkeys(range(8), 30.0))) == list(range(8))
 
 
-def diamond(*more: Link, seed=None) -> Layout:
+def diamond(*more: Link, seed=None) -> GraphLayout:
     links = [Link("ab", "a", "b"), Link("ac", "a", "c"), Link("bd", "b", "d"), Link("cd", "c", "d"), *more]
     names = dict.fromkeys(n for k in links for n in (k.source, k.target))
     return lay_out([Box(n, 60, 20) for n in names], links, seed=seed)

@@ -12,7 +12,7 @@ from relaylab import viz
 from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Tuple, Var, const
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz import Edge, Group, Identities, Node, View, show, view
-from relaylab.viz.from_ir import Options
+from relaylab.viz.draw.from_ir import ViewOptions
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,7 +64,7 @@ def test_two_renderings_agree(name):
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("params", ["rows", "nodes", "hide"])
 def test_nothing_is_unknown_and_ids_are_whole(name, params):
-    made = view(program(name), Options(params=params)).check()
+    made = view(program(name), ViewOptions(params=params)).check()
     assert all(n.title and n.kind not in ("expression", "unknown") for n in made.nodes)
 
 
@@ -124,9 +124,11 @@ def test_text_and_cost_of_nodes():
 def test_parameters_as_nodes_rows_or_not_at_all():
     x = [Var(f"x{i}") for i in range(6)]
     func = Function(x, Tuple(x))
-    count = {p: sum(n.kind == "var" for n in view(func, Options(params=p)).nodes) for p in ("rows", "nodes", "hide")}
+    count = {
+        p: sum(n.kind == "var" for n in view(func, ViewOptions(params=p)).nodes) for p in ("rows", "nodes", "hide")
+    }
     assert count == {"rows": 1, "nodes": 6, "hide": 0}
-    assert sum(n.kind == "var" for n in view(func, Options(inputs={"x2", "x3"})).nodes) == 2
+    assert sum(n.kind == "var" for n in view(func, ViewOptions(inputs={"x2", "x3"})).nodes) == 2
 
 
 def test_every_class_of_expression_can_be_the_whole_picture():

@@ -22,17 +22,19 @@ from programs import SOURCES, chain, program, random_view
 from relaylab.ir import Function, TensorType, Var
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.viz import Node, View, save, show, view
-from relaylab.viz.draw import Look, draw
-from relaylab.viz.html import bundle, page
-from relaylab.viz.metrics import fit, text_width, wrap
-from relaylab.viz.paper import PAPERS, Page, Part, cuts, sheets
-from relaylab.viz.pdf import escape, pdf
+from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.write.html import bundle, page
+from relaylab.viz.scene.metrics import fit, text_width, wrap
+from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, cuts, sheets
+from relaylab.viz.write.pdf import escape, pdf
 from relaylab.viz.picture import FORMATS
-from relaylab.viz.scene import Text, extent
-from relaylab.viz.svg import svg
-from relaylab.viz.term import tree
-from relaylab.viz.theme import DARK, HEAT, LIGHT, ROLE_ICONS, resolve
-from relaylab.viz.graph import ROLES
+from relaylab.viz.scene.scene import Text, extent
+from relaylab.viz.write.svg import svg
+from relaylab.viz.write.terminal import tree
+from relaylab.viz.scene.theme import DARK, HEAT, LIGHT, ROLE_ICONS, resolve
+from relaylab.viz.graph.view import ROLES
+
+pytestmark = pytest.mark.slow
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -215,7 +217,7 @@ def test_pages_are_cut_between_boxes():
     assert all(a[1] == b[0] and b[1] - b[0] <= 500.01 for a, b in zip(found, found[1:]))
 
 
-def windows(page: Page) -> list[Part]:
+def windows(page: Page) -> list[PageWindow]:
     """The parts of a page that show the picture."""
     return list(page.parts[2:])
 
@@ -236,10 +238,14 @@ def test_a_long_picture_is_strips_beside_each_other():
 def test_every_box_is_on_some_page(seed, paper):
     scene = draw(random_view(seed, 80))
     parts = [p for sheet in sheets(scene, *PAPERS[paper]) for p in windows(sheet)]
-    for figure in (f for f in scene.figures if f.kind == "node"):
+    for figure in (f for f in scene.elements if f.kind == "node"):
         x, y, w, h = figure.box
-        inside = [p for p in parts if p.window[0] <= x + w / 2 <= p.window[0] + p.window[2]
-                  and p.window[1] <= y + h / 2 <= p.window[1] + p.window[3]]
+        inside = [
+            p
+            for p in parts
+            if p.window[0] <= x + w / 2 <= p.window[0] + p.window[2]
+            and p.window[1] <= y + h / 2 <= p.window[1] + p.window[3]
+        ]
         assert len(inside) == 1, figure.id
     for sheet in sheets(scene, *PAPERS[paper]):
         for p in windows(sheet):
@@ -277,8 +283,8 @@ def test_dot_that_is_not_there_is_said(monkeypatch):
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("types", ["nodes", "both"])
 def test_labels_fit_into_their_boxes(name, types):
-    scene = draw(show(program(name)).view, Look(types=types, attrs="all"))
-    for figure in scene.figures:
+    scene = draw(show(program(name)).view, DrawOptions(types=types, attrs="all"))
+    for figure in scene.elements:
         if figure.kind == "node":
             x, y, w, h = figure.box
             for shape in figure.shapes:
@@ -289,7 +295,7 @@ def test_labels_fit_into_their_boxes(name, types):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_style_is_known(seed):
-    for figure in draw(random_view(seed)).figures:
+    for figure in draw(random_view(seed)).elements:
         for shape in figure.shapes:
             assert all(s in LIGHT for s in shape.styles if not s.startswith("wire-")), shape
 
@@ -329,8 +335,11 @@ def lab(color: str, sight: tuple | None = None) -> tuple[float, float, float]:
     parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     r, g, b = [min(1.0, max(0.0, sum(k * v for k, v in zip(row, linear)))) for row in sight] if sight else linear
-    xyz = ((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047, 0.2126 * r + 0.7152 * g + 0.0722 * b,
-           (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883)
+    xyz = (
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883,
+    )
     fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz)
     return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
 
@@ -338,7 +347,7 @@ def lab(color: str, sight: tuple | None = None) -> tuple[float, float, float]:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("sight", [None, DEUTERANOPIA, PROTANOPIA], ids=["normal", "deuteranopia", "protanopia"])
 def test_roles_look_different_to_all_eyes(theme, sight):
-    """At least seven times a just noticeable difference by colour alone (and the dash, which everyone sees, differs too)."""
+    """At least seven times a just noticeable difference by colour alone (and the dash, which all see, differs too)."""
     for a, b in combinations(ROLES, 2):
         first, second = theme[f"role-{a}"], theme[f"role-{b}"]
         apart = math.dist(lab(first.stroke, sight), lab(second.stroke, sight))

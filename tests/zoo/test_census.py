@@ -1,46 +1,192 @@
-"""The networks against the census: parameters, weights, operators, structure; and against recorded texts and numbers."""
+"""The networks against the census (parameters, weights, operators, structure), recorded texts and numbers."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from support.shared import shared
+from support.recorded import recorded
 from relaylab import relay
 from relaylab.ir import Call, Let, Op, TupleGetItem, walk
 from relaylab.relay import testing
 
 CENSUS = {
-    "mlp": (lambda: testing.mlp.get_net(1), 7, 109_386, 10, 0, {"nn.dense": 3, "nn.bias_add": 3, "nn.relu": 2, "nn.batch_flatten": 1, "nn.softmax": 1}),
-    "resnet18": (lambda: testing.resnet.get_net(1, 1000, 18), 100, 11_699_892, 72, 19, {"nn.conv2d": 21, "nn.batch_norm": 19, "nn.relu": 18, "add": 8}),
+    "mlp": (
+        lambda: testing.mlp.get_net(1),
+        7,
+        109_386,
+        10,
+        0,
+        {"nn.dense": 3, "nn.bias_add": 3, "nn.relu": 2, "nn.batch_flatten": 1, "nn.softmax": 1},
+    ),
+    "resnet18": (
+        lambda: testing.resnet.get_net(1, 1000, 18),
+        100,
+        11_699_892,
+        72,
+        19,
+        {"nn.conv2d": 21, "nn.batch_norm": 19, "nn.relu": 18, "add": 8},
+    ),
     "resnet34": (lambda: testing.resnet.get_net(1, 1000, 34), 180, 21_815_476, 128, 35, {"nn.conv2d": 37, "add": 16}),
-    "resnet50": (lambda: testing.resnet.get_net(1, 1000, 50), 260, 25_595_060, 176, 51, {"nn.conv2d": 53, "nn.relu": 50}),
+    "resnet50": (
+        lambda: testing.resnet.get_net(1, 1000, 50),
+        260,
+        25_595_060,
+        176,
+        51,
+        {"nn.conv2d": 53, "nn.relu": 50},
+    ),
     "resnet101": (lambda: testing.resnet.get_net(1, 1000, 101), 515, 44_639_412, 346, 102, {"nn.conv2d": 104}),
     "resnet152": (lambda: testing.resnet.get_net(1, 1000, 152), 770, 60_329_140, 516, 153, {"nn.conv2d": 155}),
-    "resnet18_nhwc": (lambda: testing.resnet.get_net(1, 1000, 18, (224, 224, 3), layout="NHWC"), 100, 11_699_892, 72, 19, {}),
-    "resnet8": (lambda: testing.resnet.get_net(1, 10, 8, (3, 28, 28)), 45, 78_598, 33, 8, {"nn.conv2d": 10, "nn.batch_norm": 8, "nn.relu": 7, "add": 3}),
-    "resnet_3d": (lambda: testing.resnet_3d.get_net(1, 1000, 18), 100, 33_689_652, 71, 19, {"nn.conv3d": 21, "nn.adaptive_avg_pool3d": 1}),
-    "mobilenet": (lambda: testing.mobilenet.mobile_net(), 138, 4_253_864, 86, 27, {"nn.conv2d": 27, "nn.batch_norm": 27, "nn.relu": 27}),
-    "mobilenet_nhwc": (lambda: testing.mobilenet.mobile_net(data_shape=(1, 224, 224, 3), layout="NHWC"), 138, 4_254_184, 86, 27, {}),
-    "squeezenet1.0": (lambda: testing.squeezenet.get_net(1, (3, 224, 224), 1000, "1.0", "float32"), 53, 1_248_424, 93, 1, {"nn.conv2d": 26, "concatenate": 8}),
-    "squeezenet1.1": (lambda: testing.squeezenet.get_net(1, (3, 224, 224), 1000, "1.1", "float32"), 53, 1_235_496, 93, 1, {"nn.max_pool2d": 3}),
-    "vgg11": (lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 11), 23, 132_863_336, 41, 2, {"nn.conv2d": 8, "nn.dropout": 2}),
-    "vgg13": (lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 13), 27, 133_047_848, 47, 2, {"nn.conv2d": 10}),
-    "vgg16": (lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 16), 33, 138_357_544, 56, 2, {"nn.conv2d": 13}),
-    "vgg19": (lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 19), 39, 143_667_240, 65, 2, {"nn.conv2d": 16}),
-    "vgg11_bn": (lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 11, True), 55, 132_874_344, 49, 10, {"nn.batch_norm": 8}),
-    "inception_v3": (lambda: testing.inception_v3.get_net(1, 1000, (3, 299, 299), "float32"), 473, 23_869_000, 311, 94, {"nn.conv2d": 94, "concatenate": 11}),
-    "densenet121": (lambda: testing.densenet.get_net(121, batch_size=1), 607, 3_568_808, 374, 121, {"nn.conv2d": 120, "concatenate": 4}),
+    "resnet18_nhwc": (
+        lambda: testing.resnet.get_net(1, 1000, 18, (224, 224, 3), layout="NHWC"),
+        100,
+        11_699_892,
+        72,
+        19,
+        {},
+    ),
+    "resnet8": (
+        lambda: testing.resnet.get_net(1, 10, 8, (3, 28, 28)),
+        45,
+        78_598,
+        33,
+        8,
+        {"nn.conv2d": 10, "nn.batch_norm": 8, "nn.relu": 7, "add": 3},
+    ),
+    "resnet_3d": (
+        lambda: testing.resnet_3d.get_net(1, 1000, 18),
+        100,
+        33_689_652,
+        71,
+        19,
+        {"nn.conv3d": 21, "nn.adaptive_avg_pool3d": 1},
+    ),
+    "mobilenet": (
+        lambda: testing.mobilenet.mobile_net(),
+        138,
+        4_253_864,
+        86,
+        27,
+        {"nn.conv2d": 27, "nn.batch_norm": 27, "nn.relu": 27},
+    ),
+    "mobilenet_nhwc": (
+        lambda: testing.mobilenet.mobile_net(data_shape=(1, 224, 224, 3), layout="NHWC"),
+        138,
+        4_254_184,
+        86,
+        27,
+        {},
+    ),
+    "squeezenet1.0": (
+        lambda: testing.squeezenet.get_net(1, (3, 224, 224), 1000, "1.0", "float32"),
+        53,
+        1_248_424,
+        93,
+        1,
+        {"nn.conv2d": 26, "concatenate": 8},
+    ),
+    "squeezenet1.1": (
+        lambda: testing.squeezenet.get_net(1, (3, 224, 224), 1000, "1.1", "float32"),
+        53,
+        1_235_496,
+        93,
+        1,
+        {"nn.max_pool2d": 3},
+    ),
+    "vgg11": (
+        lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 11),
+        23,
+        132_863_336,
+        41,
+        2,
+        {"nn.conv2d": 8, "nn.dropout": 2},
+    ),
+    "vgg13": (
+        lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 13),
+        27,
+        133_047_848,
+        47,
+        2,
+        {"nn.conv2d": 10},
+    ),
+    "vgg16": (
+        lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 16),
+        33,
+        138_357_544,
+        56,
+        2,
+        {"nn.conv2d": 13},
+    ),
+    "vgg19": (
+        lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 19),
+        39,
+        143_667_240,
+        65,
+        2,
+        {"nn.conv2d": 16},
+    ),
+    "vgg11_bn": (
+        lambda: testing.vgg.get_net(1, (3, 224, 224), 1000, "float32", 11, True),
+        55,
+        132_874_344,
+        49,
+        10,
+        {"nn.batch_norm": 8},
+    ),
+    "inception_v3": (
+        lambda: testing.inception_v3.get_net(1, 1000, (3, 299, 299), "float32"),
+        473,
+        23_869_000,
+        311,
+        94,
+        {"nn.conv2d": 94, "concatenate": 11},
+    ),
+    "densenet121": (
+        lambda: testing.densenet.get_net(121, batch_size=1),
+        607,
+        3_568_808,
+        374,
+        121,
+        {"nn.conv2d": 120, "concatenate": 4},
+    ),
     "densenet161": (lambda: testing.densenet.get_net(161, batch_size=1), 807, 10_848_136, 494, 161, {}),
     "densenet169": (lambda: testing.densenet.get_net(169, batch_size=1), 847, 5_363_899, 518, 169, {}),
     "densenet201": (lambda: testing.densenet.get_net(201, batch_size=1), 1007, 6_783_656, 614, 201, {}),
-    "dqn": (lambda: testing.dqn.get_net(1), 11, 1_693_362, 15, 0, {"nn.conv2d": 3, "nn.bias_add": 5, "nn.relu": 4, "nn.dense": 2}),
-    "dcgan": (lambda: testing.dcgan.get_net(1), 18, 12_658_176, 14, 3, {"nn.conv2d_transpose": 4, "nn.batch_norm": 3, "tanh": 1, "reshape": 1}),
-    "synthetic": (lambda: testing.synthetic.get_net(), 10, 465, 16, 1, {"nn.conv2d": 2, "reshape_like": 2, "nn.batch_norm": 1}),
-    "lstm": (lambda: testing.lstm.get_net(2, 128), 10, 264_192, 33, 16, {"nn.dense": 4, "sigmoid": 6, "multiply": 6, "split": 2, "zeros": 1}),
+    "dqn": (
+        lambda: testing.dqn.get_net(1),
+        11,
+        1_693_362,
+        15,
+        0,
+        {"nn.conv2d": 3, "nn.bias_add": 5, "nn.relu": 4, "nn.dense": 2},
+    ),
+    "dcgan": (
+        lambda: testing.dcgan.get_net(1),
+        18,
+        12_658_176,
+        14,
+        3,
+        {"nn.conv2d_transpose": 4, "nn.batch_norm": 3, "tanh": 1, "reshape": 1},
+    ),
+    "synthetic": (
+        lambda: testing.synthetic.get_net(),
+        10,
+        465,
+        16,
+        1,
+        {"nn.conv2d": 2, "reshape_like": 2, "nn.batch_norm": 1},
+    ),
+    "lstm": (
+        lambda: testing.lstm.get_net(2, 128),
+        10,
+        264_192,
+        33,
+        16,
+        {"nn.dense": 4, "sigmoid": 6, "multiply": 6, "split": 2, "zeros": 1},
+    ),
 }
 
 
@@ -78,7 +224,7 @@ RECORDED = {
 @pytest.mark.parametrize("name", RECORDED)
 def test_same_numbers_as_recorded(name: str) -> None:
     """Seeded parameters and inputs give the numbers that users of the reference have seen."""
-    record = json.loads(shared("reference", "samples", f"network_{name}.json").read_text())
+    record = recorded("network", name)
     mod, params = RECORDED[name]()
     assert {k: [list(v.shape), v.dtype] for k, v in params.items()} == record["params"]
     rng = np.random.RandomState(7)

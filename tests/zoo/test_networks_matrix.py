@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import lru_cache
 
 import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen import build, jit
+from relaylab.codegen import build
+from relaylab.codegen.llvm import jit
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.ir import Call, Function, IRModule
 from relaylab.runtime import cpu, graph_executor
 from relaylab.transform import ConvertLayout, InferType, PassContext, Sequential
 from relaylab.zoo.catalog import NETWORKS
+
+pytestmark = pytest.mark.slow
 
 TARGETS = {"host": "llvm", "avx2": "llvm -mattr=-avx512f", "generic": "llvm -mcpu=x86-64"}
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9, "float16": 2e-2}
@@ -105,17 +109,19 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     seen: set[str] = set()
 
     class Verified(jit.Compilation):
-        def add(self, text: str) -> None:
+        def add(self, text: str) -> Future[bytes]:
             if text not in seen:
                 jit.verify(text, self.target)
                 seen.add(text)
-            super().add(text)
+            return super().add(text)
 
     monkeypatch.setattr(build, "Compilation", Verified)
     return seen
 
 
-@pytest.mark.parametrize("row", sorted(covering(FACTORS), key=lambda r: (r[0], r[2], r[4])), ids=lambda r: "-".join(map(str, r)))
+@pytest.mark.parametrize(
+    "row", sorted(covering(FACTORS), key=lambda r: (r[0], r[2], r[4])), ids=lambda r: "-".join(map(str, r))
+)
 def test_small_networks(row: Row, verified: set[str]) -> None:
     name, _, batch, _, dtype, _ = row
     module, given = compiled(row), inputs(name, batch, dtype)

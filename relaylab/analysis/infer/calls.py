@@ -1,4 +1,7 @@
-"""Calls: of operators, whose type relations are solved when enough is known, and of functions."""
+"""Calls: of operators, whose type relations are solved when enough is known, and of functions.
+
+Choices: docs/choices.md, Passes.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,10 @@ class Relation:
         elif isinstance(error, RelayError):
             what, help = f"{self.op.name}: {error.message}", error.help
         else:
-            what, help = f"{self.op.name} cannot take ({given}): {error}", f"raised by its type relation as {type(error).__name__}"
+            what, help = (
+                f"{self.op.name} cannot take ({given}): {error}",
+                f"raised by its type relation as {type(error).__name__}",
+            )
         self.typer.fail("operator", what, self.site, help or f"it was given ({given})")
         if type(self.out) is IncompleteType:
             self.typer.solver.unify(self.result, FAILED)
@@ -83,12 +89,12 @@ class Solved:
     def __init__(self) -> None:
         self._found: dict[tuple[int, tuple[Type, ...]], tuple[Any, Type]] = {}
 
-    def get(self, record: Any, args: tuple[Type, ...]) -> Type | None:
+    def get(self, record: object, args: tuple[Type, ...]) -> Type | None:
         """The type of the result, if it was found before."""
         known = self._found.get((id(record), args))
         return known[1] if known is not None and known[0] is record else None
 
-    def put(self, record: Any, args: tuple[Type, ...], result: Type) -> None:
+    def put(self, record: object, args: tuple[Type, ...], result: Type) -> None:
         """Keep a result, and with it the record, so that no other gets its address."""
         if all(map(_is_known, args)) and _is_known(result):
             if len(self._found) >= self.LIMIT:
@@ -105,7 +111,7 @@ def _is_known(t: Type) -> bool:
 
 def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
     """The type of `op` applied to arguments of these types."""
-    record = op._default if attrs is None else attrs
+    record = op.default if attrs is None else attrs
     known = _solved.get(record, args) if type(record) is op.definition else None
     return known if known is not None else _relate(t, site, op, attrs, args)
 
@@ -113,7 +119,9 @@ def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, 
 def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
     names = op.arguments
     if len(names) != len(args):
-        given = f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
+        given = (
+            f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
+        )
         return t.fail("arity", given, site)
     try:
         record = op.facets(attrs)
@@ -152,9 +160,18 @@ def finish_call(t: Typer, call: Call) -> Type:
 
 def _apply(t: Typer, call: Call, callee: FuncType, args: tuple[Type, ...]) -> Type:
     if len(callee.arg_types) != len(args):
-        return t.fail("arity", f"{_name(call.op)} takes {len(callee.arg_types)} arguments, {len(args)} given", call, f"its type is {t.solver.resolve(callee)}")
+        return t.fail(
+            "arity",
+            f"{_name(call.op)} takes {len(callee.arg_types)} arguments, {len(args)} given",
+            call,
+            f"its type is {t.solver.resolve(callee)}",
+        )
     if len(call.type_args) > len(callee.type_params):
-        return t.fail("arity", f"{_name(call.op)} takes {len(callee.type_params)} type arguments, {len(call.type_args)} given", call)
+        return t.fail(
+            "arity",
+            f"{_name(call.op)} takes {len(callee.type_params)} type arguments, {len(call.type_args)} given",
+            call,
+        )
     if callee.type_params:
         fresh = [IncompleteType() for _ in callee.type_params]
         for var, given in zip(fresh, call.type_args):
@@ -169,4 +186,10 @@ def _apply(t: Typer, call: Call, callee: FuncType, args: tuple[Type, ...]) -> Ty
 def _name(callee: Expr) -> str:
     if isinstance(callee, GlobalVar):
         return f"@{callee.name_hint}"
-    return f"%{callee.name_hint}" if isinstance(callee, Var) else callee.name_hint if isinstance(callee, Constructor) else "the function"
+    return (
+        f"%{callee.name_hint}"
+        if isinstance(callee, Var)
+        else callee.name_hint
+        if isinstance(callee, Constructor)
+        else "the function"
+    )

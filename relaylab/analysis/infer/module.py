@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from relaylab.analysis.components import strong_components
-from relaylab.analysis.infer.report import Report
+from relaylab.analysis.infer.report import ErrorReport
 from relaylab.analysis.infer.solver import FAILED
 from relaylab.analysis.infer.typed import Rebuilder
 from relaylab.analysis.infer.typer import Typer
@@ -42,7 +43,7 @@ class _Inference:
 
     def __init__(self, mod: IRModule):
         self.mod = mod
-        self.report = Report(mod)
+        self.report = ErrorReport(mod)
         self.types: dict[str, Type] = {}
         self.functions: dict[GlobalVar, Function] = {}
         self.names: dict[Function, tuple[str, ...]] = {}
@@ -72,7 +73,7 @@ class _Inference:
     def _keep(self, gv: GlobalVar) -> bool:
         """Take over a typed function whose callees have the types that it was typed against."""
         func = self.mod.functions[gv]
-        uses, found = _uses.get(func), func._checked_type
+        uses, found = _uses.get(func), func.inferred
         if uses is None or found is None:
             return False
         self.types[gv.name_hint] = found
@@ -91,8 +92,10 @@ class _Inference:
                 _check_scopes(new[gv], func, typer.report)
         self.report.found.update(typer.report.found)
         for gv in sources:
-            self.functions[gv] = new[gv]  # type: ignore[assignment]
-            self.types[gv.name_hint] = FAILED if typer.report and not _annotated(sources[gv]) else _stated(sources[gv], new[gv])
+            self.functions[gv] = cast(Function, new[gv])
+            self.types[gv.name_hint] = (
+                FAILED if typer.report and not _annotated(sources[gv]) else _stated(sources[gv], new[gv])
+            )
         if not typer.report:
             self._remember(sources)
 
@@ -102,8 +105,8 @@ class _Inference:
             _uses[self.functions[gv]] = {n: self.types[n] for n in names if n in self.types}
 
 
-def _sub_report(report: Report) -> Report:
-    return Report(report.mod)
+def _sub_report(report: ErrorReport) -> ErrorReport:
+    return ErrorReport(report.mod)
 
 
 def _annotated(func: Function) -> bool:
@@ -111,15 +114,15 @@ def _annotated(func: Function) -> bool:
 
 
 def _stated(func: Function, new: Expr) -> Type:
-    return new._checked_type or func.annotated_type() or FAILED
+    return new.inferred or func.annotated_type() or FAILED
 
 
-def _check_scopes(new: Expr, old: Expr, report: Report) -> None:
+def _check_scopes(new: Expr, old: Expr, report: ErrorReport) -> None:
     for fault, node in scope_faults(new):
         report.error("ill-formed", fault, node if node is not new else old)
 
 
-def _unsettled(functions: Iterable[Function]) -> set[Expr]:
+def _unsettled(functions: Iterable[Expr]) -> set[Expr]:
     """The nodes that refer to a function of the module, directly or below: their types may have to be found again."""
     nodes = list(walk(functions))
     if not any(type(n) is GlobalVar for n in nodes):
@@ -138,9 +141,11 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     """
     with unrecorded():  # the module only says what names mean
         mod = infer_module(mod) if mod is not None else None
-    globals_: dict[str, Type] = {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
-    report = Report(mod)
-    typer = Typer(mod, report, globals_, _unsettled((expr,)))  # type: ignore[arg-type]
+    globals_: dict[str, Type] = (
+        {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
+    )
+    report = ErrorReport(mod)
+    typer = Typer(mod, report, globals_, _unsettled((expr,)))
     typer.run(expr)
     rebuilder = Rebuilder(typer)
     new = rebuilder.rebuild(expr)
@@ -154,8 +159,10 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
 
 def infer_type_local(expr: Expr, mod: IRModule | None = None) -> Type:
     """The type of one node from the checked types of its parts. Raises `DiagnosticError`."""
-    report = Report(mod)
-    globals_: dict[str, Type] = {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
+    report = ErrorReport(mod)
+    globals_: dict[str, Type] = (
+        {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
+    )
     typer = Typer(mod, report, globals_, {expr})
     found = typer.run(expr)
     report.raise_if_any({"": expr})

@@ -55,7 +55,7 @@ def _finish_function(t: Typer, fn: Function) -> Type:
 
 
 def _enter_let(t: Typer, let: Let) -> None:
-    if isinstance(let.value, Function) and let.value not in t.types and let.value._checked_type is None:
+    if isinstance(let.value, Function) and let.value not in t.types and let.value.inferred is None:
         signature = t.signature(let.value)
         stated = let.var.type_annotation
         t.types[let.var] = signature if stated is None else t.declare(let.var)
@@ -102,7 +102,11 @@ def _finish_if(t: Typer, node: If) -> Type:
 
 def _finish_constructor(t: Typer, ctor: Constructor) -> Type:
     found = constructor_type(ctor, t.mod)
-    return found or t.fail("unknown-type", f"the constructor {ctor.name_hint} belongs to {ctor.belong_to}, which is not in the module", ctor)
+    return found or t.fail(
+        "unknown-type",
+        f"the constructor {ctor.name_hint} belongs to {ctor.belong_to}, which is not in the module",
+        ctor,
+    )
 
 
 def _finish_projection(t: Typer, node: TupleGetItem) -> Type:
@@ -140,7 +144,9 @@ def _content(t: Typer, ref: Expr, site: Expr) -> Type:
 
 
 def _finish_write(t: Typer, node: RefWrite) -> Type:
-    t.require(_content(t, node.ref, node), t.of(node.value), place(node.value, node), "the value written to the reference")
+    t.require(
+        _content(t, node.ref, node), t.of(node.value), place(node.value, node), "the value written to the reference"
+    )
     return TupleType(())
 
 

@@ -39,9 +39,17 @@ def _constructor_parts(t: Typer, pattern: PatternConstructor, found: Type, site:
     ctor, parts = pattern.constructor, pattern.patterns
     made = constructor_type(ctor, t.mod)
     if made is None:
-        t.fail("unknown-type", f"the constructor {ctor.name_hint} belongs to {ctor.belong_to}, which is not in the module", site)
+        t.fail(
+            "unknown-type",
+            f"the constructor {ctor.name_hint} belongs to {ctor.belong_to}, which is not in the module",
+            site,
+        )
     elif len(made.arg_types) != len(parts):
-        t.fail("arity", f"the constructor {ctor.name_hint} has {len(made.arg_types)} fields, the pattern has {len(parts)}", site)
+        t.fail(
+            "arity",
+            f"the constructor {ctor.name_hint} has {len(made.arg_types)} fields, the pattern has {len(parts)}",
+            site,
+        )
     else:
         made = made.instantiate([IncompleteType() for _ in made.type_params])
         t.require(found, made.ret_type, site, f"a pattern of the constructor {ctor.name_hint}")
@@ -63,4 +71,9 @@ def check_complete(t: Typer, match: Match) -> None:
     missing = unmatched_cases(match, t.mod) if match.complete else []
     if missing:
         cases = ", ".join(map(pattern_text, missing))
-        t.fail("match-incomplete", f"this match does not cover every case; missing: {cases}", match, "add the clauses, or write `match?`")
+        t.fail(
+            "match-incomplete",
+            f"this match does not cover every case; missing: {cases}",
+            match,
+            "add the clauses, or write `match?`",
+        )

@@ -16,9 +16,13 @@ QUOTED = 10
 
 
 class TypeFault(RelayError):
-    """One error of type inference; `node` is the expression it is about, `function` the name of the function it is in."""
+    """One error of type inference; `node` is the expression it is about, `function` the name of the function it is
+    in.
+    """
 
-    def __init__(self, message: str, *, code: str, place: str = "", help: str = "", node: Expr | None = None, function: str = ""):
+    def __init__(
+        self, message: str, *, code: str, place: str = "", help: str = "", node: Expr | None = None, function: str = ""
+    ):
         super().__init__(message, code=code, place=place, help=help)
         self.node, self.function = node, function
 
@@ -28,7 +32,7 @@ class TypeFault(RelayError):
         return self.node.span if self.node is not None else None
 
 
-class Report:
+class ErrorReport:
     """Collects errors; true if there are any. One error is kept per expression and message."""
 
     def __init__(self, mod: IRModule | None = None):
@@ -61,7 +65,9 @@ class Report:
         if self.found:
             faults = self.faults(functions)
             first = faults[0]
-            raise DiagnosticError(first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(faults))
+            raise DiagnosticError(
+                first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(faults)
+            )
 
 
 def _homes(functions: dict[str, Expr], sites: Iterable[Expr]) -> dict[Expr, tuple[str, int]]:

@@ -49,8 +49,9 @@ class Solver:
 
     def find(self, t: Type) -> Type:
         """`t`, or the representative of its class if it is an unknown."""
-        if type(t) is not IncompleteType:
-            return t
+        return self._root(t) if type(t) is IncompleteType else t
+
+    def _root(self, t: IncompleteType) -> IncompleteType:
         parent, root = self.parent, t
         while (up := parent.get(root)) is not None:
             root = up
@@ -62,8 +63,8 @@ class Solver:
         """What is known of `t` at its outermost level; an unknown if nothing is."""
         if type(t) is not IncompleteType:
             return t
-        root = self.find(t)
-        return self.value.get(root, root)  # type: ignore[call-overload]
+        root = self._root(t)
+        return self.value.get(root, root)
 
     def resolve(self, t: Type) -> Type:
         """`t` with everything known filled in."""
@@ -93,7 +94,9 @@ class Solver:
     # ---- making equal
 
     def unify(self, a: Type, b: Type) -> Type:
-        """The type that `a` and `b` both are; `Conflict` if there is none. Where dimensions are known and unknown, unknown wins."""
+        """The type that `a` and `b` both are; `Conflict` if there is none. Where dimensions are known and unknown,
+        unknown wins.
+        """
         x, y = self.find(a), self.find(b)
         if x is y:
             return self.shallow(x)

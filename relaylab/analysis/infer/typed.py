@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TypeVar, cast
+
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
+from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var, set_type
 from relaylab.ir.node import set_field
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
-from relaylab.ir.types import IncompleteType, TensorType, Type
+from relaylab.ir.types import FuncType, IncompleteType, TensorType, Type
 from relaylab.ir.visit import children, remake, walk
 
+E = TypeVar("E", bound=Expr)
 SHARED = (Op, GlobalVar, Constructor, Constant)
 """Nodes that belong to no program in particular; they are never replaced."""
 
@@ -33,29 +36,30 @@ class Rebuilder:
         return self.memo[root]
 
     def _below(self, node: Expr) -> tuple[Expr, ...]:
-        settled = node._checked_type is not None and node not in self.typer.unsettled
+        settled = node.inferred is not None and node not in self.typer.unsettled
         return () if node in self.memo or settled else children(node)
 
     def _typed(self, node: Expr) -> Expr:
         if node in self.memo:
             return self.memo[node]
-        if isinstance(node, SHARED) or (node._checked_type is not None and node not in self.typer.unsettled):
+        if isinstance(node, SHARED) or (node.inferred is not None and node not in self.typer.unsettled):
             return node
         found = self._resolve(node, self.typer.types[node])
         if isinstance(node, Var):
             return _typed_var(node, found)
         parts = [self.memo[c] for c in children(node)]
         args = self._type_args(node)
-        if node._checked_type == found and _same(parts, children(node)) and args == getattr(node, "type_args", ()):
+        if node.inferred == found and _same(parts, children(node)) and args == getattr(node, "type_args", ()):
             return node
         return self._new(node, parts, found, args)
 
     def _new(self, node: Expr, parts: list[Expr], found: Type, args: tuple[Type, ...]) -> Expr:
         new: Expr
         if isinstance(node, Call):
-            new = Call(parts[0], parts[1:], node.attrs, args, node.span)
+            new = Call(parts[0], parts[1:], node.attrs, args, span=node.span)
         elif isinstance(node, Function):
-            new = Function(parts[:-1], parts[-1], found.ret_type, node.type_params, node.attrs, node.span)  # type: ignore[attr-defined]
+            params, ret_type = cast("list[Var]", parts[:-1]), cast(FuncType, found).ret_type
+            new = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
         else:
             new = remake(node, parts)
         return _with_type(new, found, node)
@@ -99,19 +103,27 @@ class Rebuilder:
 
 def _unresolved(node: Expr, found: Type) -> tuple[str, Expr, str]:
     if isinstance(node, Var):
-        return f"the type of %{node.name_hint} cannot be inferred from its uses", node, f'annotate it: relay.var("{node.name_hint}", shape=(…), dtype=…)'
+        return (
+            f"the type of %{node.name_hint} cannot be inferred from its uses",
+            node,
+            f'annotate it: relay.var("{node.name_hint}", shape=(…), dtype=…)',
+        )
     known = f": only {found} is known" if not isinstance(found, IncompleteType) else ""
-    return f"the type of this expression cannot be inferred{known}", node, "annotate the variables or the result of the function it is used in"
+    return (
+        f"the type of this expression cannot be inferred{known}",
+        node,
+        "annotate the variables or the result of the function it is used in",
+    )
 
 
 def _typed_var(var: Var, found: Type) -> Var:
-    if var.type_annotation is not None and var._checked_type == found:
+    if var.type_annotation is not None and var.inferred == found:
         return var
-    return _with_type(Var(var.name_hint, found, var.span), found, var)  # type: ignore[return-value]
+    return _with_type(Var(var.name_hint, found, span=var.span), found, var)
 
 
-def _with_type(new: Expr, found: Type, old: Expr) -> Expr:
-    set_field(new, "_checked_type", found)
+def _with_type(new: E, found: Type, old: Expr) -> E:
+    set_type(new, found)
     set_field(new, "span", old.span)
     return new
 

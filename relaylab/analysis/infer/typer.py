@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from relaylab.analysis.infer import calls, nodes
-from relaylab.analysis.infer.report import Report
+from relaylab.analysis.infer.report import ErrorReport
 from relaylab.analysis.infer.solver import FAILED, Conflict, FailedType, Solver
 from relaylab.analysis.kind import apply_headers, kind_fault
 from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var
@@ -18,6 +18,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, Type, is_complete
 from relaylab.ir.visit import children
+from relaylab.support.errors import RelayTypeError
 from relaylab.support.table import did_you_mean
 
 
@@ -29,7 +30,9 @@ class Typer:
     some type is `FAILED`, so that operators must look for it.
     """
 
-    def __init__(self, mod: IRModule | None, report: Report, globals_: dict[str, Type], unsettled: Container[Expr] = ()):
+    def __init__(
+        self, mod: IRModule | None, report: ErrorReport, globals_: dict[str, Type], unsettled: Container[Expr] = ()
+    ):
         self.mod, self.report, self.globals, self.unsettled = mod, report, globals_, unsettled
         self.solver = Solver()
         self.types: dict[Expr, Type] = {}
@@ -55,7 +58,7 @@ class Typer:
     def visit(self, node: Expr) -> None:
         if node in self.types:
             return
-        known = node._checked_type
+        known = node.inferred
         if known is not None and node not in self.unsettled and not isinstance(node, (Var, GlobalVar)):
             self.types[node] = known
             return
@@ -68,7 +71,14 @@ class Typer:
 
     def finish(self, node: Expr) -> None:
         """Give `node` its type, those of its parts being there."""
-        self.types[node] = nodes.FINISH[type(node)](self, node)
+        finish = nodes.FINISH.get(type(node))
+        if finish is None:
+            raise RelayTypeError(
+                f"a {type(node).__name__} is no part of a program",
+                code="type.unknown-node",
+                help="build programs of calls, lets, tuples and the other kinds of relay.expr",
+            )
+        self.types[node] = finish(self, node)
 
     def of(self, node: Expr) -> Type:
         """The type of a part; each use of an operator as a value has its own."""
@@ -106,7 +116,13 @@ class Typer:
         """The type of a variable: what it is annotated with, else an unknown."""
         if var not in self.types:
             stated = var.type_annotation
-            self.types[var] = IncompleteType() if stated is None else stated if type(stated) is TensorType else self.annotation(stated, var)
+            self.types[var] = (
+                IncompleteType()
+                if stated is None
+                else stated
+                if type(stated) is TensorType
+                else self.annotation(stated, var)
+            )
         return self.types[var]
 
     def signature(self, fn: Function) -> FuncType:
@@ -122,6 +138,11 @@ class Typer:
         found = self.globals.get(gv.name_hint)
         if found is None:
             names = [g.name_hint for g in self.mod.functions] if self.mod is not None else []
-            found = self.fail("unknown-global", f"there is no function @{gv.name_hint} in the module", gv, did_you_mean(gv.name_hint, names))
+            found = self.fail(
+                "unknown-global",
+                f"there is no function @{gv.name_hint} in the module",
+                gv,
+                did_you_mean(gv.name_hint, names),
+            )
         self.tainted = self.tainted or isinstance(found, FailedType)
         return found

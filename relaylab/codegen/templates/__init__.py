@@ -17,7 +17,6 @@ from __future__ import annotations
 from relaylab.codegen.templates.choose import choose_winograd
 from relaylab.codegen.templates.conv import ConvSpec, conv, needed_halo, pack_conv_weight, supports_conv
 from relaylab.codegen.templates.conv_transpose import (
-    ConvTransposeSpec,
     conv_transpose,
     needed_transpose_halo,
     pack_conv_transpose,
@@ -25,7 +24,7 @@ from relaylab.codegen.templates.conv_transpose import (
 )
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
-from relaylab.codegen.templates.site import Epilogue, Site
+from relaylab.codegen.templates.output_site import Epilogue, OutputSite
 from relaylab.codegen.templates.winograd import (
     needed_winograd_halo,
     pack_winograd,
@@ -35,8 +34,8 @@ from relaylab.codegen.templates.winograd import (
 )
 
 __all__ = [
-    "ConvSpec", "ConvTransposeSpec", "Epilogue", "GemmSpec", "Site", "choose_winograd", "conv", "conv_transpose",
-    "depthwise", "gemm", "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose",
-    "pack_conv_weight", "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose",
-    "supports_depthwise", "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
-]
+    "ConvSpec", "Epilogue", "GemmSpec", "OutputSite", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
+    "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
+    "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
+    "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
+]  # fmt: skip

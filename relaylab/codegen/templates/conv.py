@@ -12,14 +12,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from relaylab.codegen.kernel import Kernel, View
-from relaylab.codegen.target import Target
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.dots import pack_weights
+from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.pack import conv_matrix
-from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Tap, merge_axes, merge_taps
-from relaylab.codegen.templates.site import Epilogue
-from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
+from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, merge_axes, merge_taps
+from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
+from relaylab.codegen.templates.strassen_kernel import strassen
 from relaylab.support.errors import RelayValueError
 
 
@@ -30,10 +32,11 @@ class ConvSpec:
     `data` is [N, *spatial, C] and `out` [N, *output spatial, OC], both with any strides. `kernel`, `strides`,
     `dilation` and `padding` (before each axis) have one entry per spatial axis. What padding reaches must be zero
     memory: `data.halo` says that it is. `minimal` allows the direct kernel to use algorithms with fewer products.
+    Transposed convolutions have the same spec (see `conv_transpose`).
     """
 
-    data: View
-    out: View
+    data: MemoryView
+    out: MemoryView
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -57,35 +60,46 @@ class ConvSpec:
         return self.out.shape[-1] // self.groups
 
 
-def needed_halo(spec: ConvSpec) -> tuple[tuple[int, int], ...]:
+def needed_halo(spec: ConvSpec) -> Halo:
     """The zero elements (before, after) that the convolution reads around each axis of its data."""
     found = [(0, 0)]
-    for n, o, k, s, d, p in zip(spec.data.shape[1:-1], spec.out.shape[1:-1], spec.kernel, spec.strides,
-                                spec.dilation, spec.padding):
+    for n, o, k, s, d, p in zip(
+        spec.data.shape[1:-1], spec.out.shape[1:-1], spec.kernel, spec.strides, spec.dilation, spec.padding
+    ):
         found.append((p, max(0, (o - 1) * s + (k - 1) * d - p - (n - 1))))
     return (*found, (0, 0))
 
 
 def supports_conv(spec: ConvSpec) -> str:
     """Why this template does not do the convolution; empty when it does."""
+    return declined(spec, (*spec.out.shape, *spec.kernel, spec.data.shape[-1]), needed_halo(spec))
+
+
+def declined(spec: ConvSpec, extents: Sequence[int], halo: Halo) -> str:
+    """Why no template that needs these zeros around its data does the convolution; empty when it does."""
     if spec.data.dtype not in DTYPES:
         return f"dtype {spec.data.dtype}"
-    if 0 in (*spec.out.shape, *spec.kernel, spec.data.shape[-1]):
+    if 0 in extents:
         return "an empty extent"
     if spec.data.shape[-1] % spec.groups or spec.out.shape[-1] % spec.groups:
         return "channels that the groups do not divide"
-    for axis, (before, after) in enumerate(needed_halo(spec)):
-        have = spec.data.halo_of(axis)
+    return missing_halo(spec.data, halo)
+
+
+def missing_halo(data: MemoryView, needed: Halo) -> str:
+    """The first axis of the data with fewer zeros around it than needed, in words; empty when there are enough."""
+    for axis, (before, after) in enumerate(needed):
+        have = data.halo_of(axis)
         if before > have[0] or after > have[1]:
             return f"a halo of {have} where axis {axis} needs {(before, after)}"
     return ""
 
 
-def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[Axis]:
+def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:
     """The batch and output pixel axes; a step along a spatial axis moves the input by `steps` elements of it."""
-    batch = Axis(spec.out.shape[0], spec.data.strides[0], spec.out.strides[0], 0, spec.out.shape[:1])
+    batch = OutputAxis(spec.out.shape[0], spec.data.strides[0], spec.out.strides[0], 0, spec.out.shape[:1])
     spatial = zip(spec.out.shape[1:-1], spec.data.strides[1:-1], spec.out.strides[1:-1], steps)
-    return [batch, *(Axis(n, x * step, o, 0, (n,)) for n, x, o, step in spatial)]
+    return [batch, *(OutputAxis(n, x * step, o, 0, (n,)) for n, x, o, step in spatial)]
 
 
 @lru_cache(maxsize=1024)
@@ -95,13 +109,23 @@ def conv_problem(spec: ConvSpec) -> Problem:
     taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, data.strides[1:-1], spec.dilation)]
     taps.append(Tap(spec.in_channels, data.strides[-1]))
     start = data.offset - sum(p * x for p, x in zip(spec.padding, data.strides[1:-1]))
-    member = UNIT if spec.groups == 1 else Axis(spec.groups, spec.in_channels * data.strides[-1], 0)
-    return Problem(data.dtype, spec.out.dtype, member, merge_axes(pixel_axes(spec, spec.strides)), merge_taps(taps),
-                   spec.out_channels, channel=spec.out_channels, channels=spec.out.shape[-1], x_start=start,
-                   out_start=spec.out.offset, out_column=spec.out.strides[-1])
+    member = UNIT if spec.groups == 1 else OutputAxis(spec.groups, spec.in_channels * data.strides[-1], 0)
+    return Problem(
+        data.dtype,
+        spec.out.dtype,
+        member,
+        merge_axes(pixel_axes(spec, spec.strides)),
+        merge_taps(taps),
+        spec.out_channels,
+        channel=spec.out_channels,
+        channels=spec.out.shape[-1],
+        x_start=start,
+        out_start=spec.out.offset,
+        out_column=spec.out.strides[-1],
+    )
 
 
-def conv(spec: ConvSpec, target: Target, epilogue: Epilogue | None = None) -> Kernel:
+def conv(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
     """The kernel of a direct convolution. Raises RelayValueError for what `supports_conv` declines."""
     reason = supports_conv(spec)
     if reason:
@@ -109,11 +133,10 @@ def conv(spec: ConvSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
     problem = conv_problem(spec)
     weights = problem.depth * problem.columns * spec.groups * spec.data.itemsize
     make = strassen if spec.minimal and strassen_pays(problem, target) else contraction
-    return make("conv", problem, target, epilogue or Epilogue(), spec.roles,
-                spec.data.bytes + weights + spec.out.bytes)
+    return make("conv", problem, target, epilogue or Epilogue(), spec.roles, spec.data.bytes + weights + spec.out.bytes)
 
 
-def pack_conv_weight(spec: ConvSpec, target: Target, weight: np.ndarray) -> np.ndarray:
+def pack_conv_weight(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
     """Weights [OC, IC / groups, *kernel] as the kernel of this spec reads them, flat."""
     problem = conv_problem(spec)
     if spec.minimal and strassen_pays(problem, target):

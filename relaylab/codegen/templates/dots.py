@@ -11,30 +11,36 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relaylab.codegen.irtext import Index, Value, constant, llvm_type, vector
-from relaylab.codegen.target import Target
-from relaylab.codegen.templates.nest import Nest, start_text
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.text import Index, Value, constant, llvm_type, vector
+from relaylab.codegen.templates.nest import TileNest, TilePlace, start_text
+from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.schedule import Plan, packed_size, plan_contraction, tile_count
-from relaylab.codegen.templates.site import load_lanes
+from relaylab.codegen.templates.schedule import Schedule, packed_size, schedule_contraction, tile_count
 
 FEW_COLUMNS = 4
 TILES_PER_ITEM = 4
 
 
-def few_columns(problem: Problem, target: Target) -> bool:
+def few_columns(problem: Problem, target: CpuTarget) -> bool:
     """Are results better summed over lanes than spread over them?"""
     inner, lanes = problem.taps[-1], target.lanes(problem.dtype)
-    return (problem.weights.kind == "packed" and problem.dtype.startswith("float") and inner.x == 1
-            and problem.columns <= min(FEW_COLUMNS, lanes) and inner.count >= lanes)  # a row is one vector of results
+    return (
+        problem.weights.kind == "packed"
+        and problem.dtype.startswith("float")
+        and inner.x == 1
+        and problem.columns <= min(FEW_COLUMNS, lanes)
+        and inner.count >= lanes
+    )  # a row is one vector of results
 
 
-def dots_plan(problem: Problem, target: Target) -> Plan:
+def dots_schedule(problem: Problem, target: CpuTarget) -> Schedule:
     """Tiles of as many rows times all columns as registers hold; rows lie along the last row axis."""
+    # Beside the sums: the weights of every column, the values of a row, and two to spare.
     accumulators = min(24, target.registers - problem.columns - 3)
     tile = (1, min(problem.rows[-1].extent, max(1, accumulators // problem.columns)))
-    return Plan(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
+    return Schedule(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
 
 
 def padded_depth(problem: Problem, width: int) -> int:
@@ -43,11 +49,19 @@ def padded_depth(problem: Problem, width: int) -> int:
     return math.prod(tap.count for tap in problem.taps[:-1]) * inner
 
 
-class DotNest(Nest):
+class DotTileNest(TileNest):
     """The loops of a contraction whose tiles are rows x columns of sums over lanes."""
 
-    def _tile(self, batch: Index, position: Sequence[Index], sizes: tuple[int, int], panel: Index, tile: Index,
-              vectors: int, active: int) -> None:
+    def _tile(
+        self,
+        batch: Index,
+        position: Sequence[Index],
+        sizes: tuple[int, int],
+        panel: Index,
+        tile: Index,
+        vectors: int,
+        active: int,
+    ) -> None:
         f, p = self.f, self.problem
         start = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
         x = f.offset(self.pointers.x, f.mul(start, self.size))
@@ -56,22 +70,25 @@ class DotNest(Nest):
         zero = constant(vector(llvm_type(p.dtype), self.width), 0)
         acc = self._reduce(0, (x, w), (zero,) * (sizes[1] * p.columns), sizes[1])[1]
         column = f.mul(batch, p.channel)
-        rows = [self._row(acc[row * p.columns: (row + 1) * p.columns], column) for row in range(sizes[1])]
-        self.finish(batch, position, [(0, row) for row in range(sizes[1])], column, rows, 1, p.columns)
+        rows = [self._row(acc[row * p.columns : (row + 1) * p.columns], column) for row in range(sizes[1])]
+        self.finish(TilePlace(batch, position, [(0, row) for row in range(sizes[1])], column, 1, p.columns), rows)
 
     def reduction(self, rows: int) -> list[str]:
         """The lines of a tile: lanes run along the reduction, and are added at the end."""
         p = self.problem
         steps = " x ".join(str(tap.count) for tap in p.taps)
-        return [f"sums[{rows}, {p.columns}] = 0  # registers: {rows} rows x {p.columns} columns of {self.width} lanes",
-                f"for k in {steps} by {self.width}: sums[r, c] += x[row r, k..] * w[c, k..]  # lanes along k, w packed",
-                f"acc[r, c] = lanes of sums[r, c] together + {start_text(self.epilogue)}"]
+        return [
+            f"sums[{rows}, {p.columns}] = 0  # registers: {rows} rows x {p.columns} columns of {self.width} lanes",
+            f"for k in {steps} by {self.width}: sums[r, c] += x[row r, k..] * w[c, k..]  # lanes along k, w packed",
+            f"acc[r, c] = lanes of sums[r, c] together + {start_text(self.epilogue)}",
+        ]
 
     def _row(self, sums: Sequence[Value], column: Index) -> Value:
         """The results of one row as a vector of columns, on top of the bias."""
         f = self.f
         result = constant(sums[0].type, 0)
         for lane, value in enumerate(sums):
+            # -0.0 is the identity of addition: +0.0 would turn a sum of -0.0 into +0.0.
             result = f.insert(result, f.reduce("fadd", value, -0.0), lane)
         if self.epilogue.bias is None:
             return result
@@ -82,8 +99,9 @@ class DotNest(Nest):
         f.at(0)
         return result
 
-    def _reduce(self, level: int, at: tuple[Value, Value], acc: Sequence[Value],
-                rows: int) -> tuple[Value, Sequence[Value]]:
+    def _reduce(
+        self, level: int, at: tuple[Value, Value], acc: Sequence[Value], rows: int
+    ) -> tuple[Value, Sequence[Value]]:
         """Sum over the taps from `level` on; (the weight pointer afterwards, accumulators)."""
         f, tap = self.f, self.problem.taps[level]
         if level == len(self.problem.taps) - 1:
@@ -120,11 +138,11 @@ class DotNest(Nest):
         return results
 
 
-def pack_weights(problem: Problem, target: Target, matrix: np.ndarray) -> np.ndarray:
+def pack_weights(problem: Problem, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
     """The constant right side [batch, K, N] as the kernel of this problem reads it, flat."""
     width = target.lanes(problem.dtype)
     if not few_columns(problem, target):
-        return pack_panels(matrix, plan_contraction(problem, target).vectors * width, width)
+        return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
     batch, depth, columns = matrix.shape
     inner = problem.taps[-1].count
     packed = np.zeros((batch, columns, depth // inner, -(-inner // width) * width), matrix.dtype)
@@ -132,7 +150,7 @@ def pack_weights(problem: Problem, target: Target, matrix: np.ndarray) -> np.nda
     return packed.reshape(-1)
 
 
-def weights_size(problem: Problem, target: Target) -> int:
+def weights_size(problem: Problem, target: CpuTarget) -> int:
     """Elements of what `pack_weights` gives."""
     if few_columns(problem, target):
         return problem.batch.extent * problem.columns * padded_depth(problem, target.lanes(problem.dtype))

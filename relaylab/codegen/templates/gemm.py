@@ -12,13 +12,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from relaylab.codegen.kernel import Kernel, View
-from relaylab.codegen.target import Target
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.dots import pack_weights
-from relaylab.codegen.templates.problem import Axis, Problem, Tap, Weights, merge_axes
-from relaylab.codegen.templates.site import Epilogue
-from relaylab.codegen.templates.strassen import pack_strassen, strassen, strassen_pays
+from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap, Weights, merge_axes
+from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
+from relaylab.codegen.templates.strassen_kernel import strassen
 from relaylab.support.errors import RelayValueError
 
 
@@ -31,9 +32,9 @@ class GemmSpec:
     allows algorithms with fewer products, which round a little differently.
     """
 
-    a: View
-    b: View
-    out: View
+    a: MemoryView
+    b: MemoryView
+    out: MemoryView
     packed: bool = True
     minimal: bool = False
 
@@ -56,23 +57,32 @@ def supports_gemm(spec: GemmSpec) -> str:
 def gemm_problem(spec: GemmSpec) -> Problem:
     """The matrix product as a contraction."""
     batch, m, n = spec.out.shape
-    rows = [Axis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
+    rows = [OutputAxis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
     a_step = spec.a.strides[0] if spec.a.shape[0] > 1 else 0
     if spec.b.shape[0] == 1:
-        member = Axis(1, 0, 0)
-        rows.insert(0, Axis(batch, a_step, spec.out.strides[0], 0, (batch,)))
+        member = OutputAxis(1, 0, 0)
+        rows.insert(0, OutputAxis(batch, a_step, spec.out.strides[0], 0, (batch,)))
     else:
-        member = Axis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
+        member = OutputAxis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
     weights = Weights()
     if not spec.packed:
         _, k_step, n_step = spec.b.strides
         weights = Weights("rows" if n_step == 1 else "gathered", spec.b.offset, k_step, n_step)
-    return Problem(spec.a.dtype, spec.out.dtype, member, merge_axes(rows), (Tap(spec.a.shape[2], spec.a.strides[2]),),
-                   n, x_start=spec.a.offset, out_start=spec.out.offset, out_column=spec.out.strides[2],
-                   weights=weights)
+    return Problem(
+        spec.a.dtype,
+        spec.out.dtype,
+        member,
+        merge_axes(rows),
+        (Tap(spec.a.shape[2], spec.a.strides[2]),),
+        n,
+        x_start=spec.a.offset,
+        out_start=spec.out.offset,
+        out_column=spec.out.strides[2],
+        weights=weights,
+    )
 
 
-def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Kernel:
+def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
     """The kernel of a matrix product. Raises RelayValueError for what `supports_gemm` declines."""
     reason = supports_gemm(spec)
     if reason:
@@ -83,7 +93,7 @@ def gemm(spec: GemmSpec, target: Target, epilogue: Epilogue | None = None) -> Ke
     return make("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
 
 
-def pack_gemm(spec: GemmSpec, target: Target, matrix: np.ndarray) -> np.ndarray:
+def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
     problem = gemm_problem(spec)
     if spec.minimal and strassen_pays(problem, target):

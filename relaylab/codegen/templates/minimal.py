@@ -3,6 +3,8 @@
 Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray, Fast Algorithms for Convolutional Neural
 Networks (2016). F(m, r) makes a tile of m x m outputs from (m + r - 1) x (m + r - 1) inputs with as many products,
 instead of r^2 m^2. Its points are 0, 1, -1 and infinity, with 2 and -2 for m = 4.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
@@ -11,14 +13,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relaylab.codegen.irtext import IRFunction, Value, constant
+from relaylab.codegen.llvm.text import IRFunction, Value, constant
 
 TAPS = {2: 3, 3: 2, 4: 3}  # r of each F(m, r)
 WEIGHT_TRANSFORM = {  # G: r taps -> m + r - 1 points
     2: np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
     3: np.array([[1, 0], [1 / 2, 1 / 2], [1 / 2, -1 / 2], [0, 1]]),
-    4: np.array([[1 / 4, 0, 0], [-1 / 6, -1 / 6, -1 / 6], [-1 / 6, 1 / 6, -1 / 6],
-                 [1 / 24, 1 / 12, 1 / 6], [1 / 24, -1 / 12, 1 / 6], [0, 0, 1]]),
+    4: np.array(
+        [
+            [1 / 4, 0, 0],
+            [-1 / 6, -1 / 6, -1 / 6],
+            [-1 / 6, 1 / 6, -1 / 6],
+            [1 / 24, 1 / 12, 1 / 6],
+            [1 / 24, -1 / 12, 1 / 6],
+            [0, 0, 1],
+        ]
+    ),
 }
 COLUMNS = 768  # of a product that stays in the second-level cache, and for which OpenBLAS wakes no threads
 
@@ -40,14 +50,20 @@ def combine(f: IRFunction, *terms: tuple[float, Value]) -> Value:
 def input_points(f: IRFunction, m: int, d: Sequence[Value]) -> list[Value]:
     """B^T d: inputs to as many points."""
     if len(d) == 4:
-        return [f.binary("fsub", d[0], d[2]), f.binary("fadd", d[1], d[2]), f.binary("fsub", d[2], d[1]),
-                f.binary("fsub", d[1], d[3])]
+        return [
+            f.binary("fsub", d[0], d[2]),
+            f.binary("fadd", d[1], d[2]),
+            f.binary("fsub", d[2], d[1]),
+            f.binary("fsub", d[1], d[3]),
+        ]
     even, odd = combine(f, (1, d[4]), (-4, d[2])), combine(f, (1, d[3]), (-4, d[1]))
     near, wide = f.binary("fsub", d[4], d[2]), f.binary("fsub", d[3], d[1])
     return [
         combine(f, (1, d[4]), (-5, d[2]), (4, d[0])),
-        f.binary("fadd", even, odd), f.binary("fsub", even, odd),
-        combine(f, (1, near), (2, wide)), combine(f, (1, near), (-2, wide)),
+        f.binary("fadd", even, odd),
+        f.binary("fsub", even, odd),
+        combine(f, (1, near), (2, wide)),
+        combine(f, (1, near), (-2, wide)),
         combine(f, (1, d[5]), (-5, d[3]), (4, d[1])),
     ]
 
@@ -60,8 +76,12 @@ def outputs(f: IRFunction, m: int, p: Sequence[Value]) -> list[Value]:
     if m == 2:
         return [f.binary("fadd", p[0], both), f.binary("fsub", apart, p[3])]
     far, split = f.binary("fadd", p[3], p[4]), f.binary("fsub", p[3], p[4])
-    return [combine(f, (1, p[0]), (1, both), (1, far)), combine(f, (1, apart), (2, split)),
-            combine(f, (1, both), (4, far)), combine(f, (1, apart), (1, p[5]), (8, split))]
+    return [
+        combine(f, (1, p[0]), (1, both), (1, far)),
+        combine(f, (1, apart), (2, split)),
+        combine(f, (1, both), (4, far)),
+        combine(f, (1, apart), (1, p[5]), (8, split)),
+    ]
 
 
 def transform_square(f: IRFunction, m: int, one_way, square: Sequence[Sequence[Value]]) -> list[list[Value]]:

@@ -1,22 +1,26 @@
-"""The loops of a contraction around its register tiles: work items, weight panels, row tiles, epilogue, stores."""
+"""The loops of a contraction around its register tiles: work items, weight panels, row tiles, epilogue, stores.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.irtext import Index, IRFunction, Value, llvm_type
-from relaylab.codegen.kernel import item_bytes
-from relaylab.codegen.target import Target
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
+from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.problem import Problem, Split
-from relaylab.codegen.templates.schedule import Plan, packed_columns, tile_count
-from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
-from relaylab.codegen.templates.tile import Prefetch, Tile, accumulate, unroll
+from relaylab.codegen.templates.schedule import Schedule, packed_columns, tile_count
+from relaylab.codegen.templates.tile import Prefetch, RegisterTile, accumulate, unroll
 from relaylab.codegen.templates.transpose import PanelSource, gather_panel
+from relaylab.support.errors import RelayError
 
 
 @dataclass(frozen=True, slots=True)
-class Pointers:
+class OperandPointers:
     """The base pointers of a contraction: input, weights, output, and side inputs by role."""
 
     x: Value
@@ -26,20 +30,42 @@ class Pointers:
     scratch: Value | None = None
 
 
-class Nest:
+@dataclass(frozen=True, slots=True)
+class TilePlace:
+    """Where a finished tile belongs: rows at `offsets` from `position` on the last two row axes, columns from `column`.
+
+    It is `vectors` wide, and the last vector has `active` real lanes.
+    """
+
+    batch: Index
+    position: Sequence[Index]
+    offsets: Sequence[tuple[int, int]]
+    column: Index
+    vectors: int
+    active: int
+
+
+class TileNest:
     """Emits a contraction into a function. One instance per contraction; `items` is its number of work items."""
 
-    def __init__(self, f: IRFunction, problem: Problem, plan: Plan, target: Target, pointers: Pointers,
-                 epilogue: Epilogue):
-        self.f, self.problem, self.plan, self.pointers, self.epilogue = f, problem, plan, pointers, epilogue
+    def __init__(
+        self,
+        f: IRFunction,
+        problem: Problem,
+        schedule: Schedule,
+        target: CpuTarget,
+        pointers: OperandPointers,
+        epilogue: Epilogue,
+    ):
+        self.f, self.problem, self.schedule, self.pointers, self.epilogue = f, problem, schedule, pointers, epilogue
         self.size = item_bytes(problem.dtype)
         self.width = target.lanes(problem.dtype)
-        self.panel = plan.vectors * self.width
-        self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], plan.tile)]
+        self.panel = schedule.vectors * self.width
+        self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], schedule.tile)]
         self.panels = -(-problem.columns // self.panel)
-        self.tiles = tile_count(problem, plan.tile)
-        self.tile_blocks = -(-self.tiles // plan.tiles)
-        self.panel_blocks = -(-self.panels // plan.panels)
+        self.tiles = tile_count(problem, schedule.tile)
+        self.tile_blocks = -(-self.tiles // schedule.tiles)
+        self.panel_blocks = -(-self.panels // schedule.panels)
 
     @property
     def scratch(self) -> int:
@@ -60,27 +86,34 @@ class Nest:
 
     def reduction(self, rows: int) -> list[str]:
         """The lines of a register tile's start and reduction."""
-        p, plan = self.problem, self.plan
-        turn = unroll(p.taps[-1].count, rows * plan.vectors)
+        p, schedule = self.problem, self.schedule
+        turn = unroll(p.taps[-1].count, rows * schedule.vectors)
         outer = [f"{tap.count}" for tap in p.taps[:-1]]
         steps = " x ".join([*outer, f"{p.taps[-1].count}"]) + (f" by {turn}" if turn > 1 else "")
-        ahead = "  # and prefetch a share of the next panel" if plan.prefetch and p.weights.kind == "packed" else ""
+        prefetch = (
+            "  # and prefetch a share of the next panel" if schedule.prefetch and p.weights.kind == "packed" else ""
+        )
         source = {"packed": "packed", "gathered": "scratch", "rows": "in place"}[p.weights.kind]
-        return [f"acc[{rows}, {self.panel}] = {start_text(self.epilogue)}  # registers: {rows} rows x {plan.vectors} vectors of {self.width}",
-                f"for k in {steps}: acc[r, c] += x[row r, k] * w[k, c]  # w {source}{ahead}"]
+        return [
+            f"acc[{rows}, {self.panel}] = {start_text(self.epilogue)}"
+            f"  # registers: {rows} rows x {schedule.vectors} vectors of {self.width}",
+            f"for k in {steps}: acc[r, c] += x[row r, k] * w[k, c]  # w {source}{prefetch}",
+        ]
 
     def run(self, begin: Index, end: Index) -> None:
         """Emit the loop over work items [begin, end)."""
         self.f.loop(begin, end, self._item)
 
     def _item(self, item: Index) -> None:
-        f, plan = self.f, self.plan
-        blocks = (self.panel_blocks, self.tile_blocks) if plan.panels_outer else (self.tile_blocks, self.panel_blocks)
+        f, schedule = self.f, self.schedule
+        blocks = (
+            (self.panel_blocks, self.tile_blocks) if schedule.panels_outer else (self.tile_blocks, self.panel_blocks)
+        )
         batch, first, second = split_index(f, item, (self.problem.batch.extent, *blocks))
-        tile_block, panel_block = (second, first) if plan.panels_outer else (first, second)
-        tiles = _block_range(f, tile_block, plan.tiles, self.tiles)
-        panels = _block_range(f, panel_block, plan.panels, self.panels)
-        if plan.panels == 1:
+        tile_block, panel_block = (second, first) if schedule.panels_outer else (first, second)
+        tiles = _block_range(f, tile_block, schedule.tiles, self.tiles)
+        panels = _block_range(f, panel_block, schedule.panels, self.panels)
+        if schedule.panels == 1:
             f.loop(*panels, lambda p: self._panel(batch, tiles, p), nonempty=True)
         else:
             f.loop(*tiles, lambda t: f.loop(*panels, lambda p: self._place(batch, t, p), nonempty=True), nonempty=True)
@@ -88,13 +121,21 @@ class Nest:
     def _panel(self, batch: Index, tiles: tuple[Index, Index], panel: Index) -> None:
         """All row tiles of a block for one weight panel, which is gathered first where it has to be."""
         f, p = self.f, self.problem
+        # Gathering costs a pass over the panel, so an item has all the rows it can get (see schedule._order).
         if p.weights.kind == "gathered":
             start = f.add(f.mul(batch, p.batch.w), f.mul(panel, self.panel * p.weights.n))
             source = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
             full, rest = divmod(p.columns, self.panel)
-            gather = lambda columns: lambda: gather_panel(
-                f, PanelSource(p.dtype, self.width, p.depth, p.weights.k, p.weights.n), source,
-                self.pointers.scratch, columns, -(-columns // self.width) * self.width)
+            gather = lambda columns: (
+                lambda: gather_panel(
+                    f,
+                    PanelSource(p.dtype, self.width, p.depth, p.weights.k, p.weights.n),
+                    source,
+                    self._gathered_panel(),
+                    columns,
+                    -(-columns // self.width) * self.width,
+                )
+            )
             choose(f, panel, full, gather(self.panel) if full else None, gather(rest) if rest else None)
         f.loop(*tiles, lambda t: self._place(batch, t, panel), nonempty=True)
 
@@ -107,7 +148,7 @@ class Nest:
         position = [*spot[:-2], *(split.start(f, piece) for split, piece in zip(self.splits, spot[-2:]))]
 
         def columns(a: int, b: int) -> None:
-            whole = lambda: self._tile(batch, position, (a, b), panel, tile, self.plan.vectors, self.width)
+            whole = lambda: self._tile(batch, position, (a, b), panel, tile, self.schedule.vectors, self.width)
             tail = -(-rest // self.width)
             edge = lambda: self._tile(batch, position, (a, b), panel, tile, tail, rest - (tail - 1) * self.width)
             choose(f, panel, full, whole if full else None, edge if rest else None)
@@ -117,22 +158,44 @@ class Nest:
 
         by_size(f, self.splits[0], spot[-2], second)
 
-    def _tile(self, batch: Index, position: Sequence[Index], sizes: tuple[int, int], panel: Index, tile: Index,
-              vectors: int, active: int) -> None:
+    def _tile(
+        self,
+        batch: Index,
+        position: Sequence[Index],
+        sizes: tuple[int, int],
+        panel: Index,
+        tile: Index,
+        vectors: int,
+        active: int,
+    ) -> None:
         """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
         f, p = self.f, self.problem
         offsets = [(a, b) for a in range(sizes[0]) for b in range(sizes[1])]
         inner, last = p.rows[-2:]
-        shape = Tile(llvm_type(p.dtype), self.size, self.width, vectors, active,
-                     tuple((a * inner.x + b * last.x) * self.size for a, b in offsets), p.taps,
-                     self._w_step(vectors) * self.size, p.weights.kind != "rows")
+        shape = RegisterTile(
+            llvm_type(p.dtype),
+            self.size,
+            self.width,
+            vectors,
+            active,
+            tuple((a * inner.x + b * last.x) * self.size for a, b in offsets),
+            p.taps,
+            self._w_step(vectors) * self.size,
+            p.weights.kind != "rows",
+        )
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
-        w, ahead = self._weights(batch, panel, tile)
+        w, prefetch = self._weights(batch, panel, tile)
         column = f.add(f.mul(batch, p.channel), f.mul(panel, self.panel))
         acc = self._start(shape, column, len(offsets))
         if p.depth:
-            acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, ahead)
-        self.finish(batch, position, offsets, column, acc, vectors, active)
+            acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, prefetch)
+        self.finish(TilePlace(batch, position, offsets, column, vectors, active), acc)
+
+    def _gathered_panel(self) -> Value:
+        """The scratch that a panel is gathered into."""
+        if self.pointers.scratch is None:
+            raise RelayError("a panel that is gathered needs scratch", code="codegen.operand")
+        return self.pointers.scratch
 
     def _w_step(self, vectors: int) -> int:
         match self.problem.weights.kind:
@@ -144,19 +207,20 @@ class Nest:
     def _weights(self, batch: Index, panel: Index, tile: Index) -> tuple[Value, Prefetch | None]:
         f, p = self.f, self.problem
         if p.weights.kind == "gathered":
-            return self.pointers.scratch, None
+            return self._gathered_panel(), None
         packed = p.weights.kind == "packed"
         panel_step = p.depth * self.panel if packed else self.panel * p.weights.n
-        batch_step = p.depth * packed_columns(p, self.plan, self.width) if packed else p.batch.w
+        batch_step = p.depth * packed_columns(p, self.schedule, self.width) if packed else p.batch.w
         start = f.add(f.mul(batch, batch_step), f.mul(panel, panel_step))
         pointer = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
-        if not self.plan.prefetch or not packed:
+        if not self.schedule.prefetch or not packed:
             return pointer, None
+        # The tiles of a panel share the work of asking for the next one; after the last panel there is mapped memory.
         share = panel_step * self.size // self.tiles
         following = f.offset(pointer, f.add(panel_step * self.size, f.mul(tile, share)))
         return pointer, Prefetch(following, max(1, share // p.depth))
 
-    def _start(self, tile: Tile, column: Index, rows: int) -> list[Value]:
+    def _start(self, tile: RegisterTile, column: Index, rows: int) -> list[Value]:
         if self.epilogue.bias is None:
             return tile.zeros()
         f, base = self.f, self.pointers.side[self.epilogue.bias]
@@ -169,43 +233,45 @@ class Nest:
         f.at(0)
         return found * rows
 
-    def finish(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]], column: Index,
-               acc: Sequence[Value], vectors: int, active: int) -> None:
+    def finish(self, place: TilePlace, acc: Sequence[Value]) -> None:
         """Send a finished tile through the epilogue and store it."""
-        if self.epilogue.heavy:
-            self._finish_rolled(batch, position, offsets, column, acc, vectors, active)
+        # 28 copies of an exponential or an error function are larger than the loop around them.
+        if self.epilogue.rolled:
+            self._finish_rolled(place, acc)
             return
-        for row, (a, b) in enumerate(offsets):
-            spot = [*position[:-2], self.f.add(position[-2], a), self.f.add(position[-1], b)]
-            for j in range(vectors):
-                real = active if j == vectors - 1 else self.width
-                self._store(batch, spot, self.f.add(column, j * self.width), acc[row * vectors + j], real)
+        for row, (a, b) in enumerate(place.offsets):
+            for j in range(place.vectors):
+                self._store(place, (a, b), j, acc[row * place.vectors + j])
 
-    def _finish_rolled(self, batch: Index, position: Sequence[Index], offsets: Sequence[tuple[int, int]],
-                       column: Index, acc: Sequence[Value], vectors: int, active: int) -> None:
+    def _finish_rolled(self, place: TilePlace, acc: Sequence[Value]) -> None:
         """Put the tile on the stack and run a long epilogue in a loop over its rows, not once per register."""
-        f, step, wide = self.f, self.width * self.size, offsets[-1][1] + 1
+        f, step, (high, wide) = self.f, self.width * self.size, (last + 1 for last in place.offsets[-1])
         block = f.reserve(len(acc) * step)
         for slot, value in enumerate(acc):
             f.store(value, f.offset(block, slot * step), step)
 
         def row(a: Index, b: Index) -> None:
-            spot = [*position[:-2], f.add(position[-2], a), f.add(position[-1], b)]
-            here = f.offset(block, f.mul(f.add(f.mul(a, wide), b), vectors * step))
-            for j in range(vectors):
-                value = f.load(acc[0].type, f.offset(here, j * step), step)
-                self._store(batch, spot, f.add(column, j * self.width), value, active if j == vectors - 1 else self.width)
+            here = f.offset(block, f.mul(f.add(f.mul(a, wide), b), place.vectors * step))
+            for j in range(place.vectors):
+                self._store(place, (a, b), j, f.load(acc[0].type, f.offset(here, j * step), step))
 
-        f.loop(0, offsets[-1][0] + 1, lambda a: f.loop(0, wide, lambda b: row(a, b)))
+        f.loop(0, high, lambda a: f.loop(0, wide, lambda b: row(a, b)))
 
-    def _store(self, batch: Index, spot: Sequence[Index], column: Index, x: Value, active: int) -> None:
+    def _store(self, place: TilePlace, row: tuple[Index, Index], j: int, x: Value) -> None:
+        """Vector `j` of one row of a tile."""
         f, p = self.f, self.problem
-        groups = [(axis.covers, f.add(f.mul(at, axis.scale), axis.shift))
-                  for axis, at in zip((p.batch, *p.rows), (batch, *spot)) if axis.covers]
+        active = place.active if j == place.vectors - 1 else self.width
+        *outer, high, low = place.position
+        spot, column = [*outer, f.add(high, row[0]), f.add(low, row[1])], f.add(place.column, j * self.width)
+        groups = [
+            (axis.covers, f.add(f.mul(at, axis.scale), axis.shift))
+            for axis, at in zip((p.batch, *p.rows), (place.batch, *spot))
+            if axis.covers
+        ]
         groups.append(((p.channels or p.columns,), column))
-        site = Site(f, tuple(groups), self.width, active, self.pointers.side)
+        site = OutputSite(f, tuple(groups), self.width, active, self.pointers.side)
         result = self.epilogue.apply(f, x, site)
-        where = f.add(f.mul(batch, p.batch.out), f.dot(spot, [axis.out for axis in p.rows], p.out_start))
+        where = f.add(f.mul(place.batch, p.batch.out), f.dot(spot, [axis.out for axis in p.rows], p.out_start))
         where = f.add(where, f.mul(column, p.out_column))
         size = item_bytes(p.out_dtype)
         store_lanes(f, result, f.offset(self.pointers.out, f.mul(where, size)), active, p.out_column * size, size)
@@ -218,6 +284,7 @@ def _block_range(f: IRFunction, block: Index, size: int, total: int) -> tuple[In
     return (low, high) if total % size == 0 else (low, f.minimum(high, total))
 
 
+# Sizes of tiles are static in the code, since accumulators are registers: a dynamic piece picks one of two codes.
 def by_size(f: IRFunction, split: Split, piece: Index, body: Callable[[int], None]) -> None:
     """Run `body` with the static size of a dynamic piece."""
     if not split.larger:
@@ -226,28 +293,33 @@ def by_size(f: IRFunction, split: Split, piece: Index, body: Callable[[int], Non
         choose(f, piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
 
 
-def choose(f: IRFunction, index: Index, limit: int, below: Callable[[], None] | None,
-            other: Callable[[], None] | None) -> None:
+def choose(
+    f: IRFunction, index: Index, limit: int, below: Callable[[], None] | None, other: Callable[[], None] | None
+) -> None:
     """`below()` where index < limit, else `other()`; one of them may be absent."""
     if below is None or other is None:
-        (below or other)()
+        for only in filter(None, (below, other)):
+            only()
     elif isinstance(index, int):
         (below if index < limit else other)()
     else:
         f.branch(f.compare("slt", index, limit), below, other)
 
 
-def loops_text(title: str, nest: Nest, epilogue: Epilogue) -> str:
+def loops_text(title: str, nest: TileNest, epilogue: Epilogue) -> str:
     """The loops that `run` emits, as text for people: from the same numbers, in the same order."""
-    plan, rows = nest.plan, max(splits_product(nest.splits))
-    blocks = [f"{nest.panel_blocks} blocks of {plan.panels} panels", f"{nest.tile_blocks} blocks of {plan.tiles} row tiles"]
-    order = blocks if plan.panels_outer else blocks[::-1]
+    schedule, rows = nest.schedule, max(splits_product(nest.splits))
+    blocks = [
+        f"{nest.panel_blocks} blocks of {schedule.panels} panels",
+        f"{nest.tile_blocks} blocks of {schedule.tiles} row tiles",
+    ]
+    order = blocks if schedule.panels_outer else blocks[::-1]
     members = [f"{nest.problem.batch.extent} of the batch"] if nest.problem.batch.extent > 1 else []
     panel = f"for panel in block:  # {nest.problem.columns} columns in {nest.panels} panels of {nest.panel}"
     tile = f"for tile in block:  # {nest.problem.row_count} rows in {nest.tiles} tiles of <= {rows}"
     lines = [f"{title}: parallel over {nest.items} items: {' x '.join([*members, *order])}"]
     depth = 1
-    for line in ([panel, *nest.gathered(), tile] if plan.panels == 1 else [tile, panel]):
+    for line in [panel, *nest.gathered(), tile] if schedule.panels == 1 else [tile, panel]:
         lines.append("  " * depth + line)
         depth += line.startswith("for")
     inner = [*nest.reduction(rows), f"out[row r, c] = {epilogue.shown('acc[r, c]')}"]

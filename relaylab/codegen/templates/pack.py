@@ -20,8 +20,8 @@ def pack_panels(matrix: np.ndarray, panel: int, width: int) -> np.ndarray:
     body = packed[:, : depth * full * panel].reshape(batch, full, depth, panel)
     body[...] = matrix[:, :, : full * panel].reshape(batch, depth, full, panel).transpose(0, 2, 1, 3)
     if rest:
-        last = packed[:, depth * full * panel:].reshape(batch, depth, tail)
-        last[:, :, :rest] = matrix[:, :, full * panel:]
+        last = packed[:, depth * full * panel :].reshape(batch, depth, tail)
+        last[:, :, :rest] = matrix[:, :, full * panel :]
         last[:, :, rest:] = 0
     return packed.reshape(-1)
 

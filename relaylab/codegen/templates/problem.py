@@ -4,7 +4,7 @@
 
 For a matrix product the rows are the rows of the left side and there is one tap axis. For a convolution over NHWC the
 rows are the output pixels, the taps are (kernel row, kernel column x input channel) and the groups are the batch.
-Steps are in elements; `Axis.covers` keeps the extents of the output axes that a merged axis stands for.
+Steps are in elements; `OutputAxis.covers` keeps the extents of the output axes that a merged axis stands for.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.irtext import Index, IRFunction
+from relaylab.codegen.llvm.text import Index, IRFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class OutputAxis:
     """An output axis: its extent, what a step along it does in each operand, the output axes it covers.
 
     Position p of the axis is coordinate `p * scale + shift` of the output (transposed convolutions walk every
@@ -38,7 +38,7 @@ class Axis:
         return self.scale == 1 and self.shift == 0
 
 
-UNIT = Axis(1, 0, 0)
+UNIT = OutputAxis(1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Problem:
 
     dtype: str
     out_dtype: str
-    batch: Axis
-    rows: tuple[Axis, ...]
+    batch: OutputAxis
+    rows: tuple[OutputAxis, ...]
     taps: tuple[Tap, ...]
     columns: int
     channel: int = 0
@@ -97,17 +97,18 @@ class Problem:
         return 2 * self.batch.extent * self.row_count * self.columns * self.depth
 
 
-def merge_axes(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+def merge_axes(axes: Sequence[OutputAxis]) -> tuple[OutputAxis, ...]:
     """Walk neighbouring axes as one where input and output steps allow it; at least two axes are given back."""
-    merged: list[Axis] = []
+    merged: list[OutputAxis] = []
     for axis in axes:
         last = merged[-1] if merged and merged[-1].plain and axis.plain else None
         if last and (last.extent == 1 or (last.x == axis.x * axis.extent and last.out == axis.out * axis.extent)):
-            merged[-1] = Axis(last.extent * axis.extent, axis.x, axis.out, 0, last.covers + axis.covers)
+            merged[-1] = OutputAxis(last.extent * axis.extent, axis.x, axis.out, 0, last.covers + axis.covers)
         elif last and axis.extent == 1:
-            merged[-1] = Axis(last.extent, last.x, last.out, 0, last.covers + axis.covers)
+            merged[-1] = OutputAxis(last.extent, last.x, last.out, 0, last.covers + axis.covers)
         else:
             merged.append(axis)
+    # Tiles lie on the last two axes, so there are always two.
     return (UNIT,) * (2 - len(merged)) + tuple(merged)
 
 

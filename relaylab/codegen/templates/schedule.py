@@ -1,7 +1,8 @@
 """The cost model: which register tile, which loop order and how much work per item, from shapes and weight bytes.
 
 The model counts cycles per step of the reduction for a tile of R rows x V vectors: the longest of products, loads and
-supply of weights, plus a price per tile for its prologue, epilogue and stores. Candidates that would spill are never considered.
+supply of weights, plus a price per tile for its prologue, epilogue and stores. Candidates that would spill are never
+considered.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from relaylab.codegen.kernel import item_bytes
-from relaylab.codegen.target import Target
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.problem import Problem, Split
 
-SMALL_WEIGHTS = 512 << 10   # bytes that stay in a second-level cache together with the activations of a tile
+SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
 ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
-L1_PANEL = 20 << 10         # bytes of a weight panel that stays in the first-level cache beside the activations
+L1_PANEL = 20 << 10  # bytes of a weight panel that stays in the first-level cache beside the activations
 CACHE_WAYS = 8
-ITEMS_WANTED = 16           # enough work items to keep a few threads evenly loaded
-TILE_OVERHEAD = 40.0        # cycles per tile besides the reduction
+ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
+TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
 COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
-SUPPLY_CYCLES = 3.2         # cycles per vector of weights from the second-level cache
-STORE_CYCLES = 1.5          # cycles per accumulator vector for epilogue and store
+SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
+STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Schedule:
     """The decisions for one contraction.
 
     A register tile is `tile` = (rows of the last but one row axis, rows of the last) x `vectors`. A work item is
@@ -41,28 +42,31 @@ class Plan:
     prefetch: bool = False
 
 
-def max_rows(target: Target, vectors: int) -> int:
+def max_rows(target: CpuTarget, vectors: int) -> int:
     """The most rows of a register tile that is `vectors` wide without spilling: accumulators, weights, a scalar."""
+    # Beside accumulators and a row of weights: the scalar, with AVX2 one to load ahead, without FMA one for products.
+    # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
     spare, most = {"avx512": (1, 28), "avx2": (2, 12), "generic": (3, 8)}[target.isa]
     limit = min(most, target.registers - vectors - spare)
     return max(0, limit) // vectors
 
 
-def estimate(problem: Problem, target: Target, weight_bytes: int, cold: bool = True, threads: int = 1) -> float:
+def estimate(problem: Problem, target: CpuTarget, weight_bytes: int, cold: bool = True, threads: int = 1) -> float:
     """Cycles of a contraction: products shared by the threads, against reading the weights from memory when cold."""
-    plan = plan_contraction(problem, target)
-    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), plan.vectors, plan.tile) / threads
+    schedule = schedule_contraction(problem, target)
+    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), schedule.vectors, schedule.tile) / threads
     return overlapped(work, weight_bytes, target, cold)
 
 
-def overlapped(work: float, weight_bytes: int, target: Target, cold: bool) -> float:
+def overlapped(work: float, weight_bytes: int, target: CpuTarget, cold: bool) -> float:
     """Cycles of `work` while `weight_bytes` stream in: the longer of both, and a part of the shorter."""
+    # Inside a network other layers have pushed these weights out: warm measurements would prefer too many bytes.
     memory = weight_bytes / (COLD_BYTES_PER_CYCLE * target.vector_bytes / 64) if cold else 0.0
     return max(work, memory) + 0.2 * min(work, memory)
 
 
 @lru_cache(maxsize=4096)
-def plan_contraction(problem: Problem, target: Target, supply: float = SUPPLY_CYCLES) -> Plan:
+def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES) -> Schedule:
     """The cheapest plan of the cost model for this problem on this target.
 
     `supply` is what it costs to get a vector of weights that are not in the first-level cache, in cycles.
@@ -71,25 +75,31 @@ def plan_contraction(problem: Problem, target: Target, supply: float = SUPPLY_CY
     return _order(problem, target.lanes(problem.dtype), vectors, tile)
 
 
-def candidates(problem: Problem, target: Target, supply: float = SUPPLY_CYCLES) -> list[tuple[float, int, tuple[int, int]]]:
+def candidates(
+    problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES
+) -> list[tuple[float, int, tuple[int, int]]]:
     """(estimated cycles of one batch member, vectors, tile) of every register tile considered, the best first."""
     width = target.lanes(problem.dtype)
     found = [(_cost(problem, width, *t, supply), *t) for t in _tiles(problem, target)]
     return sorted(found, key=lambda c: c[0])
 
 
-def _tiles(problem: Problem, target: Target) -> list[tuple[int, tuple[int, int]]]:
+def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, int]]]:
     width = target.lanes(problem.dtype)
     most = -(-problem.columns // width)
     outer, inner = problem.rows[-2].extent, problem.rows[-1].extent
     pitch = problem.rows[-1].x * item_bytes(problem.dtype)
-    crowd = CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64  # such rows fall into one set of the first-level cache
+    crowd = (
+        CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64
+    )  # such rows fall into one set of the first-level cache
     found = []
+    # More than 8 vectors leave registers for three rows at most: loads of weights would bound such tiles.
     for vectors in range(1, min(most, 8) + 1):
         rows = min(max_rows(target, vectors), crowd)
         if rows < 1:
             continue
         found.append((vectors, (1, min(rows, inner))))
+        # Short image rows (7 pixels) would leave registers empty: several whole ones make one tile.
         if inner * 2 <= rows and outer > 1:
             found.append((vectors, (min(outer, rows // inner), inner)))
     return found
@@ -104,10 +114,12 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
     for rows, row_times in _pieces(splits):
         for wide, wide_times in panels.items():
             products = rows * wide
+            # A panel that does not stay in the first-level cache comes anew for every tile.
             far = problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
             step = _step(rows, wide, supply if far else 0.0)
             once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += once * row_times * wide_times
+    # Every size of tile is code of its own: a little is charged for compiling it and for the instruction cache.
     variants = len(panels) * math.prod(len(split.sizes) for split in splits)
     return total * outer * (1 + 0.003 * variants)
 
@@ -115,6 +127,8 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
 def _step(rows: int, vectors: int, supply: float) -> float:
     """Cycles of one step of the reduction: products, loads, or weights that come from farther away."""
     loads = rows + vectors
+    # 4.0: the latency of a multiply-add, which too few accumulators cannot hide. The rest are the loop's own
+    # instructions.
     return max(rows * vectors, loads, supply * vectors, 4.0) + 0.1 * loads + 0.5
 
 
@@ -130,20 +144,22 @@ def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:
 
 def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
     """(rows in a tile, how many such tiles) over both tiled axes."""
-    first, second = ([(size, split.larger if size > split.size else split.count - split.larger) for size in split.sizes]
-                     for split in splits)
+    first, second = (
+        [(size, split.larger if size > split.size else split.count - split.larger) for size in split.sizes]
+        for split in splits
+    )
     return [(a * b, times * often) for a, times in first for b, often in second]
 
 
-def packed_columns(problem: Problem, plan: Plan, width: int) -> int:
+def packed_columns(problem: Problem, schedule: Schedule, width: int) -> int:
     """Columns of the packed weights of one batch member: whole panels, then whole vectors."""
-    full, rest = divmod(problem.columns, plan.vectors * width)
-    return full * plan.vectors * width + -(-rest // width) * width
+    full, rest = divmod(problem.columns, schedule.vectors * width)
+    return full * schedule.vectors * width + -(-rest // width) * width
 
 
-def packed_size(problem: Problem, target: Target) -> int:
+def packed_size(problem: Problem, target: CpuTarget) -> int:
     """Elements of the packed weights of all batch members."""
-    columns = packed_columns(problem, plan_contraction(problem, target), target.lanes(problem.dtype))
+    columns = packed_columns(problem, schedule_contraction(problem, target), target.lanes(problem.dtype))
     return problem.batch.extent * problem.depth * columns
 
 
@@ -153,21 +169,22 @@ def tile_count(problem: Problem, tile: tuple[int, int]) -> int:
     return math.prod(axis.extent for axis in problem.rows[:-2]) * splits[0].count * splits[1].count
 
 
-def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Plan:
+def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Schedule:
     size = item_bytes(problem.dtype)
     tiles = tile_count(problem, tile)
     panels = -(-problem.columns // (vectors * width))
     weight_bytes = problem.columns * problem.depth * size
     if problem.weights.kind == "gathered":  # a panel is gathered once per item: give it all the rows it can have
         parts = max(1, min(tiles, -(-4 // (panels * problem.batch.extent))))
-        return Plan(vectors, tile, -(-tiles // parts), 1, True)
+        return Schedule(vectors, tile, -(-tiles // parts), 1, True)
     if panels == 1 or weight_bytes <= SMALL_WEIGHTS and tiles >= ITEMS_WANTED:
+        # Weights that stay in the cache bind nothing: items are about 112 rows, fewer if threads want them.
         per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
-        return Plan(vectors, tile, per_item if panels == 1 else 1, panels, False)
+        return Schedule(vectors, tile, per_item if panels == 1 else 1, panels, False)
     rows_of_block = max(1, ROW_BLOCK_BYTES // (max(1, problem.depth) * size))
     block = max(1, rows_of_block // (tile[0] * tile[1]))
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
-        return Plan(vectors, tile, block, 1, False)
+        return Schedule(vectors, tile, block, 1, False)
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
     # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
-    return Plan(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)
+    return Schedule(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylab.codegen.irtext import Index, IRFunction, Value, llvm_type
-from relaylab.codegen.kernel import item_bytes
-from relaylab.codegen.squares import load_columns
-from relaylab.codegen.templates.site import load_lanes
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
+from relaylab.codegen.loops.register_transpose import load_columns
+from relaylab.codegen.templates.output_site import load_lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,9 @@ def _gather_columns(f: IRFunction, source: PanelSource, x: Value, to: Value, col
         _square(f, source, x, to, columns, pitch, whole * source.width, rest)
 
 
-def _square(f: IRFunction, source: PanelSource, x: Value, to: Value, columns: int, pitch: int, k: Index,
-            depth: int) -> None:
+def _square(
+    f: IRFunction, source: PanelSource, x: Value, to: Value, columns: int, pitch: int, k: Index, depth: int
+) -> None:
     type, size, width = llvm_type(source.dtype), item_bytes(source.dtype), source.width
     start, target = f.offset(x, f.mul(k, size)), f.offset(to, f.mul(k, pitch))
     for lane, row in enumerate(load_columns(f, start, type, size, width, columns, source.n, depth)):

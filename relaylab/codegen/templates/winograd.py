@@ -9,8 +9,8 @@ per-thread scratch; for weights that stay in cache. Otherwise three kernels, eac
 with the points in two workspaces: for weights so large that they should be streamed only once.
 
 Error: transforms amplify rounding. On the weights of trained networks the largest error is below 8e-7 of the largest
-output for F(2, 3) and F(3, 2), which has its points, and below 1e-5 for F(4, 3); it grows with the square root of the depth. Infinities in the input
-become NaN, as sums of opposite signs are formed.
+output for F(2, 3) and F(3, 2), which has its points, and below 1e-5 for F(4, 3); it grows with the square root of the
+depth. Infinities in the input become NaN, as sums of opposite signs are formed.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from functools import lru_cache
 
 import numpy as np
 
-from relaylab.codegen.irtext import Index, IRFunction, Value
-from relaylab.codegen.kernel import Kernel
-from relaylab.codegen.target import Target
-from relaylab.codegen.templates.conv import ConvSpec, needed_halo
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.views import Halo
+from relaylab.codegen.llvm.text import Index, IRFunction, Value
+from relaylab.codegen.templates.conv import ConvSpec, missing_halo, needed_halo
 from relaylab.codegen.templates.minimal import TAPS, input_points, outputs, transform_square, transform_weights
-from relaylab.codegen.templates.nest import Nest, Pointers, loops_text, start_text
+from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text, start_text
+from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.pack import pack_panels
-from relaylab.codegen.templates.problem import UNIT, Axis, Problem, Split, Tap
-from relaylab.codegen.templates.schedule import plan_contraction
-from relaylab.codegen.templates.site import Epilogue, Site, load_lanes, split_index, store_lanes
+from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
+from relaylab.codegen.templates.schedule import schedule_contraction
 from relaylab.support.errors import RelayValueError
 
-CACHED_POINTS = 640 << 10   # bytes of transformed weights that stay in a second-level cache
-BLOCK_BYTES = 288 << 10     # bytes of points of one block of tiles
+CACHED_POINTS = 640 << 10  # bytes of transformed weights that stay in a second-level cache
+BLOCK_BYTES = 288 << 10  # bytes of points of one block of tiles
 LINE = 64
 
 
@@ -86,15 +87,18 @@ def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
     high, wide = (-(-n // m) for n in spec.out.shape[1:3])
     tiles, points = spec.out.shape[0] * high * wide, points_of(m)
     ic, oc = spec.data.shape[-1] * spec.strides[0] ** 2, spec.out.shape[-1]
+    # Weights that stay in the second-level cache may be read once per block; larger ones are streamed once in all.
     blocked = points * ic * oc * spec.data.itemsize <= CACHED_POINTS
+    # 14 tiles are the rows of the largest register tile. Blocks come in fours where there are enough tiles, so that
+    # two or four threads get equal shares.
     limit = max(14, BLOCK_BYTES // (points * (ic + oc) * spec.data.itemsize)) if blocked else tiles
     count = Split.at_most(tiles, limit).count
     blocks = Split(tiles, min(tiles, -(-count // 4) * 4 if tiles >= 32 else count) if blocked else 1)
     return WinogradShape(m, spec.out.shape[0], high, wide, ic, oc, blocks, blocked)
 
 
-def needed_winograd_halo(spec: ConvSpec, m: int) -> tuple[tuple[int, int], ...]:
-    """The zero elements (before, after) that F(m, r) reads around each axis: whole tiles, so more than `needed_halo`."""
+def needed_winograd_halo(spec: ConvSpec, m: int) -> Halo:
+    """The zero elements (before, after) that F(m, r) reads around each axis: whole tiles, more than `needed_halo`."""
     bare = needed_halo(spec)
     extra = [(-(-n // m) * m - n) * step for n, step in zip(spec.out.shape[1:3], spec.strides)]
     return (bare[0], *((a, b + e) for (a, b), e in zip(bare[1:3], extra)), bare[3])
@@ -111,18 +115,14 @@ def supports_winograd(spec: ConvSpec, m: int) -> str:
         return f"dtype {spec.data.dtype}"
     if 0 in (*spec.out.shape, spec.data.shape[-1]):
         return "an empty extent"
-    for axis, (before, after) in enumerate(needed_winograd_halo(spec, m)):
-        have = spec.data.halo_of(axis)
-        if before > have[0] or after > have[1]:
-            return f"a halo of {have} where axis {axis} needs {(before, after)}"
-    return ""
+    return missing_halo(spec.data, needed_winograd_halo(spec, m))
 
 
 def point_problem(shape: WinogradShape) -> Problem:
     """The products at all points as one batch of matrix products."""
     ic, oc = shape.in_channels, shape.out_channels
-    member = Axis(shape.points, shape.pitch(ic), shape.pitch(oc))
-    return Problem("float32", "float32", member, (UNIT, Axis(shape.block, ic, oc)), (Tap(ic, 1),), oc)
+    member = OutputAxis(shape.points, shape.pitch(ic), shape.pitch(oc))
+    return Problem("float32", "float32", member, (UNIT, OutputAxis(shape.block, ic, oc)), (Tap(ic, 1),), oc)
 
 
 def winograd_workspace(spec: ConvSpec, m: int) -> tuple[int, int]:
@@ -130,14 +130,15 @@ def winograd_workspace(spec: ConvSpec, m: int) -> tuple[int, int]:
     shape = winograd_shape(spec, m)
     if shape.blocked:
         return 0, 0
-    return tuple(shape.points * shape.pitch(c) * 4 for c in (shape.in_channels, shape.out_channels))
+    return shape.points * shape.pitch(shape.in_channels) * 4, shape.points * shape.pitch(shape.out_channels) * 4
 
 
 class _Winograd:
     """Emits the steps. `u` and `v` are the workspaces of input points and products."""
 
-    def __init__(self, f: IRFunction, spec: ConvSpec, m: int, target: Target, epilogue: Epilogue,
-                 roles: dict[str, Value]):
+    def __init__(
+        self, f: IRFunction, spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue, roles: dict[str, Value]
+    ):
         self.f, self.spec, self.m, self.target, self.epilogue = f, spec, m, target, epilogue
         self.shape, self.roles = winograd_shape(spec, m), roles
         self.width = target.lanes("float32")
@@ -163,6 +164,7 @@ class _Winograd:
         corner = f.dot(start, data.strides, data.offset)
         here = f.mul(slot, self.shape.in_channels)
         ic = data.shape[3]
+        # The phases of one row are then one run of channels: fewer, longer loops.
         merged = step > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
         across, channels = (1, step * ic) if merged else (step, ic)
 
@@ -178,18 +180,19 @@ class _Winograd:
         f, data, step, edge = self.f, self.spec.data, self.spec.strides[0], self.edge
         rows, columns = data.strides[1] * step, data.strides[2] * step
         corner = f.offset(self.roles["in0"], f.mul(f.add(source, f.mul(c, data.strides[3])), 4))
-        load = lambda steps: load_lanes(f, "float", f.offset(corner, 4 * steps), self.width, active,
-                                        4 * data.strides[3], 4)
+        load = lambda steps: load_lanes(
+            f, "float", f.offset(corner, 4 * steps), self.width, active, 4 * data.strides[3], 4
+        )
         square = [[load(a * rows + b * columns) for b in range(edge)] for a in range(edge)]
         to, pitch = f.offset(self.roles["work0"], f.mul(f.add(target, c), 4)), self.shape.pitch(self.shape.in_channels)
         for p, value in enumerate(sum(transform_square(f, self.m, input_points, square), [])):
             store_lanes(f, value, f.offset(to, p * pitch * 4), active, 4, 4)
 
-    def multiply(self) -> Nest:
+    def multiply(self) -> TileNest:
         """The nest of the products at all points."""
         problem = point_problem(self.shape)
-        pointers = Pointers(self.roles["work0"], self.roles["weight0"], self.roles["work1"], {})
-        return Nest(self.f, problem, plan_contraction(problem, self.target), self.target, pointers, Epilogue())
+        pointers = OperandPointers(self.roles["work0"], self.roles["weight0"], self.roles["work1"], {})
+        return TileNest(self.f, problem, schedule_contraction(problem, self.target), self.target, pointers, Epilogue())
 
     def transform_output(self, tile: Index, slot: Index) -> None:
         """One tile's products to its outputs, through the epilogue."""
@@ -198,15 +201,21 @@ class _Winograd:
 
         def channels(c: Index, active: int) -> None:
             source = f.offset(self.roles["work1"], f.mul(f.add(f.mul(slot, self.shape.out_channels), c), 4))
-            square = [[load_lanes(f, "float", f.offset(source, (a * edge + b) * pitch * 4), self.width, active, 4, 4)
-                       for b in range(edge)] for a in range(edge)]
+            square = [
+                [
+                    load_lanes(f, "float", f.offset(source, (a * edge + b) * pitch * 4), self.width, active, 4, 4)
+                    for b in range(edge)
+                ]
+                for a in range(edge)
+            ]
             results = transform_square(f, self.m, outputs, square)
             self.store_square(results, n, y, x, c, active)
 
         self.per_channels(self.shape.out_channels, channels)
 
-    def store_square(self, results: Sequence[Sequence[Value]], n: Index, y: Index, x: Index, c: Index,
-                     active: int) -> None:
+    def store_square(
+        self, results: Sequence[Sequence[Value]], n: Index, y: Index, x: Index, c: Index, active: int
+    ) -> None:
         """Send the outputs that lie inside the image through the epilogue: a loop over the square on the stack."""
         f, m, step = self.f, self.m, self.width * 4
         height, width = self.spec.out.shape[1:3]
@@ -219,6 +228,7 @@ class _Winograd:
         rows = m if height % m == 0 else f.minimum(m, f.sub(height, y))
         columns = m if width % m == 0 else f.minimum(m, f.sub(width, x))
 
+        # A loop, not m * m copies of the epilogue: less code, and at the edges of an image it turns less often.
         def one(a: Index, b: Index) -> None:
             value = f.load(results[0][0].type, f.offset(block, f.mul(f.add(f.mul(a, m), b), step)), step)
             self.store(value, (n, f.add(y, a), f.add(x, b), c), active)
@@ -238,14 +248,14 @@ class _Winograd:
     def store(self, value: Value, index: Sequence[Index], active: int) -> None:
         """One output vector through the epilogue."""
         f, out = self.f, self.spec.out
-        site = Site(f, tuple(((n,), at) for n, at in zip(out.shape, index)), self.width, active, self.roles)
+        site = OutputSite(f, tuple(((n,), at) for n, at in zip(out.shape, index)), self.width, active, self.roles)
         result = self.epilogue.apply(f, value, site)
         pointer = f.offset(self.roles["out0"], f.mul(f.dot(index, out.strides, out.offset), out.itemsize))
         store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
         f.at(0)
 
 
-def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
+def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
     """The kernels of a convolution by F(m, r), to run one after another: one (blocked) or three.
 
     Raises RelayValueError for what `supports_winograd` declines.
@@ -259,14 +269,16 @@ def winograd(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue | None =
     return _phases(spec, m, target, epilogue)
 
 
-def pack_winograd(spec: ConvSpec, m: int, target: Target, weight: np.ndarray) -> np.ndarray:
+def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
     """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them, flat."""
     shape, step, r = winograd_shape(spec, m), spec.strides[0], TAPS[m]
-    plan = plan_contraction(point_problem(shape), target)
-    phases = weight.reshape(*weight.shape[:2], r, step, r, step)  # [OC, IC, row tap, row phase, column tap, column phase]
+    schedule = schedule_contraction(point_problem(shape), target)
+    phases = weight.reshape(
+        *weight.shape[:2], r, step, r, step
+    )  # [OC, IC, row tap, row phase, column tap, column phase]
     taps = phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, shape.in_channels, shape.out_channels)
     width = target.lanes("float32")
-    packed = pack_panels(taps, plan.vectors * width, width).reshape(r * r, -1)
+    packed = pack_panels(taps, schedule.vectors * width, width).reshape(r * r, -1)
     return transform_weights(m, packed).reshape(-1)
 
 
@@ -275,7 +287,7 @@ def _begin(name: str, operands: tuple[str, ...]) -> tuple[IRFunction, dict[str, 
     return f, dict(zip(operands, f.pointers))
 
 
-def _blocked(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> Kernel:
+def _blocked(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> Kernel:
     operands = ("in0", "weight0", "out0", *epilogue.operands, "scratch")
     f, roles = _begin("winograd", operands)
     shape = winograd_shape(spec, m)
@@ -294,29 +306,57 @@ def _blocked(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> Kern
 
     f.loop(f.begin, f.end, block)
     text, declares = f.finish()
-    return Kernel("winograd", text, declares, operands, shape.blocks.count, sum(sizes), _flops(spec),
-                  _traffic(spec, shape), _loops(shape, nest, epilogue)).by_content("winograd")
+    return Kernel(
+        "winograd",
+        text,
+        declares,
+        operands,
+        shape.blocks.count,
+        sum(sizes),
+        _flops(spec),
+        _traffic(spec, shape),
+        _loops(shape, nest, epilogue),
+    ).by_content("winograd")
 
 
-def _phases(spec: ConvSpec, m: int, target: Target, epilogue: Epilogue) -> tuple[Kernel, ...]:
+def _phases(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> tuple[Kernel, ...]:
     shape = winograd_shape(spec, m)
     f, roles = _begin("winograd_in", ("in0", "work0"))
     emitter = _Winograd(f, spec, m, target, epilogue, roles)
     f.loop(f.begin, f.end, lambda tile: emitter.transform_input(tile, tile))
-    first = Kernel("winograd_in", *f.finish(), ("in0", "work0"), shape.tiles, bytes=spec.data.bytes,
-                   loops=f"winograd_in: parallel over {shape.tiles} tiles\n  u[point, tile, c] = B^T data B\n")
+    first = Kernel(
+        "winograd_in",
+        *f.finish(),
+        ("in0", "work0"),
+        shape.tiles,
+        bytes=spec.data.bytes,
+        loops=f"winograd_in: parallel over {shape.tiles} tiles\n  u[point, tile, c] = B^T data B\n",
+    )
     f, roles = _begin("winograd_mul", ("work0", "weight0", "work1"))
     nest = _Winograd(f, spec, m, target, epilogue, roles).multiply()
     nest.run(f.begin, f.end)
-    second = Kernel("winograd_mul", *f.finish(), ("work0", "weight0", "work1"), nest.items, flops=_flops(spec),
-                    bytes=_traffic(spec, shape), loops=loops_text("winograd_mul", nest, Epilogue()))
+    second = Kernel(
+        "winograd_mul",
+        *f.finish(),
+        ("work0", "weight0", "work1"),
+        nest.items,
+        flops=_flops(spec),
+        bytes=_traffic(spec, shape),
+        loops=loops_text("winograd_mul", nest, Epilogue()),
+    )
     operands = ("work1", "out0", *epilogue.operands)
     f, roles = _begin("winograd_out", operands)
     emitter = _Winograd(f, spec, m, target, epilogue, roles)
     f.loop(f.begin, f.end, lambda tile: emitter.transform_output(tile, tile))
-    third = Kernel("winograd_out", *f.finish(), operands, shape.tiles, bytes=spec.out.bytes,
-                   loops=f"winograd_out: parallel over {shape.tiles} tiles\n"
-                         f"  acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}\n  out = {epilogue.shown('acc')}\n")
+    third = Kernel(
+        "winograd_out",
+        *f.finish(),
+        operands,
+        shape.tiles,
+        bytes=spec.out.bytes,
+        loops=f"winograd_out: parallel over {shape.tiles} tiles\n"
+        f"  acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}\n  out = {epilogue.shown('acc')}\n",
+    )
     return tuple(kernel.by_content(kernel.name) for kernel in (first, second, third))
 
 
@@ -329,12 +369,16 @@ def _traffic(spec: ConvSpec, shape: WinogradShape) -> int:
     return spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
 
 
-def _loops(shape: WinogradShape, nest: Nest, epilogue: Epilogue) -> str:
-    inner = loops_text("products", nest, Epilogue()).replace("parallel over", "loop over").replace("\n", "\n  ").rstrip()
-    return (f"winograd F({shape.m}, {TAPS[shape.m]}): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
-            f"  for tile in block: u[point, tile, c] = B^T data B\n"
-            f"  {inner}\n"
-            f"  for tile in block: acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}; out = {epilogue.shown('acc')}\n")
+def _loops(shape: WinogradShape, nest: TileNest, epilogue: Epilogue) -> str:
+    inner = (
+        loops_text("products", nest, Epilogue()).replace("parallel over", "loop over").replace("\n", "\n  ").rstrip()
+    )
+    return (
+        f"winograd F({shape.m}, {TAPS[shape.m]}): parallel over {shape.blocks.count} blocks of <= {shape.block} tiles\n"
+        f"  for tile in block: u[point, tile, c] = B^T data B\n"
+        f"  {inner}\n"
+        f"  for tile in block: acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}; out = {epilogue.shown('acc')}\n"
+    )
 
 
 def _plus_bias(epilogue: Epilogue) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from relaylab.frontend.onnx import (  # noqa: F401  (the families register their converters)
+from relaylab.frontend.graph import Graph, is_open, module_of
+from relaylab.frontend.onnx.importer import Importer
+from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
+from relaylab.frontend.onnx.operators import (
     activation,
     arithmetic,
     contract,
@@ -26,15 +29,15 @@ from relaylab.frontend.onnx import (  # noqa: F401  (the families register their
     shapes,
     slices,
 )
-from relaylab.frontend.onnx.graph import Graph, is_open
-from relaylab.frontend.onnx.importer import Importer
-from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.table import operators
 from relaylab.ir import Expr, Function, IRModule, Tuple, free_vars
 from relaylab.runtime.ndarray import array
 from relaylab.support.errors import RelayTypeError, RelayValueError
-from relaylab.transform.dynamic_to_static import DynamicToStatic
-from relaylab.transform.infer_type import InferType
+from relaylab.transform.engine.infer_type import InferType
+from relaylab.transform.simplify.dynamic_to_static import DynamicToStatic
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 __all__ = ["from_onnx", "input_shapes", "operators"]
 
@@ -42,7 +45,7 @@ OPTIONS = ("use_nt_batch_matmul",)
 
 
 def from_onnx(
-    model: Any,
+    model: object,
     shape: Mapping[str, Any] | None = None,
     dtype: str | Mapping[str, str] | None = "float32",
     opset: int | None = None,
@@ -68,10 +71,10 @@ def from_onnx(
     inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)
     scope = {**known, **{v.name_hint: v for v in inputs}}
     outputs = importer.main(proto.graph, scope)
-    return _module(inputs, outputs, importer.g.params)
+    return module_of(inputs, outputs, importer.g.params)
 
 
-def input_shapes(model: Any, unknown: int | None = None) -> dict[str, tuple[Any, ...]]:
+def input_shapes(model: object, unknown: int | None = None) -> dict[str, tuple[Any, ...]]:
     """The shapes of a model's inputs by name, without its initializers; open dimensions are `unknown`, or `Any`."""
     graph = read_model(model)[0].graph
     known = {t.name for t in graph.initializer}
@@ -80,28 +83,23 @@ def input_shapes(model: Any, unknown: int | None = None) -> dict[str, tuple[Any,
     return {name: tuple(map(fill, dims)) for name, dims in found.items()}
 
 
-def _module(inputs: list[Any], outputs: list[Expr], known: Mapping[Any, Any]) -> tuple[IRModule, dict[str, Any]]:
-    """`main` with the inputs in the model's order, then the parameters that are used."""
-    body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
-    used = set(free_vars(body))
-    params = [v for v in known if v in used]
-    mod = IRModule.from_expr(Function([*inputs, *params], body))
-    return InferType()(DynamicToStatic()(InferType()(mod))), {v.name_hint: array(known[v]) for v in params}
-
-
-def _versions(proto: Any, opset: int | None) -> dict[str, int]:
+def _versions(proto: ModelProto, opset: int | None) -> dict[str, int]:
     versions = {("" if o.domain == "ai.onnx" else o.domain): int(o.version) for o in proto.opset_import}
     if opset is not None and not isinstance(opset, int):
         raise RelayTypeError(f"opset is a number, not {opset!r}", code="import.opset")
     if opset is not None:
         versions[""] = opset
     if "" not in versions and not versions:
-        raise RelayValueError("the model does not say which opset it is written in", code="import.opset", help="from_onnx(model, opset=…)")
+        raise RelayValueError(
+            "the model does not say which opset it is written in", code="import.opset", help="from_onnx(model, opset=…)"
+        )
     return versions
 
 
-def _shapes(shape: Any) -> dict[str, Any]:
-    if shape is not None and not (isinstance(shape, Mapping) and all(isinstance(d, (tuple, list)) for d in shape.values())):
+def _shapes(shape: object) -> dict[str, Any]:
+    if shape is not None and not (
+        isinstance(shape, Mapping) and all(isinstance(d, (tuple, list)) for d in shape.values())
+    ):
         raise RelayTypeError(f"shape is a mapping from names of inputs to tuples, not {shape!r}", code="import.shape")
     return {name: tuple(dims) for name, dims in (shape or {}).items()}
 
@@ -109,5 +107,7 @@ def _shapes(shape: Any) -> dict[str, Any]:
 def _options(given: Mapping[str, Any] | None) -> dict[str, Any]:
     unknown = [k for k in given or {} if k not in OPTIONS]
     if unknown:
-        raise RelayValueError(f"convert_config has no key {unknown[0]!r}", code="import.option", help=f"known: {', '.join(OPTIONS)}")
+        raise RelayValueError(
+            f"convert_config has no key {unknown[0]!r}", code="import.option", help=f"known: {', '.join(OPTIONS)}"
+        )
     return {"use_nt_batch_matmul": True, **(given or {})}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx import table
-from relaylab.frontend.onnx.graph import Graph, as_relay_error, outputs_of
 from relaylab.frontend.onnx.model import array_of, nodes_below, type_of
-from relaylab.frontend.onnx.node import Node
-from relaylab.ir import Constant, Expr, Var
+from relaylab.frontend.onnx.node import LARGEST, OnnxNode
+from relaylab.frontend.onnx.results import as_relay_error, outputs_of
+from relaylab.ir import AnyDim, Constant, Expr, Var
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import did_you_mean
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, SparseTensorProto
 
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
@@ -32,7 +37,7 @@ class Importer:
 
     # ---- what the model needs
 
-    def check_operators(self, proto: Any) -> None:
+    def check_operators(self, proto: GraphProto) -> None:
         """Raise one error that names all operators without converter."""
         missing: dict[tuple[str, str], tuple[str, str, int, str]] = {}
         for where, number, node in nodes_below(proto):
@@ -50,11 +55,12 @@ class Importer:
 
     # ---- values
 
-    def initializers(self, proto: Any) -> dict[str, Expr]:
+    def initializers(self, proto: GraphProto) -> dict[str, Expr]:
         """Constants (or parameters) for the tensors that the graph carries."""
-        return {t.name: self._initial(t.name, array_of(t, f"the initializer `{t.name}`", self.folder)) for t in proto.initializer} | {
-            t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer
-        }
+        return {
+            t.name: self._initial(t.name, array_of(t, f"the initializer `{t.name}`", self.folder))
+            for t in proto.initializer
+        } | {t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer}
 
     def _initial(self, name: str, value: np.ndarray) -> Expr:
         constant = Constant(value)
@@ -64,31 +70,45 @@ class Importer:
         self.g.params[var] = value
         return var
 
-    def inputs(self, proto: Any, shapes: Mapping[str, Any], dtypes: Any, known: Mapping[str, Expr]) -> list[Var]:
+    def inputs(
+        self,
+        proto: GraphProto,
+        shapes: Mapping[str, Iterable[int | AnyDim]],
+        dtypes: Mapping[str, str],
+        known: Mapping[str, Expr],
+    ) -> list[Var]:
         """Variables for the graph's inputs, but those that are initializers too."""
         infos = [i for i in proto.input if i.name not in known]
         names = [i.name for i in infos]
         for name in shapes:
             if name not in names and name not in known:
-                raise RelayValueError(f"the model has no input `{name}`", code="import.input", help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}")
+                raise RelayValueError(
+                    f"the model has no input `{name}`",
+                    code="import.input",
+                    help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}",
+                )
         if len(set(names)) < len(names) or "" in names:
             raise RelayValueError("the inputs of the graph have no names of their own", code="import.input")
         return [Var(i.name, type_of(i, shapes.get(i.name), dtypes.get(i.name))) for i in infos]
 
     # ---- nodes
 
-    def main(self, proto: Any, scope: Mapping[str, Expr], where: str = "the graph") -> list[Expr]:
+    def main(self, proto: GraphProto, scope: Mapping[str, Expr], where: str = "the graph") -> list[Expr]:
         """The expressions of a graph's outputs, `scope` being what names mean in it."""
         values = dict(scope)
         for number, node in enumerate(proto.node):
             domain = "" if node.domain == "ai.onnx" else node.domain
-            self._node(Node(node, number, self.version(domain), where), values, proto)
+            self._node(OnnxNode(node, number, self.version(domain), where), values, proto)
         found = [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
         if not self.depth and any(isinstance(v, list) for v in found):
-            raise RelayValueError("an output of the model is a sequence", code="import.output", help="outputs are tensors: join it by ConcatFromSequence")
+            raise RelayValueError(
+                "an output of the model is a sequence",
+                code="import.output",
+                help="outputs are tensors: join it by ConcatFromSequence",
+            )
         return found
 
-    def body(self, proto: Any, scope: Mapping[str, Expr], where: str) -> list[Expr]:
+    def body(self, proto: GraphProto, scope: Mapping[str, Expr], where: str) -> list[Expr]:
         """The same for a graph in an attribute, which may have initializers of its own."""
         if self.depth >= MAX_NESTING:
             raise RelayValueError(f"graphs lie more than {MAX_NESTING} deep in each other", code="import.nesting")
@@ -98,7 +118,7 @@ class Importer:
         finally:
             self.depth -= 1
 
-    def _node(self, node: Node, values: dict[str, Expr], proto: Any) -> None:
+    def _node(self, node: OnnxNode, values: dict[str, Expr], proto: GraphProto) -> None:
         ins = [self._find(n, values, proto, node.place) if n else None for n in node.inputs]
         converter = table.lookup(node.domain, node.op_type, node.version)
         least, most = converter.arity()
@@ -106,18 +126,24 @@ class Importer:
         while len(ins) > most and ins[-1] is None:
             ins.pop()
         if not least <= len(ins) <= most or converter.lacks(ins):
-            raise node.error(f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity")
+            raise node.error(
+                f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity"
+            )
         node.scope = values
         try:
             results = outputs_of(converter.run(self.g, node, *ins))
             unread = node.unread(converter.unused)
             if unread:
-                raise node.error(f"the attribute{'s' * (len(unread) > 1)} {', '.join(unread)} of opset {node.version} are not imported", code="import.attribute")
+                names = ", ".join(f"`{name}`" for name in unread)
+                which = f"the attribute {names} of opset {node.version} is"
+                if len(unread) > 1:
+                    which = f"the attributes {names} of opset {node.version} are"
+                raise node.error(f"{which} not imported", code="import.attribute")
             self._bind(node, results, values)
         except _CAUGHT as error:
             raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
 
-    def _bind(self, node: Node, results: list[Any], values: dict[str, Expr]) -> None:
+    def _bind(self, node: OnnxNode, results: list[Any], values: dict[str, Expr]) -> None:
         for k, name in enumerate(node.outputs):
             if not name:
                 continue
@@ -127,23 +153,34 @@ class Importer:
             if not isinstance(result, Expr):
                 values[name] = result  # a sequence, which is a list of tensors here
                 continue
-            values[name] = self.g.settle(result, node)
+            values[name] = self.g.settle(result, node.span)
             self.g.type(values[name])
 
-    def _find(self, name: str, values: Mapping[str, Expr], proto: Any, place: str) -> Expr:
+    def _find(self, name: str, values: Mapping[str, Expr], proto: GraphProto, place: str) -> Expr:
         if name in values:
             return values[name]
         later = any(name in n.output for n in proto.node)
-        help = "a node further down makes it: the nodes are not in order, or form a cycle" if later else did_you_mean(name, values)
+        help = (
+            "a node further down makes it: the nodes are not in order, or form a cycle"
+            if later
+            else did_you_mean(name, values)
+        )
         raise RelayValueError(f"there is no value `{name}`", code="import.no-value", place=f"  --> {place}", help=help)
 
 
-def dense(sparse: Any, folder: Path | None) -> np.ndarray:
+def dense(sparse: SparseTensorProto, folder: Path | None) -> np.ndarray:
     """The tensor that a SparseTensorProto stands for."""
     what = f"the sparse initializer `{sparse.values.name}`"
     values, indices = array_of(sparse.values, what, folder), array_of(sparse.indices, what, folder)
+    dims = [int(d) for d in sparse.dims]
+    if math.prod(max(d, 1) for d in dims) > LARGEST:
+        raise RelayValueError(
+            f"{what} has the shape {dims}",
+            code="import.tensor",
+            help=f"{LARGEST} elements at most are made while a model is read",
+        )
     try:
-        out = np.zeros([int(d) for d in sparse.dims], values.dtype)
+        out = np.zeros(dims, values.dtype)
         out.reshape(-1)[indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), out.shape)] = values
     except (IndexError, ValueError, MemoryError) as error:
         raise RelayValueError(f"{what}: {error}", code="import.tensor") from None

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relaylab.ir import Any as Unknown
-from relaylab.ir import TensorType
+from relaylab.ir import AnyDim, TensorType
+from relaylab.runtime.memory import is_addressable
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+
+if TYPE_CHECKING:
+    from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto
 
 DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
 }  # fmt: skip
 """TensorProto.DataType by number, as far as Relay has the type."""
+
+_UNREAD = ("doc_string", "metadata_props")
+"""Texts that nothing here reads."""
 
 _FIELDS = {
     **dict.fromkeys((1,), "float_data"), **dict.fromkeys((2, 3, 4, 5, 6, 9, 10), "int32_data"), 7: "int64_data",
@@ -26,23 +34,27 @@ _FIELDS = {
 """Which field holds the values that are not raw bytes."""
 
 
-def load_onnx() -> Any:
+def load_onnx() -> ModuleType:
     """The package `onnx`; RelayError if it is not installed."""
     try:
         import onnx
     except ImportError:
-        raise RelayError("reading ONNX models needs the package onnx", code="import.no-onnx", help="pip install relaylab[onnx]") from None
+        raise RelayError(
+            "ONNX models need the package onnx", code="import.no-onnx", help="pip install relaylab[onnx]"
+        ) from None
     return onnx
 
 
-def read_model(model: Any) -> tuple[Any, Path | None]:
+def read_model(model: object) -> tuple[ModelProto, Path | None]:
     """A ModelProto from one, from its bytes or from a path; and the folder in which external data may lie."""
     if hasattr(model, "graph") and hasattr(model, "opset_import"):
-        return model, None
+        return cast("ModelProto", model), None
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _parse(bytes(model), "the bytes"), None
     if not isinstance(model, (str, Path)):
-        raise RelayTypeError(f"from_onnx takes a ModelProto, bytes or a path, not a {type(model).__name__}", code="import.model")
+        raise RelayTypeError(
+            f"from_onnx takes a ModelProto, bytes or a path, not a {type(model).__name__}", code="import.model"
+        )
     path = Path(model)
     try:
         data = path.read_bytes()
@@ -52,7 +64,7 @@ def read_model(model: Any) -> tuple[Any, Path | None]:
     return _parse(data, str(path)), path.resolve().parent
 
 
-def _parse(data: bytes, what: str) -> Any:
+def _parse(data: bytes, what: str) -> ModelProto:
     proto = load_onnx().ModelProto()
     try:
         proto.ParseFromString(data)
@@ -60,12 +72,30 @@ def _parse(data: bytes, what: str) -> Any:
         raise RelayValueError(f"{what}: not an ONNX model: {error}", code="import.garbage") from None
     if not proto.HasField("graph"):
         raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
+    _check_texts(proto, what)
     return proto
 
 
-def nodes_below(proto: Any) -> Iterator[tuple[str, int, Any]]:
+def _check_texts(proto: ModelProto, what: str) -> None:
+    """Refuse names that are not UTF-8: protobuf gives them as bytes."""
+    stack: list[Any] = [proto]
+    while stack:
+        message = stack.pop()
+        for entry, value in message.ListFields():
+            if entry.type not in (entry.TYPE_STRING, entry.TYPE_MESSAGE) or entry.name in _UNREAD:
+                continue
+            values = value if not isinstance(value, (str, bytes)) and hasattr(value, "__len__") else [value]
+            if entry.type == entry.TYPE_MESSAGE:
+                stack += values
+            elif bad := [v for v in values if isinstance(v, bytes)]:
+                raise RelayValueError(
+                    f"{what}: not an ONNX model: the text {bad[0]!r:.60} is not UTF-8", code="import.garbage"
+                )
+
+
+def nodes_below(proto: GraphProto | FunctionProto) -> Iterator[tuple[str, int, NodeProto]]:
     """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node)."""
-    stack = [("the graph", proto)]
+    stack: list[tuple[str, GraphProto | FunctionProto]] = [("the graph", proto)]
     while stack:
         where, graph = stack.pop()
         for number, node in enumerate(graph.node):
@@ -75,7 +105,7 @@ def nodes_below(proto: Any) -> Iterator[tuple[str, int, Any]]:
                 stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]
 
 
-def inlined(proto: Any) -> Any:
+def inlined(proto: ModelProto) -> ModelProto:
     """The model with the functions that it brings along put where they are called."""
     if not proto.functions:
         return proto
@@ -92,43 +122,55 @@ def inlined(proto: Any) -> Any:
     try:
         return inliner.inline_local_functions(proto)
     except Exception as error:  # whatever onnx's own checks raise
-        raise RelayValueError(f"the functions of the model cannot be inlined: {error}", code="import.functions") from None
+        raise RelayValueError(
+            f"the functions of the model cannot be inlined: {error}", code="import.functions"
+        ) from None
 
 
 def dtype_of(number: int, what: str) -> str:
     """The data type with that number in ONNX."""
     if number not in DTYPES:
         names = {v: k for k, v in load_onnx().TensorProto.DataType.items()}
-        raise RelayValueError(f"{what} has the data type {names.get(number, number)}, which Relay has not", code="import.dtype")
+        raise RelayValueError(
+            f"{what} has the data type {names.get(number, number)}, which Relay has not", code="import.dtype"
+        )
     return DTYPES[number]
 
 
-def type_of(info: Any, shape: Any = None, dtype: str | None = None) -> TensorType:
+def type_of(info: ValueInfoProto, shape: Iterable[int | AnyDim] | None = None, dtype: str | None = None) -> TensorType:
     """The type of a ValueInfoProto; unknown dimensions are `Any`, `shape` and `dtype` override what it says."""
     what = f"the input `{info.name}`"
     if info.HasField("type") and not info.type.HasField("tensor_type"):
-        raise RelayValueError(f"{what} is not a tensor", code="import.input", help="sequences, maps and optionals are not imported as inputs")
+        raise RelayValueError(
+            f"{what} is not a tensor",
+            code="import.input",
+            help="sequences, maps and optionals are not imported as inputs",
+        )
     tensor = info.type.tensor_type
     found = dtype or (dtype_of(tensor.elem_type, what) if tensor.elem_type else "float32")
     if shape is not None:
         return TensorType(tuple(shape), found)
     if not tensor.HasField("shape"):
-        raise RelayValueError(f"{what} has no shape", code="import.input", help=f"give one: shape={{{info.name!r}: (…)}}")
+        raise RelayValueError(
+            f"{what} has no shape", code="import.input", help=f"give one: shape={{{info.name!r}: (…)}}"
+        )
     return TensorType([_dim(d, what) for d in tensor.shape.dim], found)
 
 
-def _dim(dim: Any, what: str) -> Any:
+def _dim(dim: TensorShapeProto.Dimension, what: str) -> int | AnyDim:
     if not dim.HasField("dim_value"):
-        return Unknown()
+        return AnyDim()
     if dim.dim_value < 0:
-        raise RelayValueError(f"{what} has the dimension {dim.dim_value}", code="import.input", help="give its shape: shape={name: (…)}")
+        raise RelayValueError(
+            f"{what} has the dimension {dim.dim_value}", code="import.input", help="give its shape: shape={name: (…)}"
+        )
     return int(dim.dim_value)
 
 
-def array_of(tensor: Any, what: str, folder: Path | None = None) -> np.ndarray:
+def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.ndarray:
     """The values of a TensorProto; `RelayValueError` if its parts do not fit each other."""
     dims = [int(d) for d in tensor.dims]
-    if any(d < 0 for d in dims):
+    if any(d < 0 for d in dims) or not is_addressable(tuple(dims), "float64"):
         raise RelayValueError(f"{what} has the shape {dims}", code="import.tensor")
     dtype = np.dtype(dtype_of(tensor.data_type, what)).newbyteorder("<")
     if tensor.data_location == 1:
@@ -142,27 +184,36 @@ def array_of(tensor: Any, what: str, folder: Path | None = None) -> np.ndarray:
     return values.astype(dtype.newbyteorder("=")).reshape(dims)
 
 
-def _listed(tensor: Any, dtype: np.dtype) -> np.ndarray:
+def _listed(tensor: TensorProto, dtype: np.dtype) -> np.ndarray:
     """Values that are written one by one; float16 as the bits of an integer."""
     values = np.array(getattr(tensor, _FIELDS[tensor.data_type]))
     return values.astype("uint16").view("float16") if dtype == np.float16 else values.astype(dtype)
 
 
-def _external(tensor: Any, what: str, folder: Path | None, size: int) -> bytes:
+def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) -> bytes:
     """Bytes from a file beside the model, never from elsewhere."""
     given = {e.key: e.value for e in tensor.external_data}
     if folder is None:
-        raise RelayValueError(f"{what} lies in another file", code="import.external", help="give the path of the model instead of its contents")
+        raise RelayValueError(
+            f"{what} lies in another file",
+            code="import.external",
+            help="give the path of the model instead of its contents",
+        )
     try:
         path = (folder / given["location"]).resolve()
         offset, length = int(given.get("offset", 0)), int(given.get("length", size))
     except (KeyError, ValueError, OSError) as error:
         raise RelayValueError(f"{what} does not say where its data is: {error}", code="import.external") from None
     if folder not in path.parents or offset < 0 or length != size:
-        raise RelayValueError(f"{what} is to be read from {given['location']!r}, at {offset}, {length} bytes", code="import.external",
-                              help="only files in the model's own folder are read, and as many bytes as the tensor has")
+        raise RelayValueError(
+            f"{what} is to be read from {given['location']!r}, at {offset}, {length} bytes",
+            code="import.external",
+            help="only files in the model's own folder are read, and as many bytes as the tensor has",
+        )
     try:
         with path.open("rb") as file:
+            if offset + length > os.fstat(file.fileno()).st_size:  # before memory is taken for it
+                raise RelayValueError(f"{what}: {path} has no {length} bytes at {offset}", code="import.external")
             file.seek(offset)
             return file.read(length)
     except OSError as error:

@@ -1,13 +1,20 @@
-"""One node of an ONNX graph: its names, its attributes as Python values, and its place for error messages."""
+"""One node of an ONNX graph: its names, its attributes as Python values, and its place for error messages.
+
+Choices: docs/choices.md, Importing.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 from relaylab.frontend.onnx.model import array_of
 from relaylab.support.errors import RelayValueError
 from relaylab.support.source import SourceName, Span
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 LARGEST = 1 << 26
 """How many elements a constant may have that the model only describes."""
@@ -16,10 +23,10 @@ _READ = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "str
 """Which field of an AttributeProto holds the value, by its type."""
 
 
-class Node:
-    """A NodeProto as converters see it. Attributes are read with `get`, `ints`, `need`; those never read are refused."""
+class OnnxNode:
+    """A NodeProto as converters see it. Attributes are read with `get`, `ints`, `need`; unread ones are refused."""
 
-    def __init__(self, proto: Any, number: int, version: int, graph: str):
+    def __init__(self, proto: NodeProto, number: int, version: int, graph: str):
         self.proto, self.version = proto, version
         self.op_type: str = proto.op_type
         self.domain: str = "" if proto.domain == "ai.onnx" else proto.domain
@@ -53,7 +60,7 @@ class Node:
             return array_of(value, f"the attribute `{name}` of {self.place}")
         return [_text(v) for v in value] if proto.type == 8 else list(value) if proto.type in (6, 7, 10) else value
 
-    def ints(self, name: str, default: Any = None) -> list[int] | None:
+    def ints(self, name: str, default: Sequence[int] | None = None) -> list[int] | None:
         """A list of integers; a single one counts as a list."""
         value = self.get(name, default)
         if value is None:
@@ -70,17 +77,23 @@ class Node:
             raise self.error(f"the attribute `{name}` is missing", code="import.attribute")
         return value
 
-    def choice(self, name: str, default: str, known: Any) -> str:
+    def choice(self, name: str, default: str, known: Collection[str]) -> str:
         """A string attribute with one of the `known` values."""
         value = self.get(name, default)
         if value not in known:
-            raise self.error(f"{name}={value!r} is not imported; known are {', '.join(map(repr, known))}", code="import.attribute")
+            raise self.error(
+                f"{name}={value!r} is not imported; known are {', '.join(map(repr, known))}", code="import.attribute"
+            )
         return value
 
     def bound(self, *extents: int) -> None:
         """Refuse to make a constant of that shape now if it is too large (or has no shape)."""
         if min(extents, default=0) < 0 or math.prod(extents) > LARGEST:
-            raise self.error(f"a constant of the shape {list(extents)}", code="import.shape", help=f"{LARGEST} elements at most are made while a model is read")
+            raise self.error(
+                f"a constant of the shape {list(extents)}",
+                code="import.shape",
+                help=f"{LARGEST} elements at most are made while a model is read",
+            )
 
     def unread(self, unused: frozenset[str]) -> list[str]:
         """The attributes that nobody looked at."""
@@ -91,5 +104,5 @@ class Node:
         return RelayValueError(f"{self.op_type}: {message}", code=code, place=f"  --> {self.place}", help=help)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -18,7 +18,7 @@ Convert = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Converter:
+class OnnxConverter:
     """How one operator is said in Relay: `run(g, node, *inputs)`, for versions from `since` on.
 
     `unused` are attributes that change nothing here; any other one that `run` does not read is refused.
@@ -39,13 +39,14 @@ class Converter:
             return sum(p.kind is not p.VAR_POSITIONAL and p.default is p.empty for p in params), float("inf")
         return sum(p.default is p.empty for p in params), len(params)
 
-
     def lacks(self, given: Sequence[object]) -> bool:
         """Whether an input is left out (None) that must be given."""
-        return any(v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given))
+        return any(
+            v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given)
+        )
 
 
-TABLE: dict[tuple[str, str], list[Converter]] = {}
+TABLE: dict[tuple[str, str], list[OnnxConverter]] = {}
 """(domain, operator): its converters, the newest first."""
 
 
@@ -54,7 +55,7 @@ def register(name: str, run: Convert, since: int = 1, domain: str = "", unused: 
     known = TABLE.setdefault((domain, name), [])
     if any(c.since == since for c in known):
         raise RelayValueError(f"the ONNX operator `{name}` of version {since} has a converter", code="import.duplicate")
-    known.append(Converter(run, since, frozenset(unused)))
+    known.append(OnnxConverter(run, since, frozenset(unused)))
     known.sort(key=lambda c: -c.since)
 
 
@@ -79,7 +80,7 @@ def is_known(domain: str, name: str, version: int) -> bool:
     return any(c.since <= version for c in TABLE.get((domain, name), ()))
 
 
-def lookup(domain: str, name: str, version: int) -> Converter:
+def lookup(domain: str, name: str, version: int) -> OnnxConverter:
     """The newest converter that holds for a version."""
     found = next((c for c in TABLE.get((domain, name), ()) if c.since <= version), None)
     if found is None:

@@ -1,9 +1,19 @@
+// @ts-check
 // Small helpers. Text from programs only ever becomes a text node or an attribute value.
 
+/**
+ * An element with properties (`on…` are listeners; aria, role and data attributes), and children.
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, any>} [properties]
+ * @param {(Node | string | null | undefined)[]} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
 export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name.startsWith("aria") || name === "role" || name.startsWith("data-")) element.setAttribute(name === "ariaLabel" ? "aria-label" : name, value);
+    if (name.startsWith("aria") || name === "role" || name.startsWith("data-"))
+      element.setAttribute(name === "ariaLabel" ? "aria-label" : name, value);
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element[name] = value;
   }
@@ -11,25 +21,58 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
+export const button = (text, title, onclick) =>
+  el("button", { className: "rl-button", textContent: text, title, onclick });
+export const link = (text, onclick, title = "") =>
+  el("button", { className: "rl-link", textContent: text, title, onclick });
+/** @param {"p" | "span" | "div"} tag */
+export const dim = (text, tag = "p") => el(tag, { className: "rl-dim", textContent: text });
+export const heading = (text) => el("h2", { textContent: text });
+export const subheading = (text) => el("h3", { textContent: text });
+export const code = (text) => el("pre", { className: "rl-code", textContent: text });
+export const problem = (text) => el("pre", { className: "rl-error", textContent: text });
+
+// A select with its options, (value, text) each.
+export function select(label, options, chosen, pick) {
+  const element = el(
+    "select",
+    { ariaLabel: label, onchange: () => pick(element.value) },
+    ...options.map(([value, text]) => el("option", { value: String(value), textContent: text })),
+  );
+  element.value = String(chosen);
+  return element;
+}
+
 export function short(number) {
   const size = Math.abs(number);
-  for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])
+  for (const [unit, name] of /** @type {[number, string][]} */ ([
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ]))
     if (size >= unit) return `${(number / unit).toPrecision(3)}${name}`;
   return `${Math.round(number * 100) / 100}`;
 }
 
 export const signed = (number) => `${number > 0 ? "+" : "−"}${short(Math.abs(number))}`;
-export const count = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+export const count = (n, what) => `${n} ${what}${n === 1 ? "" : /s$/.test(what) ? "es" : "s"}`;
 
-// A row of buttons of which one is chosen.
+/**
+ * A row of buttons of which one is chosen.
+ * @param {string} label
+ * @param {string[][]} options  value, text, hint
+ * @param {string} chosen
+ * @param {(value: string) => void} pick
+ */
 export function choice(label, options, chosen, pick) {
   const group = el("span", { className: "rl-choice", role: "group", "aria-label": label });
-  const mark = (value) => [...group.children].forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.value === value)));
-  for (const [value, text, hint] of options) {
-    const button = el("button", { textContent: text, title: hint ?? "", onclick: () => pick(value) });
-    button.dataset.value = value;
-    group.append(button);
-  }
+  const buttons = options.map(([value, text, hint]) => {
+    const made = el("button", { textContent: text, title: hint ?? "", onclick: () => pick(value) });
+    made.dataset.value = value;
+    return made;
+  });
+  group.append(...buttons);
+  const mark = (value) => buttons.forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.value === value)));
   mark(chosen);
   return { group, mark };
 }

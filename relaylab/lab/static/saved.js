@@ -1,26 +1,32 @@
+// @ts-check
 // The saved page: every answer is in the page, and its address says what is shown.
-import { unpack } from "./graph.js";
+import { unpack } from "../../viz/static/graph.js";
 import { el } from "./dom.js";
-import { Explorer } from "./explorer.js";
-import { Book } from "./book.js";
-import { address, read } from "./link.js";
-import { paper } from "./print.js";
+import { Explorer } from "./explorer/explorer.js";
+import { address, read } from "./saved/link.js";
+import { paper } from "./saved/print.js";
+import { SavedPage } from "./saved/saved_page.js";
 
 // what an address asked for in vain, in words
 function tell(root, wrong) {
   document.querySelector(".rl-note")?.remove();
   if (!wrong.length) return;
-  const note = el("div", { className: "rl-note", role: "status" }, el("span", { textContent: `Left out of this link: ${wrong.join("; ")}.` }), el("button", { className: "rl-button", textContent: "×", ariaLabel: "close", onclick: () => note.remove() }));
+  const note = el(
+    "div",
+    { className: "rl-note", role: "status" },
+    el("span", { textContent: `Left out of this link: ${wrong.join("; ")}.` }),
+    el("button", { className: "rl-button", textContent: "×", ariaLabel: "close", onclick: () => note.remove() }),
+  );
   root.before(note);
 }
 
 function start(data) {
   const root = document.getElementById("relaylab");
-  const book = new Book(data);
+  const page = new SavedPage(data);
   const listeners = {};
   const state = { ...data.chosen };
   const arrive = () => {
-    const knows = (frame, id) => book.home(frame ?? state.after, id) !== undefined;
+    const knows = (frame, id) => page.stages.home(frame ?? state.after, id) !== undefined;
     const { chosen, wrong } = read(location.hash, data.rows.rows, knows);
     tell(root, wrong);
     const given = Object.entries(chosen).filter(([name, value]) => state[name] !== value);
@@ -33,7 +39,7 @@ function start(data) {
   arrive();
   const host = {
     live: false,
-    ask: async (what, args) => book.ask(what, args),
+    ask: async (what, args) => page.ask(what, args),
     get: (name) => (name === "rows" ? data.rows : state[name]),
     set: (name, value) => {
       if (state[name] === value) return;
@@ -42,11 +48,17 @@ function start(data) {
     },
     on: (name, run) => (listeners[name] = run),
   };
-  window.relaylab = new Explorer(root, host);
+  const explorer = new Explorer(root, host);
+  Object.assign(window, { relaylab: explorer });
   window.addEventListener("hashchange", arrive);
-  paper(window.relaylab);
+  paper(() => explorer.printed());
   root.focus({ preventScroll: true }); // the keys work at once
 }
 
-const sorry = (error) => document.getElementById("relaylab").replaceChildren(el("p", { textContent: `This page could not be opened: ${error.message}. It needs a browser of 2023 or later.` }));
+const sorry = (error) =>
+  document
+    .getElementById("relaylab")
+    .replaceChildren(
+      el("p", { textContent: `This page could not be opened: ${error.message}. It needs a browser of 2023 or later.` }),
+    );
 unpack(document.getElementById("relaylab-data").textContent).then(start).catch(sorry);

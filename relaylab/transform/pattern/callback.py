@@ -10,9 +10,10 @@ from relaylab.ir import rewrite as rebuild_all
 from relaylab.ir.node import expect
 from relaylab.ir.trail import Step, current_trail
 from relaylab.support.errors import RelayError, RelayTypeError
-from relaylab.transform.infer_type import typed
-from relaylab.transform.pattern.group import Group, groups
+from relaylab.transform.engine.infer_type import typed
+from relaylab.transform.pattern.group import PatternGroup, groups
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.tried import tried
 
 LIMIT = 100
 
@@ -51,6 +52,7 @@ def rewrite(
     """
     expect(expr, Expr, "what is rewritten")
     listed = (callbacks,) if isinstance(callbacks, DFPatternCallback) else tuple(callbacks)
+    tried(listed)
     count = 0
     while listed:
         last = expr
@@ -91,7 +93,7 @@ def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Exp
     )
 
 
-def _replace(callback: DFPatternCallback, group: Group, post: Expr, memo: dict[Expr, Expr]) -> Expr:
+def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo: dict[Expr, Expr]) -> Expr:
     now = {p: [memo.get(n, n) for n in nodes] for p, nodes in group.match.node_map.items()}
     now[group.match.pattern] = [post]
     after: Any = callback.callback(group.root, post, now)

@@ -12,7 +12,7 @@ from relaylab.transform.pattern.nodes import DFPattern
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class PatternGroup:
     """One match that may be replaced: what flows into it, and the nodes inside it, the root last."""
 
     match: Match
@@ -24,30 +24,41 @@ class Group:
         return self.match.root
 
 
-def groups(pattern: DFPattern, expr: Expr, type_of: Callable[[Expr], Type | None] | None = None) -> list[Group]:
+def groups(pattern: DFPattern, expr: Expr, type_of: Callable[[Expr], Type | None] | None = None) -> list[PatternGroup]:
     """The matches of `pattern` in `expr`, greedily from the root; none overlap.
 
     A match is refused if a value inside it is used outside, unless that use flows only into the match.
     """
     order = {node: i for i, node in enumerate(post_order(expr))}
+    open_ = set(walk((expr,), _open))
     matcher = Matcher(expr, type_of)
     heads = root_ops(pattern)
     taken: set[Expr] = set()
     out = []
+    # from the result down: the larger match takes its nodes before one inside it can
     for node in reversed(order):
-        if node in taken or (
-            heads is not None and not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in heads)
-        ):
+        if node in taken or node not in open_ or _is_parted(node):
+            continue
+        if heads is not None and not (isinstance(node, Call) and isinstance(node.op, Op) and node.op.name in heads):
             continue
         found = matcher.first(pattern, node)
         group = group_of(found, matcher, order, taken) if found is not None else None
-        if isinstance(group, Group):
+        if isinstance(group, PatternGroup):
             taken.update(n for n in group.inside if not _is_global(n))
             out.append(group)
     return out
 
 
-def group_of(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Expr]) -> Group | str:
+def _is_parted(node: Expr) -> bool:
+    """Functions that partitioning made are whole: nothing is looked for in them."""
+    return isinstance(node, Function) and any(node.attr(k) for k in ("PartitionedFromPattern", "Composite"))
+
+
+def _open(node: Expr) -> tuple[Expr, ...]:
+    return () if _is_parted(node) else children(node)
+
+
+def group_of(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[Expr]) -> PatternGroup | str:
     """What a match may replace; or why it may not: in words."""
     inputs = _inputs(found)
     inside = tuple(walk((found.root,), lambda n: () if n in inputs else children(n)))
@@ -62,7 +73,7 @@ def group_of(found: Match, matcher: Matcher, order: dict[Expr, int], taken: set[
             u in own or _flows_into(u, found.root, matcher, order) for u in matcher.uses.of(node)
         ):
             return f"interior node {brief(node)} is used outside the match"
-    return Group(found, tuple(inputs), inside)
+    return PatternGroup(found, tuple(inputs), inside)
 
 
 def _is_global(node: Expr) -> bool:

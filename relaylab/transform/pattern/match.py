@@ -11,42 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relaylab.ir import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    If,
-    Let,
-    Op,
-    TensorType,
-    Tuple,
-    TupleGetItem,
-    Type,
-    Var,
-    children,
-    structural_equal,
-    users,
-)
+from relaylab.ir.base import Expr
+from relaylab.ir.equal import structural_equal
+from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.op import Op
+from relaylab.ir.types import TensorType, Type
+from relaylab.ir.visit import children
 from relaylab.transform.pattern import nodes as pn
+from relaylab.transform.pattern.facts import InferredTypes, Uses
 from relaylab.transform.pattern.nodes import DFPattern
 
 COMMUTATIVE = ("add", "multiply")
-
-
-class Uses:
-    """Who uses what in one expression, found when first asked for."""
-
-    def __init__(self, root: Expr):
-        self.root = root
-        self._users: dict[Expr, list[Expr]] | None = None
-        self._nodes: dict[Expr, int] | None = None
-
-    def of(self, node: Expr) -> list[Expr]:
-        """The nodes that use `node` directly."""
-        if self._users is None:
-            self._users = users(self.root)
-        return self._users.get(node, [])
+Refined = pn.TypePattern | pn.DataTypePattern | pn.ShapePattern | pn.AttrPattern
+"""A pattern with a condition on what it matches."""
 
 
 class Match:
@@ -77,14 +54,15 @@ class Miss:
 
 
 class Matcher:
-    """Matches patterns against nodes of one expression; `type_of` gives the types that conditions look at.
+    """Matches patterns against nodes of one expression; `type_of` gives the types that conditions look at (None:
+    those of the nodes, inferred where there are none).
 
     With `keep_misses` every test that fails is noted in `misses`.
     """
 
     def __init__(self, root: Expr, type_of: Callable[[Expr], Type | None] | None = None, keep_misses: bool = False):
         self.uses = Uses(root)
-        self.type_of = type_of or (lambda e: e._checked_type)
+        self.type_of = type_of or InferredTypes(root).of
         self.bound: dict[DFPattern, list[Expr]] = {}
         self.misses: list[Miss] | None = [] if keep_misses else None
 
@@ -96,24 +74,31 @@ class Matcher:
         """Every way in which the pattern fits."""
         self.bound = {}
         for _ in self.fits(pattern, expr):
+            # a copy: the search for the next way binds anew
             yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
 
     def fits(self, pattern: DFPattern, expr: Expr) -> Iterator[None]:
         """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""
         known = self.bound.get(pattern)
         if known is not None:
-            yield from self.when(known[0] is expr, pattern, expr, lambda: f"{pattern!r} is {brief(known[0])} already, not {brief(expr)}")
+            yield from self.when(
+                known[0] is expr, pattern, expr, lambda: f"{pattern!r} is {brief(known[0])} already, not {brief(expr)}"
+            )
             return
         for _ in _MATCHERS[type(pattern)](self, pattern, expr):
             self.bound[pattern] = [expr]
             yield
             self.bound.pop(pattern, None)
 
-    def each(self, whole: DFPattern, expr: Expr, patterns: Sequence[DFPattern], exprs: Sequence[Expr]) -> Iterator[None]:
+    def each(
+        self, whole: DFPattern, expr: Expr, patterns: Sequence[DFPattern], exprs: Sequence[Expr]
+    ) -> Iterator[None]:
         """All patterns, parts of `whole`, fit the expressions, parts of `expr`, one by one."""
         if not patterns or len(patterns) != len(exprs):
             same = len(patterns) == len(exprs)
-            yield from self.when(same, whole, expr, lambda: f"{brief(expr)} has {len(exprs)} parts, not {len(patterns)}")
+            yield from self.when(
+                same, whole, expr, lambda: f"{brief(expr)} has {len(exprs)} parts, not {len(patterns)}"
+            )
             return
         for _ in self.fits(patterns[0], exprs[0]):
             yield from self.each(whole, expr, patterns[1:], exprs[1:])
@@ -154,6 +139,7 @@ class Matcher:
             if p.args is None:
                 yield
                 continue
+            # as written first: where both orders fit, the parts are bound in the order of the program
             yield from self.each(p, e, p.args, e.args)
             if p.op_name in COMMUTATIVE and len(p.args) == 2:
                 yield from self.each(p, e, p.args[::-1], e.args)
@@ -186,7 +172,7 @@ class Matcher:
         yield from self.fits(p.left, e)
         yield from self.fits(p.right, e)
 
-    def refined(self, p: Any, e: Expr) -> Iterator[None]:
+    def refined(self, p: Refined, e: Expr) -> Iterator[None]:
         holds, why = _CONDITIONS[type(p)]
         for _ in self.fits(p.pattern, e):
             yield from self.when(holds(self, p, e), p, e, lambda: why(self, p, e))
@@ -194,7 +180,9 @@ class Matcher:
     def dominator(self, p: pn.DominatorPattern, e: Expr) -> Iterator[None]:
         for _ in self.fits(p.child, e):
             found = self._paths(p, e)
-            for _ in self.when(found is not None, p, e, lambda: f"not all that goes into {brief(e)} comes from one {p.parent!r}"):
+            for _ in self.when(
+                found is not None, p, e, lambda: f"not all that goes into {brief(e)} comes from one {p.parent!r}"
+            ):
                 self.bound[p.path] = found or []
                 yield
                 self.bound.pop(p.path, None)
@@ -202,26 +190,44 @@ class Matcher:
 
     def _paths(self, p: pn.DominatorPattern, child: Expr) -> list[Expr] | None:
         """The nodes between `child` and the parent, or None; binds the parent."""
+        before = dict(self.bound)
+        for parent in self._parents(p, child):
+            if self._is(p.parent, parent, keep=True):
+                region = self._region(p, child, parent)
+                if region is not None and self._enclosed(parent, region, child):
+                    return [n for n in region if n is not child]
+            self.bound = dict(before)
+        return None
+
+    def _parents(self, p: pn.DominatorPattern, child: Expr) -> Iterator[Expr]:
+        """What may be the parent: the nodes that its pattern fits, behind nothing but the path, the nearest first."""
+        seen: set[Expr] = set()
+        ways = [child]
+        while ways:
+            for below in _operands(ways.pop(0)):
+                if below not in seen:
+                    seen.add(below)
+                    if self._is(p.parent, below):
+                        yield below
+                    if self._is(p.path, below):
+                        ways.append(below)
+
+    def _region(self, p: pn.DominatorPattern, child: Expr, parent: Expr) -> dict[Expr, None] | None:
+        """The child and what lies between it and the parent; None if a way from it leads elsewhere."""
         region: dict[Expr, None] = {child: None}
         stack = [child]
         while stack:
-            node = stack.pop()
-            for below in children(node)[1:] if isinstance(node, Call) else children(node):
-                if below in region:
-                    continue
-                if self._is(p.parent, below, keep=True):
-                    break
-                if not self._is(p.path, below):
-                    return None
-                region[below] = None
-                stack.append(below)
-        parent = self.bound.get(p.parent)
-        if parent is None or not self._enclosed(parent[0], region, child):
-            return None
-        return [n for n in region if n is not child]
+            for below in _operands(stack.pop()):
+                if below is not parent and below not in region:
+                    if not self._is(p.path, below):
+                        return None
+                    region[below] = None
+                    stack.append(below)
+        return region
 
     def _is(self, p: DFPattern, e: Expr, keep: bool = False) -> bool:
         """Whether the pattern fits by itself; its parts stay bound only if `keep`."""
+        # a probe: what it binds must not decide what fits elsewhere
         before = dict(self.bound)
         for _ in self.fits(p, e):
             after = dict(self.bound)
@@ -234,6 +240,11 @@ class Matcher:
         """Whether nothing outside uses the parent or what lies between it and the child."""
         inner = [n for n in (parent, *region) if n is not child and children(n)]
         return all(user in region for n in inner for user in self.uses.of(n))
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    """What flows into a node."""
+    return node.args if isinstance(node, Call) else children(node)
 
 
 def _reassociated(p: pn.CallPattern, e: Call) -> Iterator[pn.CallPattern]:
@@ -271,13 +282,13 @@ def _has_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> bool:
     return all(_same_attr(_attr(e, name), value) for name, value in p.attrs.items())
 
 
-def _same_attr(found: Any, wanted: Any) -> bool:
+def _same_attr(found: object, wanted: object) -> bool:
     if isinstance(wanted, (list, tuple)) or isinstance(found, (list, tuple)):
         return isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)) and list(found) == list(wanted)
     return found is not None and found == wanted
 
 
-def _attr(e: Expr, name: str) -> Any:
+def _attr(e: Expr, name: str) -> object:
     if isinstance(e, Op):
         return e.get_attr(name)
     if isinstance(e, Function):
@@ -320,14 +331,21 @@ def brief(e: Expr) -> str:
         case Constant():
             return "a constant"
         case TupleGetItem():
-            return f"field {e.index} of {brief(e.tuple_value)}" if not isinstance(e.tuple_value, TupleGetItem) else f"field {e.index}"
+            return (
+                f"field {e.index} of {brief(e.tuple_value)}"
+                if not isinstance(e.tuple_value, TupleGetItem)
+                else f"field {e.index}"
+            )
         case _:
             return f"a {type(e).__name__.lower()}"
 
 
 _Test = Callable[[Matcher, Any, Expr], bool]
 _CONDITIONS: dict[type, tuple[_Test, Callable[[Matcher, Any, Expr], str]]] = {
-    pn.TypePattern: (lambda self, p, e: self.type_of(e) == p.type, lambda self, p, e: f"the type of {brief(e)} is {self.type_of(e)}, not {p.type}"),
+    pn.TypePattern: (
+        lambda self, p, e: self.type_of(e) == p.type,
+        lambda self, p, e: f"the type of {brief(e)} is {self.type_of(e)}, not {p.type}",
+    ),
     pn.DataTypePattern: (_has_dtype, _other_dtype),
     pn.ShapePattern: (_has_shape, _other_shape),
     pn.AttrPattern: (_has_attrs, _other_attrs),

@@ -13,6 +13,8 @@ from typing import Any
 
 from relaylab.ir import Expr, Op, Type
 from relaylab.ir import TensorType as _TensorType
+from relaylab.ir.node import expect, expect_all
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
 
 
@@ -26,31 +28,37 @@ class _Engine:
 engine = _Engine()
 
 
+@checked
 class DFPattern:
     """The base of patterns. `name` is how rules and messages call what it matches."""
 
     name: str = ""
 
+    def __init_subclass__(cls, **kwargs: object):
+        super().__init_subclass__(**kwargs)
+        if cls.__name__ not in ("ExprPattern", "CallPattern"):  # passes build these by thousands: they ask themselves
+            checked(cls)
+
     def parts(self) -> tuple[DFPattern, ...]:
         """The direct sub-patterns."""
         return ()
 
-    def __call__(self, *args: Any) -> CallPattern:
+    def __call__(self, *args: object) -> CallPattern:
         return CallPattern(self, None if args == (None,) else [as_pattern(a) for a in args])
 
-    def __or__(self, other: Any) -> AltPattern:
+    def __or__(self, other: object) -> AltPattern:
         return AltPattern(self, as_pattern(other))
 
-    def __add__(self, other: Any) -> CallPattern:
+    def __add__(self, other: object) -> CallPattern:
         return is_op("add")(self, other)
 
-    def __sub__(self, other: Any) -> CallPattern:
+    def __sub__(self, other: object) -> CallPattern:
         return is_op("subtract")(self, other)
 
-    def __mul__(self, other: Any) -> CallPattern:
+    def __mul__(self, other: object) -> CallPattern:
         return is_op("multiply")(self, other)
 
-    def __truediv__(self, other: Any) -> CallPattern:
+    def __truediv__(self, other: object) -> CallPattern:
         return is_op("divide")(self, other)
 
     def named(self, name: str) -> DFPattern:
@@ -97,7 +105,7 @@ class ExprPattern(DFPattern):
     """Matches expressions structurally equal to one; an operator matches itself."""
 
     def __init__(self, expr: Expr):
-        self.expr = expr
+        self.expr = expect(expr, Expr, "what an ExprPattern matches")
 
     def __repr__(self) -> str:
         return self.expr.name if isinstance(self.expr, Op) else f"ExprPattern({self.expr!r})"
@@ -107,7 +115,7 @@ class VarPattern(DFPattern):
     """Matches variables: any, or those of one name."""
 
     def __init__(self, name_hint: str = ""):
-        self.name_hint = name_hint
+        self.name_hint = self.name = name_hint
 
     def __repr__(self) -> str:
         return f"%{self.name_hint or '*'}"
@@ -141,8 +149,8 @@ class CallPattern(DFPattern):
     """Matches calls: of what `op` matches, with arguments that `args` match (None: any arguments)."""
 
     def __init__(self, op: DFPattern, args: Iterable[DFPattern] | None):
-        self.op = op
-        self.args = None if args is None else tuple(args)
+        self.op = expect(op, DFPattern, "what a CallPattern calls")
+        self.args = None if args is None else expect_all(args, DFPattern, "the arguments of a CallPattern")
 
     def parts(self) -> tuple[DFPattern, ...]:
         return (self.op, *(self.args or ()))
@@ -305,7 +313,7 @@ class DominatorPattern(DFPattern):
 # ---- the constructors of Relay
 
 
-def as_pattern(value: Any) -> DFPattern:
+def as_pattern(value: object) -> DFPattern:
     """A pattern from a pattern, an expression, or a list of them (a tuple)."""
     if isinstance(value, DFPattern):
         return value
@@ -350,12 +358,12 @@ def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> Tuple
     return TupleGetItemPattern(tuple_value, index)
 
 
-def is_if(cond: Any, true_branch: Any, false_branch: Any) -> IfPattern:
+def is_if(cond: object, true_branch: object, false_branch: object) -> IfPattern:
     """A conditional."""
     return IfPattern(as_pattern(cond), as_pattern(true_branch), as_pattern(false_branch))
 
 
-def is_let(var: Any, value: Any, body: Any) -> LetPattern:
+def is_let(var: object, value: object, body: object) -> LetPattern:
     """A let."""
     return LetPattern(as_pattern(var), as_pattern(value), as_pattern(body))
 

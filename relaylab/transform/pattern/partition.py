@@ -8,10 +8,11 @@ from typing import Any
 from relaylab.ir import Call, Expr, Function, If, Let, Match, Op, Tuple, TupleGetItem, Var, rebuild, rewrite
 from relaylab.ir import children as parts_of
 from relaylab.ir.trail import derived
-from relaylab.transform.copying import copied
+from relaylab.transform.engine.renewal import copied
 from relaylab.transform.pattern import nodes as pn
-from relaylab.transform.pattern.group import Group, groups
+from relaylab.transform.pattern.group import PatternGroup, groups
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.tried import tried
 
 
 def partition(
@@ -21,7 +22,12 @@ def partition(
 
     The functions have the attribute `PartitionedFromPattern`, which lists what is inside, and `attrs`.
     """
-    found = {g.root: (number, g) for number, g in enumerate(groups(pattern, expr)) if check is None or check(g.root)}
+    tried([pattern])
+    found = {
+        g.root: (number, g)
+        for number, g in enumerate(groups(pattern, expr))
+        if g.root not in g.inputs and (check is None or check(g.root))
+    }
     memo: dict[Expr, Expr] = {}
 
     def replace(new: Expr, old: Expr) -> Expr:
@@ -33,7 +39,7 @@ def partition(
     return rewrite(expr, replace, memo=memo) if found else expr
 
 
-def _function(group: Group, number: int, attrs: Mapping[str, Any]) -> Function:
+def _function(group: PatternGroup, number: int, attrs: Mapping[str, Any]) -> Function:
     params = {node: _param(node, f"FunctionVar_{number}_{i}") for i, node in enumerate(group.inputs)}
     made: dict[Expr, Expr] = dict(params)
     for node in group.inside:
@@ -46,13 +52,13 @@ def _function(group: Group, number: int, attrs: Mapping[str, Any]) -> Function:
 
 
 def _param(node: Expr, name: str) -> Var:
-    return copied(Var(name, node._checked_type, span=node.span), node)  # type: ignore[return-value]
+    return copied(Var(name, node.inferred, span=node.span), node)
 
 
 def _label(node: Expr) -> str:
     match node:
-        case Call(op=Op()):
-            return f"{node.op.name}_"
+        case Call(op=Op() as op):
+            return f"{op.name}_"
         case Call():
             return "Call_"
         case TupleGetItem():

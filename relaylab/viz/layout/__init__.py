@@ -11,44 +11,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from relaylab.viz.layout.compound import Compound
-from relaylab.viz.layout.graph import Box, Frame, Layout, Link, Options, Point, Rect
+from relaylab.viz.layout.graph import Bounds, Box, Cluster, GraphLayout, LayoutOptions, Link, Point
 
-__all__ = ["Box", "Frame", "Layout", "Link", "Options", "Point", "Rect", "lay_out"]
+__all__ = ["Box", "Cluster", "GraphLayout", "LayoutOptions", "Link", "Point", "Bounds", "lay_out"]
 
 
 def lay_out(
     boxes: Sequence[Box],
     links: Sequence[Link],
-    frames: Sequence[Frame] = (),
-    options: Options | None = None,
+    frames: Sequence[Cluster] = (),
+    options: LayoutOptions | None = None,
     seed: Mapping[str, float] | None = None,
-) -> Layout:
+) -> GraphLayout:
     """Give every box and frame a rectangle and every link a route.
 
     Deterministic and near linear: no recursion, long edges beyond a budget become stubs. `seed` is the
-    `Layout.seed` of an earlier picture: what both have in common keeps its place along the layers.
+    `GraphLayout.seed` of an earlier picture: what both have in common keeps its place along the layers.
     """
-    options = options or Options()
+    options = options or LayoutOptions()
     sideways = options.direction == "LR"
     if sideways:
         boxes = [replace(b, width=b.height, height=b.width) for b in boxes]
-    layout = Compound(boxes, frames, links, options, seed or {}).run()
+    layout = Compound(boxes, frames, links, options, dict(seed or {})).run()
     if sideways:
         _transpose(layout)
     _add_curves(layout, links, boxes)
     return layout
 
 
-def _transpose(layout: Layout) -> None:
+def _transpose(layout: GraphLayout) -> None:
     for table in (layout.boxes, layout.frames):
         for name, r in table.items():
-            table[name] = Rect(r.y, r.x, r.height, r.width)
+            table[name] = Bounds(r.y, r.x, r.height, r.width)
     for name, route in layout.routes.items():
         layout.routes[name] = [(y, x) for x, y in route]
     layout.width, layout.height = layout.height, layout.width
 
 
-def _add_curves(layout: Layout, links: Sequence[Link], boxes: Sequence[Box]) -> None:
+def _add_curves(layout: GraphLayout, links: Sequence[Link], boxes: Sequence[Box]) -> None:
     """Routes of the links that take no part in the layout: from border to border, sideways."""
     places = {**layout.frames, **layout.boxes}
     for link in links:
@@ -58,7 +58,7 @@ def _add_curves(layout: Layout, links: Sequence[Link], boxes: Sequence[Box]) -> 
             layout.routes[link.id] = _beside(places[link.source], places[link.target])
 
 
-def _loop(box: Rect) -> list[Point]:
+def _loop(box: Bounds) -> list[Point]:
     """A small loop on the right of a box."""
     third, out = box.height / 3, box.right + 14
     return [
@@ -69,7 +69,7 @@ def _loop(box: Rect) -> list[Point]:
     ]
 
 
-def _beside(a: Rect, b: Rect) -> list[Point]:
+def _beside(a: Bounds, b: Bounds) -> list[Point]:
     """From the side of `a` that faces `b` to the side of `b` that faces `a`."""
     if a.center[0] <= b.center[0]:
         return [(a.right, a.center[1]), (b.x, b.center[1])]

@@ -8,10 +8,10 @@ deep they nest, and nothing recurses.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from relaylab.viz.layout.graph import Box, Frame, Layout, Link, Options, Point, Rect
+from relaylab.viz.layout.graph import Bounds, Box, Cluster, GraphLayout, LayoutOptions, Link, Point
 from relaylab.viz.layout.level import Level, Placed, place
 from relaylab.viz.layout.pack import components, shelves
 from relaylab.viz.layout.ranks import back_edges
@@ -29,7 +29,7 @@ class _Room:
     strand: dict[tuple, int] = field(default_factory=dict)
     ports: dict[tuple[str, str, float], int] = field(default_factory=dict)
     placed: Placed | None = None
-    frame: Rect = Rect(0, 0, 0, 0)
+    frame: Bounds = Bounds(0, 0, 0, 0)
     seeded: bool = False
     children: list[str] = field(default_factory=list)
 
@@ -72,10 +72,10 @@ class Compound:
     def __init__(
         self,
         boxes: Sequence[Box],
-        frames: Sequence[Frame],
+        frames: Sequence[Cluster],
         links: Sequence[Link],
-        options: Options,
-        seed: Mapping[str, float],
+        options: LayoutOptions,
+        seed: dict[str, float],
     ):
         self.boxes = {b.id: b for b in boxes}
         self.frames = {f.id: f for f in frames}
@@ -88,9 +88,9 @@ class Compound:
         self.depth = {ROOT: 0}
         self.segments: dict[str, list[tuple[str, int]]] = {}
         self.flipped: set[str] = set()
-        self.layout = Layout()
+        self.layout = GraphLayout()
 
-    def run(self) -> Layout:
+    def run(self) -> GraphLayout:
         """Lay out every group, deepest first, then give everything its absolute place."""
         inside_out = self._inside_out()
         courses = self._courses()
@@ -179,7 +179,7 @@ class Compound:
             self._seed_room(room)
 
     def _seed_room(self, room: _Room) -> None:
-        """Places of an earlier picture: a group is to stand where what is in it stood, whatever was around that then."""
+        """Places of an earlier picture: a group is to stand where what is in it stood, whatever was around it."""
         inner = [self.rooms[child] for child in room.children if child in self.rooms]
         own = {r.id: r.frame.center[0] + r.level.shift for r in inner if r.seeded}
         room.level.seed = ChainMap(own, self.seed) if own else self.seed
@@ -239,7 +239,7 @@ class Compound:
         left, right = left - pad - (wide if sideways else 0.0), right + pad
         spare = 0.0 if sideways else max(0.0, wide + 2 * pad - (right - left))
         bottom = max(bottom, top + high + 2 * pad) if sideways and not room.level.last else bottom
-        room.frame = Rect(left - spare / 2, top, right - left + spare, bottom - top)
+        room.frame = Bounds(left - spare / 2, top, right - left + spare, bottom - top)
 
     def _finish_root(self) -> None:
         """Lay out the parts of the top level that hang together, each by itself, and pack them on shelves."""
@@ -268,10 +268,10 @@ class Compound:
             frame = self.rooms[child].frame
             cx, cy = frame.center
             self.origin[child] = (x - cx, y - cy)
-            self.layout.frames[child] = Rect(x - frame.width / 2, y - frame.height / 2, frame.width, frame.height)
+            self.layout.frames[child] = Bounds(x - frame.width / 2, y - frame.height / 2, frame.width, frame.height)
         else:
             box = self.boxes[child]
-            self.layout.boxes[child] = Rect(x - box.width / 2, y - box.height / 2, box.width, box.height)
+            self.layout.boxes[child] = Bounds(x - box.width / 2, y - box.height / 2, box.width, box.height)
 
     def _stitch(self, courses: list[_Course]) -> None:
         for course in courses:

@@ -23,7 +23,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Cluster:
     """A group to place around its members; the title needs a strip of `title_width` × `title_height`."""
 
     id: str
@@ -50,7 +50,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class LayoutOptions:
     """Distances in points, the direction (`TB` or `LR`), and how much effort to spend."""
 
     direction: str = "TB"
@@ -63,7 +63,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Rect:
+class Bounds:
     """A placed box: left, top, width, height."""
 
     x: float
@@ -88,7 +88,7 @@ class Rect:
 
 
 @dataclass(slots=True)
-class Layout:
+class GraphLayout:
     """The result: a rectangle for each box and frame, a route for each link.
 
     Consecutive points of a route that share a coordinate are joined by a line, others by an S-curve.
@@ -96,8 +96,8 @@ class Layout:
     `seed` fed to the next layout keeps what is common where it was.
     """
 
-    boxes: dict[str, Rect] = field(default_factory=dict)
-    frames: dict[str, Rect] = field(default_factory=dict)
+    boxes: dict[str, Bounds] = field(default_factory=dict)
+    frames: dict[str, Bounds] = field(default_factory=dict)
     routes: dict[str, list[Point]] = field(default_factory=dict)
     stubs: set[str] = field(default_factory=set)
     bands: list[tuple[float, float]] = field(default_factory=list)

@@ -1,4 +1,7 @@
-"""New items go where there is room between those that keep their places of an earlier picture."""
+"""New items go where there is room between those that keep their places of an earlier picture.
+
+Choices: docs/choices.md, Pictures.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from itertools import pairwise
 PUSH = 24.0  # points: two items that keep their places may be pushed apart so far (a line between them needs that)
 
 
-def make_room(layer: list[int], fixed: Mapping[int, float], wish: Mapping[int, float], width: Sequence[float], gap: float) -> None:
+def make_room(
+    layer: list[int], fixed: Mapping[int, float], wish: Mapping[int, float], width: Sequence[float], gap: float
+) -> None:
     """Move new items of `layer` past those in `fixed` where they would push these apart.
 
     `fixed` has the places that are kept, `wish` where each new item would like to be. What finds no room goes,
@@ -50,7 +55,15 @@ def _room(kept: list[int], fixed: Mapping[int, float], width: Sequence[float], g
     return [(-float("inf"), left), *inner, (right, float("inf"))]
 
 
-def _evict(v: int, at: int, gaps: list[list[int]], room: list[tuple[float, float]], wish: float, width: Sequence[float], gap: float) -> None:
+def _evict(
+    v: int,
+    at: int,
+    gaps: list[list[int]],
+    room: list[tuple[float, float]],
+    wish: float,
+    width: Sequence[float],
+    gap: float,
+) -> None:
     """Move `v` from gap `at` to the gap with room that is nearest to its wish, on the side from which it comes."""
 
     def far(i: int) -> float:

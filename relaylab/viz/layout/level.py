@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from relaylab.viz.layout.graph import Options, Point
+from relaylab.viz.layout.graph import LayoutOptions, Point
 from relaylab.viz.layout.keep import make_room
 from relaylab.viz.layout.order import Sorter
 from relaylab.viz.layout.place import Placer
@@ -23,7 +23,9 @@ DRIFT = 1.5  # times as wide as its layers have to be: wider pictures are tried 
 OUTSIDE = 1e7  # points from one lane to the next: beside everything that has a place
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
-Arranged = tuple[list[list[int]], list[float], int]  # the items of each layer in order, the place of each item, the crossings
+Arranged = tuple[
+    list[list[int]], list[float], int
+]  # the items of each layer in order, the place of each item, the crossings
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Placed:
     seed: dict[str, float] = field(default_factory=dict)
 
 
-def place(level: Level, options: Options) -> Placed:
+def place(level: Level, options: LayoutOptions) -> Placed:
     """Lay out one level; its strands must form no cycle."""
     return _Work(level, options).run()
 
@@ -72,7 +74,7 @@ def place(level: Level, options: Options) -> Placed:
 class _Work:
     """The intermediate state of one level: items and dummies share one numbering, dummies last."""
 
-    def __init__(self, level: Level, options: Options):
+    def __init__(self, level: Level, options: LayoutOptions):
         self.level, self.options = level, options
         self.count = len(level.width)
         pairs = [(a, b) for a, b, _, _ in level.strands]
@@ -84,9 +86,7 @@ class _Work:
         self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self._add_dummies()
         self.known: dict[int, float] = {}
-        self.anchor = {
-            v: level.seed[name] - level.shift for v, name in enumerate(self.names) if name in level.seed
-        }
+        self.anchor = {v: level.seed[name] - level.shift for v, name in enumerate(self.names) if name in level.seed}
 
     def run(self) -> Placed:
         """All the steps in order."""
@@ -198,7 +198,7 @@ class _Work:
         return layers
 
     def _seeded(self, layers: list[list[int]], lane: Mapping[int, int]) -> None:
-        """Sort every layer by the places of the last picture; what is new goes beside its neighbours, or to its lane."""
+        """Sort each layer by the places of the last picture; what is new goes beside its neighbours, or to its lane."""
         known = self.known = dict(self.anchor)
         for layer in layers:
             for v in layer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relaylab.viz.layout.graph import Options
+from relaylab.viz.layout.graph import LayoutOptions
 from relaylab.viz.layout.level import Level, Placed, place
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConnectedComponent:
     """What hangs together: its items and strands by number, its extent, and the names whose places go with it."""
 
     items: list[int]
@@ -21,7 +21,7 @@ class Part:
     names: list[str]
 
 
-def components(level: Level, options: Options) -> tuple[Placed, list[Part], int]:
+def components(level: Level, options: LayoutOptions) -> tuple[Placed, list[ConnectedComponent], int]:
     """Place every connected part of `level` around its own origin; which items and strands are in each."""
     count = len(level.width)
     whole = Placed([0.0] * count, [0.0] * count, [None] * len(level.strands), [], 0)
@@ -53,7 +53,9 @@ def _merge(leader: list[int], a: int, b: int) -> None:
     leader[max(a, b)] = min(a, b)
 
 
-def _part(level: Level, items: list[int], strands: list[int], whole: Placed, options: Options) -> Part:
+def _part(
+    level: Level, items: list[int], strands: list[int], whole: Placed, options: LayoutOptions
+) -> ConnectedComponent:
     """Place one part; its results go to `whole` under the numbers of the level."""
     number = {item: i for i, item in enumerate(items)}
     part = Level(seed=level.seed, shift=level.shift)
@@ -72,10 +74,10 @@ def _part(level: Level, items: list[int], strands: list[int], whole: Placed, opt
     bends = [x for route in placed.routes if route for x, _ in route]
     left = min([x - w / 2 for x, w in zip(placed.x, part.width)] + bends)
     right = max([x + w / 2 for x, w in zip(placed.x, part.width)] + bends)
-    return Part(items, strands, left, right, placed.bands[0][0], placed.bands[-1][1], list(placed.seed))
+    return ConnectedComponent(items, strands, left, right, placed.bands[0][0], placed.bands[-1][1], list(placed.seed))
 
 
-def shelves(placed: Placed, parts: list[Part], options: Options) -> tuple[float, float]:
+def shelves(placed: Placed, parts: list[ConnectedComponent], options: LayoutOptions) -> tuple[float, float]:
     """Move the parts of `placed` so that they stand in rows beside each other; width and height of it all."""
     gap = 2 * options.node_gap
     area = sum((p.right - p.left + gap) * (p.bottom - p.top + gap) for p in parts)
@@ -90,7 +92,7 @@ def shelves(placed: Placed, parts: list[Part], options: Options) -> tuple[float,
     return width, y + shelf
 
 
-def _move(placed: Placed, part: Part, dx: float, dy: float) -> None:
+def _move(placed: Placed, part: ConnectedComponent, dx: float, dy: float) -> None:
     for item in part.items:
         placed.x[item] += dx
         placed.y[item] += dy

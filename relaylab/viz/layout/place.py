@@ -3,6 +3,8 @@
 Every item wishes to stand where its neighbours are; the order and the distances within the layer are
 constraints. Subtracting the packed offsets turns "at least this far apart" into "not decreasing", which
 pool-adjacent-violators solves exactly (Barlow et al., Statistical Inference under Order Restrictions, 1972).
+
+Choices: docs/choices.md, Pictures.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class Placer:
         return self.x
 
     def _loose_rows(self) -> list[int]:
-        """The layers where something is to be placed: those where everything has a place and keeps its distance stay."""
+        """The layers where something is to be placed; those where everything has a place and its distance stay."""
         return [r for r in range(len(self.layers)) if not self._rests(r)]
 
     def _rests(self, r: int) -> bool:

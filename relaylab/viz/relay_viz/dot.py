@@ -1,20 +1,23 @@
-"""The graphical plotter of relay_viz. It needs no program: the built-in engine draws, `dot` only where it is asked for."""
+"""The graphical plotter of relay_viz. It needs no program: the built-in engine draws, `dot` only if asked for."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
-from relaylab.viz import files
-from relaylab.viz.dot import run_dot
-from relaylab.viz.graph import Edge, Group, Node, View
+from relaylab.viz.graph.view import Edge, Group, Node, View
 from relaylab.viz.picture import Picture, show
 from relaylab.viz.relay_viz.interface import DefaultVizParser, Plotter, VizEdge, VizGraph, VizNode
-from relaylab.viz.theme import paint_of
+from relaylab.viz.scene.theme import paint_of
+from relaylab.viz.write import files
+
+if TYPE_CHECKING:
+    from graphviz import Digraph
+from relaylab.viz.write.dot import run_dot
 
 DotVizParser = DefaultVizParser
 Attributes = Mapping[str, str]
@@ -61,20 +64,20 @@ class DotGraph(VizGraph):
         self.groups, self.home = groups, home
 
     @property
-    def digraph(self) -> Any:
+    def digraph(self) -> Digraph:
         """The graph as a `graphviz.Digraph`, a cluster named after the function."""
         import graphviz
 
         graph = graphviz.Digraph(
-            name=f"cluster_{self._name}",
-            graph_attr={"label": self._name, **self.graph_attr},
+            name=graphviz.escape(f"cluster_{self._name}"),
+            graph_attr={"label": graphviz.escape(self._name), **self.graph_attr},
             node_attr=self.node_attr,
             edge_attr=self.edge_attr,
         )
         for node in self.nodes.values():
-            graph.node(node.identity, f"{node.type_name}\n{node.detail}", **self._get_node_attr(node))
+            graph.node(node.identity, graphviz.escape(f"{node.type_name}\n{node.detail}"), **self._get_node_attr(node))
         for edge in self.edges:
-            graph.edge(edge.start, edge.end, **({"label": edge.label} if edge.label else {}))
+            graph.edge(edge.start, edge.end, **({"label": graphviz.escape(edge.label)} if edge.label else {}))
         return graph
 
     def parts(self, prefix: str) -> tuple[list[Node], list[Edge], list[Group]]:
@@ -146,15 +149,17 @@ class DotPlotter(Plotter):
         edges: list[Edge] = []
         groups: list[Group] = []
         for name, graph in self._name_to_graph.items():
-            for all_parts, own in zip((nodes, edges, groups), graph.parts(f"{name}/@graph")):
-                all_parts += own  # type: ignore[operator]
+            own = graph.parts(f"{name}/@graph")
+            nodes += own[0]
+            edges += own[1]
+            groups += own[2]
         known = {n.id for n in nodes}
         return View(
             "", tuple(nodes), tuple(e for e in edges if e.source in known and e.target in known), tuple(groups)
         ).check()
 
     @property
-    def digraph(self) -> Any:
+    def digraph(self) -> Digraph:
         """The whole figure as a `graphviz.Digraph`."""
         import graphviz
 
@@ -163,8 +168,8 @@ class DotPlotter(Plotter):
             root.subgraph(graph.digraph)
         return root
 
-    def render(self, filename: str | None = None) -> Drawing:
-        """Write `<filename>.<format>` (pdf unless `render_kwargs` say otherwise); what is returned shows in a notebook."""
+    def render(self, filename: str | None = None) -> WrittenPicture:
+        """Write `<filename>.<format>` (pdf unless `render_kwargs` say otherwise); the result shows in a notebook."""
         options = {"cleanup": True, **self._render_kwargs}
         if filename is not None:
             options["filename"] = filename
@@ -176,7 +181,7 @@ class DotPlotter(Plotter):
         files.write(path, self._by_dot(form, options) if by_dot else picture.data(form))
         if not options["cleanup"]:
             files.write(base, self.digraph.source)
-        return Drawing(picture, path)
+        return WrittenPicture(picture, path)
 
     def _by_dot(self, form: str, options: Mapping[str, Any]) -> bytes:
         engine = str(options.get("engine") or "dot")
@@ -185,7 +190,7 @@ class DotPlotter(Plotter):
         return run_dot(self.digraph.source, form)
 
 
-class Drawing(os.PathLike):
+class WrittenPicture(os.PathLike):
     """A picture that was written to `path`; shows itself in a notebook."""
 
     def __init__(self, picture: Picture, path: Path):
@@ -200,5 +205,5 @@ class Drawing(os.PathLike):
     def __repr__(self) -> str:
         return f"<drawing in {self.path}>"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.picture._repr_mimebundle_(include, exclude)

@@ -9,25 +9,13 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 
-from relaylab.ir import (
-    Call,
-    Constant,
-    Constructor,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    Match,
-    Op,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.adt import pattern_vars
+from relaylab.ir.adt import Constructor, Match, pattern_vars
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, GlobalVar, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.op import Op
 from relaylab.ir.types import TensorType
 from relaylab.ir.visit import children
-from relaylab.viz import facts
+from relaylab.viz.graph import facts
 
 Parsed = tuple["VizNode | None", list["VizEdge"]]
 
@@ -104,7 +92,7 @@ class VizGraph(abc.ABC):
         """Take in an edge; its ends may arrive later."""
 
     def nest(self, groups: Mapping[str, tuple[str, str, str]], home: Mapping[str, str]) -> None:  # noqa: B027 (optional)
-        """Learn which nodes stand in which boxes: groups as id -> (kind, title, parent id), and the group of each node."""
+        """Learn which nodes stand in which boxes: groups as id -> (kind, title, parent id); each node's group."""
 
 
 class Plotter(abc.ABC):
@@ -206,8 +194,8 @@ def _detail(node: Expr) -> list[str]:
             return [f"%{node.var.name_hint}"]
         case Match():
             return [f"{i}: {facts.pattern_text(c.lhs)}" for i, c in enumerate(node.clauses)]
-        case Call(op=GlobalVar()):
-            return [f"GlobalVar.name_hint: {node.op.name_hint}"]
+        case Call(op=GlobalVar() as called):
+            return [f"GlobalVar.name_hint: {called.name_hint}"]
         case Call(op=Function()):
             return [f"{a.name}: {a.value}" for a in facts.attrs_of(node.op)]
         case Call(op=Op()) | Function():
@@ -217,7 +205,7 @@ def _detail(node: Expr) -> list[str]:
 
 def _annotation(var: Var) -> list[str]:
     """Shape and data type of a tensor variable, dynamic dimensions as `?`; other types as text."""
-    annotation = var.type_annotation or var._checked_type
+    annotation = var.type_annotation or var.inferred
     if isinstance(annotation, TensorType):
         dims = [str(d) for d in annotation.shape]
         return [f"shape: ({', '.join(dims)}{',' if len(dims) == 1 else ''})", f"dtype: {annotation.dtype}"]

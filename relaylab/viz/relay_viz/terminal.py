@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from relaylab.ir import Call, Expr, Function, GlobalVar, If, Let, Op
-from relaylab.viz import files
-from relaylab.viz.metrics import plain
 from relaylab.viz.relay_viz.interface import DefaultVizParser, Parsed, Plotter, VizEdge, VizGraph, VizNode, VizParser
+from relaylab.viz.scene.metrics import plain
+from relaylab.viz.write import files
 
 DEEP = 200
 """A tree indented further than this goes on at the margin."""

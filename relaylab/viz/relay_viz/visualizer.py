@@ -7,13 +7,13 @@ from typing import Any
 
 from relaylab.ir import Expr, Function, IRModule, Op
 from relaylab.ir.node import expect
-from relaylab.viz.facts import kind_family
-from relaylab.viz.identity import Identities
-from relaylab.viz.plan import Plan
+from relaylab.viz.draw.graph_builder import GraphBuilder, GraphParts
+from relaylab.viz.graph.boxes import BoxPlan
+from relaylab.viz.graph.facts import kind_family
+from relaylab.viz.graph.identity import Identities
 from relaylab.viz.relay_viz.dot import DotPlotter
 from relaylab.viz.relay_viz.interface import DefaultVizParser, Plotter, VizEdge, VizGraph, VizParser, bindings
 from relaylab.viz.relay_viz.terminal import TermPlotter, TermVizParser
-from relaylab.viz.sketch import Drafts, Sketch
 
 
 class RelayVisualizer:
@@ -42,22 +42,18 @@ class RelayVisualizer:
     @staticmethod
     def _identify(functions: Mapping[str, Function]) -> dict[str, dict[Expr, str]]:
         """An id for every node of every function; unique over all graphs."""
-        stems: dict[Any, str] = {}
-        for name, func in functions.items():
-            stems.update(
-                ((name, e), f"{name}/{getattr(getattr(e, 'op', None), 'name', kind_family(e)[0])}")
-                for e in Plan(func, name).order
-            )
-        ids = Identities().name(stems)
+        nodes = [(name, e) for name, func in functions.items() for e in BoxPlan(func, name).order]
+        stems = {(n, e): f"{n}/{getattr(getattr(e, 'op', None), 'name', kind_family(e)[0])}" for n, e in nodes}
+        ids = Identities().name({**stems})
         table: dict[str, dict[Expr, str]] = {name: {} for name in functions}
-        for (name, expr), identity in ids.items():  # type: ignore[misc]
-            table[name][expr] = identity
+        for name, expr in nodes:
+            table[name][expr] = ids[name, expr]
         return table
 
     def _add(self, name: str, func: Function, ids: Mapping[str, dict[Expr, str]]) -> None:
         graph = self._plotter.create_graph(name)
         node_to_id = ids[name]
-        plan = Plan(func, name)
+        plan = BoxPlan(func, name)
         for node in plan.order:
             viz_node, edges = self._parser.get_node_edges(node, self._relay_param, node_to_id)
             if viz_node is not None:
@@ -74,21 +70,21 @@ class RelayVisualizer:
         for value, var, label in bindings(node):
             graph.edge(VizEdge(node_to_id[value], node_to_id[var], label))
 
-    def render(self, filename: str | None = None) -> Any:
-        """Draw: the plotter decides where to (`DotPlotter`: to `<filename>.pdf`); what is returned shows in a notebook."""
+    def render(self, filename: str | None = None) -> object:
+        """Draw: the plotter decides where to (`DotPlotter`: to `<filename>.pdf`); the result shows in a notebook."""
         return self._plotter.render(filename=filename)
 
 
-def _boxes(plan: Plan, ids: Mapping[Expr, str], name: str) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
+def _boxes(plan: BoxPlan, ids: Mapping[Expr, str], name: str) -> tuple[dict[str, tuple[str, str, str]], dict[str, str]]:
     """The groups inside a function, as `VizGraph.nest` wants them; the function's own group is the graph itself."""
-    drafts = Drafts()
-    sketch = Sketch(plan, drafts, {}, {}, lambda expr: {})
-    own = sketch.open((plan.root, 0))
-    keys = {expr: sketch.open(plan.group(expr)) for expr in plan.order if not isinstance(expr, Op)}
-    title = {key: f"{name}/{stem}#{i}" for i, (key, stem) in enumerate(drafts.stems.items())}
+    parts = GraphParts()
+    builder = GraphBuilder(plan, parts, {}, {}, lambda expr: {})
+    own = builder.open((plan.root, 0))
+    keys = {expr: builder.open(plan.group(expr)) for expr in plan.order if not isinstance(expr, Op)}
+    title = {key: f"{name}/{stem}#{i}" for i, (key, stem) in enumerate(parts.stems.items())}
     groups = {
         title[key]: (g.kind, g.title, "" if parent == own else title[parent])
-        for key, parent, g in drafts.groups
+        for key, parent, g in parts.groups
         if key != own
     }
     return groups, {ids[e]: title[key] for e, key in keys.items() if key is not None and key != own}

@@ -1,10 +1,11 @@
+// @ts-check
 // Draws relaylab pictures and lets people move in them. No library, no network, no markup from data:
 // every piece of program text becomes a text node or an attribute value.
 
-const SVG = "http://www.w3.org/2000/svg";
+export const SVG = "http://www.w3.org/2000/svg";
 const READABLE = 0.35; // below this zoom text is only noise (and most of the drawing time)
 
-function svg(tag, attributes = {}, ...children) {
+export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
@@ -23,6 +24,39 @@ const shapes = {
     svg("text", { x, y, "font-size": size, "text-anchor": anchor, class: styles, "xml:space": "preserve" }, text),
 };
 
+// ---- wires, as `viz.scene` draws them
+
+const [HEAD, PULLED] = [6, 5]; // how long the head is; how far before its tip the wire ends
+
+/**
+ * The path of a wire through its corners: lines along the axes, S-curves that leave and arrive along the flow.
+ * @param {number[][]} corners
+ * @param {boolean} sideways
+ */
+export function curve(corners, sideways) {
+  let [[x, y], ...rest] = corners;
+  let path = `M${x} ${y}`;
+  for (const [nx, ny] of rest) {
+    if (Math.abs(nx - x) < 0.05 || Math.abs(ny - y) < 0.05) path += `L${nx} ${ny}`;
+    else if (sideways) path += `C${(x + nx) / 2} ${y} ${(x + nx) / 2} ${ny} ${nx} ${ny}`;
+    else path += `C${x} ${(y + ny) / 2} ${nx} ${(y + ny) / 2} ${nx} ${ny}`;
+    [x, y] = [nx, ny];
+  }
+  return path;
+}
+
+/**
+ * The head of a wire that ends at a place and goes on in a direction (a unit vector).
+ * @param {number[]} end
+ * @param {number[]} direction
+ */
+export function arrow([x, y], [dx, dy]) {
+  const half = HEAD * 0.45;
+  const [tx, ty] = [x + dx * PULLED, y + dy * PULLED];
+  const [bx, by] = [tx - dx * HEAD, ty - dy * HEAD];
+  return `M${tx} ${ty}L${bx - dy * half} ${by + dx * half}L${bx + dy * half} ${by - dx * half}Z`;
+}
+
 export function figure(data) {
   const group = svg("g", { class: data.kind, "data-id": data.id });
   if (data.label) group.append(svg("title", {}, data.label));
@@ -31,15 +65,43 @@ export function figure(data) {
   return group;
 }
 
+// Hears of the pointer wherever it goes; gives what ends that.
+function followPointer(move, up) {
+  const ends = new AbortController();
+  const { signal } = ends;
+  window.addEventListener("pointermove", move, { signal });
+  window.addEventListener("pointerup", up, { signal });
+  window.addEventListener("pointercancel", up, { signal });
+  return () => ends.abort();
+}
+
 // One picture: pan, zoom, select, search. `on.select(figure or null)` is told what is chosen.
 export class Picture {
+  /**
+   * @param {Element} root
+   * @param {any} scene
+   * @param {{ select?: (figure: any) => any, moved?: (picture: any) => any }} [on]
+   */
   constructor(root, scene, on = {}) {
     this.scene = scene;
     this.on = on;
+    /** @type {Map<string, any>} */
     this.byId = new Map();
+    /** @type {any[]} */
     this.edges = [];
+    /** @type {string | null} */
+    this.selected = null;
+    /** @type {string[] | undefined} */
+    this.hits = undefined; // what the last search found
+    this.dragged = false;
+    [this.k, this.x, this.y] = [1, 0, 0]; // the zoom, and where the origin of the scene is on the screen
     this.layer = svg("g");
-    this.svg = svg("svg", { class: "relaylab", tabindex: 0, role: "group", "aria-label": scene.title || "graph" }, this.layer);
+    this.svg = svg(
+      "svg",
+      { class: "relaylab", tabindex: 0, role: "group", "aria-label": scene.title || "graph" },
+      this.layer,
+    );
+    this.prepare();
     for (const data of scene.figures) this.add(data);
     root.replaceChildren(this.svg);
     this.svg.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
@@ -47,6 +109,9 @@ export class Picture {
     this.svg.addEventListener("keydown", (e) => this.key(e));
     this.fit();
   }
+
+  // for pictures that keep more
+  prepare() {}
 
   add(data) {
     const element = figure(data);
@@ -60,7 +125,7 @@ export class Picture {
     });
   }
 
-  // ---- the view: this.k is the zoom, (this.x, this.y) where the scene's origin is on the screen
+  // ---- the view
 
   apply() {
     this.layer.setAttribute("transform", `translate(${this.x},${this.y}) scale(${this.k})`);
@@ -88,7 +153,8 @@ export class Picture {
   wheel(e) {
     const box = this.svg.getBoundingClientRect();
     e.preventDefault();
-    if (e.ctrlKey || e.metaKey) return this.zoom(Math.exp(-e.deltaY * 0.004), e.clientX - box.left, e.clientY - box.top);
+    if (e.ctrlKey || e.metaKey)
+      return this.zoom(Math.exp(-e.deltaY * 0.004), e.clientX - box.left, e.clientY - box.top);
     this.x -= e.shiftKey ? e.deltaY : e.deltaX;
     this.y -= e.shiftKey ? 0 : e.deltaY;
     this.apply();
@@ -110,10 +176,10 @@ export class Picture {
     const up = (e) => {
       if (e.pointerId !== down.pointerId) return;
       this.fingers.delete(e.pointerId);
-      for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.removeEventListener(name, run);
+      unfollow();
       if (!this.dragged && !this.pinched && !e.target.closest?.(".node, .group")) this.select(null);
     };
-    for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.addEventListener(name, run);
+    const unfollow = followPointer(move, up);
     this.svg.focus({ preventScroll: true });
   }
 
@@ -121,7 +187,11 @@ export class Picture {
   pinch() {
     const span = () => {
       const [a, b] = [...this.fingers.values()];
-      return [Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) || 1, (a.clientX + b.clientX) / 2, (a.clientY + b.clientY) / 2];
+      return [
+        Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY) || 1,
+        (a.clientX + b.clientX) / 2,
+        (a.clientY + b.clientY) / 2,
+      ];
     };
     let [far] = span();
     this.pinched = true;
@@ -136,9 +206,9 @@ export class Picture {
     const up = () => {
       if (this.fingers.size) return;
       this.pinched = false;
-      for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.removeEventListener(name, run);
+      unfollow();
     };
-    for (const [name, run] of [["pointermove", move], ["pointerup", up], ["pointercancel", up]]) window.addEventListener(name, run);
+    const unfollow = followPointer(move, up);
   }
 
   reveal(id) {
@@ -167,7 +237,9 @@ export class Picture {
 
   near(id, end) {
     const other = end === "source" ? "target" : "source";
-    return this.edges.filter(({ data }) => data[end] === id && this.byId.has(data[other])).map(({ data }) => data[other]);
+    return this.edges
+      .filter(({ data }) => data[end] === id && this.byId.has(data[other]))
+      .map(({ data }) => data[other]);
   }
 
   reach(id, end) {
@@ -187,7 +259,9 @@ export class Picture {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const says = (data) => `${data.id}\n${data.label}\n${data.detail}`.toLowerCase();
     this.hits = words.length
-      ? [...this.byId.values()].filter(({ data }) => data.kind === "node" && words.every((w) => says(data).includes(w))).map(({ data }) => data.id)
+      ? [...this.byId.values()]
+          .filter(({ data }) => data.kind === "node" && words.every((w) => says(data).includes(w)))
+          .map(({ data }) => data.id)
       : [];
     this.mark(words.length ? new Set(this.hits) : null);
     return this.hits.length;

@@ -1,4 +1,7 @@
-// A self-contained page of several pictures (after graph.js in the same module).
+// @ts-check
+// A self-contained page of several pictures.
+import { Picture, unpack } from "./graph.js";
+
 function html(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -11,12 +14,34 @@ function mount(root, book) {
   const panel = html("aside", { className: "rl-panel" });
   panel.setAttribute("aria-live", "polite");
   const list = html("nav", { className: "rl-pages" });
-  const field = html("input", { className: "rl-search", type: "search", placeholder: "search (/)", ariaLabel: "search nodes" });
+  const field = html("input", {
+    className: "rl-search",
+    type: "search",
+    placeholder: "search (/)",
+    ariaLabel: "search nodes",
+  });
   const hits = html("span", { className: "rl-hits" });
-  const help = "drag or wheel: move · Ctrl+wheel, + −: zoom · f: fit · ↑ ↓: along edges · u d: up and downstream · n: next hit";
-  const bar = html("header", { className: "rl-bar" }, html("strong", { textContent: book.title }), field, hits, html("span", { className: "rl-help", textContent: help }));
+  const help = [
+    "drag or wheel: move",
+    "Ctrl+wheel, + −: zoom",
+    "f: fit",
+    "↑ ↓: along edges",
+    "u d: up and downstream",
+    "n: next hit",
+  ].join(" · ");
+  const bar = html(
+    "header",
+    { className: "rl-bar" },
+    html("strong", { textContent: book.title }),
+    field,
+    hits,
+    html("span", { className: "rl-help", textContent: help }),
+  );
   root.classList.add("rl-root");
-  root.replaceChildren(bar, html("div", { className: "rl-body" }, ...(book.pages.length > 1 ? [list] : []), view, panel));
+  root.replaceChildren(
+    bar,
+    html("div", { className: "rl-body" }, ...(book.pages.length > 1 ? [list] : []), view, panel),
+  );
 
   const state = { page: -1, picture: null };
   const link = (id) => {
@@ -25,9 +50,18 @@ function mount(root, book) {
     return item;
   };
   const about = (data) => {
-    if (!data) return panel.replaceChildren(html("p", { className: "rl-quiet", textContent: "Select a node to read about it." }));
-    const parts = [html("h2", { textContent: data.label.split("\n")[0] }), html("pre", { textContent: data.detail || data.label })];
-    for (const [title, end] of [["from", "target"], ["to", "source"]]) {
+    if (!data)
+      return panel.replaceChildren(
+        html("p", { className: "rl-quiet", textContent: "Select a node to read about it." }),
+      );
+    const parts = [
+      html("h2", { textContent: data.label.split("\n")[0] }),
+      html("pre", { textContent: data.detail || data.label }),
+    ];
+    for (const [title, end] of [
+      ["from", "target"],
+      ["to", "source"],
+    ]) {
       const near = [...new Set(state.picture.near(data.id, end))];
       if (near.length) parts.push(html("h3", { textContent: title }), ...near.slice(0, 60).map(link));
     }
@@ -69,5 +103,5 @@ function mount(root, book) {
 
 const carrier = document.getElementById("relaylab-data");
 unpack(carrier.textContent).then((book) => {
-  window.relaylab = mount(document.getElementById("relaylab"), book);
+  Object.assign(window, { relaylab: mount(document.getElementById("relaylab"), book) });
 });

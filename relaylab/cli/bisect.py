@@ -1,0 +1,45 @@
+"""The command `relaylab bisect`: which rewrite changed the numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from relaylab.cli.command import JSON, Command, passes_of, say
+from relaylab.lab.options import LEVEL, PASSES, PROGRAM, MagicOption
+
+
+def bisect_command(args: argparse.Namespace) -> int:
+    """`relaylab bisect NET|FILE`: status 1 if a pass changes the numbers."""
+    from relaylab import study
+
+    finding = study.bisect(study.load(args.program), args.opt_level, passes_of(args.passes))
+    if finding is not None and args.output:
+        say(f"wrote {finding.save(args.output)}", quiet=args.json)
+    found = (
+        None
+        if finding is None
+        else {"pass": finding.stage.name, "error": finding.error, "rule": finding.step.rule if finding.step else None}
+    )
+    say(json.dumps(found) if args.json else str(finding or "every pass keeps the numbers"))
+    return 0 if finding is None else 1
+
+
+COMMAND = Command(
+    "bisect",
+    "name the pass and the rewrite that first changes the numbers",
+    (
+        PROGRAM,
+        LEVEL,
+        JSON,
+        PASSES,
+        MagicOption(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="write a program that shows it (.py), or the picture of the values (.html .svg .pdf .png)",
+        ),
+    ),
+    ("relaylab bisect resnet8 -o reproducer.py", "which rewrite changed the numbers, as a program"),
+    bisect_command,
+)

@@ -1,0 +1,73 @@
+"""What a command is, and what the commands share: printing, folders, passes by name, files of a run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaylab.lab.options import MagicOption
+from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.study import Exploration
+    from relaylab.transform import Pass
+
+FORMATS = (".pdf", ".svg", ".png", ".dot", ".txt", ".json")
+"""What pictures are written as."""
+JSON = MagicOption("--json", action="store_true", help="print data for programs instead of text for people")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A word after `relaylab`: what it does in one line, its arguments, an example and its purpose, what runs it."""
+
+    name: str
+    summary: str
+    options: tuple[MagicOption, ...]
+    example: tuple[str, str]
+    run: Callable[[argparse.Namespace], int]
+
+
+def say(text: str = "", *, quiet: bool = False) -> None:
+    """Print a line now, not when a buffer is full."""
+    if not quiet:
+        print(text, flush=True)
+
+
+def progress(text: str) -> None:
+    """What is being done, where someone watches; overwritten by the next line."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def folder(path: str) -> Path:
+    """A folder to write to, made if it is not there."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RelayValueError(f"cannot write to the folder {path}: {error.strerror}", code="cli.folder") from None
+    return Path(path)
+
+
+def passes_of(text: str | None) -> list[Pass] | None:
+    """`A,B(option=1)` as passes; None for the default ones."""
+    from relaylab import study
+
+    return [study.pass_of(part) for part in study.split(text)] if text else None
+
+
+def save_exploration(exploration: Exploration, passes: list[Pass] | None, path: str) -> Path:
+    """Write a pipeline run: the explorer as a page for `.html`, the pictures for other formats."""
+    if path.endswith(".rlab"):
+        from relaylab import study
+
+        return study.record(exploration, path)
+    if not path.lower().endswith((".html", ".htm")):
+        return exploration.save(path)
+    from relaylab.lab import saved_page
+
+    return saved_page.save(exploration, path, passes)

@@ -1,0 +1,91 @@
+"""The command `relaylab diff`: what differs between programs, recorded runs, pipelines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relaylab.cli.command import JSON, Command, say
+from relaylab.lab.options import LEVEL, PIPELINES, PROGRAM, TIME, MagicOption
+from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.study import Comparison, Quantity, Recording
+
+
+def diff_command(args: argparse.Namespace) -> int:
+    """`relaylab diff A B`"""
+    from relaylab import study, viz
+
+    if args.other and args.program.endswith(".rlab") and args.other.endswith(".rlab"):
+        return runs_compared([study.reopen(args.program), study.reopen(args.other)], args)
+    if args.pipelines:
+        a, b = args.pipelines
+        return compared(study.compare(args.program, a, b, args.opt_level), args)
+    if args.other is None:
+        raise RelayValueError(
+            "there is nothing to compare with", code="cli.other", help="name another program, or --pipelines A B"
+        )
+    difference = viz.diff(study.load(args.program).mod, study.load(args.other).mod)
+    if args.output:
+        say(f"wrote {difference.save(args.output)}")
+    say(json.dumps(difference.counts) if args.json else f"{difference}\n{difference!r}")
+    return 0
+
+
+def compared(comparison: Comparison, args: argparse.Namespace) -> int:
+    """Two pipelines over one program: the table, or data."""
+    if args.output:
+        say(f"wrote {comparison.difference().save(args.output)}", quiet=args.json)
+    if args.json:
+        found = {q.name: [q.a, q.b] for q in comparison.quantities}
+        say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
+    else:
+        say("\n".join(map(str, [comparison, *(comparison.measured() if args.time else [])])))
+    return judged(comparison.quantities, args)
+
+
+def runs_compared(runs: list[Recording], args: argparse.Namespace) -> int:
+    """Two recorded runs: their figures, and the picture of what differs at the ends if asked for."""
+    from relaylab import study, viz
+
+    quantities = study.compare_recordings(*runs)
+    if args.output:
+        say(f"wrote {viz.diff(runs[0].module(), runs[1].module()).save(args.output)}", quiet=args.json)
+    say(json.dumps({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
+    return judged(quantities, args)
+
+
+def judged(quantities: Sequence[Quantity], args: argparse.Namespace) -> int:
+    """Status 1 if a limit of `--fail-on` is broken."""
+    from relaylab import study
+
+    broken = study.exceeded(quantities, args.fail_on or ())
+    for words in broken:
+        say(words, quiet=args.json)
+    return 1 if broken else 0
+
+
+COMMAND = Command(
+    "diff",
+    "what differs between two programs, two recorded runs, or two pipelines",
+    (
+        PROGRAM,
+        MagicOption("other", metavar="OTHER", nargs="?", help="the program to compare with"),
+        PIPELINES,
+        TIME,
+        MagicOption(
+            "--fail-on",
+            metavar="FIGURE+N%",
+            action="append",
+            help="status 1 if a figure of B is larger by more: flops+5%% bytes+0%% …",
+        ),
+        MagicOption("-o", "--output", metavar="FILE", help="write the picture"),
+        LEVEL,
+        JSON,
+    ),
+    ("relaylab diff before.relay after.relay", "what differs"),
+    diff_command,
+)

@@ -1,0 +1,103 @@
+"""The command `relaylab explore`: the whole walk over a program."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaylab.cli.command import FORMATS, JSON, Command, folder, progress, save_exploration, say
+from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
+from relaylab.support.options import positive
+
+if TYPE_CHECKING:
+    from relaylab.study import Exploration, Program
+
+
+def explore_command(args: argparse.Namespace) -> int:
+    """`relaylab explore NET|FILE`"""
+    from relaylab import study
+
+    quiet = args.json
+    progress(f"loading {args.program} …")
+    program, seconds = study.timed(lambda: study.load(args.program))
+    progress("")
+    say(
+        f"{program.name}: {sum(study.operators(program.mod).values())} operator calls, "
+        f"{len(program.params)} parameters ({seconds:.2f} s)\n",
+        quiet=quiet,
+    )
+    exploration = study.explore(program, args.opt_level)
+    for row in exploration.rows:
+        say(str(row), quiet=quiet)
+    if exploration.history.error is not None:
+        raise exploration.history.error
+    report = exploration.to_dict()
+    say(quiet=quiet)
+    for path in () if args.no_files else explored_files(args.output or ".", program.name):
+        progress(f"writing {path} …")
+        _, seconds = study.timed(lambda path=path: save_exploration(exploration, None, str(path)))
+        progress("")
+        report[path.suffix[1:]] = str(path)
+        say(f"wrote {path} ({len(exploration.pictures)} stages, {seconds:.2f} s)", quiet=quiet)
+    report |= _compile_and_run(exploration, program, args, quiet)
+    if args.json:
+        print(json.dumps(report, indent=1))
+    return 0 if report["agrees"] else 1
+
+
+def explored_files(output: str, name: str) -> list[Path]:
+    """What `relaylab explore -o` means: the file that it names, or a PDF and a page in the folder that it names."""
+    path = Path(output)
+    if path.suffix.lower() in (".html", ".htm", ".rlab", *FORMATS) and not path.is_dir():
+        folder(str(path.parent))
+        return [path]
+    return [folder(output) / f"{name}.{suffix}" for suffix in ("pdf", "html")]
+
+
+def _compile_and_run(
+    exploration: Exploration, program: Program, args: argparse.Namespace, quiet: bool
+) -> dict[str, object]:
+    from relaylab import study
+
+    report: dict[str, object] = {}
+    if study.needs_vm(program.mod):
+        say("\nthe program has control flow or data types: it runs in the virtual machine", quiet=quiet)
+    else:
+        progress("compiling …")
+        lib, seconds = study.timed(exploration.build)
+        progress("")
+        say(f"\ncompiled in {seconds:.2f} s: {study.describe(lib)}", quiet=quiet)
+        module = study.seeded(lib)
+        module.run()
+        result = module.benchmark(number=1, repeat=max(3, args.repeat))
+        say(f"one run takes {result.median * 1e3:.3f} ms (median of {len(result.results)})", quiet=quiet)
+        report |= {"build_s": seconds, "latency_ms": result.median * 1e3}
+    progress("checking …")
+    check, seconds = study.timed(exploration.check)
+    progress("")
+    say(f"{check} ({seconds:.2f} s)", quiet=quiet)
+    return report | {"error": check.error, "agrees": check.agrees}
+
+
+COMMAND = Command(
+    "explore",
+    "walk the pipeline step by step, draw it, compile it, check it, time it",
+    (
+        PROGRAM,
+        LEVEL,
+        JSON,
+        MagicOption(
+            "-o",
+            "--output",
+            metavar="FILE|DIR",
+            help="the explorer as one page that works offline (.html), the pictures (.pdf …) or the "
+            "run (.rlab); a folder gets a .pdf and an .html (default: here)",
+        ),
+        MagicOption("--no-files", action="store_true", help="write no PDF and no HTML page"),
+        MagicOption("--repeat", type=positive, default=10, help="how often the compiled program is timed"),
+    ),
+    ("relaylab explore net.relay -o page.html", "the pass explorer as one page that works offline"),
+    explore_command,
+)

@@ -1,0 +1,65 @@
+"""The commands `relaylab profile` and `relaylab asm`: the kernels of a program, their times and their code."""
+
+from __future__ import annotations
+
+import argparse
+
+from relaylab.cli.command import JSON, Command, say
+from relaylab.lab.options import KERNEL, LEVEL, LLVM_PASSES, NUMBER, OPERATORS, PROGRAM, MagicOption
+
+
+def profile_command(args: argparse.Namespace) -> int:
+    """`relaylab profile NET|FILE`"""
+    from relaylab import study
+
+    if args.operators:
+        say(str(study.operator_table(study.load(args.program), args.opt_level, args.number).sorted(args.operators)))
+        return 0
+    report = study.profile(study.load(args.program), args.opt_level, args.number)
+    say(report.json() if args.json else report.table())
+    return 0
+
+
+def asm_command(args: argparse.Namespace) -> int:
+    """`relaylab asm NET|FILE [KERNEL]`"""
+    from relaylab import relay, study
+
+    program = study.load(args.program)
+    with relay.transform.PassContext(opt_level=args.opt_level):
+        lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    if args.output:
+        say(f"wrote {study.control_flow(lib, args.kernel).save(args.output)}", quiet=args.json)
+        return 0
+    if args.llvm_passes:
+        say("\n".join(f"{step}\n{step.diff()}".rstrip() for step in study.llvm_steps(lib, args.kernel or "")))
+        return 0
+    say(study.listing(lib, args.kernel, args.stage))
+    return 0
+
+
+PROFILE = Command(
+    "profile",
+    "measure the time of each kernel",
+    (PROGRAM, LEVEL, JSON, NUMBER, OPERATORS),
+    ("relaylab profile resnet18 --operators", "how the time is shared among operators"),
+    profile_command,
+)
+ASM = Command(
+    "asm",
+    "show a kernel: loops, why it has them, LLVM IR, assembly; without a name the table of kernels",
+    (
+        PROGRAM,
+        LEVEL,
+        JSON,
+        KERNEL,
+        LLVM_PASSES,
+        MagicOption(
+            "--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all"
+        ),
+        MagicOption(
+            "-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file"
+        ),
+    ),
+    ("relaylab asm resnet18 conv2d --stage llvm", "a kernel on its way down"),
+    asm_command,
+)

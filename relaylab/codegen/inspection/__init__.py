@@ -1,0 +1,1 @@
+"""What a kernel looked like on its way down, and why."""

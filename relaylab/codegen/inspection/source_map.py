@@ -1,0 +1,95 @@
+"""A kernel's instructions and the Relay nodes that they come from, and how many know theirs.
+
+Choices: docs/choices.md, The explorer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, module_text
+from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
+from relaylab.codegen.llvm.jit import emit_assembly
+from relaylab.ir import Call, Constant, Expr
+from relaylab.ir.op import op_name
+
+LOOPS = "loops and addresses"
+UNKNOWN = "no place"
+
+
+@dataclass(frozen=True)
+class SourceMap:
+    """A kernel with its parts: `nodes[k]` is the expression that part k comes from, None for loops that all share."""
+
+    kernel: Kernel
+    nodes: tuple[Expr | None, ...]
+    target: CpuTarget
+
+    def title(self, part: int) -> str:
+        """What a part is called: its operator; -1 is the code that LLVM adds without saying for what."""
+        return UNKNOWN if part < 0 else title_of(self.nodes[part])
+
+    @cached_property
+    def llvm(self) -> list[tuple[str, int]]:
+        """The lines of the function's LLVM IR with the part of each, -1 for lines that are no instructions."""
+        return list(_llvm_lines(self.kernel.text))
+
+    @cached_property
+    def asm(self) -> list[tuple[str, int]]:
+        """The instructions of the code that runs, with the part of each, -1 where LLVM gives no place."""
+        text = with_debug_lines(module_text([self.kernel], attributes=self.target.attributes))
+        return [(line, part) for _, line, part in assembly_parts(emit_assembly(text, self.target))]
+
+    def counts(self) -> Counter[str]:
+        """Instructions of the assembly by what they belong to."""
+        return Counter(self.title(part) for _, part in self.asm)
+
+    def known(self) -> int:
+        """Instructions of the assembly that know their Relay node."""
+        return sum(part >= 0 and self.nodes[part] is not None for _, part in self.asm)
+
+    def annotated(self) -> str:
+        """The assembly, each instruction with what it belongs to."""
+        width = min(60, max((len(_plain(line)) for line, _ in self.asm), default=0))
+        body = (f"  {_plain(line):<{width}}  # {self.title(part)}" for line, part in self.asm)
+        return "\n".join([f"{self.kernel.name}:", *body, ""])
+
+
+def title_of(node: Expr | None) -> str:
+    """What an expression is called in lists."""
+    if isinstance(node, Call):
+        return op_name(node)
+    return "constant" if isinstance(node, Constant) else LOOPS
+
+
+def coverage(kernels: Sequence[SourceMap]) -> str:
+    """How many instructions of some kernels know their Relay nodes, in words."""
+    total = sum(len(k.asm) for k in kernels)
+    known = sum(k.known() for k in kernels)
+    counts: Counter[str] = sum((k.counts() for k in kernels), Counter())
+    share = 100 * known / total if total else 100.0
+    return f"{known} of {total} instructions ({share:.0f} %) know their Relay nodes: " + ", ".join(
+        f"{name} {count}" for name, count in counts.most_common()
+    )
+
+
+def _plain(line: str) -> str:
+    return line.replace("\t", " ")
+
+
+def _llvm_lines(text: str) -> Iterator[tuple[str, int]]:
+    part = -1
+    for line in text.rstrip("\n").split("\n"):
+        if line.startswith("define "):
+            yield line, -1
+            part = 0
+        elif line.startswith("  ; @"):
+            part = int(line[5:])
+        elif line == "}" or not line.startswith("  "):
+            yield line, -1
+        else:
+            yield line, part

@@ -1,0 +1,66 @@
+"""What a network looked like on its way down: Relay function, loops, LLVM IR and assembly of every kernel, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from relaylab.codegen.inspection.control_flow import flows, outline
+from relaylab.codegen.inspection.llvm_passes import optimized
+from relaylab.codegen.inspection.source_map import SourceMap, coverage
+from relaylab.codegen.inspection.why import why
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, module_text
+from relaylab.codegen.operations.fused_body import Views
+from relaylab.codegen.operations.jobs import Job
+from relaylab.ir import Expr, Function, post_order
+from relaylab.ir.display import node_text
+
+KernelForJob = tuple[Kernel, Job]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The texts are made when they are asked for. `kernels` are those that serve each fused function, by its name."""
+
+    target: CpuTarget
+    functions: Mapping[str, Function]
+    kernels: Mapping[str, Sequence[KernelForJob]]
+    views: Views
+
+    def __call__(self, stage: str, name: str) -> str:
+        """The text of one stage of one fused function."""
+        if stage == "relay":
+            return node_text(self.functions[name])
+        if stage == "asm":
+            return self._asm(name)
+        return "\n".join(self._texts()[stage](*served) for served in self.kernels[name])
+
+    def _texts(self) -> Mapping[str, Callable[[Kernel, Job], str]]:
+        return {
+            "loop": lambda kernel, job: kernel.loops,
+            "why": lambda kernel, job: why(kernel, job, self.views, self.target),
+            "llvm": lambda kernel, job: self._llvm(kernel),
+            "llvm-optimized": lambda kernel, job: optimized(self._llvm(kernel), self.target),
+            "flow": lambda kernel, job: "".join(map(outline, flows(kernel.text))),
+        }
+
+    def _llvm(self, kernel: Kernel) -> str:
+        return module_text([kernel], attributes=self.target.attributes)
+
+    def linked(self, name: str) -> tuple[SourceMap, ...]:
+        """The kernels of a fused function with the Relay nodes of their instructions, in the order they run."""
+        own = self.functions[name]
+        return tuple(
+            SourceMap(kernel, tuple(map(same_place(job.operation.function, own).get, job.parts())), self.target)
+            for kernel, job in self.kernels[name]
+        )
+
+    def _asm(self, name: str) -> str:
+        found = self.linked(name)
+        return "\n".join([f"# {coverage(found)}", *(linked.annotated() for linked in found)])
+
+
+def same_place(one: Function, other: Function) -> dict[Expr | None, Expr]:
+    """The expressions of a function's body, and what stands in their places in an equal function."""
+    return dict(zip(post_order(one.body), post_order(other.body)))

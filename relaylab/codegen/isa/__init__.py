@@ -1,0 +1,1 @@
+"""Facts about CPUs: targets, their features, register files and caches."""

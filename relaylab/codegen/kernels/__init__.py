@@ -1,0 +1,1 @@
+"""What a kernel is, and how an operand lies in memory."""

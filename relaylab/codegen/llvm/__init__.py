@@ -1,0 +1,1 @@
+"""LLVM IR as text, compiled to object code, kept in a cache."""

@@ -1,0 +1,225 @@
+"""From LLVM IR text to machine code in this process: emit objects, in parallel and through the cache, and link them.
+
+No IR passes are run: the text is written the way the passes would leave it (SSA, rotated loops, constant byte
+offsets), and they would cost more time than the code generator itself. Kernels carry their pointers as phis, so
+loop strength reduction has nothing to do.
+
+llvmlite holds one lock around every call. Parsing and code generation use nothing shared when each thread has its
+own context and target machine, so these two are called without the lock where llvmlite lets us; otherwise threads
+wait for each other and the result is the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from types import ModuleType
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.cache import ObjectCache, digest
+from relaylab.runtime.threads import available_processors
+from relaylab.support.errors import RelayError
+
+# Loop strength reduction took up to 75 % of the time on nested loops, the second scheduler 13 %; neither helps.
+OPTIONS = ("-disable-lsr", "-disable-post-ra")
+_OBJECT_VERSION = "1"
+_local = threading.local()
+_serial = itertools.count()
+_linking = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child never starts with a half-linked library: the fork waits
+    os.register_at_fork(before=_linking.acquire, after_in_parent=_linking.release, after_in_child=_linking.release)
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> ModuleType:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for option in OPTIONS:
+        llvm.set_option("relaylab", option)
+    return llvm
+
+
+def compiler_version() -> str:
+    """The versions that object code depends on."""
+    import llvmlite
+
+    version = ".".join(map(str, _llvm().llvm_version_info))
+    return f"llvmlite {llvmlite.__version__}, LLVM {version}, {_OBJECT_VERSION} {OPTIONS}"
+
+
+def _machine(target: CpuTarget):
+    """This thread's target machine and context for `target`."""
+    machines = _local.__dict__.setdefault("machines", {})
+    if target.key not in machines:
+        llvm = _llvm()
+        native = llvm.Target.from_triple(llvm.get_process_triple())
+        # `level` and not the CPU's name: LLVM would add features that no file could list (docs/choices.md, Kernels).
+        # Small code and pic: the default of its JIT is the large model, with 64-bit addresses in registers for every
+        # constant.
+        machines[target.key] = native.create_target_machine(
+            cpu=target.level, features=target.features, opt=2, reloc="pic", codemodel="small", jit=True
+        )
+    if not hasattr(_local, "context"):
+        _local.context = _llvm().create_context()
+    return machines[target.key], _local.context
+
+
+def _parse(text: str, target: CpuTarget):
+    """(module, machine) for `text`, verified by the parser only."""
+    machine, context = _machine(target)
+    module = _parse_unlocked(text, context) or _llvm().parse_assembly(text, context)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    return module, machine
+
+
+def _unlocked(name: str) -> Callable | None:
+    """A function of LLVM's C interface without llvmlite's lock; None where llvmlite does not show it."""
+    return getattr(getattr(_llvm().ffi.lib, name), "_cfn", None)
+
+
+def _parse_unlocked(text: str, context):
+    function = _unlocked("LLVMPY_ParseAssembly")
+    if function is None:
+        return None
+    llvm = _llvm()
+    with llvm.ffi.OutputString() as message:
+        module = llvm.ModuleRef(function(context, ctypes.c_char_p(text.encode()), message), context)
+        if message:
+            module.close()
+            raise RuntimeError(str(message))
+    return module
+
+
+def _emit_unlocked(machine, module) -> bytes | None:
+    function = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+    if function is None:
+        return None
+    ffi = _llvm().ffi
+    with ffi.OutputString() as message:
+        buffer = function(machine, module, 1, message)
+        if not buffer:
+            raise RuntimeError(str(message))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def emit_object(text: str, target: CpuTarget) -> bytes:
+    """Object code of one module of LLVM IR. Raises RelayError when LLVM does not accept the text."""
+    try:
+        module, machine = _parse(text, target)
+        with module:
+            return _emit_unlocked(machine, module) or machine.emit_object(module)
+    except RuntimeError as error:
+        raise RelayError(f"LLVM rejects the generated code: {error}", code="codegen.llvm") from error
+
+
+def emit_assembly(text: str, target: CpuTarget) -> str:
+    """The assembly of one module of LLVM IR, for people and tests."""
+    module, machine = _parse(text, target)
+    with module:
+        return machine.emit_assembly(module)
+
+
+def verify(text: str, target: CpuTarget) -> None:
+    """Run LLVM's verifier over a module; RelayError with its findings."""
+    try:
+        module, _ = _parse(text, target)
+        with module:
+            module.verify()
+    except RuntimeError as error:
+        raise RelayError(f"LLVM's verifier: {error}", code="codegen.llvm") from error
+
+
+def object_key(text: str, target: CpuTarget) -> str:
+    """The cache address of a module's object code."""
+    return digest(text, target.key, compiler_version())
+
+
+class Compilation:
+    """Modules on their way to object code, through the cache where it has them, else on `threads` threads.
+
+    `add` returns at once, so that code is made for the first modules while the text of the next ones is written.
+    """
+
+    def __init__(self, target: CpuTarget, cache: ObjectCache | None = None, threads: int | None = None):
+        self.target, self.cache = target, cache
+        self._pool = ThreadPoolExecutor(threads or available_processors(), thread_name_prefix="relaylab-compile")
+        self._started: dict[str, Future[bytes]] = {}
+
+    def __enter__(self) -> Compilation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, text: str) -> Future[bytes]:
+        """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`."""
+        if text not in self._started:
+            self._started[text] = self._pool.submit(self._object, text)
+        return self._started[text]
+
+    def _object(self, text: str) -> bytes:
+        key = object_key(text, self.target)
+        made = self.cache.get(key) if self.cache else None
+        if made is None:
+            made = emit_object(text, self.target)
+            if self.cache:
+                self.cache.put(key, made)
+        return made
+
+
+def compile_objects(
+    texts: Iterable[str], target: CpuTarget, threads: int | None = None, cache: ObjectCache | None = None
+) -> list[bytes]:
+    """Object code of each module, from the cache where it has it, the rest compiled on `threads` threads."""
+    with Compilation(target, cache, threads) as compilation:
+        return [started.result() for started in [compilation.add(text) for text in texts]]
+
+
+class JitLibrary:
+    """Linked machine code: `address(symbol)` is valid while the library lives."""
+
+    def __init__(self, tracker, symbols: Sequence[str]):
+        self._tracker = tracker
+        self.addresses = {name: tracker[name] for name in symbols}
+
+    def address(self, symbol: str) -> int:
+        """The address of an exported symbol."""
+        return self.addresses[symbol]
+
+    def function(self, symbol: str, result: type | None, *params: type) -> Callable:
+        """The symbol as a ctypes function that keeps the library alive."""
+        function = ctypes.CFUNCTYPE(result, *params)(self.addresses[symbol])
+        setattr(function, "library", self)  # noqa: B010  ctypes declares no attributes of its own
+        return function
+
+
+@lru_cache(maxsize=1)
+def _linker():
+    llvm = _llvm()
+    native = llvm.Target.from_triple(llvm.get_process_triple())
+    machine = native.create_target_machine(cpu="", features="", opt=2, reloc="pic", codemodel="small", jit=True)
+    return llvm.create_lljit_compiler(machine, use_jit_link=False)
+
+
+def link(objects: Sequence[bytes], symbols: Sequence[str]) -> JitLibrary:
+    """Link objects with each other and this process; `symbols` are exported. Raises RelayError when one is missing."""
+    with _linking:
+        builder = _llvm().JITLibraryBuilder().add_current_process()
+        for data in objects:
+            builder.add_object_img(data)
+        for name in symbols:
+            builder.export_symbol(name)
+        try:
+            return JitLibrary(builder.link(_linker(), f"relaylab{next(_serial)}"), symbols)
+        except RuntimeError as error:
+            raise RelayError(f"linking failed: {error}", code="codegen.link") from error

@@ -1,0 +1,1 @@
+"""The emitter: loop programs to LLVM IR."""

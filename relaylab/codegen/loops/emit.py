@@ -1,0 +1,370 @@
+"""Scalar expressions of the loop level as LLVM values, for one lane or a vector of lanes.
+
+An expression that does not change along the vectorised axis stays a scalar and is spread over the lanes only where
+it meets a vector. Index arithmetic stays symbolic as long as it is a sum (`Ramp`); lanes that need it as numbers get
+i32 vectors where its bounds allow. Guards do not branch: loads below a guard are masked, and those that are not
+needed at all read a dummy.
+
+Choices: docs/choices.md, Numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.llvm.text import (
+    Index,
+    IRFunction,
+    Value,
+    constant,
+    element,
+    lanes,
+    literal_vector,
+    llvm_type,
+    spelled,
+    vector,
+)
+from relaylab.codegen.loops import scalars
+from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayTypeError
+
+# 64 lanes of 8 bytes: the widest vector that a masked load may read there.
+DUMMY_BYTES = 512
+INT32 = (-(2**31), 2**31 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """An index: `base` in lane 0, `step` more in each further lane."""
+
+    base: Index
+    step: int = 0
+
+
+LaneValue = Value | Ramp
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Which loads happen: all lanes if `scalar` holds (None: yes), and of the lanes those of `lanes` (None: all)."""
+
+    scalar: Value | None = None
+    lanes: Value | None = None
+
+
+@dataclass(slots=True)
+class VectorContext:
+    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.
+
+    `real` says how many those are where that is known: the first ones.
+    """
+
+    env: dict[ScalarExpr, LaneValue]
+    width: int = 1
+    mask: Mask = Mask()
+    real: int | None = None
+
+
+@dataclass(slots=True)
+class Emitter:
+    """Emits expressions into a function; `pointers` hold the base of every buffer."""
+
+    f: IRFunction
+    pointers: Mapping[Tensor, Value]
+    avx512: bool
+    dummy: Callable[[], Value]
+    facts: Simplifier = field(default_factory=Simplifier)
+    _loads: dict[ScalarExpr, bool] = field(default_factory=dict)
+
+    def value(self, root: ScalarExpr, at: VectorContext) -> Value:
+        """The value of `root`: a scalar when all lanes agree, else a vector."""
+        return self.number(root, self.lane(root, at), at)
+
+    def lane(self, root: ScalarExpr, at: VectorContext) -> LaneValue:
+        """The value of `root`, an index possibly as a symbolic sum. No recursion: an explicit stack."""
+        done: dict[tuple[ScalarExpr, Mask], LaneValue] = {}
+        stack: list[tuple[ScalarExpr, Mask, int]] = [(root, at.mask, 0)]
+        while stack:
+            node, mask, phase = stack.pop()
+            # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
+            if not self._has_loads(node):
+                mask = at.mask
+            if (node, mask) in done:
+                continue
+            if node in at.env:
+                done[node, mask] = at.env[node]
+                continue
+            wanted = self._wanted(node, mask, phase, done, at)
+            if wanted:
+                stack.append((node, mask, phase + 1))
+                stack.extend((c, m, 0) for c, m in wanted)
+            else:
+                part = getattr(node, "part", 0)
+                if part:
+                    self.f.at(part)
+                done[node, mask] = self._node(node, mask, done, at)
+        return done[root, at.mask]
+
+    def _wanted(
+        self, node: ScalarExpr, mask: Mask, phase: int, done: dict, at: VectorContext
+    ) -> list[tuple[ScalarExpr, Mask]]:
+        """What must be emitted before `node` in this phase: a guard's condition comes before its sides."""
+        if isinstance(node, Guard):
+            if phase == 0:
+                return [(node.condition, mask)]
+            if phase == 1:
+                return [(node.value, self._below(node, mask, done, at)), (node.otherwise, mask)]
+            return []
+        return [(c, mask) for c in reversed(children(node))] if phase == 0 else []
+
+    def _has_loads(self, node: ScalarExpr) -> bool:
+        found = self._loads.get(node)
+        if found is None:
+            stack = [node]
+            while stack:
+                top = stack[-1]
+                missing = [c for c in children(top) if c not in self._loads]
+                if missing:
+                    stack.extend(missing)
+                else:
+                    self._loads[stack.pop()] = isinstance(top, Load) or any(self._loads[c] for c in children(top))
+            found = self._loads[node]
+        return found
+
+    def _get(self, node: ScalarExpr, mask: Mask, done: dict, at: VectorContext) -> LaneValue:
+        return done[node, mask if self._has_loads(node) else at.mask]
+
+    def _below(self, node: Guard, mask: Mask, done: dict, at: VectorContext) -> Mask:
+        """The mask under a guard."""
+        condition = self.number(node.condition, self._get(node.condition, mask, done, at), at)
+        if lanes(condition.type) == 1:
+            both = condition if mask.scalar is None else self.f.binary("and", mask.scalar, condition)
+            return Mask(both, mask.lanes)
+        both = condition if mask.lanes is None else self.f.binary("and", mask.lanes, condition)
+        return Mask(mask.scalar, both)
+
+    # ---- one node
+
+    def _node(self, node: ScalarExpr, mask: Mask, done: dict, at: VectorContext) -> LaneValue:
+        match node:
+            case Const(value, dtype):
+                if dtype == INDEX:
+                    return Ramp(int(value))
+                return constant(scalars.register_type(dtype), value)
+            case Load(tensor, (address,)):
+                return self._load(tensor, address, self._get(address, mask, done, at), mask, at)
+            case Cast(value, dtype):
+                return self._cast(value, dtype, self._get(value, mask, done, at), at)
+            case Guard(condition, value, otherwise):
+                below = self._below(node, mask, done, at)
+                parts = [(condition, mask), (value, below), (otherwise, mask)]
+                return self._apply("select", node, [(e, self._get(e, m, done, at)) for e, m in parts], at)
+            case Apply(op, args):
+                return self._apply(op, node, [(a, self._get(a, mask, done, at)) for a in args], at)
+        raise RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
+
+    def _apply(
+        self, op: str, node: ScalarExpr, args: list[tuple[ScalarExpr, LaneValue]], at: VectorContext
+    ) -> LaneValue:
+        if node.dtype == INDEX and len(args) == 2:
+            exact = self._linear(op, args)
+            if exact is not None:
+                return exact
+        values = [self.number(e, v, at) for e, v in args]
+        width = max(lanes(v.type) for v in values)
+        spread = [self.spread(self._slim(e, v, width), width) for (e, _), v in zip(args, values)]
+        if args[-1][0].dtype == INDEX:
+            return self._index_function(op, node, spread)
+        result = scalars.apply(self.f, op, args[-1][0].dtype, spread, self.avx512)
+        return result
+
+    def _linear(self, op: str, args: list[tuple[ScalarExpr, LaneValue]]) -> Ramp | None:
+        """Sums and products of symbolic indices; None if the function is no such thing."""
+        (_, a), (_, c) = args
+        if not isinstance(a, Ramp) or not isinstance(c, Ramp):
+            return None
+        if op == "add":
+            return Ramp(self.f.add(a.base, c.base), a.step + c.step)
+        if op == "sub":
+            return Ramp(self.f.sub(a.base, c.base), a.step - c.step)
+        if op == "mul" and isinstance(a.base, int) and a.step == 0:
+            a, c = c, a
+        if op == "mul" and isinstance(c.base, int) and c.step == 0:
+            return Ramp(self.f.mul(a.base, c.base), a.step * c.base)
+        if op == "mul" and a.step == 0 and c.step == 0:
+            return Ramp(self.f.mul(a.base, c.base))
+        divides = (
+            op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0][0])[0] >= 0
+        )
+        if divides and a.step == 0 and c.step == 0 and isinstance(c.base, int) and c.base > 0:
+            return Ramp(self.f.rem(a.base, c.base) if op.endswith("mod") else self.f.div(a.base, c.base))
+        return None
+
+    def _index_function(self, op: str, node: ScalarExpr, args: list[Value]) -> LaneValue:
+        """A function of int64 numbers, done in 32 bits where operands and result fit."""
+        narrow = all(element(a.type) != "i64" for a in args) and self._narrow(node)
+        if lanes(args[-1].type) > 1 and node.dtype == INDEX and not narrow:
+            args = [a if element(a.type) == "i1" else scalars.resize(self.f, a, "i64", True) for a in args]
+        elif len({element(a.type) for a in args[-2:]}) > 1:
+            args = [a if element(a.type) == "i1" else scalars.resize(self.f, a, "i64", True) for a in args]
+        result = scalars.apply(self.f, op, INDEX, args, self.avx512)
+        if node.dtype != INDEX:
+            return result
+        if lanes(result.type) == 1:
+            return Ramp(result)
+        return scalars.resize(self.f, result, "i32", True) if self._narrow(node) else result
+
+    def _narrow(self, node: ScalarExpr) -> bool:
+        low, high = self.facts.bounds(node)
+        return node.dtype == INDEX and INT32[0] <= low and high <= INT32[1]
+
+    def _slim(self, node: ScalarExpr, x: Value, width: int) -> Value:
+        """An index that meets a vector, in 32 bits if it fits them."""
+        return scalars.resize(self.f, x, "i32", True) if width > 1 and x.type == "i64" and self._narrow(node) else x
+
+    def _cast(self, value: ScalarExpr, dtype: str, x: LaneValue, at: VectorContext) -> LaneValue:
+        number = self.number(value, x, at)
+        source = value.dtype
+        if source == INDEX and element(number.type) == "i32":
+            source = "int32"
+        result = scalars.cast(self.f, number, source, dtype)
+        return Ramp(result) if dtype == INDEX and lanes(result.type) == 1 else result
+
+    # ---- numbers and lanes
+
+    def number(self, node: ScalarExpr, x: LaneValue, at: VectorContext) -> Value:
+        """A lane value as an LLVM value; an index that differs between lanes as an i32 or i64 vector."""
+        if isinstance(x, Value):
+            return x
+        if x.step == 0:
+            return self.f.value(x.base)
+        type = "i32" if self._narrow(node) else "i64"
+        base = scalars.resize(self.f, self.f.value(x.base), type, True)
+        # 32-bit indices where bounds allow: twice as many in a register, and gathers take them as they are.
+        ramp = literal_vector(type, (k * x.step for k in range(at.width)))
+        return self.f.binary("add", self.f.splat(base, at.width), ramp)
+
+    def spread(self, x: Value, width: int) -> Value:
+        """A scalar in all of `width` lanes; constants without instructions."""
+        if lanes(x.type) == width:
+            return x
+        if x.ref[0] != "%":
+            return spelled(vector(x.type, width), x.ref)
+        return self.f.splat(x, width)
+
+    # ---- memory
+
+    def _load(self, tensor: Tensor, address: ScalarExpr, where: LaneValue, mask: Mask, at: VectorContext) -> LaneValue:
+        if tensor.shape[0] == 0:
+            return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
+        size = item_bytes(tensor.dtype)
+        if isinstance(where, Ramp) and where.step in (0, 1):
+            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            return self.from_storage(self._near(tensor, pointer, where.step, mask, at), tensor.dtype)
+        pointer, positions = self._positions(tensor, address, where, at, size)
+        if mask.scalar is not None:
+            mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
+        type = vector(storage_type(tensor.dtype), at.width)
+        return self.from_storage(self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype)
+
+    def _near(self, tensor: Tensor, pointer: Value, step: int, mask: Mask, at: VectorContext) -> Value:
+        """One element, or consecutive elements."""
+        storage, size = storage_type(tensor.dtype), item_bytes(tensor.dtype)
+        scalar = mask.scalar
+        if step == 0 and mask.lanes is not None and mask.lanes is not at.mask.lanes:
+            anywhere = self.f.reduce("or", mask.lanes)
+            scalar = anywhere if scalar is None else self.f.binary("and", scalar, anywhere)
+        if scalar is not None:
+            # A branch would end the vector code: a load that is not wanted reads the dummy instead, and its value is
+            # dropped.
+            pointer = self.f.select(scalar, pointer, self.dummy())
+        if step == 0:
+            return self.f.load(storage, pointer, size)
+        type = vector(storage, at.width)
+        if mask.lanes is None:
+            return self.f.load(type, pointer, size)
+        return self.f.masked_load(type, pointer, mask.lanes, size)
+
+    def _positions(
+        self, tensor: Tensor, address: ScalarExpr, where: LaneValue, at: VectorContext, size: int
+    ) -> tuple[Value, Value]:
+        """A pointer and the positions of the lanes relative to it."""
+        if isinstance(where, Ramp):
+            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            return pointer, literal_vector("i64", (k * where.step for k in range(at.width)))
+        positions = where
+        if element(where.type) == "i32" and tensor.shape[0] * size > INT32[1]:
+            positions = scalars.resize(self.f, where, "i64", True)
+        return self.pointers[tensor], positions
+
+    def _both(self, scalar: Value, mask: Value | None, width: int) -> Value:
+        spread = self.f.splat(scalar, width)
+        return spread if mask is None else self.f.binary("and", spread, mask)
+
+    def from_storage(self, x: Value, dtype: str) -> LaneValue:
+        """A loaded value as it is in registers."""
+        if dtype == "bool":
+            return self.f.compare("ne", x, 0)
+        if dtype == "float16":
+            return scalars.from_half(self.f, x)
+        return Ramp(x) if dtype == INDEX and lanes(x.type) == 1 else x
+
+    def to_storage(self, x: Value, dtype: str) -> Value:
+        """A register value as it is stored."""
+        if dtype == "bool":
+            return self.f.cast("zext", x, vector("i8", lanes(x.type)))
+        if dtype == "float16":
+            return scalars.to_half(self.f, x)
+        if dtype == INDEX:
+            return scalars.resize(self.f, x, "i64", True)
+        return x
+
+    def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
+        """`tensor[address] = value` in all real lanes."""
+        where, size = self.lane(address, at), item_bytes(tensor.dtype)
+        x = self.to_storage(self.spread(self.value(value, at), at.width), tensor.dtype)
+        if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
+            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            if at.mask.lanes is None:
+                self.f.store(x, pointer, size)
+            else:
+                self.f.masked_store(x, pointer, at.mask.lanes, size)
+            return
+        pointer, positions = self._positions(tensor, address, where, at, size)
+        scatter(self.f, x, pointer, positions, size, at.mask.lanes)
+
+    def store_interleaved(self, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
+        """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
+        width, size, f = at.width, item_bytes(tensor.dtype), self.f
+        rows = [self.to_storage(row, tensor.dtype) for row in rows]
+        for k in range(len(rows)):
+            source = [divmod(p, len(rows)) for p in range(k * width, (k + 1) * width)]
+            x = rows[0]
+            for r, row in enumerate(rows[1:], 1):
+                kept = [lane for lane, _ in source] if r == 1 else range(width)
+                x = f.shuffle(x, row, [width + lane if own == r else old for (lane, own), old in zip(source, kept)])
+            pointer = f.offset(self.pointers[tensor], f.mul(f.add(base, k * width), size))
+            if at.mask.lanes is None:
+                f.store(x, pointer, size)
+            else:
+                mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
+                f.masked_store(x, pointer, mask, size)
+
+
+def storage_type(dtype: str) -> str:
+    """The LLVM type that an element is loaded as: halves as their bits."""
+    return "i16" if dtype == "float16" else llvm_type(dtype)
+
+
+def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:
+    """Store lane i at `pointer + positions[i] * size` bytes."""
+    count = lanes(x.type)
+    spots = f.pure(f"<{count} x ptr>", f"getelementptr i8, {pointer}, {f.binary('mul', positions, size)}")
+    kind = element(x.type).replace("float", "f32").replace("double", "f64")
+    name = f"llvm.masked.scatter.v{count}{kind}.v{count}p0"
+    mask = mask or constant(vector("i1", count), True)
+    f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
+    f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")

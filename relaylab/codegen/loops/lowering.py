@@ -1,0 +1,366 @@
+"""Loop programs to native kernels: loops become loops, vectorised loops groups of vectors, registers SSA values.
+
+A vectorised loop of extent n runs `unroll` vectors side by side, then the vectors that are left together with one
+masked vector. Lane counts follow from the widest dtype in the loop and the target's registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, item_bytes
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask, vector
+from relaylab.codegen.loops import scalars
+from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter, LaneValue, Mask, Ramp, VectorContext, storage_type
+from relaylab.codegen.loops.register_transpose import load_columns
+from relaylab.loop.expr import INDEX, Apply, Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.program import (
+    Accumulate,
+    Define,
+    For,
+    LoopNest,
+    LoopProgram,
+    Statement,
+    Store,
+    identity,
+    statements,
+    values,
+)
+from relaylab.loop.scalar import compute_dtype
+from relaylab.loop.scalar import is_float as is_float_dtype
+
+ALIGN = 64
+SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
+
+
+def lower_program(program: LoopProgram, target: CpuTarget) -> Kernel:
+    """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any."""
+    offsets, scratch = scratch_layout(program.scratch)
+    roles = tuple(role for role, _ in program.buffers) + (("scratch",) if scratch else ())
+    f = IRFunction.kernel(program.name, roles)
+    pointers = {t: p for (_, t), p in zip(program.buffers, f.pointers)}
+    if scratch:
+        own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
+        pointers |= {t: f.offset(own, at) for t, at in offsets.items()}
+    lowering = _Lowering(f, program, target, pointers)
+    for nest in program.nests:
+        lowering.nest(nest)
+    text, declares = f.finish()
+    flops, traffic = work(program)
+    return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, str(program))
+
+
+def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
+    """Byte offsets of private buffers and their total size, in whole cache lines."""
+    offsets, total = {}, 0
+    for tensor in buffers:
+        offsets[tensor] = total
+        total += -(-tensor.shape[0] * item_bytes(tensor.dtype) // ALIGN) * ALIGN
+    return offsets, total
+
+
+def work(program: LoopProgram) -> tuple[int, int]:
+    """(floating point operations, bytes of operands) of one run."""
+    flops = 0
+    for nest in program.nests:
+        stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
+        while stack:
+            statement, times = stack.pop()
+            if isinstance(statement, For):
+                stack.extend((s, times * statement.axis.extent) for s in statement.body)
+                continue
+            nodes = post_order(*values(statement))
+            count = sum(isinstance(n, Apply) and is_float_dtype(n.dtype) for n in nodes)
+            flops += times * (count + isinstance(statement, Accumulate))
+    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.buffers)
+
+
+@dataclass(slots=True)
+class _Lowering:
+    f: IRFunction
+    program: LoopProgram
+    target: CpuTarget
+    pointers: dict[Tensor, Value]
+    emitter: Emitter = field(init=False)
+
+    def __post_init__(self) -> None:
+        dummy: list[Value] = []
+        if any(isinstance(n, Guard) for s in self._all() for e in values(s) for n in post_order(e)):
+            dummy.append(self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}"))
+        self.emitter = Emitter(self.f, self.pointers, self.target.isa == "avx512", lambda: dummy[0])
+
+    def _all(self) -> list[Statement]:
+        return [s for nest in self.program.nests for s in statements((nest.loop,))]
+
+    # ---- loops
+
+    def nest(self, nest: LoopNest) -> None:
+        """A parallel loop over this call's share of its items."""
+        begin, end = (self._share(x, nest) for x in (self.f.begin, self.f.end))
+        loop = nest.loop
+        if loop.kind == "vectorized":
+            stop = self.f.minimum(self.f.mul(end, nest.grain), loop.axis.extent)
+            self._vector_range(loop, self.f.mul(begin, nest.grain), stop)
+            return
+        self.f.loop(begin, end, lambda i: self._body(loop.body, [VectorContext({loop.axis: Ramp(i)})]))
+
+    def _share(self, position: Value, nest: LoopNest) -> Index:
+        """Where a share of the program's items lies among those of a nest."""
+        if nest.items == self.program.items:
+            return position
+        return self.f.div(self.f.mul(position, nest.items), self.program.items)
+
+    def _body(self, body: Sequence[Statement], group: list[VectorContext]) -> None:
+        """Statements for every context of a group; the registers of the contexts are updated in place."""
+        for statement in body:
+            self.f.at(0)
+            match statement:
+                case Define(local, value):
+                    for at in group:
+                        at.env[local] = self.emitter.lane(value, at)
+                case Accumulate(local, kind, value):
+                    for at in group:
+                        self._accumulate(local, kind, value, at)
+                case Store(buffer, address, value):
+                    for at in group:
+                        self.emitter.store(buffer, address, value, at)
+                case For(kind="vectorized"):
+                    self._vector(statement, group)
+                case For():
+                    self._serial(statement, group)
+
+    def _serial(self, loop: For, group: list[VectorContext]) -> None:
+        """A loop that carries the accumulators of all contexts."""
+        if len(loop.body) == 1 and isinstance(loop.body[0], Store):
+            if self._interleave(loop, loop.body[0], group) or self._transpose(loop, loop.body[0], group):
+                return
+        carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
+
+        def turn(i: Index, *phis: Value) -> list[Value]:
+            inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
+            for (k, local), phi in zip(carried, phis):
+                inner[k].env[local] = self._as_lane(local, phi)
+            self._body(loop.body, inner)
+            return [self._register(local, inner[k]) for k, local in carried]
+
+        results = self.f.loop(0, loop.axis.extent, turn, [self._register(local, group[k]) for k, local in carried])
+        for (k, local), result in zip(carried, results):
+            group[k].env[local] = self._as_lane(local, result)
+
+    def _interleave(self, loop: For, store: Store, group: list[VectorContext]) -> bool:
+        """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""
+        count, places = loop.axis.extent, []
+        for at in group:
+            turns = _turns(loop, at)
+            first = self._neighbours(store.address, turns)
+            if at.width < 2 or first is None or first.step != count:
+                return False
+            places.append((at, turns, first.base))
+        for at, turns, base in places:
+            rows = [self.emitter.spread(self.emitter.value(store.value, turn), at.width) for turn in turns]
+            self.emitter.store_interleaved(store.buffer, base, rows, at)
+        return True
+
+    def _transpose(self, loop: For, store: Store, group: list[VectorContext]) -> bool:
+        """Do a loop over neighbours of loads whose lanes are rows apart, by transposes; False if it is none."""
+        nodes = post_order(store.value)
+        if any(isinstance(n, Guard) for n in nodes):
+            return False
+        places = [(at, at.real, _turns(loop, at)) for at in group if at.width > 1 and at.real is not None]
+        if len(places) < len(group):
+            return False
+        found = [
+            {n: first for n in nodes if isinstance(n, Load) and (first := self._rows_apart(n, turns))}
+            for _, _, turns in places
+        ]
+        if not all(found):
+            return False
+        for (at, real, turns), loads in zip(places, found):
+            for load, first in loads.items():
+                type, size = storage_type(load.dtype), item_bytes(load.dtype)
+                pointer = self.f.offset(self.pointers[load.tensor], self.f.mul(first.base, size))
+                vectors = load_columns(self.f, pointer, type, size, at.width, real, first.step, len(turns))
+                for turn, column in zip(turns, vectors):
+                    turn.env[load] = self.emitter.from_storage(column, load.dtype)
+            for turn in turns:
+                self._body(loop.body, [turn])
+        return True
+
+    def _rows_apart(self, load: Load, turns: Sequence[VectorContext]) -> Ramp | None:
+        """Where a load begins whose lanes are apart and whose turns are neighbours; None for any other."""
+        if len(turns) < 2 or item_bytes(load.dtype) not in SQUARE_BYTES:
+            return None
+        first = self._neighbours(load.indices[0], turns)
+        return first if first is not None and first.step not in (0, 1) else None
+
+    def _neighbours(self, address: ScalarExpr, turns: Sequence[VectorContext]) -> Ramp | None:
+        """The first turn's addresses, if lanes are evenly apart and each turn is one element after the one before."""
+        # Two turns tell of all: an address that is linear in the loop's axis has the same difference everywhere,
+        # and one that is not (a quotient, a remainder) is no Ramp. What the probe computes is symbolic,
+        # or found again later.
+        first, second = (self.emitter.lane(address, turn) for turn in turns[:2])
+        if not isinstance(first, Ramp) or not isinstance(second, Ramp) or first.step != second.step:
+            return None
+        return first if self.f.sub(second.base, first.base) == 1 else None
+
+    @staticmethod
+    def _as_lane(local: Local, x: Value) -> LaneValue:
+        return Ramp(x) if local.dtype == INDEX and lanes(x.type) == 1 else x
+
+    def _register(self, local: Local, at: VectorContext) -> Value:
+        """An accumulator as one value: in all lanes where there are several."""
+        x = self.emitter.number(local, at.env[local], at)
+        if local.dtype == INDEX:
+            x = scalars.resize(self.f, x, "i64", True)
+        return self.emitter.spread(x, at.width)
+
+    # ---- vectors
+
+    def width(self, loop: For) -> int:
+        """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
+        # Halves are floats in registers.
+        sizes = [4 if dtype == "float16" else item_bytes(dtype) for dtype in _dtypes(loop)]
+        full = self.target.vector_bytes // max(sizes, default=4)
+        return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
+
+    def _vector(self, loop: For, group: list[VectorContext]) -> None:
+        """A vectorised loop of static extent, for every (scalar) context in turn."""
+        for at in group:
+            sums = carried_locals(loop)
+            width, extent = self.width(loop), loop.axis.extent
+            step = width * loop.unroll
+            partial = [[self._identity(local, loop, width) for local in sums] for _ in range(loop.unroll)]
+            main = extent // step * step
+
+            def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
+                firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
+                contexts = [self._context(loop, at, first, width, Mask()) for first in firsts]
+                return self._turn(loop, contexts, sums, flat)
+
+            flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)
+            flat = self._rest(loop, at, main, width, sums, list(flat))
+            self._fold(loop, at, sums, flat)
+
+    def _rest(
+        self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]
+    ) -> list[Value]:
+        """The vectors after the last full step, the last one masked."""
+        contexts = []
+        for first in range(start, loop.axis.extent, width):
+            active = min(width, loop.axis.extent - first)
+            mask = Mask(None, tail_mask(active, width)) if active < width else Mask()
+            contexts.append(self._context(loop, at, first, width, mask, active))
+        if not contexts:
+            return flat
+        count = len(contexts) * len(sums)
+        return self._turn(loop, contexts, sums, flat[:count]) + flat[count:]
+
+    def _turn(self, loop: For, contexts: list[VectorContext], sums: list[Local], flat: Sequence[Value]) -> list[Value]:
+        """The body for a group of vectors, with their partial accumulators."""
+        for k, context in enumerate(contexts):
+            context.env.update(zip(sums, flat[k * len(sums) : (k + 1) * len(sums)]))
+        self._body(loop.body, contexts)
+        return [self._register(local, context) for context in contexts for local in sums]
+
+    def _context(
+        self, loop: For, at: VectorContext, first: Index, width: int, mask: Mask, real: int | None = None
+    ) -> VectorContext:
+        real = width if mask.lanes is None else real
+        return VectorContext(dict(at.env) | {loop.axis: Ramp(first, 1)}, width, mask, real)
+
+    def _vector_range(self, loop: For, low: Index, high: Index) -> None:
+        """A vectorised loop between bounds that are known at run time."""
+        width = self.width(loop)
+        step, at = width * loop.unroll, VectorContext({})
+        main = self.f.add(low, self.f.mul(self.f.div(self.f.sub(high, low), step), step))
+        # A share may be empty, with `low` above `high`: no vector then, and none in the loop of the rest.
+        whole = self.f.select(self.f.compare("slt", low, high), self.f.value(main), self.f.value(low))
+
+        def turn(i: Index) -> None:
+            offsets = [self.f.add(i, u * width) for u in range(loop.unroll)]
+            self._body(loop.body, [self._context(loop, at, first, width, Mask()) for first in offsets])
+
+        def last(i: Index) -> None:
+            mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
+            self._body(loop.body, [self._context(loop, at, i, width, mask)])
+
+        self.f.loop(low, whole, turn, step=step)
+        self.f.loop(whole, high, last, step=width)
+
+    # ---- accumulators
+
+    def _identity(self, local: Local, loop: For, width: int) -> Value:
+        kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
+        start = identity(kind, compute_dtype(local.dtype))
+        return constant(vector(scalars.register_type(local.dtype), width), start.value)
+
+    def _accumulate(self, local: Local, kind: str, value: ScalarExpr, at: VectorContext) -> None:
+        total, amount = self._register(local, at), self.emitter.value(value, at)
+        if local.dtype == INDEX:
+            amount = scalars.resize(self.f, amount, "i64", True)
+        amount = self.emitter.spread(amount, at.width)
+        if at.mask.lanes is not None:
+            neutral = constant(amount.type, identity(kind, compute_dtype(local.dtype)).value)
+            amount = self.f.select(at.mask.lanes, amount, neutral)
+        result = self.combine(kind, local.dtype, total, amount)
+        at.env[local] = self._as_lane(local, result)
+
+    def combine(self, kind: str, dtype: str, a: Value, c: Value) -> Value:
+        """Two partial results of a reduction as one."""
+        op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
+        return scalars.apply(self.f, op, dtype, [a, c], self.emitter.avx512)
+
+    def _fold(self, loop: For, at: VectorContext, sums: list[Local], flat: list[Value]) -> None:
+        """Add the lanes of all partial accumulators to the registers around the loop."""
+        for k, local in enumerate(sums):
+            kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
+            rows = flat[k :: len(sums)]
+            # In pairs: a chain of additions would wait for each, and round more.
+            while len(rows) > 1:
+                half = len(rows) // 2
+                pairs = zip(rows[:half], rows[half : 2 * half])
+                rows = [self.combine(kind, local.dtype, a, c) for a, c in pairs] + rows[2 * half :]
+            total = self.combine(kind, local.dtype, self._register(local, at), self.across(kind, local.dtype, rows[0]))
+            at.env[local] = self._as_lane(local, total)
+
+    def across(self, kind: str, dtype: str, x: Value) -> Value:
+        """The lanes of a vector folded, halving it."""
+        while lanes(x.type) > 1:
+            half = lanes(x.type) // 2
+            low, high = (self.f.shuffle(x, x, range(s, s + half)) for s in (0, half))
+            if half == 1:
+                low, high = self.f.extract(x, 0), self.f.extract(x, 1)
+            x = self.combine(kind, dtype, low, high)
+        return x
+
+
+def _turns(loop: For, at: VectorContext) -> list[VectorContext]:
+    """The context of every turn of a loop inside a vector."""
+    return [
+        VectorContext(dict(at.env) | {loop.axis: Ramp(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)
+    ]
+
+
+def carried_locals(loop: For) -> list[Local]:
+    """The accumulators that a loop updates and that exist before it."""
+    own = {s.local for s in statements(loop.body) if isinstance(s, Define)}
+    found = (s.local for s in statements(loop.body) if isinstance(s, Accumulate) and s.local not in own)
+    return list(dict.fromkeys(found))
+
+
+def _dtypes(loop: For) -> set[str]:
+    """The dtypes that the lanes of a loop hold; plain index arithmetic does not count."""
+    found: set[str] = set()
+    for statement in statements(loop.body):
+        if isinstance(statement, Store):
+            found.add(statement.buffer.dtype)
+        for root in values(statement):
+            for node in post_order(root):
+                if isinstance(node, Load) or (node.dtype not in (INDEX, "bool") and not isinstance(node, Axis)):
+                    found.add(node.dtype)
+    return found
+
+
+__all__ = ["lower_program", "scratch_layout", "work"]

@@ -1,0 +1,44 @@
+"""Vectors whose lanes lie rows apart in memory, several at a time: rows are loaded and transposed in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylab.codegen.llvm.text import IRFunction, Value, constant, tail_mask, vector
+
+
+def transpose_square(f: IRFunction, rows: Sequence[Value]) -> list[Value]:
+    """The transpose of a square held as one vector per row (a power of two of them)."""
+    # Swapping blocks of 1, 2, 4 ... lanes between rows: n log n shuffles, where lane by lane takes n * n inserts.
+    rows, count, step = list(rows), len(rows), 1
+    while step < count:
+        keep = [lane if not lane & step else count + lane - step for lane in range(count)]
+        take = [lane + step if not lane & step else count + lane for lane in range(count)]
+        for low in (r for r in range(count) if not r & step):
+            a, b = rows[low], rows[low + step]
+            rows[low], rows[low + step] = f.shuffle(a, b, keep), f.shuffle(a, b, take)
+        step *= 2
+    return rows
+
+
+def load_columns(
+    f: IRFunction, pointer: Value, type: str, size: int, width: int, active: int, step: int, count: int
+) -> list[Value]:
+    """`count` vectors: lane l of vector k is element l * `step` + k after `pointer`; lanes from `active` on are zero.
+
+    `size` is the bytes of an element; `width`, a power of two, the lanes.
+    """
+    found: list[Value] = []
+    for first in range(0, count, width):
+        real = min(width, count - first)
+        places = [f.offset(pointer, (lane * step + first) * size) for lane in range(active)]
+        rows = [_row(f, place, vector(type, width), real, width, size) for place in places]
+        rows += [constant(vector(type, width), 0)] * (width - active)
+        found += transpose_square(f, rows)[:real]
+    return found
+
+
+def _row(f: IRFunction, place: Value, type: str, real: int, width: int, size: int) -> Value:
+    if real == width:
+        return f.load(type, place, size)
+    return f.masked_load(type, place, tail_mask(real, width), size)

@@ -1,0 +1,324 @@
+"""The scalar functions of the loop level as LLVM instructions, on scalars and vectors alike.
+
+Values of bool are i1 here, float16 is float, other dtypes are what they are stored as. Every function keeps the
+promises of `relaylab.loop.scalar`: NaN passes, integer division never traps, casts saturate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, is_float, lanes, llvm_type, suffix, vector
+from relaylab.codegen.loops import vector_math
+from relaylab.loop.scalar import compute_dtype
+from relaylab.support.errors import RelayTypeError
+
+# `contract` lets LLVM fuse a product and a sum, as the templates' multiply-adds do; nothing else is reordered.
+_FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv", "truncmod": "frem"}
+_WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "band": "and", "bor": "or", "bxor": "xor"}
+_LOGIC = {
+    "land": "and",
+    "lor": "or",
+    "lxor": "xor",
+    "add": "or",
+    "mul": "and",
+    "max": "or",
+    "min": "and",
+    "band": "and",
+    "bor": "or",
+    "bxor": "xor",
+}
+_ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_LIBRARY = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow")
+_ROUNDING = ("floor", "ceil", "round", "roundeven", "trunc")
+
+
+def register_type(dtype: str) -> str:
+    """The LLVM type of a scalar of `dtype` in a register."""
+    return "i1" if dtype == "bool" else llvm_type(compute_dtype(dtype))
+
+
+def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -> Value:
+    """The function `op` of arguments of `dtype`; `avx512`: the target has it."""
+    if op == "select":
+        return f.select(args[0], args[1], args[2])
+    if op in ("eq", "ne", *_ORDER):
+        return _compare(f, op, dtype, *args)
+    if op in ("isnan", "isinf", "isfinite"):
+        return _classify(f, op, args[0])
+    if dtype == "bool":
+        return _logic(f, op, args)
+    return _real(f, op, dtype, args, avx512) if is_float(args[0].type) else _integer(f, op, dtype, args)
+
+
+def _compare(f: IRFunction, op: str, dtype: str, a: Value, c: Value) -> Value:
+    if is_float(a.type):
+        return f.compare("une" if op == "ne" else "o" + op, a, c)
+    if op in ("eq", "ne"):
+        return f.compare(op, a, c)
+    return f.compare(("s" if dtype.startswith("int") else "u") + op, a, c)
+
+
+def _classify(f: IRFunction, op: str, x: Value) -> Value:
+    if not is_float(x.type):
+        return constant(vector("i1", lanes(x.type)), op == "isfinite")
+    if op == "isnan":
+        return f.compare("uno", x, x)
+    return f.compare("oeq" if op == "isinf" else "one", f.intrinsic("fabs", x), float("inf"))
+
+
+def _logic(f: IRFunction, op: str, args: list[Value]) -> Value:
+    if op in ("lnot", "bnot"):
+        return f.binary("xor", args[0], constant(args[0].type, True))
+    if op == "abs":
+        return args[0]
+    if op in ("shl", "shr"):
+        raise RelayTypeError("bools cannot be shifted", code="codegen.bool-shift", help="cast to an integer first")
+    return f.binary(_LOGIC[op], args[0], args[1])
+
+
+# ---- floats
+
+
+def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -> Value:
+    x = args[0]
+    if op in _FLOAT:
+        return _remainder(f, *args) if op == "truncmod" else f.binary(_FLOAT[op], x, args[1])
+    if op in ("max", "min"):
+        return extreme(f, op, x, args[1])
+    if op in _ROUNDING:
+        return f.intrinsic(op, x)
+    if op in _REAL:
+        return _REAL[op](f, *args)
+    if op in _OWN and vector_math.is_single(x):
+        return _OWN[op](f, x, avx512)
+    return library(f, op, *args)
+
+
+def extreme(f: IRFunction, op: str, a: Value, c: Value) -> Value:
+    """The larger or smaller float, NaN if either is; one instruction when one of them is a number."""
+    order = "ogt" if op == "max" else "olt"
+    if is_number(a):
+        a, c = c, a
+    # The x86 minimum and maximum give their second operand for NaN: with the number first, NaN passes for nothing.
+    if is_number(c):
+        return f.select(f.compare("olt" if op == "max" else "ogt", a, c), c, a)
+    best = f.select(f.compare(order, a, c), a, c)
+    return f.select(f.compare("uno", a, a), a, best)
+
+
+def is_number(x: Value) -> bool:
+    """Is it a constant other than NaN?"""
+    return x.order < 0 and x.ref[0] != "%" and "0x7FF8" not in x.ref
+
+
+def _remainder(f: IRFunction, a: Value, c: Value) -> Value:
+    return library(f, "fmod", a, c)
+
+
+def _floor_mod(f: IRFunction, a: Value, c: Value) -> Value:
+    """The remainder with the sign of the divisor."""
+    rest = library(f, "fmod", a, c)
+    return f.select(_rounds_up(f, rest, c), f.binary("fadd", rest, c), rest)
+
+
+def _rounds_up(f: IRFunction, rest: Value, c: Value) -> Value:
+    """Whether the truncated quotient that leaves `rest` is above the floored one."""
+    differ = f.binary("xor", f.compare("olt", rest, 0.0), f.compare("olt", c, 0.0))
+    return f.binary("and", f.compare("one", rest, 0.0), differ)
+
+
+def _floor_div(f: IRFunction, a: Value, c: Value) -> Value:
+    """The quotient that goes with `_floor_mod`, rounded to the nearest integer; a / c when c is 0."""
+    rest = library(f, "fmod", a, c)
+    exact = f.binary("fdiv", f.binary("fsub", a, rest), c)
+    exact = f.select(_rounds_up(f, rest, c), f.binary("fsub", exact, 1.0), exact)
+    return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), f.intrinsic("roundeven", exact))
+
+
+def _trunc_div(f: IRFunction, a: Value, c: Value) -> Value:
+    return f.intrinsic("trunc", f.binary("fdiv", a, c))
+
+
+def _rsqrt(f: IRFunction, x: Value) -> Value:
+    return f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x))
+
+
+_REAL: dict[str, Callable[..., Value]] = {
+    "neg": lambda f, x: f.negate(x),
+    "abs": lambda f, x: f.intrinsic("fabs", x),
+    "sqrt": lambda f, x: f.intrinsic("sqrt", x),
+    "rsqrt": _rsqrt,
+    "floordiv": _floor_div,
+    "floormod": _floor_mod,
+    "truncdiv": _trunc_div,
+}
+_OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
+    "exp": vector_math.exp,
+    "sigmoid": vector_math.sigmoid,
+    "tanh": lambda f, x, _: vector_math.tanh(f, x),
+    "erf": lambda f, x, _: vector_math.erf(f, x),
+    "log": lambda f, x, _: vector_math.log(f, x),
+    "log2": lambda f, x, _: vector_math.log(f, x, 2.0),
+    "log10": lambda f, x, _: vector_math.log(f, x, 10.0),
+}
+
+
+def library(f: IRFunction, name: str, *args: Value) -> Value:
+    """A function of the C library, called lane by lane (`sinf` for float32, `sin` for float64)."""
+    if name == "sigmoid":
+        grown = f.binary("fadd", library(f, "exp", f.negate(args[0])), 1.0)
+        return f.binary("fdiv", constant(grown.type, 1.0), grown)
+    type, count = element(args[0].type), lanes(args[0].type)
+    symbol = name + ("f" if type == "float" else "")
+    if count == 1:
+        return f.call(symbol, type, *args)
+    result = constant(args[0].type, 0)
+    for lane in range(count):
+        result = f.insert(result, f.call(symbol, type, *(f.extract(a, lane) for a in args)), lane)
+    return result
+
+
+# ---- integers
+
+
+def _integer(f: IRFunction, op: str, dtype: str, args: list[Value]) -> Value:
+    signed, x = dtype.startswith("int"), args[0]
+    if op in _WHOLE:
+        return f.binary(_WHOLE[op], x, args[1])
+    if op in ("max", "min"):
+        return f.intrinsic(("s" if signed else "u") + op, x, args[1])
+    if op in ("div", "truncdiv", "truncmod", "floordiv", "floormod"):
+        return _divide(f, "truncdiv" if op == "div" else op, signed, x, args[1])
+    if op in ("shl", "shr"):
+        return _shift(f, op, signed, x, args[1])
+    if op == "pow":
+        return _power(f, signed, x, args[1])
+    if op == "neg":
+        return f.binary("sub", constant(x.type, 0), x)
+    if op == "abs":
+        return f.select(f.compare("slt", x, 0), f.binary("sub", constant(x.type, 0), x), x) if signed else x
+    if op == "bnot":
+        return f.binary("xor", x, -1)
+    if op in _ROUNDING:
+        return x
+    raise RelayTypeError(f"`{op}` is not defined for {dtype}", code="codegen.integer-function")
+
+
+def _divide(f: IRFunction, op: str, signed: bool, a: Value, c: Value) -> Value:
+    """Quotient or remainder that is 0 for a zero divisor and wraps at the least value divided by -1."""
+    zero, one = constant(a.type, 0), constant(a.type, 1)
+    by_zero = f.compare("eq", c, zero)
+    # The divide instruction traps on zero and on overflow, in lanes that nobody looks at as well.
+    safe = f.select(by_zero, one, c)
+    if signed:
+        minus = f.compare("eq", c, -1)
+        safe = f.select(minus, one, safe)
+    quotient = f.binary("sdiv" if signed else "udiv", a, safe)
+    if signed:
+        quotient = f.select(minus, f.binary("sub", zero, a), quotient)
+    rest = f.binary("sub", a, f.binary("mul", quotient, c))
+    if signed and op.startswith("floor"):
+        off = f.binary("and", f.compare("ne", rest, zero), f.compare("slt", f.binary("xor", rest, c), zero))
+        quotient = f.select(off, f.binary("sub", quotient, one), quotient)
+        rest = f.select(off, f.binary("add", rest, c), rest)
+    return f.select(by_zero, zero, quotient if op.endswith("div") else rest)
+
+
+def _shift(f: IRFunction, op: str, signed: bool, a: Value, c: Value) -> Value:
+    """A shift that gives 0 (or the sign) once the amount reaches the width."""
+    width = int(element(a.type)[1:])
+    too_far = f.compare("ugt", c, width - 1)
+    amount = f.select(too_far, constant(a.type, width - 1), c)
+    if op == "shr" and signed:
+        return f.binary("ashr", a, amount)
+    return f.select(too_far, constant(a.type, 0), f.binary("shl" if op == "shl" else "lshr", a, amount))
+
+
+def _power(f: IRFunction, signed: bool, base: Value, exponent: Value) -> Value:
+    """base^exponent by squaring, wrapping; a negative exponent gives 0 but for the bases 1 and -1."""
+    one, zero = constant(base.type, 1), constant(base.type, 0)
+    negative = f.compare("slt", exponent, 0) if signed else constant(vector("i1", lanes(base.type)), False)
+    odd = f.binary("and", exponent, 1)
+
+    def turn(_, result: Value, square: Value, left: Value) -> tuple[Value, ...]:
+        taken = f.compare("ne", f.binary("and", left, 1), 0)
+        result = f.select(taken, f.binary("mul", result, square), result)
+        return result, f.binary("mul", square, square), f.binary("lshr", left, 1)
+
+    bits = int(element(base.type)[1:])
+    result = f.loop(0, bits, turn, (one, base, exponent))[0]
+    unit = f.select(f.compare("eq", base, 1), one, zero)
+    minus = f.select(f.compare("eq", odd, 0), one, constant(base.type, -1))
+    unit = f.select(f.compare("eq", base, -1), minus, unit) if signed else unit
+    return f.select(negative, unit, result)
+
+
+# ---- conversions
+
+
+def cast(f: IRFunction, x: Value, source: str, target: str) -> Value:
+    """`x` of dtype `source` as `target`, in registers (see `relaylab.loop.scalar.convert`)."""
+    count = lanes(x.type)
+    type = vector(register_type(target), count)
+    if target == "bool":
+        return x if source == "bool" else f.compare("une" if is_float(x.type) else "ne", x, 0)
+    if source == "bool":
+        return f.cast("uitofp" if is_float(type) else "zext", x, type)
+    if is_float(x.type):
+        return _from_float(f, x, target, type)
+    if is_float(type):
+        return f.cast("sitofp" if source.startswith("int") else "uitofp", x, type)
+    return resize(f, x, element(type), source.startswith("int"))
+
+
+def _from_float(f: IRFunction, x: Value, target: str, type: str) -> Value:
+    if not is_float(type):
+        name = ("fptosi" if target.startswith("int") else "fptoui") + f".sat.{suffix(type)}.{suffix(x.type)}"
+        f.declare(f"llvm.{name}", type, (x.type,))
+        return f.pure(type, f"call {type} @llvm.{name}({x})")
+    if element(type) != element(x.type):
+        x = f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
+    return from_half(f, to_half(f, x)) if target == "float16" else x
+
+
+def resize(f: IRFunction, x: Value, to: str, signed: bool) -> Value:
+    """An integer with another number of bits."""
+    have, want = int(element(x.type)[1:]), int(to[1:])
+    if have == want:
+        return x
+    if x.ref[0] not in "%<" and lanes(x.type) == 1 and have > want:
+        return constant(to, (int(x.ref) + (1 << want - 1)) % (1 << want) - (1 << want - 1))
+    return f.cast("trunc" if have > want else "sext" if signed else "zext", x, vector(to, lanes(x.type)))
+
+
+def to_half(f: IRFunction, x: Value) -> Value:
+    """float to half, to nearest even, as i16 bits; integer arithmetic only, so that no target needs a library."""
+    t, n = vector("i32", lanes(x.type)), lanes(x.type)
+    bits = f.cast("bitcast", x, t)
+    sign = f.binary("and", f.binary("lshr", bits, 16), 0x8000)
+    size = f.binary("and", bits, 0x7FFFFFFF)
+    odd = f.binary("and", f.binary("lshr", size, 13), 1)
+    normal = f.binary("lshr", f.binary("add", f.binary("add", size, -((127 - 15) << 23) + 0xFFF), odd), 13)
+    magic = constant(t, 126 << 23)  # 0.5: adding it to a small number rounds it to a multiple of 2^-24
+    tiny = f.binary("fadd", f.cast("bitcast", size, x.type), f.cast("bitcast", magic, x.type))
+    small = f.binary("sub", f.cast("bitcast", tiny, t), magic)
+    result = f.select(f.compare("ult", size, 113 << 23), small, normal)
+    result = f.select(f.compare("uge", size, 0x477FF000), constant(t, 0x7C00), result)
+    result = f.select(f.compare("ugt", size, 0x7F800000), constant(t, 0x7E00), result)
+    return f.cast("trunc", f.binary("or", result, sign), vector("i16", n))
+
+
+def from_half(f: IRFunction, bits: Value) -> Value:
+    """half as i16 bits to float; integer arithmetic only."""
+    t, n = vector("i32", lanes(bits.type)), lanes(bits.type)
+    wide = f.cast("zext", bits, t)
+    sign = f.binary("shl", f.binary("and", wide, 0x8000), 16)
+    size = f.binary("shl", f.binary("and", wide, 0x7FFF), 13)
+    normal = f.binary("add", size, (127 - 15) << 23)
+    special = f.binary("or", size, 0xFF << 23)
+    count = f.cast("sitofp", f.binary("lshr", size, 13), vector("float", n))
+    small = f.cast("bitcast", f.binary("fmul", count, 2.0**-24), t)
+    result = f.select(f.compare("ult", size, 1 << 23), small, normal)
+    result = f.select(f.compare("uge", size, 0x1F << 23), special, result)
+    return f.cast("bitcast", f.binary("or", result, sign), vector("float", n))

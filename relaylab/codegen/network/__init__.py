@@ -1,0 +1,1 @@
+"""A fused program as the back end sees it: tensors, and operations in order."""

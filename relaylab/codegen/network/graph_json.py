@@ -1,0 +1,74 @@
+"""The graph of a network as JSON, in the format that graph executors read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from relaylab.codegen.network.network import Network, NetworkTensor, Operation, flatten
+
+CPU = 1
+
+
+def graph_json(network: Network, storage: Mapping[NetworkTensor, int]) -> str:
+    """The text; `storage` numbers the memory of every tensor."""
+    names: dict[str, int] = {}
+    entries = [_entry(node, names) for node in network.nodes]
+    tensors = [tensor for node in network.nodes for tensor in _outputs(node)]
+    rows = [0]
+    for node in network.nodes:
+        rows.append(rows[-1] + len(_outputs(node)))
+    return json.dumps(
+        {
+            "nodes": entries,
+            "arg_nodes": [k for k, node in enumerate(network.nodes) if isinstance(node, NetworkTensor)],
+            "heads": [_reference(tensor) for tensor in network.outputs],
+            "attrs": {
+                "dltype": ["list_str", [t.dtype for t in tensors]],
+                "device_index": ["list_int", [CPU] * len(tensors)],
+                "storage_id": ["list_int", [storage[t] for t in tensors]],
+                "shape": ["list_shape", [list(t.shape) for t in tensors]],
+            },
+            "node_row_ptr": rows,
+        },
+        indent=2,
+    )
+
+
+def _outputs(node: NetworkTensor | Operation) -> tuple[NetworkTensor, ...]:
+    return (node,) if isinstance(node, NetworkTensor) else node.outputs
+
+
+def _reference(tensor: NetworkTensor) -> list[int]:
+    return [tensor.node, tensor.output, 0]
+
+
+def _entry(node: NetworkTensor | Operation, names: dict[str, int]) -> dict[str, Any]:
+    if isinstance(node, NetworkTensor):
+        return {"op": "null", "name": node.name, "inputs": []}
+    inputs = [_reference(tensor) for tensor in flatten(node.inputs)]
+    return {
+        "op": "tvm_op",
+        "name": _unique(node.name, names),
+        "attrs": {
+            "num_outputs": str(len(node.outputs)),
+            "num_inputs": str(len(inputs)),
+            "flatten_data": "0",
+            "func_name": "__nop" if node.reshape_only else node.name,
+            **_extra(node),
+        },
+        "inputs": inputs,
+    }
+
+
+def _extra(node: Operation) -> dict[str, str]:
+    found = {key: node.function.attr(key) for key in ("hash", "src_layout", "dst_layout")}
+    return {key: str(value) for key, value in found.items() if value is not None}
+
+
+def _unique(name: str, names: dict[str, int]) -> str:
+    """The name, or for a further call of the same kernel the name and a number."""
+    count = names.get(name)
+    names[name] = 0 if count is None else count + 1
+    return name if count is None else f"{name}{count + 1}"

@@ -1,0 +1,37 @@
+"""Names of kernels as graphs show them: `tvmgen_default_fused_nn_dense_nn_bias_add`."""
+
+from __future__ import annotations
+
+import hashlib
+
+from relaylab.ir import Call, Function, Op, StructuralTable, post_order
+
+LONGEST = 80
+
+
+class KernelNames:
+    """Gives equal functions one name and different functions different ones (`…`, `…_1`, `…_2`)."""
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+        self._known: StructuralTable[str] = StructuralTable()
+        self._taken: dict[str, int] = {}
+
+    def of(self, function: Function) -> str:
+        """The name of a Primitive function."""
+        return self._known.at(function, lambda _: self._unique(f"{self.prefix}_{fused_name(function)}"))
+
+    def _unique(self, name: str) -> str:
+        count = self._taken.get(name)
+        self._taken[name] = 1 if count is None else count + 1
+        return name if count is None else f"{name}_{count}"
+
+
+def fused_name(function: Function) -> str:
+    """`fused_` and the operators of a function in the order of their evaluation; long names end in a hash."""
+    nodes = post_order(function.body)
+    operators = [e.op.name for e in nodes if isinstance(e, Call) and isinstance(e.op, Op)]
+    name = "_".join(["fused", *operators]).replace(".", "_")
+    if len(name) > LONGEST:
+        name = f"{name[:LONGEST]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}_"
+    return name

@@ -1,0 +1,314 @@
+"""A fused program as the back end sees it: tensors, and operations (calls of Primitive functions) in order.
+
+Tuples, projections and lets are resolved; what is not a static first-order graph is refused with the
+construct named.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from relaylab.codegen.network.names import KernelNames
+from relaylab.ir.adt import Constructor, Match
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+    set_type,
+)
+from relaylab.ir.module import IRModule
+from relaylab.ir.names import parameter_names
+from relaylab.ir.op import Op
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import children, walk
+from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.transform.normal_forms.first_order import first_order
+
+
+@dataclass(eq=False, slots=True)
+class NetworkTensor:
+    """A dense tensor that operations exchange.
+
+    `origin` is "input", "constant" or "result"; `alias` is the tensor of other shape whose elements it has;
+    `node` and `output` place it in the graph.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    origin: str
+    name: str = ""
+    data: np.ndarray | None = None
+    alias: NetworkTensor | None = None
+    node: int = -1
+    output: int = 0
+
+    @property
+    def constant(self) -> np.ndarray:
+        """The numbers of a constant; RelayError for any other tensor."""
+        if self.data is None:
+            raise RelayError(f"the tensor `{self.name}` is no constant", code="codegen.not-a-constant")
+        return self.data
+
+    @property
+    def root(self) -> NetworkTensor:
+        """The tensor whose memory it is."""
+        tensor = self
+        while tensor.alias is not None:
+            tensor = tensor.alias
+        return tensor
+
+
+NetworkValue: TypeAlias = "NetworkTensor | tuple[NetworkValue, ...]"
+
+
+@dataclass(eq=False, slots=True)
+class Operation:
+    """One call of a Primitive function. `inputs` has one value per parameter; `outputs` is flat."""
+
+    function: Function
+    inputs: tuple[NetworkValue, ...]
+    outputs: tuple[NetworkTensor, ...]
+    name: str
+    node: int
+
+    @property
+    def reshape_only(self) -> bool:
+        """Does it only give its input another shape?"""
+        return bool(self.function.attr("relay.reshape_only", 0))
+
+
+@dataclass(eq=False, slots=True)
+class Network:
+    """A static graph. `nodes` are its inputs, constants and operations in the order of the graph's nodes."""
+
+    inputs: list[NetworkTensor] = field(default_factory=list)
+    constants: list[NetworkTensor] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    outputs: list[NetworkTensor] = field(default_factory=list)
+    nodes: list[NetworkTensor | Operation] = field(default_factory=list)
+
+
+def flatten(value: NetworkValue) -> Iterator[NetworkTensor]:
+    """The tensors in a value, left to right."""
+    stack = [value]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, NetworkTensor):
+            yield top
+        else:
+            stack.extend(reversed(top))
+
+
+def operator_of(call: Call) -> Op:
+    """The operator of a call in a fused function, which has no other calls; else RelayTypeError."""
+    if not isinstance(call.op, Op):
+        raise RelayTypeError("a fused function calls operators only", code="codegen.not-an-operator")
+    return call.op
+
+
+def tensor_type(expr: Expr) -> TensorType:
+    """The type of an expression that is one tensor, as every operand of a contraction is; else RelayTypeError."""
+    found = expr.checked_type
+    if not isinstance(found, TensorType):
+        raise RelayTypeError(f"a tensor is needed, not a value of type {found}", code="codegen.not-a-tensor")
+    return found
+
+
+def network_of(main: Function, prefix: str = "tvmgen_default") -> Network:
+    """The network that a fused, typed `main` describes.
+
+    Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
+    """
+    return _Reader(main, prefix).read()
+
+
+def is_static_graph(mod: IRModule) -> bool:
+    """Can the graph executor run the `main` of a typed module?"""
+    main = first_order(mod)["main"]
+    typed = (node for node in walk((mod["main"],)) if node.inferred is not None)
+    return all(_plain(node) for node in walk((main.body,), _parts)) and not any(
+        is_dynamic(n.checked_type) for n in typed
+    )
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """What a graph computes an expression from; Primitive functions are not looked into."""
+    return expr.args if isinstance(expr, Call) else children(expr)
+
+
+def _is_call(expr: Call) -> bool:
+    return not isinstance(expr.op, Op) and not (isinstance(expr.op, Function) and expr.op.is_primitive)
+
+
+def _plain(expr: Expr) -> bool:
+    if isinstance(expr, Call):
+        return not _is_call(expr)
+    return isinstance(expr, (Constant, Op, Tuple, TupleGetItem, Var))
+
+
+class _Reader:
+    """Gives every expression its value, operands first, without recursion."""
+
+    def __init__(self, main: Function, prefix: str):
+        self.main, self.network = main, Network()
+        self.names = KernelNames(prefix)
+        self.values: dict[Expr, NetworkValue] = {}
+        self.bound: dict[Var, Expr] = {}
+
+    def read(self) -> Network:
+        """All of the function."""
+        for param, name in zip(self.main.params, parameter_names(self.main.params)):
+            self.values[param] = self._input(param, param.checked_type, name)
+        for expr in walk((self.main.body,), self._below):
+            if expr not in self.values:
+                self.values[expr] = self._value(expr)
+        self.network.outputs = list(flatten(self.values[self.main.body]))
+        return self.network
+
+    def _below(self, expr: Expr) -> tuple[Expr, ...]:
+        """What must have a value before `expr` has one."""
+        match expr:
+            case Call():
+                return expr.args
+            case Let():
+                self.bound[expr.var] = expr.value
+                return (expr.value, expr.body)
+            case Var():
+                return (self.bound[expr],) if expr in self.bound else ()
+            case Tuple():
+                return expr.fields
+            case TupleGetItem():
+                return (expr.tuple_value,)
+        return ()
+
+    def _value(self, expr: Expr) -> NetworkValue:
+        match expr:
+            case Call(op=Function() as function) if function.is_primitive:
+                return self._operation(expr, function)
+            case Call(op=Op()):
+                return self._operation(expr, _as_primitive(expr))
+            case Let():
+                return self.values[expr.body]
+            case Var() if expr in self.bound:
+                return self.values[self.bound[expr]]
+            case Tuple():
+                return tuple(self.values[f] for f in expr.fields)
+            case TupleGetItem():
+                return cast("tuple[NetworkValue, ...]", self.values[expr.tuple_value])[expr.index]
+            case Constant():
+                return self._constant(expr)
+        raise not_static(_construct(expr), expr)
+
+    def _input(self, param: Var, type: Type, name: str) -> NetworkValue:
+        if isinstance(type, TupleType):
+            return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
+        tensor = _tensor(type, "input", param)
+        tensor.name = self._unique(name)
+        self.network.inputs.append(self._add(tensor))
+        return tensor
+
+    def _unique(self, name: str) -> str:
+        """The name, or as the text prints a second parameter of that name: `data1`, `data2` …"""
+        taken = {tensor.name for tensor in self.network.inputs}
+        numbered = (f"{name}{k}" for k in itertools.count(1))
+        return name if name not in taken else next(n for n in numbered if n not in taken)
+
+    def _constant(self, expr: Constant) -> NetworkTensor:
+        tensor = NetworkTensor(
+            expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}", np.asarray(expr.data)
+        )
+        self.network.constants.append(self._add(tensor))
+        return tensor
+
+    def _add(self, tensor: NetworkTensor) -> NetworkTensor:
+        tensor.node = len(self.network.nodes)
+        self.network.nodes.append(tensor)
+        return tensor
+
+    def _operation(self, call: Call, function: Function) -> NetworkValue:
+        inputs = tuple(self.values[arg] for arg in call.args)
+        value = _results(call.checked_type, call)
+        operation = Operation(function, inputs, tuple(flatten(value)), self.names.of(function), len(self.network.nodes))
+        for k, tensor in enumerate(operation.outputs):
+            tensor.node, tensor.output = operation.node, k
+        if operation.reshape_only:
+            operation.outputs[0].alias = next(flatten(inputs))
+        self.network.nodes.append(operation)
+        self.network.operations.append(operation)
+        return value
+
+
+def _results(type: Type, call: Call) -> NetworkValue:
+    if isinstance(type, TupleType):
+        return tuple(_results(field, call) for field in type.fields)
+    return _tensor(type, "result", call)
+
+
+def _tensor(type: Type, origin: str, place: Expr) -> NetworkTensor:
+    if not isinstance(type, TensorType):
+        raise not_static(f"a value of type {type}", place)
+    if type.is_dynamic:
+        raise not_static(f"a tensor of the unknown shape {type}", place)
+    return NetworkTensor(type.concrete_shape, type.dtype, origin)
+
+
+def _as_primitive(call: Call) -> Function:
+    """A call of a bare operator as a Primitive function of one operator."""
+    params = [Var(f"p{k}", arg.checked_type) for k, arg in enumerate(call.args)]
+    for param, arg in zip(params, call.args):
+        set_type(param, arg.checked_type)
+    body = Call(call.op, params, call.attrs, call.type_args, span=call.span)
+    set_type(body, call.checked_type)
+    return Function(params, body, call.checked_type, attrs={"Primitive": 1})
+
+
+_WORDS = {
+    If: "an `if`",
+    Match: "a `match`",
+    RefCreate: "a reference",
+    RefRead: "a reference",
+    RefWrite: "a reference",
+    Constructor: "a data type",
+    GlobalVar: "a function as a value",
+    Function: "a closure",
+    Op: "an operator as a value",
+}
+
+
+def _construct(expr: Expr) -> str:
+    """What to call an expression that a graph cannot hold."""
+    if isinstance(expr, Call):
+        match expr.op:
+            case GlobalVar():
+                return f"a call of the function @{expr.op.name_hint}"
+            case Constructor():
+                return f"a value of a data type ({expr.op.name_hint})"
+            case Function():
+                return "a call of a function that is not one kernel"
+        return "a call of a closure"
+    return f"the variable %{expr.name_hint} that is not bound" if isinstance(expr, Var) else _WORDS[type(expr)]
+
+
+def not_static(construct: str, place: Expr) -> RelayError:
+    """The error for what only the other executors can run."""
+    return RelayError(
+        f"the graph executor cannot run {construct}",
+        code="build.not-static",
+        place=f"  --> {place.span}" if place.span is not None else "",
+        help='it runs static graphs; use relay.create_executor("vm") or create_executor("debug") for this program',
+    )

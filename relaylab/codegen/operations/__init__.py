@@ -1,0 +1,1 @@
+"""From operations to jobs, kernels and the plan that the runtime follows."""

@@ -1,0 +1,68 @@
+"""Any fused group as a native kernel: operator lowerings and the views of their operands in, `Kernel` out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.loops.lowering import lower_program
+from relaylab.ir import Call, Expr, op_name
+from relaylab.loop.expr import Tensor
+from relaylab.loop.program import LoopProgram
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.loop.verify import unproven
+from relaylab.support.errors import RelayIndexError
+from relaylab.transform import PassContext
+
+VERIFY = "relay.codegen.verify"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelOperand:
+    """An external operand of a kernel: its role among the operands and how it lies in memory."""
+
+    role: str
+    view: MemoryView
+
+
+def layout(view: MemoryView) -> BufferLayout:
+    """A view as the loop level sees it."""
+    return BufferLayout(view.shape, view.dtype, view.strides, view.offset)
+
+
+def read(group: ProgramBuilder, operand: KernelOperand) -> Tensor:
+    """The readable tensor of an external operand."""
+    return group.read(operand.role, layout(operand.view))
+
+
+def write(group: ProgramBuilder, operand: KernelOperand, value: Tensor) -> None:
+    """Store a value of the group to an external operand."""
+    group.write(operand.role, value, layout(operand.view))
+
+
+def lower_group(group: ProgramBuilder, target: CpuTarget, parts: Sequence[Expr] = ()) -> Kernel:
+    """The kernel of a group, named by its content after the group's name; `parts` are what its parts compute.
+
+    Under `PassContext(config={"relay.codegen.verify": True})` every access must be proven to lie in its buffer, or
+    RelayIndexError `codegen.unproven-index` is raised.
+    """
+    program = replace(group.program(), name=group.name)
+    if PassContext.current().get_config(VERIFY, False):
+        _refuse_unproven(program, parts)
+    return lower_program(program, target).by_content(group.name)
+
+
+def _refuse_unproven(program: LoopProgram, parts: Sequence[Expr]) -> None:
+    access = unproven(program)
+    if access is None:
+        return
+    part = parts[access.part - 1] if 0 < access.part <= len(parts) else None
+    operator = f" of `{op_name(part)}`" if isinstance(part, Call) else ""
+    raise RelayIndexError(
+        f"the kernel `{program.name}` is not proven to stay in its buffers: an access{operator} to {access}",
+        code="codegen.unproven-index",
+        place=f"  --> {part.span}" if part is not None and part.span is not None else "",
+        help="guard or clamp the index in the operator's `lower`",
+    )

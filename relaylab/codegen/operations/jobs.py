@@ -1,0 +1,196 @@
+"""Jobs: the pieces of work that operations are cut into, each made into one kernel or a few that follow each other.
+
+A job knows which tensors it reads and writes. The planner decides how they lie in memory (their views); then
+`launches` gives the kernels and what each of their operands is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of
+from relaylab.codegen.operations.contraction import Contraction, KernelSequence
+from relaylab.codegen.operations.epilogue import EpilogueExpr
+from relaylab.codegen.operations.fused_body import FusedBody, Views
+from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.templates import Epilogue
+from relaylab.ir import Call, Expr
+from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.op.base import OpPattern
+
+LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedConstant:
+    """A constant as a kernel reads it; `key` is equal for equal ones."""
+
+    key: tuple
+    make: Callable[[], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Memory that the kernels of one job share."""
+
+    name: str
+    nbytes: int
+
+
+OperandSource = NetworkTensor | PackedConstant | Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel and what its operands are, by role ("scratch" is nobody's)."""
+
+    kernel: Kernel
+    operands: Mapping[str, OperandSource]
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """What all jobs have: the operation that it belongs to, and its number among that operation's jobs."""
+
+    operation: Operation
+    reads: tuple[NetworkTensor, ...]
+    writes: tuple[NetworkTensor, ...]
+    part: int = field(default=0, kw_only=True)
+
+    def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
+        """The kernels for these views, in order. `memo` holds what equal jobs have made."""
+        raise AttributeError(type(self).__name__)
+
+    def _once(self, views: Views, memo: KernelMemo, make: Callable[[], KernelSequence]) -> KernelSequence:
+        """What `make` gives, made once for jobs that are the same part of equal functions and see equal views.
+
+        Their operands must also coincide in the same places.
+        """
+        # f(x, x) and f(x, y) have equal functions but not equal operands: a buffer may serve two roles in one of them
+        # only.
+        inputs = list(flatten(self.operation.inputs))
+        alike = tuple(inputs.index(t) for t in inputs)
+        packed = tuple(t.origin == "constant" for t in self.reads)
+        return memo.once(
+            self.operation.function, (self.part, alike, packed, tuple(map(views, (*self.reads, *self.writes)))), make
+        )
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        """What the parts of the kernels (see `IRFunction.at`) come from; None is the loops that all parts share."""
+        return (None,)
+
+    def in_place(self) -> tuple[NetworkTensor, ...]:
+        """The tensors that are read only where, and before, the first result is written."""
+        return ()
+
+    def keeps_lanes(self) -> bool:
+        """Does each result lie well in the memory order of the operands?"""
+        return False
+
+
+@dataclass(eq=False, slots=True)
+class CopyJob(Job):
+    """Copies a tensor into another memory order or halo."""
+
+    def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
+        source, result = self.reads[0], self.writes[0]
+        group = ProgramBuilder("copy")
+        value = read(group, KernelOperand("in0", views(source)))
+        write(group, KernelOperand("out0", views(result)), value)
+        return [Launch(lower_group(group, target), {"in0": source, "out0": result})]
+
+
+@dataclass(eq=False, slots=True)
+class GenericJob(Job):
+    """Calls fused by the generic lowering. `known` are the values of its inputs, `results` those of its writes."""
+
+    calls: tuple[Call, ...] = ()
+    known: Mapping[Expr, NetworkValue] = field(default_factory=dict)
+    results: tuple[tuple[Expr, int | None], ...] = ()
+
+    def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
+        made = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),)))
+        operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
+        operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
+        return [Launch(made.kernels[0], operands)]
+
+    def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
+        group = ProgramBuilder(
+            "_".join(dict.fromkeys(operator_of(c).name.replace(".", "_") for c in self.calls))[:40] or "copy"
+        )
+        body = FusedBody(group)
+        body.read(self.reads, views)
+        body.know(self.known)
+        for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
+            write(group, KernelOperand(f"out{k}", views(tensor)), body.tensor(expr, field_))
+        return lower_group(group, target, body.parts)
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        body = FusedBody(ProgramBuilder("parts"))
+        body.read(self.reads, lambda t: MemoryView.dense(t.shape, t.dtype))
+        body.know(self.known)
+        for expr, _ in self.results:
+            body.value(expr)
+        return (self.calls[0] if len(self.calls) == 1 else None, *body.parts)
+
+    def in_place(self) -> tuple[NetworkTensor, ...]:
+        if len(self.writes) != 1 or not all(operator_of(c).pattern <= OpPattern.BROADCAST for c in self.calls):
+            return ()
+        return tuple(t for t in self.reads if t.shape == self.writes[0].shape)
+
+    def keeps_lanes(self) -> bool:
+        return all(
+            operator_of(c).pattern <= OpPattern.BROADCAST or operator_of(c).name.startswith(LANES_KEEPING)
+            for c in self.calls
+        )
+
+
+@dataclass(eq=False, slots=True)
+class ContractionJob(Job):
+    """A contraction by a template, with the elementwise operators after it as its epilogue."""
+
+    contraction: Contraction
+    data: NetworkTensor
+    weight: NetworkTensor
+    epilogue: EpilogueExpr | None = None
+
+    @property
+    def sides(self) -> tuple[NetworkTensor, ...]:
+        """The side inputs of the epilogue, once for every way in which they are read."""
+        return self.epilogue.tensors if self.epilogue else ()
+
+    def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
+        data, weight, out = self.data, self.weight, self.writes[0]
+        roles = [f"side{k}" for k in range(len(self.sides))]
+        packed = weight.origin == "constant"
+        made = self._once(views, memo, lambda: self._kernels(views, target, packed))
+        operands: dict[str, OperandSource] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
+        operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
+        if packed:
+            # Equal kernels read equal panels: two layers that share a weight share its packed form too.
+            views_key = (views(data), views(out), type(self.contraction).__name__, made.kernels[0].name)
+            operands["weight0"] = PackedConstant(
+                (id(weight.constant), views_key),
+                lambda: self.contraction.pack(views(data), views(out), target, weight.constant),
+            )
+        else:
+            operands["in1"] = weight
+        return [Launch(kernel, operands) for kernel in made.kernels]
+
+    def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
+        epilogue = self.epilogue.bind(views, self.contraction, target) if self.epilogue else Epilogue()
+        weight = None if packed else views(self.weight)
+        return self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        return (self.contraction.call, *(self.epilogue.parts if self.epilogue else ()))
+
+    def in_place(self) -> tuple[NetworkTensor, ...]:
+        others = {t.root for t in (self.data, self.weight)}
+        return tuple(t for t in self.sides if t.root not in others and t.shape == self.writes[0].shape)

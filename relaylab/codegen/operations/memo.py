@@ -1,0 +1,99 @@
+"""What jobs have made, kept for equal jobs: those of this build, and through the cache those of later builds.
+
+A kernel follows from the function that it computes, from how its operands lie in memory, from the target, and from the
+code of the compiler itself. Where all these are as before, nothing has to be generated again. Operators from outside
+this package are the exception: their code may change between two builds, so their kernels are made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.llvm.cache import ObjectCache, digest
+from relaylab.codegen.operations.contraction import KernelSequence
+from relaylab.ir import Call, Function, Op, post_order, structural_hash, walk
+
+SOURCES = ("codegen", "loop", "op", "ir", "support")  # the code that kernels follow from
+FAST = 1  # zlib's level
+
+
+class KernelMemo:
+    """What has been made, by what it follows from. `options` are settings of the build that decide about kernels."""
+
+    def __init__(self, target: CpuTarget, cache: ObjectCache, options: object = None):
+        self.target, self.cache, self.options = target, cache, options
+        self.known: dict[tuple, KernelSequence] = {}
+        self.hashes: dict[Function, str | None] = {}
+
+    def once(self, function: Function, key: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
+        """What `make` gives for this function and a key of plain values, made when it has not been made before."""
+        digest_ = self._hash(function)
+        # A function with foreign operators is known by itself: the network keeps it alive, so its id is not given away.
+        whole = (digest_ if digest_ is not None else id(function), key)
+        if whole not in self.known:
+            self.known[whole] = make() if digest_ is None else self._from_cache(whole, make)
+        return self.known[whole]
+
+    def _hash(self, function: Function) -> str | None:
+        """A digest of all of a function; None if it has operators from outside the package."""
+        if function not in self.hashes:
+            operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
+            own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
+            self.hashes[function] = digest(str(structural_hash(function)), *_numbers(function)) if own else None
+        return self.hashes[function]
+
+    def _from_cache(self, whole: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
+        if self.cache.directory is None:
+            return make()
+        address = digest("kernels", code_version(), self.target.key, repr(self.options), repr(whole))
+        stored = self.cache.get(address)
+        if stored is not None:
+            return _decode(stored)
+        made = make()
+        self.cache.put(address, _encode(made))
+        return made
+
+
+def _numbers(function: Function) -> Iterator[str]:
+    """The attributes of all calls to the last bit: a structural hash leaves out what is equal within a tolerance."""
+    for node in post_order(function):
+        if isinstance(node, Call) and node.attrs is not None:
+            yield from (f"{name}={_exact(value)}" for name, value in node.attrs.items())
+
+
+def _exact(value: object) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_exact, value))})"
+    return f"{value.dtype}{value.shape}{value.tobytes().hex()}" if isinstance(value, np.ndarray) else repr(value)
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """A digest of the compiler's own code."""
+    total, root = hashlib.sha256(), Path(__file__).parents[2]
+    for room in SOURCES:
+        for path in sorted((root / room).rglob("*.py")):
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def _encode(made: KernelSequence) -> bytes:
+    kernels = [asdict(kernel) | {"declares": sorted(kernel.declares)} for kernel in made.kernels]
+    return zlib.compress(json.dumps({"kernels": kernels, "workspaces": made.workspaces}).encode(), FAST)
+
+
+def _decode(data: bytes) -> KernelSequence:
+    stored = json.loads(zlib.decompress(data))
+    restored = {"operands": tuple, "declares": frozenset}  # JSON has lists only
+    kernels = tuple(Kernel(**k | {name: make(k[name]) for name, make in restored.items()}) for k in stored["kernels"])
+    return KernelSequence(kernels, tuple((role, size) for role, size in stored["workspaces"]))

@@ -1,0 +1,345 @@
+"""From jobs to the plan that the runtime follows: kernels, steps, and where every operand lies.
+
+Intermediate tensors share one arena by their life spans; an elementwise result takes the place of an operand that
+dies with it; results of the network are written where the caller reads them.
+
+Choices: docs/choices.md, Kernels.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.views import same_place, span_bytes
+from relaylab.codegen.network.arena import Allocation, place
+from relaylab.codegen.network.network import Network, NetworkTensor
+from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace
+from relaylab.codegen.operations.layout import NetworkLayout
+from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.runtime import abi
+from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall, StoredTensor, TensorInfo
+from relaylab.runtime.memory import aligned
+from relaylab.runtime.threads import available_processors
+
+ALIGNMENT = 64
+PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped
+EXPANSION = 4  # packed weights take at most about this times the plain ones: F(4, 3) keeps 36 numbers for 9
+PACKERS = min(4, available_processors())  # threads: each holds one packed weight beside the plain ones
+SMALL_SECONDS = 4e-6  # a step that takes less runs on one thread
+# Low for one core, so that a step counts as worth a second thread sooner rather than later.
+FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
+
+
+@dataclass(slots=True)
+class NetworkPlan:
+    """The plan, the distinct kernels by name, packed constants, the memory of tensors, and the job of every step."""
+
+    plan: ExecutionPlan
+    kernels: dict[str, Kernel]
+    constants: np.ndarray
+    storage: dict[NetworkTensor, int]
+    jobs: tuple[Job, ...] = ()
+
+
+def plan_network(
+    network: Network, layouts: NetworkLayout, target: CpuTarget, memo: KernelMemo, on_kernel: Callable[[Kernel], None]
+) -> NetworkPlan:
+    """Plan a network whose tensors have been laid out; `on_kernel` is told of every distinct kernel, in their
+    order, as soon as it exists."""
+    return _Planner(network, layouts, target, memo).planned(on_kernel)
+
+
+@dataclass(eq=False, slots=True)
+class _Buffer:
+    """Memory for one or more tensors, in the arena unless `base` says otherwise."""
+
+    nbytes: int
+    first: int
+    last: int
+    halo: tuple | None = None
+    base: int = abi.BASE_ARENA
+    offset: int = 0
+
+
+class _ConstantPool:
+    """Constants one after another, equal ones once.
+
+    Each goes to its place as soon as it is packed, so that the memory in which it was packed serves the next one:
+    the first touch of fresh memory takes longer than packing. Pages that are never touched cost nothing.
+    """
+
+    def __init__(self, expected: int):
+        self.offsets: dict[tuple, int] = {}
+        self.size = 0
+        self.memory = aligned(expected + PREFETCHED, "the constants")
+
+    def add_all(self, wanted: Iterable[PackedConstant]) -> None:
+        """Pack many, on all processors: numpy needs no lock for it. They lie in the order given.
+
+        Only as many are packed ahead as there are processors: what waits here is memory touched for the first time.
+        """
+        missing = {packed.key: packed for packed in wanted if packed.key not in self.offsets}
+        pending: deque[tuple[tuple, Future[np.ndarray]]] = deque()
+        with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as pool:
+            for key, packed in missing.items():
+                pending.append((key, pool.submit(_bytes, packed)))
+                if len(pending) > PACKERS:
+                    self._put_next(pending)
+            while pending:
+                self._put_next(pending)
+
+    def _put_next(self, pending: deque[tuple[tuple, Future[np.ndarray]]]) -> None:
+        key, made = pending.popleft()
+        self._put(key, made.result())
+
+    def add(self, packed: PackedConstant) -> int:
+        """The offset of a constant."""
+        if packed.key not in self.offsets:
+            self._put(packed.key, _bytes(packed))
+        return self.offsets[packed.key]
+
+    def _put(self, key: tuple, data: np.ndarray) -> None:
+        start = self.offsets[key] = self.size
+        self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
+        self._make_room()
+        self.memory[start : start + data.nbytes] = data
+
+    def _make_room(self) -> None:
+        if self.size + PREFETCHED > self.memory.nbytes:
+            larger = aligned(2 * self.size + PREFETCHED, "the constants")
+            larger[: self.memory.nbytes] = self.memory
+            self.memory = larger
+
+    def blob(self) -> np.ndarray:
+        """All of them as bytes."""
+        return self.memory[: self.size + PREFETCHED]
+
+
+def _bytes(packed: PackedConstant) -> np.ndarray:
+    return np.ascontiguousarray(packed.make()).reshape(-1).view(np.uint8)
+
+
+class _Planner:
+    def __init__(self, network: Network, layouts: NetworkLayout, target: CpuTarget, memo: KernelMemo):
+        self.network, self.layouts, self.target, self.memo = network, layouts, target, memo
+        self.constants = _ConstantPool(EXPANSION * sum(t.constant.nbytes for t in network.constants))
+        self.buffers: dict[NetworkTensor | tuple[int, Workspace], _Buffer] = {}
+        self.launches: list[tuple[Job, Launch]] = []
+        self.outputs: dict[NetworkTensor, int] = {}
+        self.copies: list[tuple[int, NetworkTensor]] = []
+        self.written: dict[NetworkTensor, int] = {}
+
+    def planned(self, on_kernel: Callable[[Kernel], None]) -> NetworkPlan:
+        """The plan and all that belongs to it."""
+        kernels: dict[str, Kernel] = {}
+        for job in self.layouts.jobs:
+            for launch in job.launches(self.layouts, self.target, self.memo):
+                self.launches.append((job, launch))
+                if launch.kernel.name not in kernels:
+                    kernels[launch.kernel.name] = launch.kernel
+                    on_kernel(launch.kernel)
+        self._bind_outputs()
+        self._allocate()
+        operands = (thing for _, launch in self.launches for thing in launch.operands.values())
+        self.constants.add_all(thing for thing in operands if isinstance(thing, PackedConstant))
+        steps = tuple(self._step(job, launch) for job, launch in self.launches)
+        scratch = max((kernel.scratch for kernel in kernels.values()), default=0)
+        plan = ExecutionPlan(
+            tuple(TensorInfo(t.name, t.shape, t.dtype) for t in self.network.inputs),
+            tuple(TensorInfo(f"output{k}", t.shape, t.dtype) for k, t in enumerate(self.network.outputs)),
+            steps,
+            self.arena,
+            scratch,
+            tuple((k, self._value(t)) for k, t in self.copies),
+            self._values(),
+            self._held(),
+        )
+        return NetworkPlan(
+            plan, kernels, self.constants.blob(), self._storage(), tuple(job for job, _ in self.launches)
+        )
+
+    # ---- where things lie
+
+    def _bind_outputs(self) -> None:
+        """Let results be written where the caller reads them; other outputs are copied after a run."""
+        for k, tensor in enumerate(self.network.outputs):
+            # An output that is an input, a constant or given twice cannot be written by a kernel.
+            if tensor.root.origin == "result" and tensor.root not in self.outputs:
+                self.outputs[tensor.root] = k
+            else:
+                self.copies.append((k, tensor))
+
+    def _allocate(self) -> None:
+        """A buffer for every tensor that a step writes, and its place."""
+        last = self._last_uses()
+        written = 0
+        for k, (job, launch) in enumerate(self.launches):
+            ends = k + 1 == len(self.launches) or self.launches[k + 1][0] is not job
+            for thing in launch.operands.values():
+                if isinstance(thing, Workspace):
+                    self._workspace(job, thing, k)
+            for tensor in job.writes if ends else ():
+                self._buffer(job, tensor, written, k, last)
+            written = k + 1 if ends else written
+        self._place()
+
+    def _last_uses(self) -> dict[NetworkTensor, int]:
+        """The last step that uses each buffer; tensors that are copied out live to the end."""
+        last: dict[NetworkTensor, int] = {}
+        for k, (job, _) in enumerate(self.launches):
+            for tensor in (*job.reads, *job.writes):
+                last[self.layouts.home(tensor)] = k
+        return last | {self.layouts.home(tensor): len(self.launches) for _, tensor in self.copies}
+
+    def _buffer(self, job: Job, tensor: NetworkTensor, first: int, step: int, last: dict[NetworkTensor, int]) -> None:
+        home = self.layouts.home(tensor)
+        if home in self.buffers:
+            return
+        if home in self.outputs:
+            base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[home]
+            self.buffers[home] = _Buffer(0, first, step, base=base)
+            return
+        view = self.layouts(home)
+        reused = self._reused(job, home, step, last) if home is tensor else None
+        if reused is not None:
+            self.buffers[home] = reused
+            reused.last = max(reused.last, last[home])
+            return
+        # Zeros around a tensor are written once, when the arena is made: only tensors of the very same frame may take
+        # turns there.
+        halo = (view.shape, view.strides, view.halo, view.dtype) if view.halo else None
+        self.buffers[home] = _Buffer(span_bytes(view), first, max(step, last[home]), halo)
+
+    def _reused(self, job: Job, tensor: NetworkTensor, step: int, last: dict[NetworkTensor, int]) -> _Buffer | None:
+        """The buffer of an operand that dies with this job and lies as its result will."""
+        view = self.layouts(tensor)
+        for operand in job.in_place():
+            own, home = self.layouts(operand), self.layouts.home(operand)
+            buffer = self.buffers.get(home)
+            if buffer is None or home is not operand.root or buffer.base != abi.BASE_ARENA:
+                continue
+            dies = buffer.last == step == last[home] and not self._read_elsewhere(job, operand, buffer)
+            if dies and same_place(own, view) and (own.halo, own.dtype) == (view.halo, view.dtype):
+                return buffer
+        return None
+
+    def _read_elsewhere(self, job: Job, operand: NetworkTensor, buffer: _Buffer) -> bool:
+        """Does the job read this buffer at other places too (say, a part of a concatenation, broadcast over it)?"""
+        view = self.layouts(operand)
+        others = (t for t in job.reads if t is not operand and self.buffers.get(self.layouts.home(t)) is buffer)
+        return any(not same_place(self.layouts(t), view) for t in others)
+
+    def _workspace(self, job: Job, work: Workspace, step: int) -> None:
+        """Memory for the kernels of one job, from the first of them that uses it to the last."""
+        # Workspaces are equal by name and size; each job needs its own.
+        key = (id(job), work)
+        if key in self.buffers:
+            self.buffers[key].last = step
+        else:
+            self.buffers[key] = _Buffer(work.nbytes, step, step)
+
+    def _place(self) -> None:
+        own = list({id(b): b for b in self.buffers.values() if b.base == abi.BASE_ARENA}.values())
+        offsets, self.arena = place([Allocation(b.nbytes, b.first, b.last, b.halo) for b in own])
+        for buffer, offset in zip(own, offsets):
+            buffer.offset = offset
+
+    def _where(self, job: Job, thing: OperandSource) -> tuple[int, int]:
+        """The base and byte offset of an operand."""
+        if isinstance(thing, PackedConstant):
+            return abi.BASE_CONSTANTS, self.constants.add(thing)
+        if isinstance(thing, Workspace):
+            return abi.BASE_ARENA, self.buffers[id(job), thing].offset
+        return self._place_of(thing)
+
+    def _place_of(self, tensor: NetworkTensor) -> tuple[int, int]:
+        root = tensor.root
+        if root.origin == "input":
+            return abi.FIRST_IO_BASE + self.network.inputs.index(root), 0
+        if root.origin == "constant":
+            return abi.BASE_CONSTANTS, self.constants.add(PackedConstant((id(root.data), None), lambda: root.constant))
+        buffer = self.buffers[self.layouts.home(root)]
+        return buffer.base, buffer.offset
+
+    # ---- steps and values
+
+    def _step(self, job: Job, launch: Launch) -> KernelCall:
+        kernel, operation = launch.kernel, job.operation
+        places = tuple(
+            (abi.BASE_SCRATCH, 0) if role == "scratch" else self._where(job, launch.operands[role])
+            for role in kernel.operands
+        )
+        return KernelCall(
+            kernel.name,
+            places,
+            kernel.items,
+            shares_of(kernel),
+            operation.node,
+            kernel.flops,
+            kernel.bytes,
+            operation.name,
+        )
+
+    def _value(self, tensor: NetworkTensor) -> StoredTensor:
+        """Where a tensor can be read after the steps that make it."""
+        view: MemoryView = self.layouts(tensor)
+        base, offset = self._place_of(tensor)
+        return StoredTensor(
+            (base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, self._ready(tensor.root)
+        )
+
+    def _ready(self, root: NetworkTensor) -> int:
+        """The number of steps after which a tensor is complete: its own, or those of its parts."""
+        if not self.written:
+            self.written = {t: k + 1 for k, (job, _) in enumerate(self.launches) for t in job.writes}
+            for part in self.written.copy():
+                done = self.written[part]
+                while part in self.layouts.wholes:
+                    part = self.layouts.wholes[part]
+                    self.written[part] = max(self.written.get(part, 0), done)
+        return self.written.get(root, 0)
+
+    def _values(self) -> tuple[tuple[int, int, StoredTensor], ...]:
+        tensors = [t for operation in self.network.operations for t in operation.outputs]
+        return tuple((t.node, t.output, self._value(t)) for t in tensors)
+
+    def _held(self) -> tuple[ArenaBlock, ...]:
+        """What the arena holds, each buffer once, in the order of the steps."""
+        kinds = {
+            id(b): (b, "tensor" if isinstance(key, NetworkTensor) else "workspace") for key, b in self.buffers.items()
+        }
+        end = len(self.launches) - 1
+        found = [
+            ArenaBlock(b.offset, b.nbytes, b.first, min(b.last, end), "padded" if b.halo else kind)
+            for b, kind in kinds.values()
+            if b.base == abi.BASE_ARENA
+        ]
+        return tuple(sorted(found, key=lambda h: (h.first, h.offset)))
+
+    def _storage(self) -> dict[NetworkTensor, int]:
+        """A number for the memory of every tensor of the graph: equal for tensors that share it."""
+        numbers: dict[object, int] = {}
+        tensors = [
+            *self.network.inputs,
+            *self.network.constants,
+            *(t for operation in self.network.operations for t in operation.outputs),
+        ]
+        found = {}
+        for tensor in tensors:
+            buffer = self.buffers.get(self.layouts.home(tensor))
+            key = tensor.root if buffer is None else (buffer.base, buffer.offset)
+            found[tensor] = numbers.setdefault(key, len(numbers))
+        return found
+
+
+def shares_of(kernel: Kernel) -> int:
+    """How many threads may work on a kernel: one where waking others costs more than they help."""
+    seconds = max(kernel.flops / FLOPS_PER_SECOND, kernel.bytes / BYTES_PER_SECOND)
+    return 1 if seconds < SMALL_SECONDS or kernel.items < 2 else abi.MAX_THREADS

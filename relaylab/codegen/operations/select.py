@@ -1,0 +1,175 @@
+"""Which kernels serve an operation: one template with its epilogue, one generic group, or a sequence of both.
+
+* No contraction in the function: the generic lowering does it as a whole.
+* One contraction, and after it only elementwise operators of its shape: the template, the rest as its epilogue.
+* Anything else is cut at every call: contractions by their templates, the others by the generic lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, operator_of, tensor_type
+from relaylab.codegen.operations.contraction import Contraction, contraction_of
+from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
+from relaylab.codegen.operations.fused_body import operands_of, tensors_of
+from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job
+from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, walk
+from relaylab.op.base import OpPattern
+
+
+def jobs_of(operation: Operation, target: CpuTarget, minimal: bool = True) -> list[Job]:
+    """The jobs that compute an operation, in order; none for one that only reshapes."""
+    if operation.reshape_only:
+        return []
+    return _Selection(operation, target, minimal).jobs()
+
+
+class _Selection:
+    """The body of one Primitive function, and what its expressions stand for outside."""
+
+    def __init__(self, operation: Operation, target: CpuTarget, minimal: bool):
+        self.operation, self.target, self.minimal = operation, target, minimal
+        self.body = operation.function.body
+        self.values: dict[Expr, NetworkValue] = dict(zip(operation.function.params, operation.inputs))
+        self.order = list(walk((self.body,), operands_of))
+        self.calls = [e for e in self.order if isinstance(e, Call)]
+        for expr in self.order:
+            # A single number becomes an immediate of the code; arrays are operands.
+            if isinstance(expr, Constant) and expr.data.size != 1:
+                self.values[expr] = _constant(expr)
+
+    def jobs(self) -> list[Job]:
+        """The whole operation."""
+        found = self._jobs()
+        for part, job in enumerate(found):
+            job.part = part
+        return found
+
+    def _jobs(self) -> list[Job]:
+        contractions = {call: found for call in self.calls if (found := self._contraction(call)) is not None}
+        if not contractions:
+            return [self._generic(self.calls, self.body, self.operation.outputs)]
+        if len(contractions) == 1:
+            ((anchor, contraction),) = contractions.items()
+            fused = self._fused(anchor, contraction)
+            if fused is not None:
+                return [fused]
+        return self._cut(contractions)
+
+    def _contraction(self, call: Call) -> Contraction | None:
+        """The contraction of a call whose weight is what the template needs."""
+        found = contraction_of(call, self.target, self.minimal)
+        if found is None:
+            return None
+        weight = self.values.get(call.args[1])
+        constant = isinstance(weight, NetworkTensor) and weight.root.origin == "constant" and weight.alias is None
+        return found if constant or not found.packs else None
+
+    # ---- one job for all
+
+    def _fused(self, anchor: Call, contraction: Contraction) -> ContractionJob | None:
+        """The template with the rest of the body as its epilogue; None where that cannot be."""
+        if not all(arg in self.values for arg in anchor.args[:2]) or not isinstance(self.body.checked_type, TensorType):
+            return None
+        after = self._after(anchor)
+        if self.body not in after or not all(self._pointwise(call, anchor) for call in after - {anchor}):
+            return None
+        known = self._known_below(self.body, {anchor})
+        epilogue = epilogue_of(self.body, anchor, known) if self.body is not anchor else None
+        if self.body is not anchor and (epilogue is None or not epilogue.fits(contraction)):
+            return None
+        return self._with_template(anchor, contraction, self.operation.outputs[0], epilogue)
+
+    def _after(self, anchor: Call) -> set[Expr]:
+        """The expressions that depend on the anchor, itself included."""
+        found: set[Expr] = {anchor}
+        for expr in self.order:
+            if any(child in found for child in operands_of(expr)):
+                found.add(expr)
+        return found
+
+    def _pointwise(self, expr: Expr, anchor: Call) -> bool:
+        """Is it an elementwise operator whose result has the anchor's shape?"""
+        return (
+            isinstance(expr, Call)
+            and operator_of(expr).pattern <= OpPattern.BROADCAST
+            and isinstance(expr.checked_type, TensorType)
+            and expr.checked_type.concrete_shape == tensor_type(anchor).concrete_shape
+        )
+
+    def _with_template(
+        self, anchor: Call, contraction: Contraction, out: NetworkTensor, epilogue: EpilogueExpr | None = None
+    ) -> ContractionJob:
+        data, weight = (cast("NetworkTensor", self.values[arg]) for arg in anchor.args[:2])
+        reads = tensors_of([data, weight, *(epilogue.tensors if epilogue else ())])
+        return ContractionJob(self.operation, reads, (out,), contraction, data, weight, epilogue)
+
+    def _known_below(self, root: Expr, stop: set[Expr]) -> dict[Expr, NetworkValue]:
+        """The expressions under `root` that stand for external tensors, not looking below `stop`."""
+        below = lambda e: () if e in self.values or e in stop else operands_of(e)
+        return {e: self.values[e] for e in walk((root,), below) if e in self.values and e not in stop}
+
+    def _generic(self, calls: Sequence[Call], root: Expr, outputs: tuple[NetworkTensor, ...]) -> GenericJob:
+        known = self._known_below(root, set())
+        reads = tensors_of(list(known.values()))
+        results = tuple(zip(outputs, _parts(root)))
+        return GenericJob(
+            self.operation, reads, tuple(t for t, _ in results), tuple(calls), known, tuple(part for _, part in results)
+        )
+
+    # ---- one job per call
+
+    def _cut(self, contractions: dict[Call, Contraction]) -> list[Job]:
+        """Every call on its own; what it gives is a tensor of its own, the body's are the operation's."""
+        final = dict(zip(_parts(self.body), self.operation.outputs))
+        found: list[Job] = []
+        for call in self.calls:
+            outputs = self._outputs(call, final)
+            if call in contractions and all(arg in self.values for arg in call.args[:2]):
+                found.append(self._with_template(call, contractions[call], outputs[0]))
+            else:
+                found.append(self._generic([call], call, outputs))
+            self.values[call] = outputs[0] if isinstance(call.checked_type, TensorType) else outputs
+        return found + self._copies(final)
+
+    def _outputs(self, call: Call, final: dict[tuple[Expr, int | None], NetworkTensor]) -> tuple[NetworkTensor, ...]:
+        return tuple(final.pop((call, k), None) or _tensor(t) for k, t in _typed_parts(call.checked_type))
+
+    def _copies(self, final: dict[tuple[Expr, int | None], NetworkTensor]) -> list[Job]:
+        """What the body gives that no call computes: its inputs, and a field given twice."""
+        return [self._generic([], expr, (tensor,)) for (expr, _), tensor in final.items()]
+
+
+def _constant(expr: Constant) -> NetworkTensor:
+    data = np.asarray(expr.data)
+    return NetworkTensor(data.shape, data.dtype.name, "constant", data=data)
+
+
+def _tensor(type_: TensorType) -> NetworkTensor:
+    return NetworkTensor(type_.concrete_shape, type_.dtype, "result")
+
+
+def _typed_parts(type_: Type) -> list[tuple[int | None, TensorType]]:
+    if isinstance(type_, TupleType):
+        return list(enumerate(cast("tuple[TensorType, ...]", type_.fields)))
+    return [(None, cast("TensorType", type_))]
+
+
+def _parts(root: Expr) -> list[tuple[Expr, int | None]]:
+    """The tensors that an expression gives, each as an expression or a field of one."""
+    stack: list[Expr] = [root]
+    found: list[tuple[Expr, int | None]] = []
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Tuple):
+            stack.extend(reversed(expr.fields))
+        elif isinstance(expr.checked_type, TupleType):
+            found.extend((expr, k) for k in range(len(expr.checked_type.fields)))
+        else:
+            found.append((expr, None))
+    return found

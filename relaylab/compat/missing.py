@@ -1,0 +1,94 @@
+"""What public modules say about a name that they do not have: what it may have been, or why it is not kept.
+
+Choices: docs/choices.md, The house.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relaylab.support.errors import RelayAttributeError
+from relaylab.support.table import did_you_mean
+
+_OUT = "; docs/relay_programs.md tells how a program gets from there to here"
+_TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
+_LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
+_REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
+_CPU = 'code is made for CPUs, through LLVM: Target("llvm") or Target("llvm -mcpu=haswell")'
+_FORMS = "this pass is not kept; `relaylab passes` lists those that are"
+_GPU = ("arm_cpu", "cuda", "hexagon", "intel_graphics", "mali", "metal", "micro", "opencl", "rocm", "vulkan")
+
+_ROUTES = {
+    "from_keras": 'model.export("model.onnx", format="onnx") of Keras 3 writes ONNX',
+    "from_tensorflow": "python -m tf2onnx.convert --saved-model FOLDER --output model.onnx writes ONNX",
+    "from_tflite": "python -m tf2onnx.convert --tflite FILE --output model.onnx writes ONNX",
+}
+"""How models of other formats become ONNX."""
+
+REASONS: dict[str, str] = {
+    "relay.frontend": f"ONNX and PyTorch models are imported (from_onnx, from_pytorch), other formats are not{_OUT}",
+    **{f"relay.frontend.{name}": f'{write}; from_onnx("model.onnx") reads it{_OUT}' for name, write in _ROUTES.items()},
+    "relay.quantize": "float programs are not quantized here; quantized ones (relay.qnn) are compiled",
+    "relay.collage": _REGIONS,
+    "relay.op.contrib": _REGIONS,
+    "relay.op.strategy": _TUNING,
+    "relay.backend": _LEVELS,
+    "tvm.autotvm": _TUNING,
+    "tvm.auto_scheduler": _TUNING,
+    "tvm.meta_schedule": _TUNING,
+    "tvm.driver": "the command is `relaylab`: see relaylab --help",
+    "tvm.micro": "there is no runtime for microcontrollers; a saved module runs where Python and its CPU are",
+    "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
+    "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
+    "tvm.script": _LEVELS,
+    "tvm.te": _LEVELS,
+    "tvm.tir": _LEVELS,
+    "tvm.topi": _LEVELS,
+    **{f"tvm.target.{kind}": _CPU for kind in _GPU},
+    **dict.fromkeys(
+        (f"relay.transform.{name}" for name in ("CollagePartition", "MarkCompilerFunctionsAsExtern")), _REGIONS
+    ),
+    **dict.fromkeys(
+        (
+            f"relay.transform.{name}"
+            for name in (
+                "AnnotateSpans",
+                "CapturePostDfsIndexInSpans",
+                "Conv2dToSparse",
+                "Conv2dToSparse2",
+                "Defunctionalization",
+                "DenseToSparse",
+                "FlexibleShapeDispatch",
+                "LazyGradientInit",
+                "ToCPS",
+                "recast",
+                "to_cps",
+                "un_cps",
+            )
+        ),
+        _FORMS,
+    ),
+}
+"""What relaylab leaves out of what Relay programs name, and what there is instead; the longest prefix holds."""
+
+
+def reason(name: str) -> str:
+    """Why `relay.x.y` or `tvm.x.y` is not here; empty if that is not known."""
+    parts = name.replace("tvm.relay", "relay", 1).split(".")
+    prefixes = (".".join(parts[:n]) for n in range(len(parts), 1, -1))
+    return next((REASONS[prefix] for prefix in prefixes if prefix in REASONS), "")
+
+
+def absent(module: str, name: str, names: Iterable[str]) -> RelayAttributeError:
+    """The error for a name that a public module such as `relay.nn` does not have, beside those that it has."""
+    help = reason(f"{module}.{name}") or did_you_mean(name, [n for n in names if not n.startswith("_")])
+    return RelayAttributeError(f"{module} has no `{name}`", code="name.unknown", help=help)
+
+
+def absent_module(key: str, names: Iterable[str], tvm: bool) -> ModuleNotFoundError:
+    """The error for a module, or what an import takes from one, that is not there, under the name that programs use."""
+    name = f"tvm.{key.removeprefix('tvm.')}" if tvm else f"relaylab.{key}"
+    why = reason(key) or did_you_mean(key.rpartition(".")[2], names)
+    if tvm and not why:
+        why = "relaylab keeps Relay, its runtime and its visualizer under the name tvm"
+    return ModuleNotFoundError(f"there is no {name}{why and f': {why}'}", name=name)

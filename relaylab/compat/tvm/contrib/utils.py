@@ -1,3 +1,0 @@
-"""tvm.contrib.utils."""
-
-from relaylab.contrib.utils import *  # noqa: F403

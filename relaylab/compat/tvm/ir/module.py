@@ -1,5 +1,0 @@
-"""tvm.ir.module: modules."""
-
-from relaylab.ir import IRModule
-
-__all__ = ["IRModule"]

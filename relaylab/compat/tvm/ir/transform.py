@@ -1,7 +1,0 @@
-"""tvm.ir.transform: the pass manager."""
-
-from relaylab.transform.context import PassContext
-from relaylab.transform.print_ir import PrintIR
-from relaylab.transform.manager import ModulePass, Pass, PassInfo, Sequential, module_pass
-
-__all__ = ["ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "module_pass"]

@@ -1,4 +1,0 @@
-"""tvm.runtime.ndarray: arrays."""
-
-from relaylab.runtime.device import Device, cpu, device
-from relaylab.runtime.ndarray import *  # noqa: F403

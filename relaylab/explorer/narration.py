@@ -1,0 +1,123 @@
+"""What a pass did, in sentences: from the trail and the roles of the diff, always the same for the same run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from relaylab.explorer.frames import Frames
+from relaylab.explorer.story import became, makers
+from relaylab.ir import Constant, Expr, TupleGetItem
+from relaylab.ir.op import op_name
+from relaylab.study.exploration import Exploration
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.viz.graph.view import Node
+
+MOST = 5
+"""Kinds of change of one sort that are told; the rest are counted."""
+
+
+def in_words(exploration: Exploration, which: str | int) -> list[str]:
+    """What a pass did: the one at an index, or the first of that name that changed something."""
+    pipeline = exploration.pipeline
+    if isinstance(which, str):
+        found = [k for k, item in enumerate(pipeline.items) if item.name == which]
+        if not found:
+            help = did_you_mean(which, [i.name for i in pipeline.items])
+            raise RelayValueError(f"the pipeline has no pass `{which}`", code="study.no-pass", help=help)
+        which = next((k for k in found if pipeline.segments[k].changed), found[0])
+    if not 0 <= which < len(pipeline.items):
+        raise RelayValueError(
+            f"the pipeline has {len(pipeline.items)} passes, not one at {which}", code="study.no-item"
+        )
+    return sentences(Frames(pipeline, exploration.program.name), which + 1)
+
+
+def sentences(frames: Frames, frame: int) -> list[str]:
+    """What the pass before a frame did."""
+    segment, item = frames.pipeline.segments[frame - 1], frames.pipeline.items[frame - 1]
+    if not segment.ran or segment.error is not None:
+        return (
+            [f"{item.name} stopped: {segment.error}".split("\n")[0]] if segment.error else [f"{item.name} did not run."]
+        )
+    if segment.main is not None and segment.main.skipped:
+        return [f"{item.name} was skipped: {segment.main.skipped}."]
+    if not segment.changed:
+        return [f"{item.name} changed nothing."]
+    before, after = frames.roles(frame)
+    told = [
+        *_gone(frames, frame, before.values()),
+        *_came(frames, frame, after.values()),
+        *_other(after.values()),
+        *_fused(frames, frame),
+    ]
+    rules = Counter(step.rule for step in segment.main.steps) if segment.main else Counter()
+    fired = [f"Rules that fired: {_listed(rules)}."] if rules else []
+    return [*(told or [f"{item.name} changed no operator, only how the program is written down."]), *fired]
+
+
+def _gone(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
+    """Operators that are no more: computed ahead of time, or without a successor."""
+    gone = [n for n in nodes if n.role == "removed" and n.operator]
+    fate = {n.id: became(frames.pipeline.segments[frame - 1], frames.nodes[frame - 1].get(n.id)) for n in gone}
+    constants = Counter(n.operator for n in gone if isinstance(fate[n.id], Constant))
+    others = Counter(n.operator for n in gone if not isinstance(fate[n.id], Constant))
+    if constants:
+        fed = f", and what only fed them: {_listed(others)}" if others else ""
+        yield f"Computed ahead of time, into constants: {_listed(constants)}{fed}."
+    elif others:
+        yield f"No longer there: {_listed(others)}."
+
+
+def _came(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
+    """New operators, by what they were made from."""
+    made: dict[str, Counter[str]] = {}
+    for node in nodes:
+        if node.role == "added" and node.operator:
+            origin = ", ".join(_makers(frames, frame, frames.nodes[frame].get(node.id)))
+            made.setdefault(origin, Counter())[node.operator] += 1
+    for origin, found in _most(made):
+        yield f"New{f', from {origin}' if origin else ''}: {_listed(found)}."
+
+
+def _makers(frames: Frames, frame: int, node: Expr | None) -> list[str]:
+    """The operators that a new node was made from."""
+    at = makers(frames.pipeline.segments[frame - 1], [node] if node is not None else [])
+    whole = (n.tuple_value if isinstance(n, TupleGetItem) else n for n in at)
+    return sorted({name for n in whole if (name := op_name(n))})
+
+
+def _other(nodes: Iterable[Node]) -> Iterable[str]:
+    """Operators that are other ones now, that took in others, or that stand elsewhere."""
+    changed: dict[str, Counter[str]] = {}
+    for node in nodes:
+        if node.role in ("changed", "merged", "moved") and node.operator:
+            changed.setdefault(_how(node), Counter())[node.operator] += 1
+    for what, found in _most(changed):
+        yield f"{what[0].upper()}{what[1:]}: {_listed(found)}."
+
+
+def _how(node: Node) -> str:
+    """In which way a node changed; that its type is another one is said without saying which."""
+    notes = ["another type" if part.startswith("type was") else part for part in node.note.split("; ") if part]
+    return ", ".join([node.role, *notes])
+
+
+def _fused(frames: Frames, frame: int) -> Iterable[str]:
+    """Kernels that were made."""
+    old, new = ({g.id for g in frames.views[k].groups if g.kind == "primitive"} for k in (frame - 1, frame))
+    inside = [n for n in frames.views[frame].nodes if n.group in new - old and n.operator]
+    if inside:
+        yield f"{len(inside)} operators went into {len(new - old)} kernels."
+
+
+def _most(found: Mapping[str, Counter[str]]) -> list[tuple[str, Counter[str]]]:
+    """The entries with the most nodes, and the sum of the rest."""
+    ordered = sorted(found.items(), key=lambda pair: -sum(pair[1].values()))
+    rest = sum((c for _, c in ordered[MOST:]), Counter())
+    return [*ordered[:MOST], *([("in other ways", rest)] if rest else [])]
+
+
+def _listed(found: Counter[str]) -> str:
+    return ", ".join(f"{n} {name}" for name, n in found.most_common())

@@ -1,0 +1,63 @@
+"""Questions about machine code: the kernel of a node at each level, what LLVM would do to it, the memory plan."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from relaylab.explorer.question import HELD, Failure, Frame, question
+from relaylab.explorer.session import Session
+from relaylab.study.kernels import Lines, MemoryPlan, memory_plan
+from relaylab.study.running import llvm_steps
+
+
+class KernelLevels(TypedDict):
+    """A kernel at each level. `parts`: title and id of nodes that lines belong to; a line is text and part or -1."""
+
+    name: str
+    relay: str
+    loops: str
+    parts: list[tuple[str, str]]
+    llvm: Lines
+    asm: Lines
+    coverage: str
+    why: str
+
+
+@question(saved=HELD)
+def kernel(session: Session, frame: Frame, name: str) -> KernelLevels | Failure:
+    """The kernel that a node became part of: Relay, loops, LLVM IR and assembly with linked lines."""
+    function = session.story.fused(frame, name)
+    listing = session.kernels.listing(function) if function is not None else None
+    if listing is None:
+        return {"error": "no machine code was made for this node: it is in no fused kernel of the last frame"}
+    ids = session.frames.ids[-1]
+    return {
+        "name": listing.name,
+        "relay": listing.relay,
+        "loops": listing.loops,
+        "parts": [(title, ids.get(expr, "") if expr is not None else "") for title, expr in listing.parts],
+        "llvm": listing.llvm,
+        "asm": listing.asm,
+        "coverage": listing.coverage,
+        "why": listing.why,
+    }
+
+
+class LLVMSteps(TypedDict):
+    """Passes as name, milliseconds, whether they changed the kernel, words, and the difference of the text."""
+
+    steps: list[tuple[str, float, bool, str, str]]
+
+
+@question()
+def llvm(session: Session, frame: Frame, name: str) -> LLVMSteps:
+    """What LLVM's own passes would do to the kernel of a node, pass by pass: name, ms, words, difference."""
+    function = session.story.fused(frame, name)
+    found = llvm_steps(session.kernels.library, session.kernels.names[function]) if function is not None else []
+    return {"steps": [(s.name, s.ms, s.changed, str(s).split(" ms  ")[-1], s.diff()) for s in found]}
+
+
+@question()
+def memory(session: Session) -> MemoryPlan:
+    """The memory plan of the compiled program."""
+    return memory_plan(session.kernels.library)

@@ -1,0 +1,47 @@
+"""Questions that run the interpreter: whether a pass keeps the numbers, and which rewrite first changed them."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+from relaylab.explorer.question import Index, question
+from relaylab.explorer.session import Session
+from relaylab.study.bisect import TOLERANCE, bisect_history
+from relaylab.viz.write.html import SceneData, scene_data
+
+
+class CheckAnswer(TypedDict):
+    """How far the outputs after a pass are from those before all passes; no size where their shapes differ."""
+
+    index: int
+    error_size: float | None
+    ok: bool
+
+
+@question()
+def check(session: Session, index: Index) -> CheckAnswer:
+    """Whether a pass keeps the numbers: the interpreter on seeded input, against the program before all passes."""
+    size = session.checked.error(session.small, index)
+    return {"index": index, "error_size": size, "ok": size is not None and bool(size <= TOLERANCE)}
+
+
+class Bisected(TypedDict):
+    """The pass that first changed the numbers, a program that shows it, and a picture of the values."""
+
+    found: bool
+    text: str
+    index: NotRequired[int]
+    reproducer: NotRequired[str]
+    scene: NotRequired[SceneData]
+
+
+@question()
+def bisect(session: Session) -> Bisected:
+    """The pass and the rewrite that first changed the numbers."""
+    pipeline = session.checked.pipeline(session.small)
+    finding = bisect_history(pipeline.history)
+    if finding is None:
+        return {"found": False, "text": "every pass keeps the numbers"}
+    index = next(i for i, s in enumerate(pipeline.segments) if finding.stage in s.stages)
+    scene = scene_data(finding.scene)
+    return {"found": True, "text": str(finding), "index": index, "reproducer": finding.reproducer(), "scene": scene}

@@ -1,0 +1,117 @@
+"""The pass explorer without a screen: a session answers questions about a pipeline as plain data.
+
+A widget in a notebook and a saved page ask the same questions (see `questions`); a page has the answers with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import cast
+
+from relaylab import viz
+from relaylab.explorer.branches import Branches
+from relaylab.explorer.checked import Checked
+from relaylab.explorer.frames import Frames
+from relaylab.explorer.question import answer, within
+from relaylab.explorer.scenes import Scenes
+from relaylab.explorer.story import Story
+from relaylab.ir import IRModule
+from relaylab.study.compare import small_form
+from relaylab.study.exploration import Exploration
+from relaylab.study.kernels import Kernels
+from relaylab.study.pipeline import Pipeline
+from relaylab.support.collection import no_collection
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.transform import Pass
+from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.scene.scene import Scene
+
+
+class Session:
+    """A program, its editable pipeline and what is known about it.
+
+    `overlays` are figures of the user's own, by name and node. `bind` gives a part of a program a name in the notebook,
+    and says which; `extracted` are these parts.
+    """
+
+    def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None):
+        self.program, self.opt_level = exploration.program, exploration.opt_level
+        known = exploration.pipeline
+        wanted = None if passes is None else [*passes]
+        if wanted is None or [item.made for item in known.items] == wanted:
+            self.pipeline = known.branch()
+        else:
+            self.pipeline = Pipeline(known.source, wanted, self.opt_level)
+        self.overlays: dict[str, dict[str, float]] = {}
+        self.extracted: dict[str, IRModule] = {}
+        self.bind: Callable[[str, IRModule], str] = lambda name, mod: ""
+        self.branches = Branches(self.pipeline)
+        self.checked = Checked(self.pipeline)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Forget what was computed about the frames; after an edit."""
+        self.frames = Frames(self.pipeline, self.program.name)
+        self.story = Story(self.frames)
+        self.scenes = Scenes()
+        self.__dict__.pop("kernels", None)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """The last frame, compiled."""
+        return Kernels(self.frames.modules[-1])
+
+    @cached_property
+    def small(self) -> IRModule:
+        """What is interpreted: the small form of a network of the zoo, or the program itself."""
+        return small_form(self.program, self.pipeline.source)
+
+    def times(self) -> dict[str, float]:
+        """Measured microseconds of the kernels of the last frame, by the ids of their groups."""
+        ids = self.frames.ids[-1]
+        return {ids[f]: spent for f, spent in self.kernels.times().items() if f in ids}
+
+    def still(self, before: int, after: int) -> Scene:
+        """The merged picture of two frames as a scene, for places that show no widget."""
+        for frame in (before, after):
+            within("frame", frame, len(self.frames))
+        old, new = self.frames.views[before], self.frames.views[after]
+        return draw(new if old is new else viz.Difference(old, new).merged, DrawOptions())
+
+    def reply(self, content: object) -> dict[str, object]:
+        """The answer to a message `{"id": …, "what": question, "args": […]}`, which may be anything at all."""
+        message = cast("Mapping[object, object]", content) if isinstance(content, Mapping) else {}
+        args = message.get("args", [])
+        if not message or not isinstance(args, list):
+            wrong = RelayValueError(
+                f"a message is a question with a list of arguments, not {content!r:.60}", code="explorer.message"
+            )
+            return _reply(message, {"error": str(wrong)})
+        found: dict[str, object]
+        try:
+            found = self.ask(message.get("what"), *args)
+        except Exception as error:  # a page that asks must get an answer, whatever a pass of the user's raised
+            found = {"error": f"{type(error).__name__}: {error}"}
+        return _reply(message, found)
+
+    def ask(self, what: object, *args: object) -> dict[str, object]:
+        """The answer to a question; errors of users are answers too."""
+        try:
+            with no_collection():  # it would take a third of the time of a picture
+                limits = {"frame": len(self.frames), "pass": len(self.pipeline.items)}
+                return cast("dict[str, object]", answer(self, limits, what, args))
+        except RelayError as error:
+            return {"error": str(error)}
+
+
+def _reply(message: Mapping[object, object], found: dict[str, object]) -> dict[str, object]:
+    """An answer under the id of its message; what no kernel can send (halves of characters) is written as escapes."""
+    if isinstance(error := found.get("error"), str):
+        found = {**found, "error": _sendable(error)}
+    key = message.get("id")
+    return {"id": key if isinstance(key, int) else _sendable(key) if isinstance(key, str) else None, "answer": found}
+
+
+def _sendable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

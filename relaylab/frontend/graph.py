@@ -1,0 +1,178 @@
+"""A program while it is imported: the Relay expression of every value, typed and folded as soon as it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from relaylab.analysis.infer.report import ErrorReport
+from relaylab.analysis.infer.typer import Typer
+from relaylab.ir.adt import Constructor
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, Tuple, Var
+from relaylab.ir.free import free_vars
+from relaylab.ir.module import IRModule
+from relaylab.ir.node import set_field
+from relaylab.ir.op import Op
+from relaylab.ir.types import AnyDim, TensorType, Type, is_dynamic
+from relaylab.ir.visit import children, rebuild, substitute, walk
+from relaylab.runtime.ndarray import NDArray, array
+from relaylab.support.errors import RelayValueError
+from relaylab.support.source import AnySpan
+from relaylab.transform.engine.infer_type import InferType
+from relaylab.transform.simplify.dynamic_to_static import DynamicToStatic
+from relaylab.transform.simplify.fold_constant import ConstantFolder
+
+SHARED = (Var, GlobalVar, Op, Constructor)  # stand for one thing wherever they are, also in other programs
+_FOLD = ConstantFolder(fold_qnn=True)
+
+
+class Graph:
+    """What converters know: types of expressions, values of constants.
+
+    `params` are variables that have a value (initializers that stay parameters); one typer serves the whole import, so
+    that every expression is looked at once. `remedy` is what to do where a shape or value is needed that is not known.
+    """
+
+    remedy = "give the shapes of the model's inputs: from_onnx(model, shape={name: (…)})"
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = dict(options or {})
+        self.params: dict[Var, np.ndarray] = {}
+        self.random = np.random.default_rng(0)
+        self._typer = Typer(None, ErrorReport(), {})
+        self._settled: dict[Expr, Expr] = {}
+        self.convert_body: Callable[[Any, Mapping[str, Expr], str], list[Expr]]
+
+    # ---- types
+
+    def type(self, expr: Expr) -> Type:
+        """The type of an expression. Raises `DiagnosticError` for calls that operators refuse."""
+        if isinstance(expr, Constant):
+            return expr.type
+        self._typer.run(expr)
+        report = self._typer.report
+        if report:
+            self._typer.report, self._typer.tainted = ErrorReport(), False
+            report.raise_if_any({"": expr})
+        return self._typer.solver.resolve(self._typer.types[expr])
+
+    def tensor(self, expr: Expr) -> TensorType:
+        """The type of a tensor."""
+        found = self.type(expr)
+        if not isinstance(found, TensorType):
+            raise RelayValueError(f"a tensor is needed here, not {found}", code="import.not-a-tensor")
+        return found
+
+    def dims(self, expr: Expr) -> tuple[Any, ...]:
+        """The dimensions: ints, and `Any` where they are not known."""
+        return tuple(d if isinstance(d, AnyDim) else int(d) for d in self.tensor(expr).shape)
+
+    def shape(self, expr: Expr) -> tuple[int, ...]:
+        """The dimensions, which must be known."""
+        found = self.tensor(expr)
+        if found.is_dynamic:
+            raise RelayValueError(
+                f"the shape must be known here, it is {found}", code="import.dynamic", help=self.remedy
+            )
+        return found.concrete_shape
+
+    def is_static(self, expr: Expr) -> bool:
+        """Whether all dimensions are known."""
+        return not is_dynamic(self.tensor(expr))
+
+    def rank(self, expr: Expr) -> int:
+        """The number of dimensions."""
+        return len(self.tensor(expr).shape)
+
+    def dtype(self, expr: Expr) -> str:
+        """The data type."""
+        return self.tensor(expr).dtype
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front."""
+        if not -rank <= axis < max(rank, 1):
+            raise RelayValueError(f"there is no axis {axis} among {rank}", code="import.axis")
+        return axis % max(rank, 1)
+
+    def axes(self, axes: Iterable[int], rank: int) -> list[int]:
+        """Axes counted from the front, each once."""
+        found = [self.axis(int(a), rank) for a in axes]
+        if len(set(found)) < len(found):
+            raise RelayValueError(f"an axis is named twice: {found}", code="import.axis")
+        return found
+
+    # ---- values
+
+    def value(self, expr: Expr | None) -> np.ndarray | None:
+        """The value of an expression that is known now; None if it is not (or there is no expression)."""
+        if expr is None:
+            return None
+        found = self.settle(expr)
+        if not isinstance(found, Constant) and self.params and all(v in self.params for v in free_vars(found)):
+            found = self.settle(substitute(found, {v: Constant(a) for v, a in self.params.items()}))
+        return found.data.numpy() if isinstance(found, Constant) else None
+
+    def known(self, expr: Expr, what: str) -> np.ndarray:
+        """The value of an expression, which must be known."""
+        found = self.value(expr)
+        if found is None:
+            raise RelayValueError(
+                f"`{what}` must be known when the model is loaded; it is computed from inputs",
+                code="import.dynamic",
+                help=self.remedy,
+            )
+        return found
+
+    def ints(self, expr: Expr, what: str) -> list[int]:
+        """The integers of a vector (or scalar) that must be known."""
+        return [int(v) for v in self.known(expr, what).reshape(-1)]
+
+    def const(self, value: npt.ArrayLike, like: Expr | str) -> Constant:
+        """A constant of the data type `like`, or of that of an expression."""
+        return Constant(np.asarray(value, dtype=like if isinstance(like, str) else self.dtype(like)))
+
+    # ---- finishing
+
+    def settle(self, expr: Expr, place: AnySpan | None = None) -> Expr:
+        """The expression with what is constant in it folded; new nodes get the place as their span."""
+        done = self._settled
+        fresh = walk((expr,), lambda e: () if e in done or isinstance(e, Function) else _parts(e))
+        for old in list(fresh):
+            if old not in done:
+                new = rebuild(old, [done.get(c, c) for c in children(old)])
+                if place is not None and not isinstance(new, SHARED):
+                    set_field(new, "span", place)
+                folded = self._fold(new)
+                done[old] = done[folded] = folded
+        return done[expr]
+
+    def _fold(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Call) or not expr.args:
+            return _FOLD.node(expr, expr)
+        self.type(expr)  # refuses what operators refuse, before anything is computed
+        return _FOLD.node(expr, expr)
+
+
+def is_open(dim: object) -> bool:
+    """Whether a dimension is not known."""
+    return isinstance(dim, AnyDim)
+
+
+def _parts(expr: Expr) -> tuple[Expr, ...]:
+    """The operands; what a `let` binds is settled as one, when the module is finished."""
+    return () if isinstance(expr, Let) else children(expr)
+
+
+def module_of(
+    inputs: Sequence[Var], outputs: Sequence[Expr], known: Mapping[Var, np.ndarray]
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """`main` with the inputs in the model's order, then the parameters that are used, and their values by name."""
+    body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
+    used = set(free_vars(body))
+    params = [v for v in known if v in used]
+    mod = IRModule.from_expr(Function([*inputs, *params], body))
+    return InferType()(DynamicToStatic()(InferType()(mod))), {v.name_hint: array(known[v]) for v in params}

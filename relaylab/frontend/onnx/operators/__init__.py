@@ -1,0 +1,1 @@
+"""A function for each ONNX operator, one file a family."""

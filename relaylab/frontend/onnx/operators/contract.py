@@ -1,0 +1,139 @@
+"""Products of matrices: MatMul, Gemm, Einsum."""
+
+from __future__ import annotations
+
+import math
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Expr, const
+from relaylab.op import nn
+
+
+@converts("MatMul")
+def matmul(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
+    return product(g, a, b)
+
+
+def product(g: Graph, a: Expr, b: Expr) -> Expr:
+    """numpy's `matmul`: vectors count as one row or one column, what stands before the last two axes broadcasts."""
+    ranks = g.rank(a), g.rank(b)
+    if 0 in ranks:
+        raise _misfit("a scalar has no rows")
+    if ranks == (1, 1):
+        return op.sum(op.multiply(a, b))
+    if ranks[0] == 1:
+        return op.squeeze(product(g, op.expand_dims(a, 0), b), axis=[-2])
+    if ranks[1] == 1:
+        return op.squeeze(product(g, a, op.expand_dims(b, 1)), axis=[-1])
+    if not _agree(g.dims(a)[-1], g.dims(b)[-2]):
+        raise _misfit(f"{g.tensor(a)} and {g.tensor(b)} share no inner dimension")
+    if ranks[1] == 2:
+        return _by_matrix(g, a, b)
+    return _batched(g, a, b)
+
+
+def _misfit(why: str) -> Exception:
+    return ValueError(why)
+
+
+def _agree(a: object, b: object) -> bool:
+    return not (isinstance(a, int) and isinstance(b, int)) or a == b
+
+
+def _by_matrix(g: Graph, a: Expr, b: Expr) -> Expr:
+    """One matrix on the right: a dense layer, of which all leading axes are the batch."""
+    if g.rank(a) == 2 or not g.is_static(a):
+        return nn.dense(a, op.transpose(b, [1, 0]))
+    shape = g.shape(a)
+    flat = op.reshape(a, (math.prod(shape[:-1]), shape[-1]), allowzero=True)
+    columns = g.dims(b)[-1]
+    return op.reshape(
+        nn.dense(flat, op.transpose(b, [1, 0])),
+        (*shape[:-1], columns if isinstance(columns, int) else -1),
+        allowzero=isinstance(columns, int),
+    )
+
+
+def _batched(g: Graph, a: Expr, b: Expr) -> Expr:
+    if g.rank(a) == g.rank(b) == 3:
+        return _triple(g, a, b)
+    left, right = g.shape(a), g.shape(b)
+    batch = _broadcast(left[:-2], right[:-2])
+    out = _triple(g, _flat(a, left, batch), _flat(b, right, batch))
+    return op.reshape(out, (*batch, left[-2], right[-1]), allowzero=True)
+
+
+def _triple(g: Graph, a: Expr, b: Expr) -> Expr:
+    if not g.options.get("use_nt_batch_matmul", True):
+        return nn.batch_matmul(a, b, transpose_b=False)
+    return nn.batch_matmul(a, op.transpose(b, [0, 2, 1]))
+
+
+def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    n = max(len(a), len(b))
+    pairs = list(zip((1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b))
+    if any(x != y and 1 not in (x, y) for x, y in pairs):
+        raise _misfit(f"{a} and {b} do not broadcast")
+    return tuple(y if x == 1 else x for x, y in pairs)
+
+
+def _flat(x: Expr, shape: tuple[int, ...], batch: tuple[int, ...]) -> Expr:
+    """One batch axis; a side that has only one matrix keeps it, batch_matmul repeats it."""
+    own = math.prod(shape[:-2])
+    if own not in (1, math.prod(batch)):
+        x, own = op.broadcast_to(x, (*batch, *shape[-2:])), math.prod(batch)
+    return op.reshape(x, (own, *shape[-2:]), allowzero=True)
+
+
+@converts("Gemm", unused=("broadcast",))
+def gemm(g: Graph, node: OnnxNode, a: Expr, b: Expr, c: Expr | None = None) -> Expr:
+    alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
+    left = op.transpose(a, [1, 0]) if node.get("transA", 0) else a
+    right = b if node.get("transB", 0) else op.transpose(b, [1, 0])
+    if g.rank(a) != 2 or g.rank(b) != 2 or not _agree(g.dims(left)[-1], g.dims(right)[-1]):
+        raise node.error(f"{g.tensor(a)} and {g.tensor(b)} share no inner dimension", code="import.shape")
+    out = nn.dense(left, right)
+    if alpha != 1:
+        out = op.multiply(out, g.const(alpha, out))
+    if c is None:
+        return out
+    shift = c if beta == 1 else op.multiply(c, g.const(beta, c))
+    return (
+        nn.bias_add(out, shift, axis=-1)
+        if g.rank(shift) == 1
+        and _agree(g.dims(shift)[0], g.dims(out)[1])
+        and g.is_static(shift)
+        and g.shape(shift)[0] != 1
+        else op.add(out, shift)
+    )
+
+
+@converts("Einsum", since=12)
+def einsum(g: Graph, node: OnnxNode, *ins: Expr) -> Expr:
+    return op.einsum(list(ins), node.need("equation").replace(" ", ""))
+
+
+@converts("Det", since=11)
+def det(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """Determinants by the rule of Laplace, for matrices up to 3 x 3."""
+    n = g.shape(x)[-1]
+    if n > 3 or g.shape(x)[-2] != n:
+        raise node.error(
+            f"determinants of {g.shape(x)[-2]} x {n} matrices; up to 3 x 3 are imported", code="import.shape"
+        )
+    return _minor(x, tuple(range(n)), tuple(range(n)))
+
+
+def _minor(x: Expr, rows: tuple[int, ...], columns: tuple[int, ...]) -> Expr:
+    parts = []
+    for k, column in enumerate(columns):
+        entry = op.take(op.take(x, const(column, "int32"), axis=-1), const(rows[0], "int32"), axis=-1)
+        rest = columns[:k] + columns[k + 1 :]
+        parts.append(op.multiply(entry, _minor(x, rows[1:], rest)) if rest else entry)
+    total = parts[0]
+    for k, part in enumerate(parts[1:]):
+        total = (op.add if k % 2 else op.subtract)(total, part)
+    return total

@@ -1,0 +1,136 @@
+"""Control flow: If, Loop and Scan, whose bodies are graphs in attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
+from relaylab.ir.loops import while_loop
+
+LONGEST = 4096
+"""How many turns of a loop are written out at most."""
+
+
+def _body(g: Graph, node: OnnxNode, name: str, scope: dict[str, Any]) -> list[Any]:
+    return g.convert_body(node.need(name), {**node.scope, **scope}, f"`{name}` of {node.name}")
+
+
+@converts("If")
+def conditional(g: Graph, node: OnnxNode, condition: Expr) -> list[Any]:
+    """A condition that is known chooses now; otherwise both branches become part of the program."""
+    known = g.value(condition)
+    chosen = None if known is None else "then_branch" if known.reshape(-1)[0] else "else_branch"
+    if chosen is not None:
+        for name in ("then_branch", "else_branch"):  # both are read, so that neither is left over
+            node.get(name)
+        return _body(g, node, chosen, {})
+    branches = [_body(g, node, name, {}) for name in ("then_branch", "else_branch")]
+    condition = op.reshape(condition, ()) if g.rank(condition) else condition
+    if not len(branches[0]) == len(branches[1]) == len(node.outputs):
+        raise node.error("the branches have different numbers of outputs", code="import.arity")
+    if len(node.outputs) == 1:
+        return [If(condition, branches[0][0], branches[1][0])]
+    both = If(condition, Tuple(branches[0]), Tuple(branches[1]))
+    return [TupleGetItem(both, k) for k in range(len(node.outputs))]
+
+
+@converts("Loop")
+def loop(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, *state: Expr) -> list[Any]:
+    """Written out if it is known how often it turns; otherwise a recursive function, for the virtual machine."""
+    count = g.value(trips)
+    if (trips is None or count is not None) and (condition is None or g.value(condition) is not None):
+        found = _written_out(g, node, None if count is None else int(count.reshape(-1)[0]), condition, list(state))
+        if found is not None:
+            return found
+    return _while(g, node, trips, condition, list(state))
+
+
+def _named(node: OnnxNode, values: list[Any]) -> dict[str, Any]:
+    names = [i.name for i in node.need("body").input]
+    if len(names) != len(values):
+        raise node.error(f"the body takes {len(names)} inputs, {len(values)} are given", code="import.arity")
+    return dict(zip(names, values))
+
+
+def _written_out(
+    g: Graph, node: OnnxNode, count: int | None, condition: Expr | None, state: list[Any]
+) -> list[Any] | None:
+    """The turns one after another; None as soon as a condition depends on data."""
+    alive = condition is None or bool(g.known(condition, "cond").reshape(-1)[0])
+    scanned: list[list[Expr]] = [[] for _ in node.need("body").output[1 + len(state) :]]
+    turn = 0
+    while alive and (count is None or turn < count):
+        if turn >= LONGEST:
+            raise node.error(f"more than {LONGEST} turns of a loop", code="import.loop")
+        outs = _body(
+            g, node, "body", _named(node, [Constant(np.array(turn, "int64")), Constant(np.array(True)), *state])
+        )
+        known = g.value(outs[0])
+        if known is None:
+            return None
+        alive, turn, state = bool(known.reshape(-1)[0]), turn + 1, outs[1 : 1 + len(state)]
+        for rows, row in zip(scanned, outs[1 + len(state) :]):
+            rows.append(row)
+    if any(not rows for rows in scanned):
+        raise node.error("a loop that never turns has outputs of unknown shape", code="import.loop")
+    return [*state, *(op.stack(rows, 0) for rows in scanned)]
+
+
+def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Expr]) -> list[Expr]:
+    """A recursive function over (turn, alive, state); the state keeps its types."""
+    body = node.need("body")
+    if len(body.output) > 1 + len(state):
+        raise node.error(
+            "a loop whose length depends on data collects its outputs",
+            code="import.loop",
+            help="loops of a known length may",
+        )
+    scalar = lambda dtype: TensorType((), dtype)
+    types = [scalar("int64"), scalar("bool"), *(g.tensor(s) for s in state)]
+    names = ["turn", "alive", *(i.name for i in body.input[2:])]
+    variables = [Var(n, t) for n, t in zip(names, types)]
+    limit = None if trips is None else op.reshape(trips, ()) if g.rank(trips) else trips
+
+    def goes_on(turn: Expr, alive: Expr, *_: Expr) -> Expr:
+        return alive if limit is None else op.logical_and(alive, op.less(turn, limit))
+
+    def turn_once(turn: Expr, alive: Expr, *values: Expr) -> list[Expr]:
+        outs = _body(g, node, "body", _named(node, [turn, alive, *values]))
+        again = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0]
+        return [op.add(turn, const(1, "int64")), again, *outs[1:]]
+
+    first = const(True, "bool") if condition is None else op.reshape(condition, ()) if g.rank(condition) else condition
+    out = Call(while_loop(goes_on, variables, turn_once), [const(0, "int64"), first, *state])
+    return [TupleGetItem(out, k + 2) for k in range(len(state))]
+
+
+@converts("Scan", since=9)
+def scan(g: Graph, node: OnnxNode, *ins: Expr) -> list[Expr]:
+    """Turn by turn over the slices of the scanned inputs."""
+    count, body = node.need("num_scan_inputs"), node.need("body")
+    fixed = len(ins) - count
+    state, scanned = list(ins[:fixed]), list(ins[fixed:])
+    outs = len(body.output) - fixed
+    back, axes = (node.ints(n) or [0] * count for n in ("scan_input_directions", "scan_input_axes"))
+    out_back, out_axes = (node.ints(n) or [0] * outs for n in ("scan_output_directions", "scan_output_axes"))
+    axes = [g.axis(a, g.rank(x)) for a, x in zip(axes, scanned)]
+    turns = {g.shape(x)[a] for a, x in zip(axes, scanned)}
+    if len(turns) != 1 or max(turns) > LONGEST or min(turns) < 1:
+        raise node.error(f"scanned inputs of {sorted(turns)} slices", code="import.loop")
+    rows: list[list[Expr]] = [[] for _ in range(outs)]
+    for t in range(turns.pop()):
+        slices = [
+            op.take(x, const(g.shape(x)[a] - 1 - t if b else t, "int64"), axis=a)
+            for x, a, b in zip(scanned, axes, back)
+        ]
+        found = _body(g, node, "body", _named(node, [*state, *slices]))
+        state = found[:fixed]
+        for row, value in zip(rows, found[fixed:]):
+            row.append(value)
+    return [*state, *(op.stack(r[::-1] if b else r, a) for r, b, a in zip(rows, out_back, out_axes))]

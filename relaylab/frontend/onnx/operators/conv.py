@@ -1,0 +1,139 @@
+"""Convolutions and transposed convolutions of one to three spatial axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators import windows
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Expr
+from relaylab.op import nn
+
+CONV = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
+TRANSPOSE = {1: nn.conv1d_transpose, 2: nn.conv2d_transpose, 3: nn.conv3d_transpose}
+
+
+@converts("Conv")
+def conv(g: Graph, node: OnnxNode, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
+    out = convolution(g, node, x, w)
+    return out if b is None else nn.bias_add(out, b)
+
+
+def convolution(g: Graph, node: OnnxNode, x: Expr, w: Expr, **more: Any) -> Expr:
+    """The convolution of a node, without its bias."""
+    shape = g.shape(w)
+    if len(shape) != g.rank(x) or len(shape) < 3:
+        raise node.error(f"data of rank {g.rank(x)} and weights of the shape {shape} do not fit", code="import.rank")
+    win = windows.read(g, node, x, shape[2:])
+    build = more.pop("build", None) or CONV[len(win.kernel)]
+    return build(
+        x,
+        w,
+        **more,
+        strides=win.strides,
+        padding=win.padding,
+        dilation=win.dilations,
+        groups=node.get("group", 1),
+        channels=shape[0],
+        kernel_size=win.kernel,
+    )
+
+
+@converts("ConvTranspose")
+def conv_transpose(g: Graph, node: OnnxNode, x: Expr, w: Expr, b: Expr | None = None) -> Expr:
+    shape, groups = g.shape(w), node.get("group", 1)
+    if len(shape) != g.rank(x) or not 3 <= len(shape) <= 5:
+        raise node.error(f"data of rank {g.rank(x)} and weights of the shape {shape} do not fit", code="import.rank")
+    extra = node.ints("output_padding") or [0] * (len(shape) - 2)
+    strides, dilations, before, after, extra = _margins(g, node, x, shape[2:], list(extra))
+    out = TRANSPOSE[len(shape) - 2](
+        x,
+        w,
+        strides=strides,
+        padding=(*before, *after),
+        dilation=dilations,
+        groups=groups,
+        channels=shape[1] * groups,
+        kernel_size=shape[2:],
+        output_padding=extra,
+    )
+    return out if b is None else nn.bias_add(out, b)
+
+
+def _margins(
+    g: Graph, node: OnnxNode, x: Expr, kernel: tuple[int, ...], extra: list[int]
+) -> tuple[tuple[int, ...], ...]:
+    """Strides, dilations, what is cut off before and after, and what is added after, per axis.
+
+    A target that is larger than the full result is reached by adding after it.
+    """
+    n = len(kernel)
+    strides, dilations = node.ints("strides") or [1] * n, node.ints("dilations") or [1] * n
+    auto, pads, target = node.choice("auto_pad", "NOTSET", windows.AUTO), node.ints("pads"), node.ints("output_shape")
+    node.get("kernel_shape")
+    same = auto.startswith("SAME")
+    if target is None and not same:
+        pads = pads if pads is not None and auto == "NOTSET" else [0] * (2 * n)
+        return tuple(strides), tuple(dilations), tuple(pads[:n]), tuple(pads[n:]), tuple(extra)
+    sizes = g.shape(x)[2:]
+    target = target[-n:] if target is not None else [i * s for i, s in zip(sizes, strides)]
+    cut = [
+        s * (i - 1) + e + (k - 1) * d + 1 - t
+        for i, s, e, k, d, t in zip(sizes, strides, extra, kernel, dilations, target)
+    ]
+    extra = [e + max(-c, 0) for e, c in zip(extra, cut)]
+    less, more = [max(c, 0) // 2 for c in cut], [max(c, 0) - max(c, 0) // 2 for c in cut]
+    before, after = (less, more) if auto == "SAME_UPPER" else (more, less)
+    return tuple(strides), tuple(dilations), tuple(before), tuple(after), tuple(extra)
+
+
+@converts("DepthToSpace")
+def depth_to_space(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return nn.depth_to_space(x, node.need("blocksize"), "NCHW", node.choice("mode", "DCR", ("DCR", "CRD")))
+
+
+@converts("SpaceToDepth")
+def space_to_depth(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
+        return nn.space_to_depth(x, node.need("blocksize"), "NCHW")
+    (n, c, h, w), b = g.shape(x), node.need("blocksize")
+    blocks = op.transpose(op.reshape(x, (n, c, h // b, b, w // b, b)), [0, 1, 3, 5, 2, 4])
+    return op.reshape(blocks, (n, c * b * b, h // b, w // b))
+
+
+@converts("Col2Im", since=18)
+def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
+    """Sums of overlapping blocks: a transposed convolution whose kernel puts every row of a column in its place."""
+    size, kernel = g.ints(image, "image_shape"), g.ints(block, "block_shape")
+    if len(size) != 2:
+        raise node.error("images of two axes are imported", code="import.rank")
+    import_shape = g.shape(x)
+    taps = kernel[0] * kernel[1]
+    channels = import_shape[1] // taps
+    strides, dilations, pads = (
+        node.ints("strides") or [1, 1],
+        node.ints("dilations") or [1, 1],
+        node.ints("pads") or [0] * 4,
+    )
+    counts = [
+        (n + pads[k] + pads[k + 2] - (kernel[k] - 1) * dilations[k] - 1) // strides[k] + 1 for k, n in enumerate(size)
+    ]
+    columns = op.reshape(x, (import_shape[0] * channels, taps, *counts))
+    weight = g.const(np.eye(taps).reshape(taps, 1, *kernel), x)
+    full = [(counts[k] - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 - pads[k] - pads[k + 2] for k in (0, 1)]
+    out = nn.conv2d_transpose(
+        columns,
+        weight,
+        strides=strides,
+        padding=pads,
+        dilation=dilations,
+        channels=1,
+        kernel_size=kernel,
+        output_padding=[n - f for n, f in zip(size, full)],
+    )
+    return op.reshape(out, (import_shape[0], channels, *size))

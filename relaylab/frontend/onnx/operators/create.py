@@ -1,0 +1,130 @@
+"""Tensors out of nothing: constants, ranges, random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.model import dtype_of
+from relaylab.frontend.onnx.node import LARGEST, OnnxNode
+from relaylab.frontend.onnx.operators.arithmetic import cast_to
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Constant, Expr, const
+from relaylab.op import random
+
+_NUMBERS = {"value_float": "float32", "value_int": "int64", "value_floats": "float32", "value_ints": "int64"}
+
+
+@converts("Constant")
+def constant(g: Graph, node: OnnxNode) -> Expr:
+    for name, dtype in _NUMBERS.items():
+        if node.has(name):
+            return Constant(np.array(node.get(name), dtype))
+    if not node.has("value"):
+        raise node.error(
+            "no `value` that is numbers", code="import.attribute", help="text and sparse constants are not imported"
+        )
+    return Constant(node.get("value"))
+
+
+@converts("ConstantOfShape", since=9)
+def constant_of_shape(g: Graph, node: OnnxNode, shape: Expr) -> Expr:
+    value = node.get("value", np.zeros(1, "float32")).reshape(())
+    known = g.value(shape)
+    if known is None:
+        return op.full(Constant(value), shape, value.dtype.name)
+    extents = [int(d) for d in known]
+    node.bound(*extents)
+    return Constant(np.full(extents, value))
+
+
+@converts("EyeLike", since=9)
+def eye_like(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
+    node.bound(*g.shape(x))
+    return Constant(np.eye(*g.shape(x), k=node.get("k", 0), dtype=dtype))
+
+
+@converts("Range", since=11, unused=("stash_type",))
+def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> Expr:
+    known = [k for k in map(g.value, (start, limit, delta)) if k is not None]
+    dtype = g.dtype(start)
+    if len(known) < 3:
+        return op.arange(*(op.reshape(v, ()) if g.rank(v) else v for v in (start, limit, delta)), dtype=dtype)
+    first, last, step = (k.reshape(()).item() for k in known)
+    count = math.ceil((last - first) / step) if step else LARGEST + 1
+    if count > LARGEST:
+        raise node.error(f"a range from {first} to {last} in steps of {step}", code="import.shape")
+    return Constant((first + np.arange(max(count, 0)) * step).astype(dtype))
+
+
+def _drawn(g: Graph, node: OnnxNode, shape: Iterable[int], dtype: str, kind: str) -> Expr:
+    """Random numbers by Threefry; the key is the node's `seed`, or its number among the random nodes."""
+    low, high = (
+        (node.get("low", 0.0), node.get("high", 1.0))
+        if kind == "uniform"
+        else (node.get("mean", 0.0), node.get("scale", 1.0))
+    )
+    wide = "float64" if dtype == "float64" else "float32"
+    draw = random.uniform if kind == "uniform" else random.normal
+    found = draw(key(g, node), tuple(int(d) for d in shape), wide, const(low, wide), const(high, wide))
+    return cast_to(g, found[1], dtype)
+
+
+def key(g: Graph, node: OnnxNode) -> Expr:
+    """The key of a random node."""
+    seed = node.get("seed")
+    return random.threefry_key(
+        int(g.random.integers(1 << 31)) if seed is None else int(np.float32(seed).view("uint32"))
+    )
+
+
+@converts("RandomUniform", "RandomNormal")
+def random_of_shape(g: Graph, node: OnnxNode) -> Expr:
+    dtype = dtype_of(node.get("dtype", 1), "the attribute `dtype`")
+    return _drawn(g, node, node.need("shape"), dtype, "uniform" if node.op_type == "RandomUniform" else "normal")
+
+
+@converts("RandomUniformLike", "RandomNormalLike")
+def random_like(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
+    return _drawn(g, node, g.shape(x), dtype, "uniform" if node.op_type == "RandomUniformLike" else "normal")
+
+
+@converts("Bernoulli", since=15)
+def bernoulli(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
+    drawn = random.uniform(key(g, node), g.shape(x), g.dtype(x), g.const(0, x), g.const(1, x))[1]
+    return cast_to(g, op.less(drawn, x), dtype)
+
+
+@converts("Multinomial", since=7)
+def multinomial(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """Classes by their log probabilities: what they add up to passes a random number."""
+    dtype, count = dtype_of(node.get("dtype", 6), "the attribute `dtype`"), node.get("sample_size", 1)
+    batch, classes = g.shape(x)
+    weights = op.exp(op.subtract(x, op.max(x, axis=[1], keepdims=True)))
+    share = op.cumsum(op.divide(weights, op.sum(weights, axis=[1], keepdims=True)), axis=1)
+    drawn = random.uniform(key(g, node), (batch, count), g.dtype(x), g.const(0, x), g.const(1, x))[1]
+    below = op.less_equal(op.expand_dims(share, 1), op.expand_dims(drawn, 2))
+    return cast_to(g, op.minimum(op.sum(op.cast(below, "int32"), axis=[2]), const(classes - 1, "int32")), dtype)
+
+
+def _window(g: Graph, node: OnnxNode, size: Expr, terms: tuple[float, ...]) -> Expr:
+    """A sum of cosines over a window; a periodic one leaves out the last point."""
+    n, dtype = g.ints(size, "size")[0], dtype_of(node.get("output_datatype", 1), "the attribute `output_datatype`")
+    node.bound(n)
+    steps = n if node.get("periodic", 1) else n - 1
+    angle = 2 * np.pi * np.arange(n) / max(steps, 1)
+    total = sum(t * np.cos(k * angle) for k, t in enumerate(terms))
+    return Constant(np.asarray(total).astype(dtype))
+
+
+@converts("HannWindow", "HammingWindow", "BlackmanWindow", since=17)
+def window(g: Graph, node: OnnxNode, size: Expr) -> Expr:
+    terms = {"HannWindow": (0.5, -0.5), "HammingWindow": (25 / 46, -21 / 46), "BlackmanWindow": (0.42, -0.5, 0.08)}
+    return _window(g, node, size, terms[node.op_type])

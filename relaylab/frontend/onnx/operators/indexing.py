@@ -1,0 +1,162 @@
+"""Reading and writing at indices: Gather, Scatter and their kin, OneHot, Compress."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.arithmetic import same
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Constant, Expr, is_call_to
+
+
+def counted(g: Graph, indices: Expr, extent: Expr | int) -> Expr:
+    """Indices counted from the front: negative ones count from the end."""
+    known = g.value(indices)
+    if known is not None and isinstance(extent, int):
+        return Constant(np.where(known < 0, known + extent, known))
+    if g.dtype(indices).startswith("uint"):
+        return indices
+    size = g.const(extent, indices) if isinstance(extent, int) else same(g, extent, g.dtype(indices))
+    return op.where(op.less(indices, g.const(0, indices)), op.add(indices, size), indices)
+
+
+def extent_of(g: Graph, x: Expr, axis: int) -> Expr | int:
+    """The extent of an axis: a number, or an expression if it is not known."""
+    dim = g.dims(x)[axis]
+    return op.take(op.shape_of(x, "int64"), g.const(axis, "int64")) if is_open(dim) else int(dim)
+
+
+@converts("Gather")
+def gather(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
+    axis = g.axis(node.get("axis", 0), g.rank(x))
+    extent, known = extent_of(g, x, axis), g.value(indices)
+    if (dims := _known_dims(g, x, known)) is not None:
+        return dims
+    if (
+        known is not None
+        and isinstance(extent, int)
+        and known.size
+        and not -extent <= known.min() <= known.max() < extent
+    ):
+        raise node.error(
+            f"an index of {known.min()} … {known.max()} is outside of the {extent} elements of axis {axis}",
+            code="import.index",
+        )
+    return op.take(x, counted(g, indices, extent), axis=axis)
+
+
+def _known_dims(g: Graph, x: Expr, places: np.ndarray | None) -> Expr | None:
+    """Dimensions that are known, chosen from a shape of which others are not."""
+    if not is_call_to(x, "shape_of") or places is None:
+        return None
+    dims = dict(enumerate(g.dims(x.args[0])))
+    chosen = [dims.get(int(k) % len(dims)) for k in places.reshape(-1)]
+    if any(is_open(d) for d in chosen):
+        return None
+    return Constant(np.array(chosen, "int64").reshape(places.shape))
+
+
+@converts("GatherElements")
+def gather_elements(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
+    """Along the other axes the indices may be shorter than the data, in ONNX but not in Relay."""
+    axis = g.axis(node.get("axis", 0), g.rank(x))
+    if g.is_static(x) and g.is_static(indices):
+        shorter = [a for a, (n, k) in enumerate(zip(g.shape(x), g.shape(indices))) if k < n and a != axis]
+        ends = [g.shape(indices)[a] for a in shorter]
+        x = op.strided_slice(x, [0] * len(ends), ends, [1] * len(ends), axes=shorter) if shorter else x
+    return op.gather(x, axis, counted(g, indices, extent_of(g, x, axis)))
+
+
+@converts("GatherND", since=11)
+def gather_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
+    batch, rank = node.get("batch_dims", 0), g.rank(indices)
+    places = _positions(g, x, indices, batch)
+    return op.gather_nd(x, op.transpose(places, [rank - 1, *range(rank - 1)]), batch_dims=batch)
+
+
+def _positions(g: Graph, x: Expr, indices: Expr, batch: int) -> Expr:
+    """Coordinates without negative ones."""
+    known = g.value(indices)
+    sizes = np.array(g.shape(x)[batch : batch + g.shape(indices)[-1]], g.dtype(indices))
+    if known is not None:
+        return Constant(np.where(known < 0, known + sizes, known))
+    return op.where(op.less(indices, g.const(0, indices)), op.add(indices, Constant(sizes)), indices)
+
+
+@converts("Scatter", "ScatterElements")
+def scatter_elements(g: Graph, node: OnnxNode, x: Expr, indices: Expr, updates: Expr) -> Expr:
+    """Written along one axis; with a reduction through coordinates of every element."""
+    axis = g.axis(node.get("axis", 0), g.rank(x))
+    mode = _reduction(node)
+    places = counted(g, indices, extent_of(g, x, axis))
+    if mode == "update":
+        return op.scatter(x, places, updates, axis)
+    shape = g.shape(indices)
+    grid: list[Expr] = [Constant(a.astype("int64")) for a in np.indices(shape)]
+    grid[axis] = same(g, places, "int64")
+    return op.scatter_nd(x, op.stack(grid, 0), updates, mode)
+
+
+REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _reduction(node: OnnxNode) -> str:
+    return REDUCTIONS[node.choice("reduction", "none", tuple(REDUCTIONS))]
+
+
+@converts("ScatterND", since=11)
+def scatter_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr, updates: Expr) -> Expr:
+    rank = g.rank(indices)
+    places = _positions(g, x, indices, 0)
+    return op.scatter_nd(x, op.transpose(places, [rank - 1, *range(rank - 1)]), updates, _reduction(node))
+
+
+@converts("TensorScatter", since=24)
+def tensor_scatter(g: Graph, node: OnnxNode, past: Expr, update: Expr, where: Expr | None = None) -> Expr:
+    """A piece of `past` along an axis replaced, at a place of its own for each batch."""
+    shape, size = g.shape(past), g.shape(update)
+    axis = g.axis(node.get("axis", -2), len(shape))
+    first = [0] * shape[0] if where is None else g.ints(where, "write_indices")
+    node.choice("mode", "linear", ("linear", "circular"))
+    grid = np.indices(size)
+    grid[axis] = (grid[axis] + np.array(first).reshape(-1, *[1] * (len(size) - 1))) % shape[axis]
+    return op.scatter_nd(past, Constant(grid.astype("int64")), update, "update")
+
+
+@converts("OneHot", since=9)
+def one_hot(g: Graph, node: OnnxNode, indices: Expr, depth: Expr, values: Expr) -> Expr:
+    """Indices outside of the depth have no hot place."""
+    extent = g.ints(depth, "depth")[0]
+    dtype, axis = g.dtype(values), node.get("axis", -1)
+    axis = g.axis(axis, g.rank(indices) + 1)
+    places = counted(g, same(g, indices, "int64"), extent)
+    off, on = (op.take(values, g.const(k, "int64"), axis=0) for k in (0, 1))
+    return op.one_hot(places, on, off, extent, axis, dtype)
+
+
+@converts("Compress", since=9)
+def compress(g: Graph, node: OnnxNode, x: Expr, condition: Expr) -> Expr:
+    axis = node.get("axis")
+    if axis is None:
+        x, axis = op.reshape(x, (-1,)), 0
+    axis = g.axis(axis, g.rank(x))
+    known = g.value(condition)
+    if known is not None:
+        return op.take(x, Constant(np.flatnonzero(known).astype("int64")), axis=axis)
+    return op.take(x, op.squeeze(op.argwhere(condition), axis=[1]), axis=axis)
+
+
+@converts("ReverseSequence", since=10)
+def reverse_sequence(g: Graph, node: OnnxNode, x: Expr, lengths: Expr) -> Expr:
+    return op.reverse_sequence(x, lengths, seq_axis=node.get("time_axis", 0), batch_axis=node.get("batch_axis", 1))
+
+
+@converts("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
+    out = op.take(x, op.reshape(indices, (-1,)), axis=-1)
+    return op.reshape(out, (1, math.prod(g.shape(out)))) if g.rank(x) == 1 else out

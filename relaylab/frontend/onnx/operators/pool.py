@@ -1,0 +1,111 @@
+"""Pooling: windows, global, and of regions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators import windows
+from relaylab.frontend.onnx.operators.windows import Windows
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Expr
+from relaylab.op import nn
+
+MAX = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
+AVERAGE = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}
+
+
+def _rounded_up(g: Graph, node: OnnxNode, x: Expr, win: Windows) -> Windows:
+    """`ceil_mode` as more padding behind: a last window counts if it begins before the padding there does."""
+    if not node.get("ceil_mode", 0):
+        return win
+    after = list(win.after)
+    for k, n in enumerate(g.shape(x)[2:]):
+        padded = n + win.before[k] + win.after[k] - win.reach(k)
+        count = -(-padded // win.strides[k]) + 1
+        if (count - 1) * win.strides[k] >= n + win.before[k]:
+            count -= 1
+        after[k] += max((count - 1) * win.strides[k] - padded, 0)
+    return replace(win, after=tuple(after))
+
+
+def _arguments(win: Windows) -> dict[str, Any]:
+    return {"pool_size": win.kernel, "strides": win.strides, "dilation": win.dilations, "padding": win.padding}
+
+
+@converts("MaxPool", unused=("storage_order",))
+def max_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    win = _rounded_up(g, node, x, windows.read(g, node, x))
+    return MAX[len(win.kernel)](x, **_arguments(win))
+
+
+@converts("AveragePool")
+def average_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return averaged(g, node, x, bool(node.get("count_include_pad", 0)))
+
+
+def averaged(g: Graph, node: OnnxNode, x: Expr, with_zeros: bool) -> Expr:
+    """Means of windows. Zeros of the padding count if asked for, what `ceil_mode` reads behind them never does."""
+    plain = windows.read(g, node, x)
+    win = _rounded_up(g, node, x, plain)
+    if with_zeros and win.padding != plain.padding:
+        x = nn.pad(x, ((0, 0), (0, 0), *zip(plain.before, plain.after)), 0.0)
+        behind = tuple(a - b for a, b in zip(win.after, plain.after))
+        win, with_zeros = replace(win, before=(0,) * len(behind), after=behind), False
+    return AVERAGE[len(win.kernel)](x, **_arguments(win), count_include_pad=with_zeros)
+
+
+@converts("LpPool")
+def lp_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """The p-th root of the sum of p-th powers: the mean with zeros, times the number of taps."""
+    p = g.const(node.get("p", 2), x)
+    powers = averaged(g, node, op.power(op.abs(x), p), True)
+    taps = np.prod(node.ints("kernel_shape") or [])
+    if node.get("ceil_mode", 0):
+        raise node.error("ceil_mode is not imported for LpPool", code="import.attribute")
+    return op.power(op.multiply(powers, g.const(taps, x)), op.divide(g.const(1, x), p))
+
+
+def _spatial(g: Graph, x: Expr) -> list[int]:
+    return list(range(2, g.rank(x)))
+
+
+@converts("GlobalAveragePool")
+def global_average_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return nn.global_avg_pool2d(x) if g.rank(x) == 4 else op.mean(x, axis=_spatial(g, x), keepdims=True)
+
+
+@converts("GlobalMaxPool")
+def global_max_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return nn.global_max_pool2d(x) if g.rank(x) == 4 else op.max(x, axis=_spatial(g, x), keepdims=True)
+
+
+@converts("GlobalLpPool")
+def global_lp_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    p = g.const(node.get("p", 2), x)
+    total = op.sum(op.power(op.abs(x), p), axis=_spatial(g, x), keepdims=True)
+    return op.power(total, op.divide(g.const(1, x), p))
+
+
+@converts("MaxUnpool")
+def max_unpool(g: Graph, node: OnnxNode, x: Expr, indices: Expr, output_shape: Expr | None = None) -> Expr:
+    """Every element at its flat index of the result, zeros elsewhere."""
+    shape, win = g.shape(x), windows.read(g, node, x)
+    natural = [
+        *shape[:2],
+        *((n - 1) * win.strides[k] + win.kernel[k] - win.before[k] - win.after[k] for k, n in enumerate(shape[2:])),
+    ]
+    target = g.ints(output_shape, "output_shape") if output_shape is not None else natural
+    if len(target) != len(shape):
+        raise node.error(f"output_shape {target} has another rank than {shape}", code="import.rank")
+    flat = op.zeros((int(np.prod(natural)),), g.dtype(x))
+    filled = op.reshape(op.scatter(flat, op.reshape(indices, (-1,)), op.reshape(x, (-1,)), 0), natural)
+    more = [t - n for t, n in zip(target, natural)]
+    if min(more) < 0:
+        raise node.error(f"output_shape {target} is smaller than {natural}", code="import.shape")
+    return nn.pad(filled, [(0, m) for m in more], g.const(0, x)) if any(more) else filled

@@ -1,0 +1,171 @@
+"""Operators about shapes: Reshape, Transpose, Concat, Split, Expand and what is like them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Constant, Expr, TupleWrapper
+from relaylab.op import nn
+
+
+@converts("Shape")
+def shape(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    dims = g.dims(x)
+    part = slice(node.get("start", 0), node.get("end"))
+    if not any(is_open(d) for d in dims[part]):
+        return Constant(np.array([int(d) for d in dims[part]], "int64"))
+    first, last, _ = part.indices(len(dims))
+    whole = op.shape_of(x, "int64")
+    return whole if (first, last) == (0, len(dims)) else op.strided_slice(whole, [first], [last], [1])
+
+
+@converts("Size")
+def size(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return Constant(np.array(math.prod(g.shape(x)), "int64")) if g.is_static(x) else op.ndarray_size(x, "int64")
+
+
+@converts("Reshape", unused=("consumed_inputs",))
+def reshape_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return op.reshape(x, node.ints("shape") or ())
+
+
+@converts("Reshape", since=5)
+def reshape(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
+    zeros = bool(node.get("allowzero", 0))
+    known = g.value(target)
+    if known is not None:
+        codes = [int(v) for v in known.reshape(-1)]
+        if any(c < -1 for c in codes):
+            raise node.error(f"the shape {codes} has a negative dimension", code="import.shape")
+        if not codes:
+            return (
+                op.reshape(x, ())
+                if not g.is_static(x) or g.rank(x) == 0
+                else op.squeeze(x, axis=list(range(g.rank(x))))
+            )
+        return op.reshape(x, codes, allowzero=zeros)
+    return op.reshape(x, target, allowzero=zeros)
+
+
+@converts("Flatten")
+def flatten(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    axis, dims = node.get("axis", 1), g.dims(x)
+    axis = axis + len(dims) if axis < 0 else axis
+    if axis == 1 and len(dims) > 1:
+        return nn.batch_flatten(x)
+    if not 0 <= axis <= len(dims):
+        raise node.error(f"there is no axis {axis} in {g.tensor(x)}", code="import.axis")
+    if axis and not any(is_open(d) for d in dims[:axis]):
+        return op.reshape(x, (math.prod(map(int, dims[:axis])), -1))
+    if not any(is_open(d) for d in dims[axis:]):
+        return op.reshape(x, (-1 if axis else 1, math.prod(map(int, dims[axis:]))))
+    raise node.error(f"{g.tensor(x)} has unknown dimensions on both sides of axis {axis}", code="import.dynamic")
+
+
+@converts("Transpose")
+def transpose(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return op.transpose(x, node.ints("perm") or list(range(g.rank(x)))[::-1])
+
+
+@converts("Squeeze", "Unsqueeze")
+def squeeze_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    return _squeezed(g, node, x, node.ints("axes"))
+
+
+@converts("Squeeze", "Unsqueeze", since=13)
+def squeeze(g: Graph, node: OnnxNode, x: Expr, axes: Expr | None = None) -> Expr:
+    return _squeezed(g, node, x, None if axes is None else g.ints(axes, "axes"))
+
+
+def _squeezed(g: Graph, node: OnnxNode, x: Expr, axes: list[int] | None) -> Expr:
+    if node.op_type == "Squeeze":
+        if axes is None:
+            axes = [k for k, d in enumerate(g.shape(x)) if d == 1]
+        return op.squeeze(x, axis=sorted(g.axes(axes, g.rank(x)))) if axes else x
+    if axes is None:
+        raise node.error("the attribute `axes` is missing", code="import.attribute")
+    for axis in sorted(g.axes(axes, g.rank(x) + len(axes))):
+        x = op.expand_dims(x, axis)
+    return x
+
+
+@converts("Concat")
+def concat(g: Graph, node: OnnxNode, *parts: Expr) -> Expr:
+    dtypes = set(map(g.dtype, parts))
+    if len(dtypes) > 1:
+        raise node.error(f"the inputs have different data types: {', '.join(sorted(dtypes))}", code="import.dtype")
+    first, *rest = parts
+    axis = g.axis(node.get("axis", 1), g.rank(first))
+    return op.concatenate([first, *rest], axis) if rest else first
+
+
+@converts("Split")
+def split_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr | TupleWrapper:
+    return _pieces(g, node, x, node.ints("split"))
+
+
+@converts("Split", since=13)
+def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> Expr | TupleWrapper:
+    return _pieces(g, node, x, None if sizes is None else g.ints(sizes, "split"))
+
+
+def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr | TupleWrapper:
+    axis = g.axis(node.get("axis", 0), g.rank(x))
+    if sizes is None:
+        sizes = even_sizes(int(g.shape(x)[axis]), node.get("num_outputs", len(node.outputs)))
+    if len(sizes) != len(node.outputs) or min(sizes, default=0) < 0 or sum(sizes) != g.shape(x)[axis]:
+        raise node.error(
+            f"pieces of {sizes} do not make the {g.shape(x)[axis]} of axis {axis} and {len(node.outputs)} outputs",
+            code="import.shape",
+        )
+    if len(sizes) == 1:
+        return x
+    return op.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
+
+
+def even_sizes(extent: int, count: int) -> list[int]:
+    """Equal pieces, the last one smaller if need be."""
+    each = -(-extent // count)
+    return [max(min(each, extent - k * each), 0) for k in range(count)]
+
+
+@converts("Expand")
+def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
+    """Broadcast both ways: a dimension of 1 in the target keeps the tensor's."""
+    known = g.value(target)
+    if known is None:
+        return _expanded(g, x, target)
+    dims, wanted = list(g.shape(x)), [int(v) for v in known.reshape(-1)]
+    rank = max(len(dims), len(wanted))
+    dims, wanted = [1] * (rank - len(dims)) + dims, [1] * (rank - len(wanted)) + wanted
+    return op.broadcast_to(x, [d if w == 1 else w for d, w in zip(dims, wanted)])
+
+
+def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
+    """The same for a target that is not known: the larger of both along each axis."""
+    rank, wanted = g.rank(x), g.shape(target)[0]
+    ones = [Constant(np.ones(abs(rank - wanted), "int64"))] if rank != wanted else []
+    own = op.shape_of(x, "int64")
+    if rank < wanted:
+        own = op.concatenate([*ones, own], 0)
+    elif wanted < rank:
+        target = op.concatenate([*ones, target], 0)
+    return op.broadcast_to(x, op.maximum(own, target))
+
+
+@converts("Tile", since=6)
+def tile(g: Graph, node: OnnxNode, x: Expr, repeats: Expr) -> Expr:
+    known = g.value(repeats)
+    return op.tile(x, repeats if known is None else [int(v) for v in known])
+
+
+@converts("Trilu", since=14)
+def trilu(g: Graph, node: OnnxNode, x: Expr, k: Expr | None = None) -> Expr:
+    offset = Constant(np.array(0, "int64")) if k is None else op.reshape(k, ()) if g.rank(k) else k
+    return op.trilu(x, offset, upper=bool(node.get("upper", 1)))

@@ -1,0 +1,137 @@
+"""Cutting and padding: Slice, Pad, Crop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.op import nn
+
+
+@converts("Slice")
+def slice_attributes(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    starts, ends, axes = node.ints("starts"), node.ints("ends"), node.ints("axes")
+    if starts is None or ends is None:
+        raise node.error("starts and ends are missing", code="import.attribute")
+    return cut(g, node, x, starts, ends, axes or range(len(starts)), [1] * len(starts))
+
+
+@converts("Slice", since=10)
+def slice_inputs(
+    g: Graph, node: OnnxNode, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None
+) -> Expr:
+    first, last = g.value(starts), g.value(ends)
+    count = g.shape(starts)[0]
+    along = g.ints(axes, "axes") if axes is not None else list(range(count))
+    by = g.ints(steps, "steps") if steps is not None else [1] * count
+    if first is not None and last is not None:
+        return cut(g, node, x, first.tolist(), last.tolist(), along, by)
+    along = g.axes(along, g.rank(x))
+    step = Constant(np.array(by, "int64"))
+    wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
+    return op.strided_slice(x, wide[0], wide[1], step, axes=along)
+
+
+def cut(
+    g: Graph,
+    node: OnnxNode,
+    x: Expr,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int],
+    steps: Sequence[int],
+) -> Expr:
+    """numpy's slices along some axes; limits beyond the extent are clamped."""
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise node.error(
+            f"starts {list(starts)}, ends {list(ends)}, axes {list(axes)} and steps {list(steps)} do not fit",
+            code="import.shape",
+        )
+    axes = g.axes(axes, g.rank(x))
+    limits = [_limits(g.dims(x)[a], int(s), int(e), int(d)) for a, s, e, d in zip(axes, starts, ends, steps)]
+    if not limits:
+        return x
+    return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))
+
+
+def _limits(extent: int | AnyDim, start: int, end: int, step: int) -> tuple[int, int]:
+    """Begin and end within what Relay's attribute holds; an end before the first element is beyond the start."""
+    if isinstance(extent, AnyDim):
+        return start, int(np.clip(end, -(2**31) + 1, 2**31 - 1))
+    begin, stop, _ = slice(start, end, step).indices(extent)
+    return begin, stop if stop >= 0 else -extent - 1
+
+
+@converts("Pad", unused=("consumed_inputs",))
+def pad_attributes(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    widths = node.ints("pads") or node.ints("paddings") or []
+    return padded(g, node, x, list(widths), node.get("value", 0.0))
+
+
+@converts("Pad", since=11)
+def pad(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr | None = None) -> Expr:
+    rank, given = g.rank(x), g.ints(pads, "pads")
+    if axes is not None:
+        along = g.axes(g.ints(axes, "axes"), rank)
+        if len(given) != 2 * len(along):
+            raise node.error(f"pads {given} do not fit the axes {along}", code="import.shape")
+        full = [0] * (2 * rank)
+        for k, a in enumerate(along):
+            full[a], full[rank + a] = given[k], given[len(along) + k]
+        given = full
+    fill = 0 if value is None else g.known(value, "constant_value").reshape(()).item()
+    return padded(g, node, x, given, fill)
+
+
+MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+
+
+def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: float) -> Expr:
+    """`x` with values around it; negative widths cut."""
+    rank, mode = g.rank(x), node.choice("mode", "constant", tuple(MODES))
+    if len(pads) != 2 * rank:
+        raise node.error(f"{len(pads)} widths for {rank} axes", code="import.shape")
+    widths = list(zip(pads[:rank], pads[rank:]))
+    if any(w < 0 for pair in widths for w in pair):
+        shape = g.shape(x)
+        begins, ends = [max(-b, 0) for b, _ in widths], [n - max(-a, 0) for n, (_, a) in zip(shape, widths)]
+        x = op.strided_slice(x, begins, ends, [1] * rank)
+        widths = [(max(b, 0), max(a, 0)) for b, a in widths]
+    if not any(w for pair in widths for w in pair):
+        return x
+    if mode == "wrap":
+        node.bound(*(n + sum(w) for n, w in zip(g.shape(x), widths)))
+        return _wrapped(g, x, widths)
+    if g.dtype(x) == "bool":
+        return op.cast(nn.pad(op.cast(x, "uint8"), widths, int(fill), mode), "bool")
+    return nn.pad(x, widths, g.const(fill, x), mode)
+
+
+def _wrapped(g: Graph, x: Expr, widths: Sequence[tuple[int, int]]) -> Expr:
+    """The tensor repeated around itself."""
+    for axis, (before, after) in enumerate(widths):
+        n = g.shape(x)[axis]
+        places = np.arange(-before, n + after) % n
+        x = op.take(x, Constant(places.astype("int64")), axis=axis)
+    return x
+
+
+@converts("CenterCropPad", since=18)
+def center_crop_pad(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
+    axes = g.axes(node.ints("axes") or range(g.rank(x)), g.rank(x))
+    for axis, size in zip(axes, g.ints(target, "shape")):
+        n = g.shape(x)[axis]
+        if n > size:
+            first = (n - size) // 2
+            x = op.strided_slice(x, [first], [first + size], [1], axes=[axis])
+        elif n < size:
+            widths = [(0, 0)] * g.rank(x)
+            widths[axis] = ((size - n) // 2, size - n - (size - n) // 2)
+            x = nn.pad(x, widths, g.const(0, x))
+    return x

@@ -1,0 +1,107 @@
+"""The program while it is imported: what converters of ATen operators ask for besides types and values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.pytorch.node import AtenNode, Size
+from relaylab.ir import AnyDim, Constant, Expr
+
+Operand = Expr | bool | int | float
+"""A tensor or a number."""
+Dims = Sequence[int] | int | None
+"""Axes: some, one, or all."""
+
+
+class TorchGraph(Graph):
+    """Types, values, and torch's conversions; sizes that are not known are expressions of type int64."""
+
+    remedy = "export the model with that size fixed, or give its number in input_infos"
+
+    def to(self, x: Operand, dtype: str) -> Expr:
+        """A tensor or a number in a data type; what is not zero is true."""
+        if not isinstance(x, Expr):
+            return Constant(np.asarray(x).astype(dtype))
+        if self.dtype(x) == dtype:
+            return x
+        return op.not_equal(x, self.const(0, x)) if dtype == "bool" else op.cast(x, dtype)
+
+    def size(self, x: Expr, axis: int) -> int | Expr:
+        """The extent of an axis: a number if it is known, else a scalar expression."""
+        found = self.dims(x)[axis]
+        if not isinstance(found, AnyDim):
+            return found
+        return op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
+
+    def sizes(self, sizes: Sequence[Operand]) -> tuple[int, ...]:
+        """A shape: numbers, or a vector of int64 if one of them is not known, which operators take in its place."""
+        if all(isinstance(s, int) for s in sizes):
+            return tuple(int(s) for s in sizes if isinstance(s, int))
+        return cast("tuple[int, ...]", op.concatenate([op.reshape(self.to(s, "int64"), (1,)) for s in sizes], axis=0))
+
+    def refined(self, x: Expr, sizes: Sequence[Size]) -> Expr:
+        """`x` with the dimensions that torch knows said by its type."""
+        dims = self.dims(x)
+        if not any(isinstance(d, AnyDim) and isinstance(s, int) for d, s in zip(dims, sizes)):
+            return x
+        return op.reshape(x, [s if isinstance(s, int) and s else 0 for s in sizes])
+
+    def reshaped(self, x: Expr, before: Sequence[Size], after: Sequence[Size], target: Sequence[Any]) -> Expr:
+        """`x` in a new shape: by Relay's codes where formulas tell which sizes are kept, merged or split."""
+        if list(before) == list(after):
+            return x
+        open_ = [k for k, s in enumerate(after) if not isinstance(s, int)]
+        if len(open_) < 2 and not (open_ and 0 in after):
+            return op.reshape(x, [-1 if k in open_ else s for k, s in enumerate(after)])
+        codes = _codes(list(before), list(after))
+        if codes is not None:
+            return op.reshape(x, codes)
+        return self.refined(op.reshape(x, self.sizes(list(target))), after)
+
+    def axes_of(self, x: Expr, dim: Dims) -> list[int]:
+        """Axes counted from the front; all for None or an empty list."""
+        rank = self.rank(x)
+        given = [dim] if isinstance(dim, int) else list(dim or range(rank))
+        return self.axes(given, rank) if rank else []
+
+
+def _codes(before: list[Size], after: list[Size]) -> list[int] | None:
+    """newshape with 0 (kept), -3 (two merged) and -4 (split in two); None if that does not say it."""
+    codes: list[int] = []
+    while after:
+        if before and before[0] == after[0]:
+            codes, before, after = [*codes, 0], before[1:], after[1:]
+        elif before and before[0] == 1:
+            return None
+        elif len(before) > 1 and _times(before[0], before[1]) == after[0]:
+            codes, before, after = [*codes, -3], before[2:], after[1:]
+        elif before and len(after) > 1 and _times(after[0], after[1]) == before[0]:
+            parts = [s if isinstance(s, int) else -1 for s in after[:2]]
+            if parts == [-1, -1]:
+                return None
+            codes, before, after = [*codes, -4, *parts], before[1:], after[2:]
+        else:
+            return None
+    return codes if not before else None
+
+
+def _times(a: Size, b: Size) -> Size:
+    product = a * b
+    return product if isinstance(product, int) else product.expand()
+
+
+def pair(values: Sequence[int] | int, n: int) -> tuple[int, ...]:
+    """A number for each of n axes; one stands for all."""
+    given = [values] if isinstance(values, int) else list(values)
+    return tuple(given * n if len(given) == 1 else given)
+
+
+def chosen(node: AtenNode, given: object, known: Sequence[Any], what: str) -> None:
+    """Refuse an option that is not among the known ones."""
+    if given not in known:
+        raise node.error(f"{what}={given!r} is not imported; known are {', '.join(map(repr, known))}", "import.option")

@@ -1,0 +1,213 @@
+"""From a `torch.export` program to Relay, node by node.
+
+Choices: docs/choices.md, Importing.
+"""
+
+# torch need not be installed; what it offers is unknown then
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode, dtype_of, type_of
+from relaylab.frontend.pytorch.table import IGNORED, TABLE, Convert, unsupported
+from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
+from relaylab.support.errors import RelayError, RelayValueError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.export import ExportedProgram
+    from torch.fx import Node
+
+_CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
+_PLACES = frozenset("device layout pin_memory memory_format non_blocking".split())  # noqa: SIM905
+"""Where and how torch would store a result: they change no value."""
+_TENSORS = frozenset(("PARAMETER", "BUFFER"))
+
+
+class Importer:
+    """Imports the nodes of one program; `custom` are a user's converters (inputs, types) by the operators' names."""
+
+    def __init__(self, program: ExportedProgram, friendly: bool, custom: Mapping[str, Convert]):
+        self.program, self.friendly, self.custom = program, friendly, custom
+        self.g = TorchGraph()
+        self.values: dict[str, Any] = {}
+
+    def check_operators(self) -> None:
+        """Raise one error that names all operators without converter, and one if the model changes itself."""
+        missing: dict[str, str] = {}
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                name = name_of(node.target)
+                if name not in TABLE and name not in IGNORED and self._custom(name) is None:
+                    missing.setdefault(name, AtenNode(node, name).place)
+        if missing:
+            raise unsupported(missing)
+        changed = [str(s.target) for s in self.program.graph_signature.output_specs if "MUTATION" in s.kind.name]
+        if changed:
+            raise RelayValueError(
+                f"the model changes {', '.join(changed)} while it runs",
+                code="import.mutation",
+                help="a model in training mode does: model.eval(); state that must be kept is an input and an output",
+            )
+
+    def inputs(self, names: Sequence[str], types: Sequence[TensorType]) -> list[Var]:
+        """Variables for the user's inputs, under the given names and types or torch's; parameters become known."""
+        specs = self.program.graph_signature.input_specs
+        nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
+        found: list[Var] = []
+        for node, spec in zip(nodes, specs):
+            kind = spec.kind.name
+            if kind in _TENSORS or kind == "CONSTANT_TENSOR":
+                self.values[node.name] = self._weight(str(spec.target), kind in _TENSORS)
+            elif kind == "USER_INPUT":
+                value = node.meta.get("val")
+                if hasattr(value, "shape"):
+                    name = names[len(found)] if len(found) < len(names) else node.name
+                    found.append(Var(name, _agreed(name, type_of(value, f"the input `{name}`"), types[len(found) :])))
+                    self.values[node.name] = found[-1]
+                elif value is None or isinstance(value, (bool, int, float, str)):
+                    self.values[node.name] = value
+                else:
+                    found.append(Var(node.name, TensorType((), "int64")))
+                    self.values[node.name] = found[-1]
+            else:
+                raise RelayValueError(f"the input `{node.name}` is of the kind {kind}", code="import.input")
+        if types and len(types) != len(found):
+            raise RelayValueError(
+                f"the model has {len(found)} inputs, {len(types)} given",
+                code="import.input",
+                help=f"its inputs are {', '.join(v.name_hint for v in found)}",
+            )
+        return found
+
+    def outputs(self) -> list[Expr]:
+        """The expressions of the program's outputs."""
+        last: Any = None
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self._node(node)
+            elif node.op == "get_attr":
+                self.values[node.name] = Constant(array_of(getattr(self.program.graph_module, str(node.target)), "it"))
+            elif node.op == "output":
+                last = node.args[0]
+        found = [self._argument(n) for n in last or () if n is not None]
+        if not found:
+            raise RelayValueError("the model has no output that is a tensor", code="import.output")
+        return [v if isinstance(v, Expr) else Constant(np.asarray(v)) for v in found]
+
+    def _weight(self, name: str, param: bool) -> Expr:
+        tensors: Any = {**self.program.constants, **self.program.state_dict}
+        value = array_of(tensors[name], f"`{name}`")
+        if not param:
+            return Constant(value)
+        var = Var(name.replace(".", "_") if self.friendly else name, Constant(value).type)
+        self.g.params[var] = value
+        return var
+
+    def _node(self, node: Node) -> None:
+        name = name_of(node.target)
+        if name in IGNORED:
+            return
+        here = AtenNode(node, name)
+        try:
+            args = [self._argument(a) for a in node.args]
+            more = {k: self._argument(v) for k, v in node.kwargs.items() if k not in _PLACES}
+            custom = self._custom(name)
+            if custom is not None:
+                types = [self.g.dtype(a) if isinstance(a, Expr) else type(a).__name__ for a in args]
+                result = custom([*args, *more.values()], types)
+            else:
+                result = TABLE[name](self.g, here, *args, **more)
+            self.values[node.name] = self._settled(result, here, here.value)
+        except _CAUGHT as error:
+            raise _as_relay_error(error, here) from (None if isinstance(error, RelayError) else error)
+
+    def _settled(self, result: object, node: AtenNode, meta: object) -> object:
+        """What a converter gave, folded, under the node's place, and of the type that torch has found."""
+        if isinstance(result, (list, tuple, TupleWrapper)):
+            metas = meta if isinstance(meta, (list, tuple)) else [None] * len(result)
+            return [self._settled(r, node, m) for r, m in zip(result, metas)]
+        if not isinstance(result, Expr):
+            return result
+        if hasattr(meta, "shape"):
+            found, wanted = self.g.tensor(result), type_of(cast("Tensor", meta), f"the result of {node.name}")
+            if len(found.shape) == len(wanted.shape):
+                result = self.g.refined(result, [d if isinstance(d, int) else None for d in map(_known, wanted.shape)])
+                found = self.g.tensor(result)
+            if not fits(found, wanted):
+                raise node.error(f"the result is {found}, torch says {wanted}", code="import.mismatch")
+            return self.g.settle(result, node.span)
+        value = self.g.value(result)
+        return self.g.settle(result, node.span) if value is None else value.item()
+
+    def _argument(self, value: object) -> object:
+        """An argument of a node: values for nodes, in lists too."""
+        if isinstance(value, (list, tuple)):
+            return [self._argument(v) for v in value]
+        if hasattr(value, "meta") and hasattr(value, "name"):
+            return self.values[str(getattr(value, "name"))]  # noqa: B009
+        return value
+
+    def _custom(self, name: str) -> Convert | None:
+        base = name.removesuffix(".default").partition(".")[0]
+        keys = (name, f"aten::{name}", base, f"aten::{base}")
+        return next((self.custom[k] for k in keys if k in self.custom), None)
+
+
+def _agreed(name: str, found: TensorType, given: Sequence[TensorType]) -> TensorType:
+    """The type that is given for an input; it may say what the program leaves open, and nothing else."""
+    if given and not fits(given[0], found):
+        raise RelayValueError(f"the input `{name}` is {found} in the program, {given[0]} is given", code="import.input")
+    return given[0] if given else found
+
+
+def name_of(target: object) -> str:
+    """The name of what a node calls: `add.Tensor`, `operator.getitem`, `math.ceil`."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        module = getattr(target, "__module__", None) or ""
+        word = getattr(target, "__name__", str(target))
+        return f"operator.{word}" if module in ("_operator", "math", "torch") or word == "pow" else word
+    space, _, name = str(schema.name).partition("::")
+    return f"{'' if space == 'aten' else space + '.'}{name}.{schema.overload_name or 'default'}"
+
+
+def array_of(tensor: Tensor, what: str) -> np.ndarray:
+    """The values of a tensor of torch."""
+    dtype_of(tensor.dtype, what)
+    if tensor.layout.__str__() != "torch.strided" or tensor.is_quantized or str(tensor.device) == "meta":
+        raise RelayValueError(f"{what} is not a dense tensor with values", code="import.tensor")
+    return np.array(tensor.detach().cpu().resolve_conj().resolve_neg().numpy())
+
+
+def fits(found: TensorType, wanted: TensorType) -> bool:
+    """Whether two types are equal but for dimensions that one of them does not know."""
+    if found.dtype != wanted.dtype or len(found.shape) != len(wanted.shape):
+        return False
+    pairs = [(_known(a), _known(b)) for a, b in zip(found.shape, wanted.shape)]
+    return all(a is None or b is None or a == b for a, b in pairs)
+
+
+def _known(dim: object) -> int | None:
+    try:
+        return int(cast(int, dim))
+    except (TypeError, ValueError):
+        return None
+
+
+def _as_relay_error(error: Exception, node: AtenNode) -> RelayError:
+    if isinstance(error, RelayError):
+        if node.place in error.place:
+            return error
+        return RelayValueError(
+            f"{node.name}: {error.message}", code=error.code, place=f"  --> {node.place}", help=error.help
+        )
+    return node.error(
+        f"the node cannot be read: {error}", code="import.malformed", help=f"raised as {type(error).__name__}"
+    )

@@ -1,0 +1,1 @@
+"""A function for each ATen operator, one file a family."""

@@ -1,0 +1,64 @@
+"""Products of matrices. A transposed right side, as `nn.Linear` has it, is what Relay's dense takes."""
+
+from __future__ import annotations
+
+from relaylab import op
+from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Call, Expr, op_name
+from relaylab.op import nn
+
+
+def _turned(g: TorchGraph, x: Expr) -> Expr:
+    """The transpose of a matrix; of a transposed one, the matrix itself."""
+    if isinstance(x, Call) and op_name(x) == "transpose" and g.rank(x) == 2:
+        return x.args[0]
+    return op.transpose(x, [1, 0])
+
+
+def _plus(g: TorchGraph, out: Expr, bias: Expr | None, beta: float = 1, alpha: float = 1) -> Expr:
+    out = out if alpha == 1 else op.multiply(out, g.const(alpha, out))
+    if bias is None or beta == 0:
+        return out
+    scaled: Expr = bias if beta == 1 else op.multiply(bias, g.const(beta, bias))
+    return nn.bias_add(out, scaled, axis=-1) if g.dims(scaled) == g.dims(out)[-1:] else op.add(out, scaled)
+
+
+@converts("linear")
+def linear(g: TorchGraph, node: AtenNode, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
+    if g.rank(weight) == 1:
+        return _plus(g, op.sum(op.multiply(x, weight), axis=[-1]), bias)
+    flat = x if g.rank(x) > 1 else op.expand_dims(x, 0)
+    out = _plus(g, nn.dense(flat, weight, units=g.shape(weight)[0]), bias)
+    return out if g.rank(x) > 1 else op.squeeze(out, axis=[0])
+
+
+@converts("mm")
+def mm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    return nn.dense(a, _turned(g, b))
+
+
+@converts("mv")
+def mv(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    return op.sum(op.multiply(a, b), axis=[1])
+
+
+@converts("dot")
+def dot(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    return op.sum(op.multiply(a, b))
+
+
+@converts("addmm")
+def addmm(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr:
+    return _plus(g, mm(g, node, a, b), bias, beta, alpha)
+
+
+@converts("bmm")
+def bmm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    return nn.batch_matmul(a, b, transpose_b=False)
+
+
+@converts("baddbmm")
+def baddbmm(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr:
+    return _plus(g, bmm(g, node, a, b), bias, beta, alpha)

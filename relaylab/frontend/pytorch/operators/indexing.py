@@ -1,0 +1,219 @@
+"""Choosing elements by indices, and writing to them; the largest and the sorted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph, chosen
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Constant, Expr
+from relaylab.op import image
+
+
+def _from_front(g: TorchGraph, index: Expr, extent: int | Expr) -> Expr:
+    """Indices with those below 0 counted from the end."""
+    index = g.to(index, "int64")
+    known = g.value(index)
+    if known is not None and (known >= 0).all():
+        return index
+    if known is not None and isinstance(extent, int):
+        return Constant(np.where(known < 0, known + extent, known))
+    return op.where(op.less(index, g.const(0, "int64")), op.add(index, g.to(extent, "int64")), index)
+
+
+@converts("embedding")
+def embedding(g: TorchGraph, node: AtenNode, weight: Expr, indices: Expr, *more: object) -> Expr:
+    return op.take(weight, indices, axis=0)
+
+
+@converts("index_select")
+def index_select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr) -> Expr:
+    index = index if g.rank(index) else op.expand_dims(index, 0)
+    return op.take(x, index, axis=g.axis(dim, g.rank(x)))
+
+
+@converts("index.Tensor", "_unsafe_index.Tensor")
+def index(g: TorchGraph, node: AtenNode, x: Expr, indices: Sequence[Expr | None]) -> Expr:
+    """numpy's rule: the axes of indices that stand apart come first."""
+    x, given, axes = _plain(g, node, x, indices)
+    if len(axes) == 1:
+        return op.take(x, given[0], axis=axes[0])
+    rank, wide = g.rank(x), max(g.rank(i) for i in given)
+    rest = [a for a in range(rank) if a not in axes]
+    out = op.gather_nd(op.transpose(x, [*axes, *rest]), _together(g, given))
+    if axes != list(range(axes[0], axes[-1] + 1)) or not axes[0]:
+        return out
+    order = [*range(wide, wide + axes[0]), *range(wide), *range(wide + axes[0], wide + len(rest))]
+    return op.transpose(out, order)
+
+
+def _plain(
+    g: TorchGraph, node: AtenNode, x: Expr, indices: Sequence[Expr | None]
+) -> tuple[Expr, list[Expr], list[int]]:
+    """Indices that are numbers, and the axes that they choose from; masks are joined into one axis of places."""
+    given: list[Expr] = []
+    axes: list[int] = []
+    axis = 0
+    for part in indices:
+        if part is None:
+            axis += 1
+        elif g.dtype(part) in ("bool", "uint8"):
+            known = g.value(part)
+            if known is None:
+                raise node.error(
+                    "a mask that is computed chooses a number of elements that is not known",
+                    "import.dynamic",
+                    "torch.where(mask, x, other) keeps the shape",
+                )
+            for place in np.nonzero(known):
+                given.append(Constant(place.astype("int64")))
+                axes.append(axis)
+                axis += 1
+        else:
+            given.append(_from_front(g, part, g.size(x, axis)))
+            axes.append(axis)
+            axis += 1
+    return x, given, axes
+
+
+def _together(g: TorchGraph, given: Sequence[Expr]) -> Expr:
+    """Indices broadcast to one shape, along a new first axis."""
+    total = given[0]
+    for part in given[1:]:
+        total = op.add(total, part)
+    zero = op.multiply(total, g.const(0, "int64"))
+    same = [i if g.dims(i) == g.dims(total) and g.is_static(i) else op.add(i, zero) for i in given]
+    return op.concatenate([op.expand_dims(i, 0) for i in same], axis=0)
+
+
+@converts("index_put", "_unsafe_index_put")
+def index_put(
+    g: TorchGraph, node: AtenNode, x: Expr, indices: Sequence[Expr | None], values: Expr, accumulate: bool = False
+) -> Expr:
+    values = g.to(values, node.dtype)
+    first = indices[0] if indices else None
+    if first is not None and len(indices) == 1 and g.dtype(first) == "bool" and g.value(first) is None:
+        if g.rank(values) and g.dims(values) != (1,):
+            raise node.error("as many values as a computed mask chooses", "import.dynamic", "torch.where keeps shapes")
+        mask = op.expand_dims(first, g.rank(first), g.rank(x) - g.rank(first)) if g.rank(x) > g.rank(first) else first
+        return op.where(mask, op.add(x, values) if accumulate else values, x)
+    x, given, axes = _plain(g, node, x, indices)
+    rank, places = g.rank(x), _together(g, given)
+    rest = [a for a in range(rank) if a not in axes]
+    order = [*axes, *rest]
+    shape = (*g.shape(places)[1:], *(g.shape(x)[a] for a in rest))
+    wide = len(shape) - len(rest)
+    if axes == list(range(axes[0], axes[-1] + 1)) and axes[0]:  # the values have the axes before them first
+        target = [*(g.shape(x)[a] for a in rest[: axes[0]]), *shape[:wide], *shape[wide + axes[0] :]]
+        values = op.broadcast_to(values, target)
+        back = [*range(axes[0], axes[0] + wide), *range(axes[0]), *range(axes[0] + wide, len(target))]
+        values = op.transpose(values, back)
+    else:
+        values = op.broadcast_to(values, shape)
+    out = op.scatter_nd(op.transpose(x, order), places, values, "add" if accumulate else "update")
+    return op.transpose(out, [order.index(a) for a in range(rank)])
+
+
+@converts("gather")
+def gather(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, sparse_grad: bool = False) -> Expr:
+    """The indices may cover less of the other axes than the data has."""
+    rank = g.rank(x)
+    if not rank:
+        return x
+    axis, dims = g.axis(dim, rank), g.dims(index)
+    for a in range(rank):
+        if a != axis and isinstance(dims[a], int) and dims[a] != g.dims(x)[a]:
+            x = op.strided_slice(x, [0], [dims[a]], [1], axes=[a])
+    return op.gather(x, axis, index)
+
+
+def _covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
+    """The part of the source that has as many elements as the indices."""
+    shape = g.shape(index)
+    return source if g.shape(source) == shape else op.strided_slice(source, [0] * len(shape), shape, [1] * len(shape))
+
+
+@converts("scatter.src")
+def scatter(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
+    return op.scatter(x, index, _covering(g, source, index), g.axis(dim, g.rank(x)))
+
+
+@converts("scatter.value")
+def scatter_value(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, value: float) -> Expr:
+    return op.scatter(x, index, op.full(g.const(value, x), g.shape(index), g.dtype(x)), g.axis(dim, g.rank(x)))
+
+
+@converts("scatter_add")
+def scatter_add(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
+    return op.scatter_add(x, index, _covering(g, source, index), g.axis(dim, g.rank(x)))
+
+
+@converts("slice_scatter")
+def slice_scatter(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    source: Expr,
+    dim: int = 0,
+    start: Operand | None = None,
+    end: Operand | None = None,
+    step: int = 1,
+) -> Expr:
+    axis, shape = g.axis(dim, g.rank(x)), g.shape(x)
+    if isinstance(start, Expr) or isinstance(end, Expr):
+        raise node.error("the part that is written must be known", "import.dynamic", g.remedy)
+    at = np.arange(*slice(start, end, step).indices(shape[axis]))
+    return _written(g, x, axis, at, source)
+
+
+@converts("select_scatter")
+def select_scatter(g: TorchGraph, node: AtenNode, x: Expr, source: Expr, dim: int, index: int) -> Expr:
+    axis = g.axis(dim, g.rank(x))
+    return _written(g, x, axis, np.array([index % g.shape(x)[axis]]), op.expand_dims(source, axis))
+
+
+def _written(g: TorchGraph, x: Expr, axis: int, at: np.ndarray, source: Expr) -> Expr:
+    """`x` with the planes `at` of an axis replaced: old and new ones side by side, and one taken of each."""
+    shape = g.shape(x)
+    places = np.arange(shape[axis])
+    places[at] = shape[axis] + np.arange(len(at))
+    target = [len(at) if a == axis else n for a, n in enumerate(shape)]
+    source = g.to(source, g.dtype(x))
+    source = source if list(g.dims(source)) == target else op.broadcast_to(source, target)
+    return op.take(op.concatenate([x, source], axis=axis), Constant(places.astype("int64")), axis=axis)
+
+
+@converts("topk")
+def topk(
+    g: TorchGraph, node: AtenNode, x: Expr, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> list[Expr]:
+    axis = g.axis(dim, g.rank(x))
+    found = op.topk(x, k=k, axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
+    return list(found)
+
+
+@converts("sort")
+def sort(g: TorchGraph, node: AtenNode, x: Expr, dim: int = -1, descending: bool = False) -> list[Expr]:
+    axis = g.axis(dim, g.rank(x))
+    order = op.argsort(x, axis=axis, is_ascend=not descending, dtype="int64")
+    return [op.gather(x, axis, order), order]
+
+
+@converts("sort.stable")
+def stable_sort(
+    g: TorchGraph, node: AtenNode, x: Expr, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> list[Expr]:
+    return sort(g, node, x, dim, descending)
+
+
+@converts("grid_sampler_2d")
+def grid_sampler(
+    g: TorchGraph, node: AtenNode, x: Expr, grid: Expr, mode: int, padding: int, align_corners: bool
+) -> Expr:
+    chosen(node, mode, (0, 1, 2), "interpolation_mode")
+    method, outside = ("bilinear", "nearest", "bicubic")[mode], ("zeros", "border", "reflection")[padding]
+    return image.grid_sample(x, op.transpose(grid, [0, 3, 1, 2]), method, "NCHW", outside, align_corners)

@@ -1,0 +1,94 @@
+"""Normalisations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.onnx.operators.norm import normalized
+from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Expr
+from relaylab.op import nn
+
+
+def _vector(g: TorchGraph, given: Expr | None, extent: int, value: float, dtype: str) -> Expr:
+    """A weight, or the one that changes nothing."""
+    return g.const(np.full(extent, value), dtype) if given is None else given
+
+
+@converts("_native_batch_norm_legit_no_training")
+def batch_norm(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    mean: Expr,
+    var: Expr,
+    momentum: float,
+    eps: float,
+) -> list[Expr | None]:
+    extent, kind = g.shape(mean)[0], g.dtype(mean)
+    gamma, beta = _vector(g, weight, extent, 1, kind), _vector(g, bias, extent, 0, kind)
+    return [nn.batch_norm(x, gamma, beta, mean, var, axis=1, epsilon=eps)[0], None, None]
+
+
+@converts("_native_batch_norm_legit.no_stats")
+def own_batch_norm(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> list[Expr | None]:
+    """With the data's own mean and variance: what instance norm becomes."""
+    rank = g.rank(x)
+    out, mean, inverse = normalized(g, x, [a for a in range(rank) if a != 1], eps)
+    if weight is not None:
+        out = op.multiply(out, _channelwise(weight, rank))
+    if bias is not None:
+        out = op.add(out, _channelwise(bias, rank))
+    return [out, op.reshape(mean, (-1,)), op.reshape(inverse, (-1,))]
+
+
+def _channelwise(v: Expr, rank: int) -> Expr:
+    return op.expand_dims(v, axis=1, num_newaxis=rank - 2) if rank > 2 else v
+
+
+@converts("native_layer_norm")
+def layer_norm(
+    g: TorchGraph, node: AtenNode, x: Expr, shape: Sequence[int], weight: Expr | None, bias: Expr | None, eps: float
+) -> list[Expr | None]:
+    rank, extent, kind = g.rank(x), math.prod(shape), g.dtype(x)
+    if len(shape) == 1:
+        gamma, beta = _vector(g, weight, extent, 1, kind), _vector(g, bias, extent, 0, kind)
+        return [nn.layer_norm(x, gamma, beta, axis=rank - 1, epsilon=eps), None, None]
+    out = normalized(g, x, range(rank - len(shape), rank), eps)[0]
+    out = out if weight is None else op.multiply(out, weight)
+    return [out if bias is None else op.add(out, bias), None, None]
+
+
+@converts("native_group_norm")
+def group_norm(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    n: object,
+    channels: int,
+    pixels: object,
+    groups: int,
+    eps: float,
+) -> list[Expr | None]:
+    kind = g.dtype(x)
+    gamma, beta = _vector(g, weight, channels, 1, kind), _vector(g, bias, channels, 0, kind)
+    return [nn.group_norm(x, gamma, beta, num_groups=groups, axis=1, epsilon=eps), None, None]

@@ -1,0 +1,208 @@
+"""Shapes: reshaping, order of axes, cutting, joining, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.op import nn
+
+END = 2**31 - 1
+"""As far as an end of a slice goes in Relay's attributes."""
+
+
+@converts("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
+def reshape(g: TorchGraph, node: AtenNode, x: Expr, target: Sequence[Any]) -> Expr:
+    return g.reshaped(x, node.sizes_of(), node.sizes, target)
+
+
+@converts("permute", "permute_copy")
+def permute(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int]) -> Expr:
+    axes = g.axes(dims, g.rank(x))
+    return x if axes == sorted(axes) else op.transpose(x, axes)
+
+
+@converts("transpose.int", "transpose_copy.int")
+def transpose(g: TorchGraph, node: AtenNode, x: Expr, a: int, b: int) -> Expr:
+    axes = list(range(g.rank(x)))
+    axes[a], axes[b] = axes[b], axes[a]
+    return permute(g, node, x, axes)
+
+
+@converts("t")
+def turned(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
+    return op.transpose(x, [1, 0]) if g.rank(x) == 2 else x
+
+
+@converts("squeeze.dims", "squeeze.dim", "squeeze", "squeeze_copy.dims")
+def squeeze(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int] | int | None = None) -> Expr:
+    """Axes that have another extent than 1 stay."""
+    sizes = node.sizes_of()
+    axes = [a for a in g.axes_of(x, dims) if sizes[a] == 1] if sizes else []
+    return op.squeeze(x, axis=axes) if axes else x
+
+
+@converts("unsqueeze", "unsqueeze_copy")
+def unsqueeze(g: TorchGraph, node: AtenNode, x: Expr, dim: int) -> Expr:
+    return op.expand_dims(x, g.axis(dim, g.rank(x) + 1))
+
+
+@converts("expand", "expand_copy")
+def expand(g: TorchGraph, node: AtenNode, x: Expr, target: Sequence[Any], implicit: bool = False) -> Expr:
+    before, after = node.sizes_of(), node.sizes
+    if list(before) == list(after):
+        return x
+    offset = len(after) - len(before)
+    wanted = [g.size(x, k - offset) if isinstance(s, int) and s == -1 else s for k, s in enumerate(target)]
+    shape = g.sizes(wanted)
+    return op.broadcast_to(x, shape)
+
+
+@converts("repeat")
+def repeat(g: TorchGraph, node: AtenNode, x: Expr, times: Sequence[Any]) -> Expr:
+    return op.tile(x, g.sizes(list(times)))
+
+
+@converts("slice.Tensor", "slice_copy.Tensor")
+def cut(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    dim: int = 0,
+    start: Operand | None = None,
+    end: Operand | None = None,
+    step: int = 1,
+) -> Expr:
+    axis = g.axis(dim, g.rank(x))
+    first, last = start or 0 if not isinstance(start, Expr) else start, END if end is None else end
+    extent = g.dims(x)[axis]
+    if isinstance(first, Expr) or isinstance(last, Expr):
+        begin, stop = (op.reshape(g.to(v, "int64"), (1,)) for v in (first, last))
+        return op.strided_slice(x, begin, stop, Constant(np.array([step], "int64")), axes=[axis])
+    low, high = int(first), int(last)
+    if isinstance(extent, AnyDim):
+        return op.strided_slice(x, [low], [min(high, END)], [step], axes=[axis])
+    low, high, _ = slice(low, high, step).indices(extent)
+    if (low, high, step) == (0, extent, 1):
+        return x
+    return op.strided_slice(x, [low], [max(high, low)], [step], axes=[axis])
+
+
+@converts("select.int", "select_copy.int")
+def select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Operand) -> Expr:
+    axis = g.axis(dim, g.rank(x))
+    if isinstance(index, Expr):
+        return op.take(x, index, axis=axis)
+    extent = g.dims(x)[axis]
+    at = int(index) if isinstance(extent, AnyDim) else int(index) % extent
+    last = END if at == -1 else at + 1
+    return op.squeeze(op.strided_slice(x, [at], [last], [1], axes=[axis]), axis=[axis])
+
+
+@converts("split_with_sizes", "split_with_sizes_copy")
+def split_with_sizes(g: TorchGraph, node: AtenNode, x: Expr, sizes: Sequence[int], dim: int = 0) -> list[Expr]:
+    if len(sizes) == 1:
+        return [x]
+    cuts = np.cumsum(sizes)[:-1]
+    return list(op.split(x, [int(c) for c in cuts], axis=g.axis(dim, g.rank(x))))
+
+
+@converts("split.Tensor", "split_copy.Tensor")
+def split(g: TorchGraph, node: AtenNode, x: Expr, size: int, dim: int = 0) -> list[Expr]:
+    axis = g.axis(dim, g.rank(x))
+    n = g.dims(x)[axis]
+    if isinstance(n, AnyDim) or not isinstance(size, int):
+        raise node.error("the number of parts must be known", "import.dynamic", g.remedy)
+    return split_with_sizes(g, node, x, [min(size, n - k) for k in range(0, n, size)] or [0], dim)
+
+
+@converts("unbind.int")
+def unbind(g: TorchGraph, node: AtenNode, x: Expr, dim: int = 0) -> list[Expr]:
+    axis = g.axis(dim, g.rank(x))
+    parts = split(g, node, x, 1, dim)
+    return [op.squeeze(p, axis=[axis]) for p in parts]
+
+
+@converts("cat")
+def cat(g: TorchGraph, node: AtenNode, tensors: Sequence[Expr], dim: int = 0) -> Expr:
+    """Vectors of nothing may stand beside tensors of any rank."""
+    kept = [t for t in tensors if g.dims(t) != (0,)] or list(tensors[:1])
+    return op.concatenate([g.to(t, node.dtype) for t in kept], axis=g.axis(dim, g.rank(kept[0])))
+
+
+@converts("stack")
+def stack(g: TorchGraph, node: AtenNode, tensors: Sequence[Expr], dim: int = 0) -> Expr:
+    axis = g.axis(dim, g.rank(tensors[0]) + 1)
+    return op.concatenate([op.expand_dims(g.to(t, node.dtype), axis) for t in tensors], axis=axis)
+
+
+@converts("flip")
+def flip(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int]) -> Expr:
+    for axis in g.axes(dims, g.rank(x)):
+        x = op.reverse(x, axis)
+    return x
+
+
+@converts("roll")
+def roll(g: TorchGraph, node: AtenNode, x: Expr, shifts: Sequence[int], dims: Sequence[int] = ()) -> Expr:
+    if not dims:
+        return op.reshape(roll(g, node, op.reshape(x, (-1,)), shifts, [0]), g.shape(x))
+    for shift, axis in zip(shifts, g.axes(dims, g.rank(x))):
+        n = g.shape(x)[axis]
+        at = -shift % n
+        if at:
+            x = op.concatenate(
+                [op.strided_slice(x, [at], [n], [1], axes=[axis]), op.strided_slice(x, [0], [at], [1], axes=[axis])],
+                axis=axis,
+            )
+    return x
+
+
+def _widths(rank: int, pads: Sequence[int]) -> list[tuple[int, int]]:
+    """torch names the last axis first."""
+    pairs = [(pads[k], pads[k + 1]) for k in range(0, len(pads), 2)]
+    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+
+
+@converts("constant_pad_nd")
+def constant_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[int], value: float = 0) -> Expr:
+    """Negative widths cut."""
+    rank, kind = g.rank(x), g.dtype(x)
+    widths = _widths(rank, pads)
+    for axis, (before, after) in enumerate(widths):
+        if before < 0 or after < 0:
+            x = cut(g, node, x, axis, max(-before, 0), after if after < 0 else None)
+    widths = [(max(b, 0), max(a, 0)) for b, a in widths]
+    if not any(b or a for b, a in widths):
+        return x
+    wide = op.cast(x, "uint8") if kind == "bool" else x
+    return g.to(nn.pad(wide, widths, g.const(value, wide)), kind)
+
+
+@converts(*(f"reflection_pad{n}d" for n in (1, 2, 3)), *(f"replication_pad{n}d" for n in (1, 2, 3)))
+def mirrored_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[int]) -> Expr:
+    mode = "reflect" if node.name.startswith("reflection") else "edge"
+    return nn.pad(x, _widths(g.rank(x), pads), g.const(0, x), mode)
+
+
+@converts("tril")
+def tril(g: TorchGraph, node: AtenNode, x: Expr, diagonal: int = 0) -> Expr:
+    return _band(g, x, diagonal, False)
+
+
+@converts("triu")
+def triu(g: TorchGraph, node: AtenNode, x: Expr, diagonal: int = 0) -> Expr:
+    return _band(g, x, diagonal, True)
+
+
+def _band(g: TorchGraph, x: Expr, k: int, upper: bool) -> Expr:
+    if g.dtype(x) == "bool":
+        return op.cast(op.trilu(op.cast(x, "uint8"), Constant(np.array(k, "int64")), upper), "bool")
+    return op.trilu(x, Constant(np.array(k, "int64")), upper)

@@ -1,0 +1,57 @@
+"""Sizes that are computed: numbers where they are known, else scalar expressions of type int64."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from relaylab import op
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Expr
+
+BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Expr, Expr], Any]]] = {
+    "add": (operator.add, op.add), "sub": (operator.sub, op.subtract), "mul": (operator.mul, op.multiply),
+    "floordiv": (operator.floordiv, op.floor_divide), "mod": (operator.mod, op.floor_mod),
+    "sym_max": (max, op.maximum), "sym_min": (min, op.minimum),
+    "eq": (operator.eq, op.equal), "ne": (operator.ne, op.not_equal), "lt": (operator.lt, op.less),
+    "le": (operator.le, op.less_equal), "gt": (operator.gt, op.greater), "ge": (operator.ge, op.greater_equal),
+}  # fmt: skip
+
+
+@converts("sym_size.int")
+def sym_size(g: TorchGraph, node: AtenNode, x: Expr, axis: int) -> int | Expr:
+    return g.size(x, axis)
+
+
+@converts("sym_numel.default")
+def sym_numel(g: TorchGraph, node: AtenNode, x: Expr) -> int | Expr:
+    return math.prod(g.shape(x)) if g.is_static(x) else op.ndarray_size(x, "int64")
+
+
+@converts("operator.getitem")
+def getitem(g: TorchGraph, node: AtenNode, values: list[object], k: int) -> object:
+    if values[k] is None:
+        source: Any = node.node.args[0]
+        raise node.error(f"the result number {k} of {source.name} is not imported", "import.output")
+    return values[k]
+
+
+@converts("operator.neg")
+def negative(g: TorchGraph, node: AtenNode, a: Operand) -> Operand:
+    return op.negative(a) if isinstance(a, Expr) else -a
+
+
+def _enter(name: str, plain: Callable[[Any, Any], Any], build: Callable[[Expr, Expr], Any]) -> None:
+    @converts(f"operator.{name}")
+    def compute(g: TorchGraph, node: AtenNode, a: Operand, b: Operand) -> Operand:
+        if isinstance(a, Expr) or isinstance(b, Expr):
+            return build(g.to(a, "int64"), g.to(b, "int64"))
+        return plain(a, b)
+
+
+for _name, (_plain, _build) in BINARY.items():
+    _enter(_name, _plain, _build)

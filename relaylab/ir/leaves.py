@@ -1,0 +1,48 @@
+"""What users write most: `relay.var` and `relay.const`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from relaylab.ir.expr import Constant, Expr, Var, as_array
+from relaylab.ir.types import TensorType, Type, dtype_name
+from relaylab.support.errors import RelayTypeError, RelayValueError
+
+if TYPE_CHECKING:
+    pass
+
+
+def var(
+    name_hint: str,
+    type_annotation: Type | str | None = None,
+    shape: Iterable[object] | None = None,
+    dtype: object = "float32",
+) -> Var:
+    """A variable. With `shape` its type is a tensor of `dtype`; a string annotation is a scalar's data type; with
+    neither it is untyped.
+    """
+    if type_annotation is not None and shape is not None:
+        raise RelayValueError("give a type annotation or a shape, not both", code="ir.var-annotation")
+    if shape is not None:
+        type_annotation = TensorType(shape, dtype)
+    elif isinstance(type_annotation, str):
+        type_annotation = TensorType((), type_annotation)
+    return Var(name_hint, type_annotation)
+
+
+_NARROW = {"int64": "int32", "float64": "float32"}
+
+
+def const(value: object, dtype: object = None) -> Constant:
+    """A constant from a number, a list or an array; without `dtype` 64-bit numbers become 32-bit ones, as in Relay."""
+    if isinstance(value, Expr):
+        raise RelayTypeError("relay.const takes a Python number or an array, not an expression", code="ir.wrong-kind")
+    array = as_array(value)
+    if array.dtype == object:
+        raise RelayValueError("relay.const takes numbers, and all rows of one length", code="ir.bad-constant")
+    if dtype is None:
+        array = array.astype(_NARROW.get(array.dtype.name, array.dtype))
+    else:
+        array = array.astype(dtype_name(dtype))
+    return Constant(array)

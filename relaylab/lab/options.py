@@ -1,0 +1,125 @@
+"""Arguments of magics and commands, as data: those that both have are declared here, once.
+
+Nothing heavy is imported here: `relaylab --help` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from relaylab.support.options import positive
+
+
+class MagicOption:
+    """An argument: its names, and what `ArgumentParser.add_argument` is told about it."""
+
+    def __init__(self, *names: str, **settings: Any):
+        self.names, self.settings = names, settings
+
+    def but(self, **settings: Any) -> MagicOption:
+        """The same argument with other settings."""
+        return MagicOption(*self.names, **(self.settings | settings))
+
+
+class Argument(NamedTuple):
+    """An argument as a reference lists it."""
+
+    names: str
+    help: str
+
+
+class Entry(NamedTuple):
+    """A magic or a command in a reference: how it is written, what it does, an example, and its arguments."""
+
+    name: str
+    usage: str
+    summary: str
+    example: str
+    arguments: tuple[Argument, ...]
+
+
+def listed(parser: argparse.ArgumentParser) -> tuple[Argument, ...]:
+    """The arguments of a parser with their help, for a reference; the help about itself is none."""
+    named = ((a, ", ".join(a.option_strings) or a.metavar or a.dest) for a in actions(parser) if a.dest != "help")
+    return tuple(Argument(f"{name}{_value(a)}", (a.help or "").replace("%%", "%")) for a, name in named)
+
+
+def actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
+    """The arguments of a parser; argparse has no other way to ask for them."""
+    return parser._actions  # noqa: SLF001
+
+
+def _value(action: argparse.Action) -> str:
+    """What an option wants after its name."""
+    if not action.option_strings or action.nargs == 0:
+        return ""
+    shown = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    return f" {' '.join(shown) if isinstance(shown, tuple) else shown}"
+
+
+PROGRAM = MagicOption(
+    "program", metavar="NET|FILE", help="a network such as resnet18, a file of Relay text, or an ONNX model"
+)
+LEVEL = MagicOption("-O", "--opt-level", type=int, default=3, choices=range(5), help="which passes run (default 3)")
+PASSES = MagicOption("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
+FIRST = PASSES.but(help="run these passes first")
+NO_VERIFY = MagicOption(
+    "--no-verify", action="store_true", help="go on where a pass leaves a program whose scopes or types are wrong"
+)
+WORTH = MagicOption(
+    "--worth", action="store_true", help="measure each pass: what it takes, and how much longer a run is without it"
+)
+PIPELINES = MagicOption(
+    "--pipelines",
+    nargs=2,
+    metavar=("A", "B"),
+    help="compare two pipelines over one program: A,B(…), default, default-A-B",
+)
+TIME = MagicOption("--time", action="store_true", help="with --pipelines: also measure the time of what they give")
+SELECT = MagicOption(
+    "-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense"
+)
+MOST = MagicOption("-n", "--most", type=positive, default=5, help="how many answers (default 5)")
+NUMBER = MagicOption("-n", "--number", type=positive, default=20, help="how often")
+OPERATORS = MagicOption(
+    "--operators",
+    metavar="COLUMN",
+    nargs="?",
+    const="time",
+    help="the table of operators, sorted by operator, calls, macs, bytes, time (default)",
+)
+KERNEL = MagicOption("kernel", nargs="?", help="(part of) the name of a kernel; without it the kernels are listed")
+LLVM_PASSES = MagicOption(
+    "--llvm-passes",
+    action="store_true",
+    help="what LLVM's own passes would do to the kernel, each with what it changes",
+)
+SEED = MagicOption("--seed", type=int, default=0, help="for inputs that are not given (default 0)")
+DRAWING = (
+    MagicOption("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn"),
+    MagicOption("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right"),
+    MagicOption("--engine", choices=("builtin", "dot"), default="builtin", help="who lays it out"),
+)
+"""How a picture is drawn."""
+ARRANGING = (
+    MagicOption("--fold", action="store_true", default=None, help="draw repeated blocks as one card"),
+    MagicOption(
+        "--collapse",
+        metavar="KIND|LEVEL",
+        help="draw groups as cards: a kind such as primitive, or how many levels stay open",
+    ),
+    MagicOption("--select", metavar="QUERY", help="mark nodes, for example 'op:nn.conv2d & cost>1e8'"),
+    MagicOption("--focus", metavar="ID|QUERY", help="only these nodes and what is near them"),
+    MagicOption("--hops", type=int, metavar="N", help="how many edges are near (default 1)"),
+    MagicOption("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes, intensity, … or a figure of yours"),
+)
+"""What of a program is drawn; passed on to `viz.show` where it is given."""
+
+
+def chosen(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `ARRANGING` that were given."""
+    found = vars(args)
+    names = [o.names[-1].lstrip("-") for o in ARRANGING]
+    return {name: found[name] for name in names if found.get(name) is not None}

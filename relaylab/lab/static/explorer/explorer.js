@@ -1,0 +1,334 @@
+// @ts-check
+// The pass explorer: what is shown when, where steps, keys and choices lead.
+import { Answers } from "./answers.js";
+import { frame } from "./frame.js";
+import { help, keyOf } from "./keys.js";
+import { legend } from "./legend.js";
+import { makeParts } from "./parts.js";
+import { prefetch } from "./prefetch.js";
+import { KEPT } from "./stage.js";
+import { Stages } from "./stages.js";
+
+export class Explorer {
+  /**
+   * @param {HTMLElement} root
+   * @param {import("../types.js").Host} host
+   * @param {(act: any) => any} [tools]  what only a kernel can do
+   */
+  constructor(root, host, tools) {
+    this.root = root;
+    this.host = host;
+    this.shows = 0; // how often something was shown
+    this.queued = false;
+    this.picture = null;
+    this.onArrival = null; // run when the next picture is there
+    this.answers = new Answers((what, args) => host.ask(what, args));
+    this.stages = new Stages((name) => host.get(name));
+    this.parts = makeParts(root, host, this.stages, this.answers.ask, this.steering(), tools);
+    this.build();
+    this.start(host.get("rows"));
+    for (const name of ["before", "after", "compare", "pane"]) host.on(name, () => this.refresh());
+    host.on("selected", () => this.select(host.get("selected")));
+    host.on("rows", () => (this.answers.clear(), this.start(host.get("rows"))));
+    host.on("overlays", () => this.parts.overlay.refresh());
+  }
+
+  /** @returns {import("./parts.js").Steering} */
+  steering() {
+    return {
+      go: (before, after) => this.go(before, after),
+      choose: (name, value) => this.choose(name, value),
+      refresh: () => this.refresh(),
+      pick: (id, from) => this.pick(id, from),
+      arrive: (run) => (this.onArrival = run),
+      find: (text) => this.find(text),
+      renew: (rows) => this.renew(rows),
+      follow: (entry) => this.follow(entry),
+      jump: (stage, row, operator) => this.jump(stage, row, operator),
+      look: () => this.look(),
+      restore: (name, view) => this.restore(name, view),
+      picture: () => this.picture,
+    };
+  }
+
+  build() {
+    const {
+      toolbar,
+      timeline,
+      rail,
+      outline,
+      legend: line,
+      stepper,
+      stage,
+      text,
+      code,
+      extra,
+      detail,
+      said,
+    } = this.parts;
+    frame(this.root, {
+      toolbar: toolbar.element,
+      timeline: timeline.element,
+      left: [rail.element, outline.element],
+      above: [line, stepper.element],
+      panes: [stage.element, text.element, code.element, extra],
+      detail: detail.element,
+      said,
+    });
+    this.root.addEventListener("keydown", (e) => this.key(e));
+    detail.about("");
+  }
+
+  start(rows) {
+    this.stages.load(rows);
+    this.parts.toolbar.title.textContent = rows.title;
+    this.parts.rail.draw(rows.rows);
+    this.parts.timeline.draw(rows.rows);
+    this.parts.overlay.refresh();
+    this.refresh();
+  }
+
+  // another pipeline
+  renew(rows) {
+    this.answers.clear();
+    this.parts.rail.lights.clear();
+    this.start(rows);
+  }
+
+  // ---- moving between stages
+
+  choose(name, value) {
+    this.root.focus({ preventScroll: true });
+    this.parts.undo.moving();
+    this.host.set(name, value);
+    this.refresh();
+  }
+
+  go(before, after) {
+    if (before !== this.host.get("before") || after !== this.host.get("after")) this.parts.undo.moving();
+    this.parts.stepper.reset();
+    this.host.set("before", Math.max(0, before));
+    this.host.set("after", Math.min(this.stages.last, after));
+    this.refresh();
+  }
+
+  turn(direction, every) {
+    const next = this.stages.next(direction, every);
+    if (next !== undefined) this.go(Math.max(0, next - 1), next);
+  }
+
+  // to an entry of a node's life
+  follow(entry) {
+    this.go(Math.max(0, entry.frame - 1), entry.frame);
+    if (entry.ids.length) this.pick(entry.ids[0]);
+  }
+
+  // to a cell of the heat map: a group of that name, or nodes of that operator
+  jump(stage, row, operator) {
+    this.choose("pane", "graph");
+    this.go(stage - 1, stage);
+    this.onArrival = () => {
+      const group = this.picture.groups.find(([, title]) => title === row);
+      if (group) return this.pick(group[0]);
+      this.parts.search.find(operator && /[\w.]+/.test(row) ? `op:/^${row}$/` : "");
+    };
+  }
+
+  find(text) {
+    this.parts.search.field.value = text;
+    this.choose("pane", "graph");
+  }
+
+  // ---- showing
+
+  refresh() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame(() => {
+      this.queued = false;
+      this.show();
+    });
+  }
+
+  // the question for the picture of what differs between two stages
+  question(a, b) {
+    const { stages, host } = this;
+    return ["picture", stages.settled(a), stages.settled(b), host.get("compare"), this.parts.folding.key];
+  }
+
+  async show() {
+    const { host, root, stages } = this;
+    const pane = host.get("pane");
+    root.dataset.pane = pane;
+    this.parts.toolbar.show(pane, host.get("compare"));
+    this.parts.rail.mark();
+    this.parts.timeline.mark();
+    const turn = (this.shows += 1);
+    if (this.parts.tabs[pane]) {
+      const tab = this.parts.tabs[pane];
+      if (this.parts.extra.firstChild !== tab.element) this.parts.extra.replaceChildren(tab.element);
+      await tab.show();
+      root.dataset.shown = `${stages.before}:${stages.after}`;
+      return;
+    }
+    const [what, ...args] = this.question(stages.before, stages.after);
+    const picture = await this.answers.ask(what, ...args);
+    if (turn !== this.shows) return;
+    if (picture.error) this.parts.stage.fail(picture.error);
+    else this.draw(picture);
+    this.onArrival?.();
+    this.onArrival = null;
+    await this.showRest(pane);
+    const name = stages.row?.name ?? "source program";
+    const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
+    this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
+    root.dataset.shown = `${stages.before}:${stages.after}`;
+    if (!host.live) return;
+    const current = () => turn === this.shows;
+    if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current))
+      root.dataset.ahead = `${stages.before}:${stages.after}`;
+  }
+
+  // what stands around the picture
+  async showRest(pane) {
+    const { stages } = this;
+    if (pane === "text" || pane === "both") await this.parts.text.show(stages.settled(stages.before), stages.shown);
+    if (pane === "code") await this.showCode();
+    const one = stages.after - stages.before === 1 && stages.row?.steps;
+    await this.parts.stepper.load(one ? stages.after - 1 : -1);
+    if (this.parts.overlay.name) await this.parts.overlay.paint(this.parts.overlay.name);
+    if (this.root.classList.contains("rl-nothing")) await this.parts.detail.idle();
+  }
+
+  showCode() {
+    return this.parts.code.show(this.stages.shown, this.host.get("selected"));
+  }
+
+  draw(picture) {
+    const selected = this.host.get("selected");
+    this.picture = picture;
+    const kept = this.parts.stage.draw(picture.scenes);
+    this.drawLegend(picture);
+    this.parts.outline.show(picture, () => this.host.get("selected"));
+    this.parts.search.run();
+    if (selected) this.select(selected, kept === selected ? KEPT : -1);
+    this.parts.stage.minimap();
+  }
+
+  drawLegend(picture) {
+    const { stages } = this;
+    const { folding, search } = this.parts;
+    const only = (role) => search.find(search.text === `role:${role}` ? "" : `role:${role}`);
+    const repeats = this.host.live ? () => this.repeats() : null;
+    const what = { title: stages.title, same: stages.before === stages.after, folding };
+    this.parts.legend.replaceChildren(...legend(picture, what, { only, repeats, expand: () => folding.expand() }));
+  }
+
+  // ---- selection
+
+  pick(id, from = -1) {
+    this.host.set("selected", id);
+    this.select(id, from);
+  }
+
+  // everywhere; see `Stage.select` for `from`
+  async select(id, from = -1) {
+    const pane = this.host.get("pane");
+    this.root.classList.toggle("rl-nothing", !id); // the panel takes its room first
+    this.parts.stage.select(id, from);
+    this.parts.outline.mark(id);
+    this.parts.text.light(id);
+    if (pane === "code") this.showCode();
+    this.parts.tabs[pane]?.selected?.(id);
+    await this.parts.detail.about(id);
+  }
+
+  // ---- named views
+
+  look() {
+    const { overlay, folding, search, stage } = this.parts;
+    return { overlay: overlay.name, closed: [...folding.closed], query: search.text, camera: stage.camera };
+  }
+
+  restore(name, view) {
+    this.parts.folding.closed = new Set(view.closed);
+    this.parts.overlay.choose(view.overlay);
+    this.parts.stepper.reset();
+    this.parts.search.field.value = view.query;
+    this.onArrival = () => {
+      if (!view.camera || !this.parts.stage.camera) return;
+      this.parts.stage.camera = view.camera;
+      this.root.dataset.view = name;
+    };
+    this.refresh();
+  }
+
+  // ---- keys
+
+  key(e) {
+    const typing = e.target.tagName === "INPUT";
+    if (!typing && this.parts.undo.key(e)) return (e.preventDefault(), e.stopPropagation());
+    if (typing || e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey) return;
+    const run = keyOf(this.forKeys(), e);
+    if (!run) return;
+    run();
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  forKeys() {
+    const { host, stages } = this;
+    const { folding } = this.parts;
+    const pass = host.live && stages.after > 0;
+    return {
+      turn: (direction, every) => this.turn(direction, every),
+      first: () => this.go(0, 0),
+      last: () => this.go(0, stages.last),
+      rewrite: (by) => this.parts.stepper.move(by),
+      search: () => this.parts.search.field.focus(),
+      nextPane: () => this.choose("pane", this.parts.toolbar.paneAfter(host.get("pane"))),
+      otherStyle: () => this.choose("compare", host.get("compare") === "both" ? "merged" : "both"),
+      collapse: () => folding.collapse(),
+      collapseAll: () => folding.collapseAll(),
+      expand: () => folding.expand(),
+      repeats: () => host.live && this.repeats(),
+      nextOverlay: () => this.parts.overlay.next(),
+      list: () => this.root.classList.toggle("rl-show-tree"),
+      help: () => this.parts.detail.read(...help()),
+      fit: () => this.parts.stage.fit(),
+      movePass: pass && ((by) => this.movePass(by)),
+      togglePass: () => pass && this.parts.editor.edit("toggle", stages.after - 1),
+      leave: () => document.activeElement instanceof HTMLElement && document.activeElement.blur(),
+    };
+  }
+
+  // the pass of this stage, by one place
+  movePass(by) {
+    const { before, after } = this.stages;
+    this.parts.editor.edit("move", after - 1, after - 1 + by);
+    this.go(Math.max(0, before + by), after + by);
+  }
+
+  repeats() {
+    this.root.focus({ preventScroll: true }); // the button that was pressed goes away
+    this.parts.folding.repeats();
+  }
+
+  // ---- on paper
+
+  // what is seen: pictures, and elements to copy
+  printed() {
+    const pane = this.host.get("pane");
+    const { tabs, stage, detail, text, code, toolbar, legend: line } = this.parts;
+    const tab = tabs[pane];
+    const canvases = tab ? (tab.canvases ?? []) : pane === "text" ? [] : stage.canvases;
+    const node = this.host.get("selected") && !tab ? [detail.element] : [];
+    const texts = { text: [text.element], both: [text.element], code: [code.element] }[pane] ?? [];
+    return {
+      title: toolbar.title.textContent,
+      head: tab ? [] : [line],
+      pictures: canvases.map(({ scene, selected }) => ({ scene, selected })),
+      rest: [...texts, ...node],
+    };
+  }
+}

@@ -1,0 +1,282 @@
+// @ts-check
+// The list of passes: what each did, in numbers; where it is edited.
+import { count, el, problem, signed } from "../dom.js";
+
+const STATES = {
+  true: ["✓", "keeps the numbers"],
+  false: ["✗", "changes the numbers"],
+  wait: ["…", "being checked"],
+  broken: ["!", "stopped here: see below"],
+};
+
+function chips(row) {
+  const list = row.ops.slice(0, 3).map(([name, n]) =>
+    el("span", {
+      className: n > 0 ? "rl-chip rl-more" : "rl-chip rl-less",
+      textContent: `${n > 0 ? "+" : "−"}${Math.abs(n)} ${name}`,
+    }),
+  );
+  if (row.ops.length > 3)
+    list.push(
+      el("span", {
+        className: "rl-chip",
+        textContent: `+${row.ops.length - 3} more`,
+        title: row.ops.map(([n, d]) => `${d} ${n}`).join("\n"),
+      }),
+    );
+  for (const [key, unit] of [
+    ["macs", "MAC"],
+    ["bytes", "B"],
+  ])
+    if (row[key]) list.push(el("span", { className: "rl-chip rl-figures", textContent: `${signed(row[key])}${unit}` }));
+  for (const name of row.functions ?? [])
+    list.push(el("span", { className: "rl-chip rl-fn", textContent: `@${name}` }));
+  if (row.steps) list.push(el("span", { className: "rl-chip", textContent: count(row.steps, "rewrite") }));
+  return el("div", { className: "rl-chips" }, ...list);
+}
+
+// Whether a pass is meant by the words of the filter: part of its name, @function that it changed,
+// op:operator that came or went.
+const meant = (row, text) =>
+  text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => {
+      if (word[0] === "@") return row.functions?.some((f) => f.toLowerCase().startsWith(word.slice(1)));
+      if (word.startsWith("op:")) return row.ops.some(([op]) => op.toLowerCase().includes(word.slice(3)));
+      return row.name.toLowerCase().includes(word);
+    });
+
+export class Rail {
+  /**
+   * @param {{ live: boolean, after: () => number, go: (before: number, after: number) => void,
+   *   edit: (how: string, index: number, value?: any) => void, ask: import("../types.js").Ask }} act
+   */
+  constructor(act) {
+    this.act = act;
+    this.rows = [];
+    this.open = new Set(); // folds and passes that are open
+    this.lights = new Map(); // what is known of the numbers of a stage
+    this.list = el("div", { className: "rl-list", role: "listbox", "aria-label": "passes" });
+    this.adder = el("input", {
+      className: "rl-add",
+      placeholder: "add a pass, e.g. FastMath",
+      ariaLabel: "add a pass",
+    });
+    this.adder.addEventListener("keydown", (e) => {
+      if (e.key === "Enter" && this.adder.value.trim()) {
+        act.edit("insert", act.after(), this.adder.value.trim());
+        this.adder.value = "";
+      }
+    });
+    this.filter = el("input", {
+      className: "rl-add rl-filter",
+      type: "search",
+      placeholder: "filter: Fold  @main  op:add",
+      ariaLabel: "filter the passes",
+    });
+    this.filter.addEventListener("input", () => this.draw(this.rows));
+    this.filter.addEventListener(
+      "keydown",
+      (e) => (e.stopPropagation(), e.key === "Escape" && ((this.filter.value = ""), this.draw(this.rows))),
+    );
+    this.element = el("nav", { className: "rl-rail" }, this.filter, this.list, act.live ? this.adder : null);
+  }
+
+  draw(rows) {
+    this.rows = rows;
+    this.slowest = Math.max(...rows.map((r) => r.ms), 0.1);
+    const source = el("button", {
+      className: "rl-pass rl-source",
+      role: "option",
+      textContent: "source program",
+      onclick: () => this.act.go(0, 0),
+    });
+    source.dataset.frame = "0";
+    /** @type {HTMLElement[]} */
+    const parts = [source];
+    let quiet = [];
+    const flush = () => {
+      if (quiet.length) parts.push(...this.fold(quiet));
+      quiet = [];
+    };
+    rows.forEach((row, index) => {
+      const text = this.filter.value.trim();
+      if (text ? meant(row, text) : row.changed || row.error || !row.enabled)
+        (flush(), parts.push(this.row(row, index)));
+      else quiet.push(index);
+    });
+    flush();
+    this.list.replaceChildren(...parts);
+    this.mark();
+  }
+
+  fold(indices) {
+    const key = indices[0];
+    const open = this.open.has(key);
+    const words = count(indices.length, this.filter.value.trim() ? "other pass" : "quiet pass");
+    const toggle = el("button", {
+      className: "rl-quiet",
+      textContent: `${open ? "▾" : "▸"} ${words}`,
+      "aria-expanded": String(open),
+    });
+    toggle.addEventListener("click", () => (open ? this.open.delete(key) : this.open.add(key), this.draw(this.rows)));
+    return [toggle, ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
+  }
+
+  row(row, index) {
+    const live = this.act.live;
+    const box = el("input", {
+      type: "checkbox",
+      checked: row.enabled,
+      disabled: !live,
+      title: "run this pass",
+      ariaLabel: `run ${row.name}`,
+    });
+    box.addEventListener("click", (e) => (e.stopPropagation(), this.act.edit("toggle", index)));
+    const state = row.error ? "broken" : this.lights.get(index);
+    const [sign, says] = STATES[state] ?? ["", "not checked"];
+    const light = el("span", { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
+    const name = el("span", {
+      className: "rl-name",
+      textContent: row.name,
+      title: `${row.text}${row.skipped ? `\nskipped: ${row.skipped}` : ""}`,
+    });
+    const time = el("span", {
+      className: "rl-time",
+      textContent: `${row.ms < 10 ? row.ms.toFixed(1) : Math.round(row.ms)} ms`,
+    });
+    const bar = el("span", { className: "rl-timebar" });
+    bar.style.width = `${Math.max(1, (100 * row.ms) / this.slowest)}%`;
+    const head = el("div", { className: "rl-head" }, box, light, name, time);
+    const item = el(
+      "div",
+      { className: "rl-pass", role: "option", tabIndex: -1 },
+      head,
+      bar,
+      row.ops.length || row.macs || row.bytes || row.steps ? chips(row) : null,
+    );
+    if (row.error) item.append(problem(row.error));
+    if (row.nested.length && this.open.has(`n${index}`)) item.append(this.nested(row));
+    item.dataset.frame = String(index + 1);
+    item.dataset.index = String(index);
+    item.classList.toggle("rl-off", !row.enabled || !row.ran);
+    item.classList.toggle("rl-still", !row.changed);
+    item.addEventListener("click", () => this.act.go(index, index + 1));
+    item.addEventListener(
+      "dblclick",
+      () => (
+        this.open.has(`n${index}`) ? this.open.delete(`n${index}`) : this.open.add(`n${index}`),
+        this.draw(this.rows)
+      ),
+    );
+    if (live) this.editable(item, head, row, index);
+    return item;
+  }
+
+  nested(row) {
+    return el(
+      "div",
+      { className: "rl-nested" },
+      ...row.nested.map(({ changed, name, ms }) =>
+        el("div", { textContent: `${changed ? "●" : "○"} ${name}  ${ms.toFixed(1)} ms` }),
+      ),
+    );
+  }
+
+  editable(item, head, row, index) {
+    const tool = (text, title, run) =>
+      el("button", { className: "rl-tool", textContent: text, title, onclick: (e) => (e.stopPropagation(), run()) });
+    const options = async () => {
+      const found = await this.act.ask("options", index);
+      const form = found.options?.length ? this.form(found, index) : this.line(row, index);
+      head.after(form);
+      form.querySelector("input").focus();
+    };
+    head.append(
+      tool("⚙", "options", options),
+      tool("×", "remove", () => this.act.edit("remove", index)),
+    );
+    item.draggable = true;
+    item.addEventListener("dragstart", (e) => e.dataTransfer.setData("text/plain", String(index)));
+    item.addEventListener("dragover", (e) => e.preventDefault());
+    item.addEventListener(
+      "drop",
+      (e) => (e.preventDefault(), this.act.edit("move", Number(e.dataTransfer.getData("text/plain")), index)),
+    );
+  }
+
+  // a pass of the user's own, whose options nobody knows: the whole of it as text
+  line(row, index) {
+    const field = el("input", { className: "rl-add", value: row.text, "aria-label": "the pass with its options" });
+    return this.entry([field], () => this.act.edit("set", index, field.value));
+  }
+
+  form(found, index) {
+    const fields = found.options.map(([name, value, standard, type]) => {
+      const field = el("input", {
+        className: "rl-add",
+        value,
+        placeholder: standard,
+        title: `${type} (default ${standard || "none"})`,
+        "aria-label": name,
+      });
+      return [name, field, standard];
+    });
+    const set = () =>
+      this.act.edit(
+        "set",
+        index,
+        `${found.name}(${fields
+          .filter(([, f, standard]) => f.value.trim() !== standard)
+          .map(([name, f]) => `${name}=${f.value.trim()}`)
+          .join(", ")})`,
+      );
+    return this.entry(
+      fields.map(([name, field]) => el("label", {}, el("span", { textContent: name }), field)),
+      set,
+    );
+  }
+
+  entry(fields, set) {
+    const form = el(
+      "div",
+      { className: "rl-form" },
+      ...fields,
+      el("button", { className: "rl-button", textContent: "set", onclick: set }),
+    );
+    form.addEventListener("click", (e) => e.stopPropagation());
+    form.addEventListener("keydown", (e) => {
+      e.stopPropagation();
+      if (e.key === "Enter" && e.target instanceof HTMLInputElement) set();
+      if (e.key === "Escape") this.draw(this.rows);
+    });
+    return form;
+  }
+
+  light(index, state) {
+    this.lights.set(index, state);
+    const light = this.list.querySelector(`[data-index="${index}"] .rl-light`);
+    if (!light) return;
+    const [sign, says] = STATES[state] ?? ["", "not checked"];
+    Object.assign(light, { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
+  }
+
+  /** @returns {NodeListOf<HTMLElement>} */
+  get passes() {
+    return this.list.querySelectorAll(".rl-pass");
+  }
+
+  mark() {
+    for (const item of this.passes) {
+      const current = Number(item.dataset.frame) === this.act.after();
+      item.setAttribute("aria-selected", String(current));
+      if (current && this.list.clientHeight) {
+        const [top, bottom] = [item.offsetTop, item.offsetTop + item.offsetHeight];
+        if (top < this.list.scrollTop) this.list.scrollTop = top - 20;
+        else if (bottom > this.list.scrollTop + this.list.clientHeight)
+          this.list.scrollTop = bottom - this.list.clientHeight + 20;
+      }
+    }
+  }
+}

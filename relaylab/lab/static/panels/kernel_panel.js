@@ -1,0 +1,88 @@
+// @ts-check
+// A kernel at three levels, and LLVM's own passes over it.
+import { code, dim, el, problem, subheading } from "../dom.js";
+
+// LLVM's own passes over a kernel, asked for when they are opened; each opens to what it changed.
+function passes(ask) {
+  const body = el("div", {});
+  const line = ([name, ms, changed, says, diff]) =>
+    changed
+      ? el(
+          "details",
+          { className: "rl-llvm-pass" },
+          el("summary", { textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` }),
+          code(diff),
+        )
+      : el("div", { className: "rl-dim rl-llvm-pass", textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` });
+  const open = async () => {
+    if (!element.open || body.firstChild) return;
+    body.append(dim("running …"));
+    const found = await ask();
+    body.replaceChildren(
+      dim("The build runs none of them: the text goes to the code generator as it is. This is what they would do."),
+      ...(found.error ? [problem(found.error)] : found.steps.map(line)),
+    );
+  };
+  const element = el(
+    "details",
+    { className: "rl-llvm", ontoggle: open },
+    el("summary", { textContent: "What LLVM's passes would do" }),
+    body,
+  );
+  return element;
+}
+
+// A kernel at three levels; hovering a line lights the lines of the same part everywhere, and its node in the graph.
+export function kernel(found, light, ask) {
+  const element = el("div", { className: "rl-kernel" });
+  const over = (part) => {
+    element.querySelectorAll(".rl-lit").forEach((e) => e.classList.remove("rl-lit"));
+    if (part < 0) return light("");
+    element.querySelectorAll(`[data-part="${part}"]`).forEach((e) => e.classList.add("rl-lit"));
+    light(found.parts[part]?.[1] ?? "");
+  };
+  /** @type {HTMLElement[]} */
+  const columns = [];
+  const reveal = (part) => {
+    over(part);
+    for (const column of columns) {
+      const first = /** @type {HTMLElement} */ (column.querySelector(".rl-lit"));
+      if (first) column.scrollTop = first.offsetTop - column.offsetTop - column.clientHeight / 3;
+    }
+  };
+  const line = ([text, part]) => {
+    const row = el("div", { className: `rl-ins rl-part-${part < 0 ? "none" : part % 8}`, textContent: text });
+    row.dataset.part = String(part);
+    row.addEventListener("mouseenter", () => over(part));
+    return row;
+  };
+  const column = (title, ...children) =>
+    el("div", { className: "rl-column" }, subheading(title), ...children.filter(Boolean));
+  const partChips = found.parts.map(([name], part) => {
+    const chip = el("button", {
+      className: `rl-chip rl-part-${part % 8}`,
+      textContent: name,
+      onmouseenter: () => reveal(part),
+      onfocus: () => reveal(part),
+    });
+    chip.dataset.part = String(part);
+    return chip;
+  });
+  columns.push(
+    column(
+      "Relay and loops",
+      code(found.relay),
+      code(found.loops),
+      el("details", {}, el("summary", { textContent: "Why these loops" }), code(found.why)),
+    ),
+    column("LLVM IR", ask ? passes(ask) : null, ...found.llvm.map(line)),
+    column("assembly", ...found.asm.map(line)),
+  );
+  const name = el("strong", { textContent: found.name });
+  const coverage = dim(found.coverage.split(":")[0], "span");
+  element.append(
+    el("div", { className: "rl-kernel-bar" }, name, ...partChips, coverage),
+    el("div", { className: "rl-columns" }, ...columns),
+  );
+  return element;
+}

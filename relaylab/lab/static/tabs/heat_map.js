@@ -1,0 +1,59 @@
+// @ts-check
+// The whole pipeline in one picture: passes across, functions or operators down; a cell leads to its stage.
+import { choice, dim, el, problem } from "../dom.js";
+import { Canvas } from "../canvas/canvas.js";
+
+// Tensors as tiny heat maps; the value under the pointer is written below them.
+export function tensorMaps(scene) {
+  const view = el("div", { className: "rl-view rl-maps" });
+  const words = dim("pale: small, dark: large", "div");
+  view.style.height = `${Math.min(300, scene.height)}px`;
+  const canvas = new Canvas(view, scene, { select: (data) => data && (words.textContent = data.label) });
+  requestAnimationFrame(() => canvas.fit());
+  return el("div", {}, view, words);
+}
+
+const HINT = "darker: more nodes changed; click a cell to go there";
+const ROWS = [
+  ["function", "Functions"],
+  ["operator", "Operators"],
+];
+
+export class HeatMap {
+  /** @param {{ ask: import("../types.js").Ask, jump: (stage: number, row: string, operator: boolean) => void }} act */
+  constructor(act) {
+    this.act = act;
+    /** @type {"function" | "operator"} */
+    this.by = "function";
+    this.kinds = choice("rows", ROWS, this.by, (by) => {
+      this.by = by === "operator" ? by : "function";
+      this.show();
+    });
+    this.words = el("span", { className: "rl-dim", "aria-live": "polite" });
+    this.body = el("div", { className: "rl-view rl-heatpane" });
+    this.body.addEventListener("pointerover", (e) => {
+      const cell = e.target instanceof Element ? e.target.closest(".node") : null;
+      this.words.textContent = this.canvas?.byId.get(cell?.getAttribute("data-id"))?.data.label ?? HINT;
+    });
+    const bar = el("div", { className: "rl-tab-bar" }, this.kinds.group, this.words);
+    this.element = el("div", { className: "rl-tab" }, bar, this.body);
+  }
+
+  get canvases() {
+    return this.canvas ? [this.canvas] : [];
+  }
+
+  async show() {
+    this.kinds.mark(this.by);
+    this.words.textContent = HINT;
+    const found = await this.act.ask("heat", this.by);
+    if (found.error) return this.body.replaceChildren(problem(found.error));
+    this.canvas = new Canvas(this.body, found.scene, { select: (data) => data && this.jump(data.id) });
+  }
+
+  // a cell is named `stage:row`
+  jump(id) {
+    const at = id.indexOf(":");
+    this.act.jump(Number(id.slice(0, at)), id.slice(at + 1), this.by === "operator");
+  }
+}

@@ -1,0 +1,180 @@
+"""Fused groups: a DAG of operator lowerings over external operands, and the loop program of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from relaylab.loop.builder import OutSpec, b
+from relaylab.loop.evaluate import Readable
+from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, children, of_part, post_order, rebuild
+from relaylab.loop.nest import build_nest
+from relaylab.loop.program import LoopNest, LoopProgram
+from relaylab.loop.region import Assign, StoreRegion, address, flatten, normalise
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayTypeError
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLayout:
+    """How an operand lies in its flat buffer: strides and offset in elements of the logical shape, and its extent."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @staticmethod
+    def dense(shape: Sequence[int], dtype: str) -> BufferLayout:
+        """Row-major without gaps."""
+        strides: list[int] = []
+        step = 1
+        for extent in reversed(shape):
+            strides.append(step)
+            step *= extent
+        return BufferLayout(tuple(shape), dtype, tuple(reversed(strides)))
+
+    @property
+    def span(self) -> int:
+        """The number of elements from the base to the last element."""
+        if 0 in self.shape:
+            return 0
+        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
+
+
+class ProgramBuilder:
+    """A fused group under construction: `read` external operands, `compute` values from them, `write` results.
+
+    The k-th value that is computed is part k of the program (counted from 1): its expressions carry that number.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.buffers: list[tuple[str, Tensor, BufferLayout]] = []
+        self._operands: dict[Tensor, BufferLayout] = {}
+        self._flat: dict[Tensor, Tensor] = {}
+        self._values: dict[Tensor, tuple[tuple[Axis, ...], ScalarExpr]] = {}
+        self._outputs: list[tuple[Tensor, Tensor, BufferLayout]] = []
+
+    def read(self, role: str, layout: BufferLayout) -> Tensor:
+        """A readable tensor for an external operand."""
+        tensor = Tensor(role, layout.shape, layout.dtype)
+        flat = Tensor(role, (layout.span,), layout.dtype)
+        self._operands[tensor], self._flat[tensor] = layout, flat
+        self.buffers.append((role, flat, layout))
+        return tensor
+
+    def compute(self, out: OutSpec, lower: Callable[..., ScalarExpr], inputs: Sequence[Readable]) -> Tensor:
+        """The readable result of an operator's `lower(b, out, i, *inputs)`."""
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
+        value = lower(b, out, axes, *inputs)
+        if value.dtype != out.dtype:
+            message = f"the lowering gives {value.dtype}, the operator's type is {out.dtype}"
+            raise RelayTypeError(message, code="loop.dtype-mismatch", help="end with b.cast(value, out.dtype)")
+        tensor = Tensor(f"v{len(self._values)}", out.shape, out.dtype)
+        self._values[tensor] = (axes, value)
+        return tensor
+
+    def write(self, role: str, value: Tensor, layout: BufferLayout) -> None:
+        """Store a computed or read tensor to an external operand."""
+        if layout.shape != value.shape or layout.dtype != value.dtype:
+            message = f"`{role}` is {layout.dtype}{layout.shape}, its value {value.dtype}{value.shape}"
+            raise RelayTypeError(message, code="loop.output-layout")
+        flat = Tensor(role, (layout.span,), layout.dtype)
+        self.buffers.append((role, flat, layout))
+        self._outputs.append((value, flat, layout))
+
+    # ---- the program
+
+    def program(self) -> LoopProgram:
+        """The loop program of the group."""
+        scratch: list[Tensor] = []
+        nests: list[LoopNest] = []
+        for region in self._regions():
+            for part, simplifier in normalise(region):
+                nests.append(build_nest(part, simplifier, scratch))
+        buffers = tuple((role, flat) for role, flat, _ in self.buffers)
+        return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
+
+    def _regions(self) -> list[StoreRegion]:
+        """One region for all outputs of one shape: they share their loops."""
+        by_shape: dict[tuple[int, ...], list[tuple[Tensor, Tensor, BufferLayout]]] = {}
+        for value, flat, layout in self._outputs:
+            by_shape.setdefault(layout.shape, []).append((value, flat, layout))
+        return [self._region(shape, outputs) for shape, outputs in by_shape.items()]
+
+    def _region(self, shape: tuple[int, ...], outputs: list[tuple[Tensor, Tensor, BufferLayout]]) -> StoreRegion:
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(shape))
+        stores: list[Assign] = []
+        for value, flat, layout in outputs:
+            place = address(axes, layout.strides, layout.offset)
+            stores.append(Assign(flat, place, self.element(value, axes)))
+        return StoreRegion(axes, tuple(stores))
+
+    def element(self, value: Tensor, axes: tuple[Axis, ...]) -> ScalarExpr:
+        """One element of a value, as an expression over flat external operands and stand-ins."""
+        places = {t: (self._flat[t], layout.strides, layout.offset) for t, layout in self._operands.items()}
+        return flatten(self.inlined(Load(value, axes)), places)
+
+    def inlined(self, root: ScalarExpr) -> ScalarExpr:
+        """`root` with every read of a computed value replaced by its expression at that index."""
+        return _Inlining(self._values).expand(root)
+
+
+Expansion = dict[ScalarExpr, ScalarExpr]
+
+
+class _Inlining:
+    """Replaces reads of computed values. A value has one expansion, and one copy, per index at which it is read."""
+
+    def __init__(self, values: dict[Tensor, tuple[tuple[Axis, ...], ScalarExpr]]):
+        self.values = values
+        self.order = {tensor: k + 1 for k, tensor in enumerate(values)}
+        self.simplifier = Simplifier()
+        self.expansions: dict[tuple[Tensor, *tuple[ScalarExpr, ...]], Expansion] = {}
+        self.parts: dict[int, int] = {}  # by the id of an expansion, all of which `expansions` keeps alive
+
+    def expand(self, root: ScalarExpr) -> ScalarExpr:
+        """The expression without reads of computed values; works off a stack of (expansion, node)."""
+        top: Expansion = {}
+        self.parts = {id(top): 0}
+        stack = [(top, root)]
+        while stack:
+            expansion, node = stack[-1]
+            missing = [] if node in expansion else self._missing(expansion, node)
+            if missing:
+                stack.extend(missing)
+            else:
+                stack.pop()
+        return top[root]
+
+    def _missing(self, expansion: Expansion, node: ScalarExpr) -> list[tuple[Expansion, ScalarExpr]]:
+        """What must be expanded before `node`; nothing once the node itself is."""
+        below = [(expansion, c) for c in children(node) if c not in expansion]
+        if below:
+            return below
+        new = rebuild(node, tuple(expansion[c] for c in children(node)))
+        if isinstance(new, Load) and new.tensor in self.values:
+            inner, body = self._expansion(new)
+            if body not in inner:
+                return [(inner, body)]
+            new = inner[body]
+        elif isinstance(node, Reduce) and isinstance(new, Reduce):
+            axes = tuple(expansion.get(a, a) for a in node.axes)
+            new = Reduce(new.kind, axes, new.value, node.part)  # type: ignore[arg-type]
+        expansion[node] = of_part(new, self.parts[id(expansion)])
+        return []
+
+    def _expansion(self, load: Load) -> tuple[Expansion, ScalarExpr]:
+        """The expansion in which a value is expanded for this index, and the value's expression."""
+        axes, body = self.values[load.tensor]
+        at = tuple(self.simplifier(i) for i in load.indices)
+        key = (load.tensor, *at)
+        if key not in self.expansions:
+            own = {a: Axis(a.name, a.extent) for n in post_order(body) if isinstance(n, Reduce) for a in n.axes}
+            self.expansions[key] = {**own, **dict(zip(axes, at))}
+            self.parts[id(self.expansions[key])] = self.order[load.tensor]
+        return self.expansions[key], body
+
+
+__all__ = ["ProgramBuilder", "BufferLayout"]

@@ -1,0 +1,368 @@
+"""Proofs that a loop program stays inside its buffers: intervals of every address, under the guards above it.
+
+An access is a load or a store. Its address is a sum of axes, quotients and remainders; the conditions of the guards
+that it lies under are inequalities between such sums. `0 <= address < extent` is proven by the intervals of the
+atoms, tightened by the inequalities, and by taking multiples of up to `DEPTH` inequalities out of the sum. What is
+not proven is not known to be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from relaylab.loop.affine import UNBOUNDED, Linear, Rect
+from relaylab.loop.expr import (
+    INDEX,
+    Apply,
+    Axis,
+    Cast,
+    Const,
+    Guard,
+    Load,
+    Local,
+    Reduce,
+    ScalarExpr,
+    Tensor,
+    children,
+    post_order,
+)
+from relaylab.loop.program import Accumulate, Define, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.scalar import is_integer
+from relaylab.loop.show import show
+from relaylab.loop.simplify import Simplifier
+
+DEPTH = 4  # inequalities that one proof may combine
+ROUNDS = 3  # of tightening the intervals of atoms by each other
+NESTED = 6  # selections inside each other whose conditions are used
+Conditions = tuple[ScalarExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One load or store: `index` into `extent` elements of an axis of `tensor`; `bounds` are what is known of it.
+
+    `by_data`: the index depends on loaded numbers or on floats. `part` is that of the expression.
+    """
+
+    tensor: Tensor
+    index: ScalarExpr
+    extent: int
+    bounds: Rect
+    proven: bool
+    by_data: bool
+    part: int
+
+    def __str__(self) -> str:
+        known = "anything" if self.bounds == UNBOUNDED else f"{self.bounds[0]} .. {self.bounds[1]}"
+        return f"`{self.tensor.name}` of extent {self.extent} at {show(self.index)} ({known})"
+
+
+def program_accesses(program: LoopProgram) -> Iterator[Access]:
+    """Every access of a loop program, each under every set of guards that it lies under."""
+    everything = [s for nest in program.nests for s in statements((nest.loop,))]
+    prover = _Prover()
+    prover.registers(everything, program.scratch)
+    for statement in everything:
+        for load, under in loads_of(values(statement)):
+            yield from prover.accesses(load.tensor, load.indices, under, load.part)
+        if isinstance(statement, Store):
+            yield from prover.accesses(statement.buffer, (statement.address,), (), 0)
+
+
+def expression_accesses(value: ScalarExpr) -> Iterator[Access]:
+    """Every index of every load of an expression: what an operator's loop form reads, axis by axis."""
+    prover = _Prover()
+    for load, under in loads_of((value,)):
+        yield from prover.accesses(load.tensor, load.indices, under, load.part)
+
+
+def unproven(program: LoopProgram) -> Access | None:
+    """The first access of a loop program that is not proven to lie in its buffer."""
+    return next((access for access in program_accesses(program) if not access.proven), None)
+
+
+def loads_of(roots: Sequence[ScalarExpr]) -> Iterator[tuple[Load, Conditions]]:
+    """The loads under some expressions, each with the conditions of the guards above it."""
+    seen: set[tuple[int, tuple[int, ...]]] = set()
+    loads = {id(n): isinstance(n, Load) for n in post_order(*roots)}
+    for node in post_order(*roots):
+        loads[id(node)] |= any(loads[id(c)] for c in children(node))
+    stack: list[tuple[ScalarExpr, Conditions]] = [(r, ()) for r in roots]
+    while stack:
+        node, under = stack.pop()
+        key = (id(node), tuple(map(id, under)))
+        if key in seen or not loads[id(node)]:
+            continue
+        seen.add(key)
+        if isinstance(node, Load):
+            yield node, under
+        if isinstance(node, Guard):
+            # What is read for the other side is read in every lane: the condition's opposite is no promise.
+            stack += [(node.condition, under), (node.otherwise, under), (node.value, (*under, node.condition))]
+        else:
+            stack += [(c, under) for c in children(node)]
+
+
+class _Prover:
+    """What is known of the axes and registers of one program."""
+
+    def __init__(self) -> None:
+        self.simplify = Simplifier()
+        self.meaning: dict[ScalarExpr, ScalarExpr] = {}
+        self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in private buffers
+        self.rows: dict[Tensor, Store] = {}  # the one store into a private buffer of conditions
+        self.places: dict[tuple[ScalarExpr, ...], _Place] = {}
+
+    def registers(self, body: Sequence[Statement], scratch: Sequence[Tensor]) -> None:
+        """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
+        changed = {s.local for s in body if isinstance(s, Accumulate)}
+        stored: dict[Tensor, Store | None] = {}
+        for statement in body:
+            if isinstance(statement, Store) and statement.buffer in scratch and is_integer(statement.value.dtype):
+                bounds = self.place(()).bounds(self.expression(statement.value))
+                self.known[statement.buffer] = _join(self.known.get(statement.buffer, bounds), bounds)
+            if isinstance(statement, Store) and statement.buffer in scratch:
+                stored[statement.buffer] = None if statement.buffer in stored else statement
+            if not isinstance(statement, Define) or statement.local in changed:
+                continue
+            local, value = statement.local, self.expression(statement.value)
+            if not any(isinstance(n, (Load, Local)) for n in post_order(value)):
+                self.meaning[local] = value
+            elif is_integer(local.dtype):
+                # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
+                self.known[local] = self.place(()).bounds(value)
+        self.rows = {t: s for t, s in stored.items() if s is not None and s.value.dtype == "bool"}
+
+    def row_element(self, buffer: Tensor, address: ScalarExpr) -> Iterator[ScalarExpr]:
+        """What was stored where a private buffer of conditions is read, if each element is stored by one turn."""
+        store = self.rows[buffer]
+        mine, theirs = (self.simplify.linear(self.expression(a)) for a in (address, store.address))
+        axes, reach = {f: a for a, f in mine.terms.items()}, 0
+        if mine.const != theirs.const or len(mine.terms) != len(theirs.terms):
+            return
+        turns: dict[ScalarExpr, ScalarExpr] = {}
+        for axis, factor in sorted(theirs.terms.items(), key=lambda term: term[1]):
+            other = axes.get(factor)
+            if not isinstance(axis, Axis) or factor <= reach or other is None or other.dtype != INDEX:
+                return
+            turns[axis], reach = other, reach + factor * (axis.extent - 1)
+        value = self.expression(store.value)
+        if not any(isinstance(n, (Load, Local)) for n in post_order(value)):
+            yield self.simplify(value, turns)
+
+    def expression(self, root: ScalarExpr) -> ScalarExpr:
+        """An expression in normal form, registers replaced by what they hold."""
+        used = {n: self.meaning[n] for n in post_order(root) if n in self.meaning} if self.meaning else {}
+        return self.simplify(root, used) if used else self.simplify(root)
+
+    def place(self, under: Conditions) -> _Place:
+        """What is known where these conditions hold."""
+        conditions = tuple(dict.fromkeys(self.expression(c) for c in under))
+        if conditions not in self.places:
+            self.places[conditions] = _Place(self, conditions)
+        return self.places[conditions]
+
+    def accesses(self, tensor: Tensor, indices: Sequence[ScalarExpr], under: Conditions, part: int) -> Iterator[Access]:
+        """The proofs of one access, axis by axis. An empty tensor is never read: its loads are zero."""
+        if 0 in tensor.shape:
+            return
+        place = self.place(under)
+        for index, extent in zip(indices, tensor.shape):
+            node = self.expression(index)
+            proven = place.within(node, extent)
+            yield Access(tensor, node, extent, place.bounds(node), proven, depends_on_data(node), part)
+
+
+def depends_on_data(index: ScalarExpr) -> bool:
+    """Whether an index is computed from loaded numbers, registers or floats."""
+    return any(isinstance(n, (Load, Local, Reduce)) or n.dtype.startswith("float") for n in post_order(index))
+
+
+class _Place:
+    """The intervals of integer expressions where some conditions hold."""
+
+    def __init__(self, prover: _Prover, conditions: Conditions):
+        self.prover, self.simplify, self.conditions = prover, prover.simplify, conditions
+        self.facts = [f for c in conditions for f in self._facts(c) if self._is_known(f)]
+        self.facts += [f for atom in dict.fromkeys(a for f in self.facts for a in f.terms) for f in self._whole(atom)]
+        self.dead = any(isinstance(c, Const) and not c.value for c in conditions)
+        self.tight: dict[ScalarExpr, Rect] = {}
+        self.found: dict[ScalarExpr, Rect] = {}
+        self.settled = False
+        self._tighten()
+        self.settled = True
+
+    def within(self, node: ScalarExpr, extent: int) -> bool:
+        """Whether 0 <= node < extent is proven."""
+        low, high = self.bounds(node)
+        if self.dead or (low >= 0 and high < extent):
+            return True
+        value = self.simplify.linear(node)
+        return self._at_least(value, DEPTH) and self._at_least(Linear({}, extent - 1) - value, DEPTH)
+
+    def bounds(self, node: ScalarExpr) -> Rect:
+        """An interval that holds an interned integer expression."""
+        for n in post_order(node):
+            if n not in self.found and is_integer(n.dtype):
+                self.found[n] = _meet(self._structure(n), self.tight.get(n, UNBOUNDED))
+        return self.found[node]
+
+    # ---- conditions
+
+    def _facts(self, condition: ScalarExpr) -> Iterator[Linear]:
+        """Sums that are at least 0 where a condition holds."""
+        stack = [(condition, True)]
+        while stack:
+            node, holds = stack.pop()
+            match node:
+                case Apply("land", args) if holds:
+                    stack += [(a, True) for a in args]
+                case Apply("lor", args) if not holds:
+                    stack += [(a, False) for a in args]
+                case Apply("select", (c, a, Const(False))) | Guard(c, a, Const(False)) if holds:
+                    stack += [(c, True), (a, True)]
+                case Load(tensor, (address,)) if holds and tensor in self.prover.rows:
+                    stack += [(c, True) for c in self.prover.row_element(tensor, address)]
+                case Apply("lnot", (inner,)):
+                    stack.append((inner, not holds))
+                case Apply(op, (a, c)) if a.dtype == INDEX:
+                    yield from _inequalities(op, self.simplify.linear(a) - self.simplify.linear(c), holds)
+                case _:
+                    pass
+
+    def _is_known(self, fact: Linear) -> bool:
+        """A sum with a number that may be anything may have wrapped around before it was compared."""
+        return all(self.simplify.bounds(a) != UNBOUNDED for a in fact.terms)
+
+    def _whole(self, atom: ScalarExpr) -> Iterator[Linear]:
+        """A quotient, or a remainder, belongs to the other one: x is x // d * d + x % d."""
+        match atom:
+            case Apply("floordiv" | "floormod", (x, Const(divisor) as d)) if divisor > 0:
+                quotient, rest = (self.simplify(Apply(op, (x, d), INDEX)) for op in ("floordiv", "floormod"))
+                linear = self.simplify.linear
+                zero = linear(x) - linear(quotient) * int(divisor) - linear(rest)
+                yield zero
+                yield zero * -1
+            case _:
+                pass
+
+    def _tighten(self) -> None:
+        for _ in range(ROUNDS if self.facts else 0):
+            before = dict(self.tight)
+            for fact in self.facts:
+                for atom, factor in fact.terms.items():
+                    rest = self._interval(Linear({a: f for a, f in fact.terms.items() if a is not atom}, fact.const))[1]
+                    if rest == UNBOUNDED[1]:
+                        continue
+                    limit = (-(rest // factor), UNBOUNDED[1]) if factor > 0 else (UNBOUNDED[0], rest // -factor)
+                    self.tight[atom] = _meet(self.tight.get(atom, UNBOUNDED), limit)
+            self.found.clear()
+            if self.tight == before:
+                break
+        self.dead |= any(low > high for low, high in (self.bounds(a) for a in self.tight))
+        self.found.clear()
+
+    # ---- intervals
+
+    def _interval(self, value: Linear) -> Rect:
+        low = high = value.const
+        for atom, factor in value.terms.items():
+            bounds = self.bounds(atom)
+            if UNBOUNDED[0] in bounds or UNBOUNDED[1] in bounds:
+                return UNBOUNDED
+            low += min(bounds[0] * factor, bounds[1] * factor)
+            high += max(bounds[0] * factor, bounds[1] * factor)
+        return low, high
+
+    def _at_least(self, value: Linear, depth: int) -> bool:
+        """Whether a sum is proven to be at least 0: it is, less a multiple of something that is."""
+        if self._interval(value)[0] >= 0:
+            return True
+        tried: set[tuple[int, int]] = set()
+        for k, fact in enumerate(self.facts if depth else ()):
+            for atom, factor in fact.terms.items():
+                times = value.terms.get(atom, 0) // factor
+                if times > 0 and (k, times) not in tried:
+                    tried.add((k, times))
+                    if self._at_least(value - fact * times, depth - 1):
+                        return True
+        return False
+
+    def _structure(self, node: ScalarExpr) -> Rect:
+        whole = self.simplify.bounds(node)
+        match node:
+            case Local():
+                return self.prover.known.get(node, whole)
+            case Load(tensor):
+                return self.prover.known.get(tensor, whole)
+            case Axis() | Const():
+                return whole
+            case Apply("select", (condition, a, c)):
+                return _meet(whole, self._select(condition, a, c))
+            case Apply("floordiv" | "floormod" as op, (a, Const(divisor))) if divisor > 0:
+                return _meet(whole, _divided(op, self.found[a], int(divisor)))
+            case Apply("min", (a, c)):
+                (a0, a1), (c0, c1) = self.found[a], self.found[c]
+                return _meet(whole, (min(a0, c0), min(a1, c1)))
+            case Apply("max", (a, c)):
+                (a0, a1), (c0, c1) = self.found[a], self.found[c]
+                return _meet(whole, (max(a0, c0), max(a1, c1)))
+            case Cast(value) if is_integer(value.dtype):
+                low, high = self.found[value]
+                return (low, high) if whole[0] <= low and high <= whole[1] else whole
+            case _:
+                pass
+        value = self.simplify.linear(node) if node.dtype == INDEX else None
+        return whole if value is None or value.atom is node else _meet(whole, self._sum(value))
+
+    def _sum(self, value: Linear) -> Rect:
+        low, high = self._interval(value)
+        for fact in self.facts:  # what is a condition itself, but for a constant
+            less, more = value - fact, value + fact
+            low, high = max(low, low if less.terms else less.const), min(high, high if more.terms else more.const)
+        return low, high
+
+    def _select(self, condition: ScalarExpr, a: ScalarExpr, c: ScalarExpr) -> Rect:
+        sides = [self.found[a], self.found[c]]
+        for k, (side, here) in enumerate(((a, condition), (c, self.simplify(_not(condition))))):
+            if here in self.conditions:
+                return sides[k]
+            if self.settled and len(self.conditions) < NESTED:
+                place = self.prover.place((*self.conditions, here))
+                if place.dead:
+                    return sides[1 - k]
+                sides[k] = place.bounds(side)
+        return _join(*sides)
+
+
+def _not(condition: ScalarExpr) -> ScalarExpr:
+    return Apply("lnot", (condition,), "bool")
+
+
+def _inequalities(op: str, difference: Linear, holds: bool) -> Iterator[Linear]:
+    """What is at least 0 if `difference op 0` holds, or does not."""
+    if not holds:
+        op = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}.get(op, op)
+    if op in ("gt", "ge", "eq"):
+        yield difference + Linear({}, -1 if op == "gt" else 0)
+    if op in ("lt", "le", "eq"):
+        yield difference * -1 + Linear({}, -1 if op == "lt" else 0)
+
+
+def _divided(op: str, inside: Rect, divisor: int) -> Rect:
+    first, last = inside[0] // divisor, inside[1] // divisor
+    if op == "floordiv":
+        return first, last
+    return (inside[0] % divisor, inside[1] % divisor) if first == last else (0, divisor - 1)
+
+
+def _join(a: Rect, c: Rect) -> Rect:
+    return min(a[0], c[0]), max(a[1], c[1])
+
+
+def _meet(a: Rect, c: Rect) -> Rect:
+    return max(a[0], c[0]), min(a[1], c[1])
+
+
+__all__ = ["Access", "expression_accesses", "program_accesses", "unproven"]

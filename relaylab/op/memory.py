@@ -1,5 +1,0 @@
-"""`relay.op.memory`: explicit allocation."""
-
-from relaylab.op.machine import alloc_storage, alloc_tensor, kill
-
-__all__ = ["alloc_storage", "alloc_tensor", "kill"]

@@ -1,0 +1,286 @@
+"""Matrix products: dense, matmul, batch_matmul, packed dense; and bias_add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Broadcast, Dtype, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.layout import parse_layout, transform
+from relaylab.op.products import dims, elements, exact, stored
+from relaylab.op.shapes import broadcast_dims, extent, same_dim
+
+
+class Product(OutElementwiseFusable):
+    """A product of matrices whose sums run over one axis; `out_dtype` is that of `data` unless given."""
+
+    out_dtype: Dtype = attr(None, "the data type of sums and result; None: that of the first input")
+
+    def dtype(self, s: TypeSolver, data: TensorType, weight: TensorType) -> str:
+        """The data type of the result."""
+        return rules.summed(s, self.out_dtype or data.dtype, data, weight)
+
+
+class MatrixProduct(Product):
+    """The product of a tensor with a matrix, which gets its type from `units` if it has none."""
+
+    units: int | None = attr(doc="the length of the result's last axis, which types an untyped second factor")
+    out_dtype: Dtype = None
+    transpose_a: ClassVar[bool] = False
+    transpose_b: ClassVar[bool] = False
+    defaults = {"units": None}
+
+    def relation(self, s: TypeSolver, a: Type, c: Type) -> Type | None:
+        data = rules.tensor(s, a, self.inputs[0])
+        if data is None:
+            return None
+        if not data.shape or (self.transpose_a and len(data.shape) < 2):
+            s.fail(f"`{self.inputs[0]}` of {self.op_name} has too few dimensions: {type_text(data)}")
+        inner = data.shape[-2 if self.transpose_a else -1]
+        weight = self._weight(s, inner, data, c)
+        if weight is None:
+            return None
+        if not same_dim(inner, weight.shape[1 if self.transpose_b else 0]):
+            s.fail(f"the inner dimensions of {type_text(data)} and {type_text(weight)} do not match")
+        units = weight.shape[0 if self.transpose_b else 1]
+        rows = (*data.shape[:-2], data.shape[-1]) if self.transpose_a else data.shape[:-1]
+        return TensorType((*rows, units), self.dtype(s, data, weight))
+
+    def _weight(self, s: TypeSolver, inner: Dim, data: TensorType, given: Type) -> TensorType | None:
+        """The type of the second matrix, made from `units` where it has none."""
+        known = rules.tensor(s, given, self.inputs[1])
+        if known is not None:
+            rules.rank(s, known, 2, self.inputs[1])
+            if self.units is not None and not same_dim(IntImm(self.units), known.shape[0 if self.transpose_b else 1]):
+                s.fail(f"{self.op_name} has units={self.units}, but its weight is {type_text(known)}")
+        elif self.units is not None:
+            shape = (self.units, inner) if self.transpose_b else (inner, self.units)
+            return rules.tensor(s, s.unify(given, TensorType(shape, data.dtype)))
+        return known
+
+    def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or a.dtype.name
+        a, c = exact(out, a, c)
+        return stored((a.swapaxes(-1, -2) if self.transpose_a else a) @ (c.T if self.transpose_b else c), out)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, a: Readable, c: Readable) -> Element:
+        *lead, n = i
+        inner = int(a.shape[-2 if self.transpose_a else -1])
+
+        def product(k: Element) -> Element:
+            x = a(*lead[:-1], k, lead[-1]) if self.transpose_a else a(*lead, k)
+            y = c(n, k) if self.transpose_b else c(k, n)
+            return b.cast(x, out.dtype) * b.cast(y, out.dtype)
+
+        return b.sum(inner, product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        inner = dims(types[0])[-2 if self.transpose_a else -1]
+        return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+
+@op("nn.matmul", level=1, attrs_key="Matmul")
+class matmul(MatrixProduct):
+    """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight
+    its type.
+    """
+
+    tensor_a: Input = arg("the first factor", "(..., m, k), or (..., k, m) if `transpose_a`", "any but bool")
+    tensor_b: Input = arg("the second factor", "(k, n), or (n, k) if `transpose_b`", "any but bool")
+    transpose_a: bool = attr(False, "whether the first factor is given transposed")
+    transpose_b: bool = attr(False, "whether the second factor is given transposed")
+    yields = "(..., m, n), of `out_dtype`"
+    source = "BLAS GEMM; numpy.matmul"
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        small = TensorType((3, 5), "int8"), TensorType((5, 2), "int8")
+        return [
+            sample((3, 5), (5, 4), units=None),
+            sample((3, 5), (4, 5), units=4, transpose_b=True),
+            sample((2, 5, 3), (5, 4), units=None, transpose_a=True),
+            sample(*small, units=2, out_dtype="int32", low=-128, high=127),
+        ]
+
+
+@op("nn.dense", level=1, attrs_key="Dense")
+class dense(MatrixProduct):
+    """Fully connected layer: data `(..., k)` times the transpose of weight `(units, k)`."""
+
+    data: Input = arg("what the layer is applied to", "(..., k)", "any but bool")
+    weight: Input = arg("one row per unit; typed by `units` if untyped", "(units, k)", "any but bool")
+    yields = "(..., units), of `out_dtype`"
+    source = "ONNX Gemm with transB = 1"
+    transpose_b = True
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        small = TensorType((3, 7), "uint8"), TensorType((2, 7), "int8")
+        return [
+            sample((3, 5), (4, 5), units=4),
+            sample((2, 3, 5), (1, 5), units=None),
+            sample((5,), (4, 5), units=4),
+            sample(*small, units=2, out_dtype="int32", low=-128, high=255),
+            sample(TensorType((2, 3), "float16"), TensorType((4, 3), "float16"), units=4),
+        ]
+
+
+@op("nn.contrib_dense_pack", level=10, attrs_key="DensePack")
+class contrib_dense_pack(Product):
+    """nn.dense with the weight in blocks of units: layout `NC16n` is `(units / 16, k, 16)`."""
+
+    parameters = "data weight weight_layout units out_dtype"
+    defaults = {"units": None}
+
+    data: Input = arg("what the layer is applied to", "(m, k)", "any but bool")
+    weight: Input = arg("the weight in blocks of units", "(units / block, k, block)", "any but bool")
+    units: int | None = attr(doc="the number of units; for reading, since the weight has it")
+    out_dtype: Dtype = None
+    weight_layout: str = attr("NC", "the axes of weight: N for units and C for k, as in NC16n")
+    yields = "(m, units), of `out_dtype`"
+    source = "the packed form of nn.dense"
+
+    def relation(self, s: TypeSolver, data: Type, weight: Type) -> Type | None:
+        x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
+        if x is None or w is None:
+            return None
+        rules.rank(s, x, 2)
+        whole = rules.layout(s, self._layout(w), "NC", w, "weight").whole(w.shape)
+        rules.equal_dims(s, x.shape[1], whole["C"], f"the inner dimensions of {type_text(x)} and {type_text(w)}")
+        return TensorType((x.shape[0], whole["N"]), self.dtype(s, x, w))
+
+    def _layout(self, weight: Any) -> str:
+        """The layout of the weight; a weight of rank 3 in the plain layout is blocked by its last dimension."""
+        return f"NC{weight.shape[2]}n" if self.weight_layout == "NC" and len(weight.shape) == 3 else self.weight_layout
+
+    def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or data.dtype.name
+        plain = transform(weight, parse_layout(self._layout(weight)), parse_layout("NC"))
+        x, w = exact(out, data, plain)
+        return stored(x @ w.T, out)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, weight: Readable) -> Element:
+        layout = parse_layout(self._layout(weight))
+
+        def product(k: Element) -> Element:
+            return b.cast(data(i[0], k), out.dtype) * b.cast(weight(*layout.index({"N": i[1], "C": k})), out.dtype)
+
+        return b.sum(int(data.shape[1]), product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        return elements(out) * elements(types[0]) // max(extent(dims(types[0])[0]), 1)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((3, 5), (2, 5, 4), units=8, weight_layout="NC4n"), sample((2, 3), (3, 3, 2), units=None)]
+
+
+@op("nn.batch_matmul", level=10, attrs_key="BatchMatmul")
+class batch_matmul(Product):
+    """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed."""
+
+    defaults = {"transpose_b": True}
+
+    tensor_a: Input = arg("the first factors", "(b, m, k), or (b, k, m) if `transpose_a`", "any but bool")
+    tensor_b: Input = arg("the second factors", "(b, k, n), or (b, n, k) if `transpose_b`", "any but bool")
+    out_dtype: Dtype = None
+    transpose_a: bool = attr(False, "whether the first factors are given transposed")
+    transpose_b: bool = attr(False, "whether the second factors are given transposed")
+    yields = "(b, m, n), of `out_dtype`; a batch of 1 goes with any b"
+    source = "BLAS batched GEMM; torch.bmm"
+
+    def relation(self, s: TypeSolver, a: Type, c: Type) -> Type | None:
+        x, y = rules.tensor(s, a, "tensor_a"), rules.tensor(s, c, "tensor_b")
+        if x is None or y is None:
+            return None
+        rules.rank(s, x, 3, "tensor_a"), rules.rank(s, y, 3, "tensor_b")
+        m, k = (x.shape[2], x.shape[1]) if self.transpose_a else (x.shape[1], x.shape[2])
+        n, k2 = (y.shape[1], y.shape[2]) if self.transpose_b else (y.shape[2], y.shape[1])
+        dynamic = x.is_dynamic or y.is_dynamic
+        batch: Dim | None = broadcast_dims(x.shape[0], y.shape[0])
+        if x.shape[0] != y.shape[0] and (isinstance(x.shape[0], AnyDim) or isinstance(y.shape[0], AnyDim)):
+            batch = AnyDim()
+        if not dynamic and (batch is None or k != k2):
+            s.fail(f"{type_text(x)} and {type_text(y)} cannot be multiplied", help=self._reading())
+        return TensorType((AnyDim() if batch is None else batch, m, n), self.dtype(s, x, y))
+
+    def _reading(self) -> str:
+        a, c = "(b, k, m)" if self.transpose_a else "(b, m, k)", "(b, n, k)" if self.transpose_b else "(b, k, n)"
+        return f"with transpose_a={self.transpose_a}, transpose_b={self.transpose_b} they are {a} and {c}"
+
+    def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
+        out = self.out_dtype or a.dtype.name
+        a, c = exact(out, a, c)
+        return stored(
+            (a.swapaxes(1, 2) if self.transpose_a else a) @ (c.swapaxes(1, 2) if self.transpose_b else c), out
+        )
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, a: Readable, c: Readable) -> Element:
+        batch, m, n = i
+        at, ct = (0 if int(x.shape[0]) == 1 else batch for x in (a, c))
+
+        def product(k: Element) -> Element:
+            x = a(at, k, m) if self.transpose_a else a(at, m, k)
+            y = c(ct, n, k) if self.transpose_b else c(ct, k, n)
+            return b.cast(x, out.dtype) * b.cast(y, out.dtype)
+
+        return b.sum(int(a.shape[1 if self.transpose_a else 2]), product)
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        inner = dims(types[0])[1 if self.transpose_a else 2]
+        return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 5), (2, 4, 5), transpose_b=True),
+            sample((1, 3, 5), (3, 5, 2)),
+            sample((2, 5, 3), (1, 4, 5), transpose_a=True, transpose_b=True),
+            sample(TensorType((1, 2, 3), "int8"), TensorType((1, 3, 2), "int8"), out_dtype="int32"),
+        ]
+
+
+@op("nn.bias_add", level=1, attrs_key="BiasAdd")
+class bias_add(Broadcast):
+    """`data` plus one number per position of `axis`; an untyped bias gets its type from `data`."""
+
+    data: Input = arg("what the bias is added to")
+    bias: Input = arg(
+        "one number per position of `axis`; typed by data if untyped", "(data.shape[axis],)", "that of data"
+    )
+    axis: int = attr(1, "the axis of data along which the bias lies; negative ones count from the end")
+    yields = "shape and dtype of data"
+    source = "ONNX Add of a bias with the axes that follow it inserted"
+
+    def relation(self, s: TypeSolver, data: Type, bias: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        rank = len(found.shape)
+        if not -rank <= self.axis < rank:
+            s.fail(
+                "The axis in bias_add must be in range for the shape; "
+                f"attempted to access index {self.axis} of ({', '.join(map(str, found.shape))})"
+            )
+        s.unify(bias, TensorType((found.shape[self.axis],), found.dtype))
+        return found
+
+    def reference(self, data: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        return data + bias.reshape([-1 if d == self.axis % data.ndim else 1 for d in range(data.ndim)])
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, bias: Readable) -> Element:
+        return data(*i) + bias(i[self.axis % len(i)])
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 4, 5), (3,)),
+            sample((2, 3), (3,), axis=-1),
+            sample((2, 3, 4), (2,), axis=-3),
+            sample(TensorType((2, 3), "int32"), TensorType((3,), "int32")),
+        ]

@@ -1,0 +1,108 @@
+"""What operators that resample the spatial axes of a tensor share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Injective, Input, arg, attr
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.nn.pool import positions
+from relaylab.op.nn.resample import METHODS, MODES, ROUNDINGS, Expressions, ResamplingArrays, Sampling, blend, settled
+from relaylab.op.shapes import extent
+from relaylab.op.tensor.casts import as_dtype
+
+
+class Resampled(Injective):
+    """The spatial axes of `data` (those of `spatial` in `layout`) resampled one by one."""
+
+    layout: str = attr("NCHW", "the axes of data and result; channels may be in blocks, as in NCHW16c")
+    spatial: ClassVar[str] = "HW"
+    data: Input = arg("the batch of signals, images or volumes, laid out as `layout`", "(N, C, *extents)")
+
+    def sampling(self) -> Sampling:
+        """How each axis is resampled."""
+        return Sampling("nearest_neighbor", "asymmetric")
+
+    def target(self, extents: Sequence[Dim]) -> list[Dim]:
+        """The new extents of the spatial axes."""
+        return list(extents)
+
+    def region(self, k: int) -> tuple[float, float]:
+        """The part of spatial axis `k` that is read, as fractions (only for tf_crop_and_resize)."""
+        return (0.0, 1.0)
+
+    def outside(self) -> float | None:
+        """The value of positions outside the input, if they do not take the edge's."""
+        return None
+
+    def result_dtype(self, data: str) -> str:
+        """The data type of the result."""
+        return data
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        how, layout = self.sampling(), rules.layout(s, self.layout, "NC" + self.spatial, found)
+        for value, known, name in (
+            (how.method, METHODS, "method"),
+            (how.mode, MODES, "mode"),
+            (how.rounding, ROUNDINGS, "rounding"),
+        ):
+            if value not in known:
+                s.fail(
+                    f'the {name} "{value}" of {self.op_name} is not known',
+                    help="known: " + ", ".join(filter(None, known)),
+                )
+        at, shape = positions(self.layout, self.spatial), list(found.shape)
+        if any(layout.factor(a) > 1 for a in self.spatial):
+            s.fail(f"the layout {self.layout} splits a resampled axis")
+        if any(shape[k] == 0 for k in at):
+            s.fail(f"{self.op_name} has nothing to resample in {type_text(found)}", help="give an image with elements")
+        for k, n in zip(at, self.target([shape[k] for k in at])):
+            shape[k] = n
+        return TensorType(shape, self.result_dtype(found.dtype))
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        at, how = positions(self.layout, self.spatial), self.sampling()
+        target = [extent(n) for n in self.target([IntImm(data.shape[k]) for k in at])]
+        out = data.astype("float64")
+        for axis, (k, n) in enumerate(zip(at, target)):
+            out = how.along(out, k, n, self.region(axis))
+        dtype = self.result_dtype(data.dtype.name)
+        return as_dtype(settled(ResamplingArrays(), self._cut(out, data.shape, at, target), dtype), dtype)
+
+    def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:
+        """`out` with positions outside the input replaced by the value for them, if there is one."""
+        fill = self.outside()
+        if fill is None:
+            return out
+        for axis, (k, n) in enumerate(zip(at, target)):
+            where = self.sampling().position(np.arange(n, dtype="float64"), shape[k], n, self.region(axis))
+            beyond = (where < 0) | (where > shape[k] - 1)
+            out = np.where(beyond.reshape([-1 if d == k else 1 for d in range(out.ndim)]), fill, out)
+        return out
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
+        at, how, m = positions(self.layout, self.spatial), self.sampling(), Expressions(b)
+        taps, inside = [], []
+        for axis, k in enumerate(at):
+            extent = int(data.shape[k])
+            where = how.position(b.cast(i[k], "float64"), extent, int(out.shape[k]), self.region(axis))
+            inside.append(m.inside(where, extent))
+            taps.append(how.taps(m, where, extent))
+
+        def read(*chosen: Element) -> Element:
+            index = dict(zip(at, chosen))
+            value = data(*(index.get(d, j) for d, j in enumerate(i)))
+            return value if how.method == "nearest_neighbor" else b.cast(value, "float64")
+
+        mixed = blend(read, taps)
+        value = b.cast(mixed if how.method == "nearest_neighbor" else settled(m, mixed, out.dtype), out.dtype)
+        fill = self.outside()
+        return value if fill is None else b.select(b.all_of(*inside), value, b.const(fill, out.dtype))

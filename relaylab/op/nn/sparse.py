@@ -1,0 +1,205 @@
+"""Products with compressed sparse matrices: nn.sparse_dense, nn.sparse_add, nn.sparse_transpose.
+
+A matrix in CSR form is (data, indices, indptr): row r has the values data[indptr[r] : indptr[r + 1]] in the columns
+`indices` of the same range. In BSR form data is (blocks, rows, columns), and rows and columns count blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import Expr, TupleWrapper
+from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, attr, op, sample, wrap
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.shapes import derive, extent
+from relaylab.support.errors import RelayTypeError, shown
+
+INPUTS = ("dense_data", "sparse_data", "sparse_indices", "sparse_indptr")
+EXTRA = {
+    "dense_mat": "expression: the dense matrix; shape (m, k); dtype that of the sparse one's data",
+    "sparse_mat": "three expressions (data, indices, indptr), or an object with these: the sparse matrix in CSR or BSR "
+    "form; data (nnz,) or (blocks, rows, columns), indices (nnz,) and indptr (n + 1,) integers",
+}
+
+
+def parts(matrix: Any) -> tuple[Any, Any, Any]:
+    """data, indices and indptr of a sparse matrix: an object with these, or a sequence of the three."""
+    if hasattr(matrix, "indptr"):
+        return matrix.data, matrix.indices, matrix.indptr
+    if not isinstance(matrix, (list, tuple, TupleWrapper)) or len(matrix) != 3:
+        raise RelayTypeError(
+            f"a sparse matrix is not {shown(matrix)}",
+            code="op.sparse-matrix",
+            help="give (data, indices, indptr), or an object that has these, as those of scipy.sparse do",
+        )
+    return matrix[0], matrix[1], matrix[2]
+
+
+def dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> np.ndarray:
+    """The whole matrix."""
+    block = data.shape[1:] or (1, 1)
+    blocks = data.reshape(len(data), *block)
+    out = np.zeros(((len(indptr) - 1) * block[0], columns), data.dtype)
+    for r in range(len(indptr) - 1):
+        for k in range(int(indptr[r]), int(indptr[r + 1])):
+            c = int(indices[k])
+            if not 0 <= c < columns // block[1]:
+                raise IndexError(f"block {c} of row {r} is outside the {columns} columns")
+            out[r * block[0] : (r + 1) * block[0], c * block[1] : (c + 1) * block[1]] += blocks[k]
+    return out
+
+
+def entry(b: ElementBuilder, data: Readable, indices: Readable, indptr: Readable, r: Element, c: Element) -> Element:
+    """The element at row `r` and column `c` as a loop-level expression: a search among the stored blocks."""
+    block = tuple(int(n) for n in data.shape[1:]) or (1, 1)
+    row, column = r // block[0], c // block[1]
+    first, end = b.load_index(indptr(row)), b.load_index(indptr(row + 1))
+    inner = () if len(data.shape) == 1 else (r % block[0], c % block[1])
+
+    def term(k: Element) -> Element:
+        here = b.all_of(k >= first, k < end, b.eq(b.load_index(indices(k)), column))
+        return b.guard(here, lambda: data(k, *inner), b.const(0, data.dtype))
+
+    return b.sum(int(data.shape[0]), term)
+
+
+def check(s: TypeSolver, types: tuple[Type, ...]) -> list[TensorType] | None:
+    """The types of data, indices and indptr, or None while one is unknown."""
+    found = rules.all_known(rules.tensor(s, t, name) for t, name in zip(types, INPUTS[1:]))
+    if found is None:
+        return None
+    data, indices, indptr = found
+    if len(data.shape) not in (1, 3):
+        s.fail(f"`sparse_data` must have 1 dimension (CSR) or 3 (BSR), not {type_text(data)}")
+    if 0 in data.shape[1:]:
+        s.fail(f"the blocks of {type_text(data)} have no elements")
+    for t, name in ((indices, "sparse_indices"), (indptr, "sparse_indptr")):
+        rules.integers(s, rules.rank(s, t, 1, name), name)
+    if indptr.shape[0] == 0:
+        s.fail("`sparse_indptr` must have one element more than there are rows")
+    rules.equal_dims(s, data.shape[0], indices.shape[0], "the numbers of sparse_data and sparse_indices")
+    return found
+
+
+def columns(s: TypeSolver, x: TensorType, data: TensorType) -> None:
+    """Fails unless the columns of a dense matrix split into blocks as wide as the sparse one's."""
+    wide = data.shape[2] if len(data.shape) == 3 else IntImm(1)
+    if isinstance(wide, int) and isinstance(x.shape[1], int) and (wide < 1 or x.shape[1] % wide):
+        s.fail(f"{x.shape[1]} columns do not split into the blocks of {type_text(data)}")
+
+
+@op("nn.sparse_dense", inputs=INPUTS, level=1, attrs_key="SparseDense")
+class sparse_dense(OutElementwiseFusable):
+    """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's
+    transpose.
+    """
+
+    sparse_lhs: bool = attr(False, "whether the sparse matrix is the first factor: sparse times dense transposed")
+    extra = EXTRA
+    yields = "(m, n), or (n, m) if `sparse_lhs`, for a sparse matrix of n rows; dtype of dense_mat"
+    source = "Saad, Iterative methods for sparse linear systems, 2003, 3.4; scipy.sparse.csr_matrix, bsr_matrix"
+
+    def relation(self, s: TypeSolver, dense_data: Type, *sparse: Type) -> Type | None:
+        x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
+        if x is None or matrix is None:
+            return None
+        rules.same_dtype(s, rules.rank(s, x, 2, "dense_data"), matrix[0])
+        columns(s, x, matrix[0])
+        block = extent(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1
+        rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
+        return TensorType((rows, x.shape[0]) if self.sparse_lhs else (x.shape[0], rows), x.dtype)
+
+    def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
+        data, indices, indptr = sparse
+        matrix = dense(data, indices, indptr, dense_data.shape[1])
+        product = matrix @ dense_data.T if self.sparse_lhs else dense_data @ matrix.T
+        return product.astype(dense_data.dtype)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
+        row, other = i if self.sparse_lhs else i[::-1]
+        data, indices, indptr = sparse
+        term = lambda k: entry(b, data, indices, indptr, row, k) * dense_data(other, k)
+        return b.sum(int(dense_data.shape[1]), term)
+
+    @classmethod
+    def build(cls, dense_mat: Expr, sparse_mat: object, sparse_lhs: bool = False) -> Expr:
+        return cls.call(dense_mat, *parts(sparse_mat), sparse_lhs=sparse_lhs)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        csr = (4,), np.array([0, 2, 1, 3], "int32"), np.array([0, 2, 2, 4], "int32")
+        bsr = (3, 2, 1), np.array([1, 0, 3], "int32"), np.array([0, 1, 3], "int32")
+        return [sample((2, 5), *csr), sample((2, 5), *csr, sparse_lhs=True), sample((3, 4), *bsr)]
+
+
+@op("nn.sparse_add", inputs=INPUTS, level=1)
+class sparse_add(Opaque):
+    """A dense matrix plus a sparse one."""
+
+    extra = EXTRA
+    yields = "the shape of dense_mat, and its dtype"
+    source = "scipy.sparse.csr_matrix, bsr_matrix"
+
+    def relation(self, s: TypeSolver, dense_data: Type, *sparse: Type) -> Type | None:
+        x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
+        if x is None or matrix is None:
+            return None
+        rules.same_dtype(s, x, matrix[0])
+        rows = rules.rank(s, x, 2, "dense_data").shape[0]
+        block = matrix[0].shape[1] if len(matrix[0].shape) == 3 else IntImm(1)
+        stored = derive(lambda n, k: (n - 1) * k, matrix[2].shape[0], block)
+        rules.equal_dims(s, rows, stored, f"the rows of {type_text(x)} and those that sparse_indptr counts")
+        columns(s, x, matrix[0])
+        return x
+
+    def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
+        data, indices, indptr = sparse
+        return dense_data + dense(data, indices, indptr, dense_data.shape[1])
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
+        data, indices, indptr = sparse
+        return dense_data(*i) + entry(b, data, indices, indptr, i[0], i[1])
+
+    @classmethod
+    def build(cls, dense_mat: Expr, sparse_mat: object) -> Expr:
+        return cls.call(dense_mat, *parts(sparse_mat))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((3, 5), (4,), np.array([0, 2, 1, 3], "int32"), np.array([0, 2, 2, 4], "int32"))]
+
+
+@op("nn.sparse_transpose", inputs=INPUTS[1:], level=1, attrs_key="SparseTranspose")
+class sparse_transpose(OutElementwiseFusable):
+    """The transpose of a square sparse matrix in CSR form: a tuple of its data, indices and indptr."""
+
+    extra = {
+        "x": "three expressions (data, indices, indptr), or an object with these: a square matrix of n rows in CSR "
+        "form; data (nnz,), indices (nnz,) and indptr (n + 1,) integers"
+    }
+    yields = "a tuple: data (nnz,), indices (nnz,) and indptr (n + 1,), with the dtypes of those of x"
+    source = "Gustavson, Two fast algorithms for sparse matrices, 1978; scipy.sparse.csr_matrix.transpose"
+    waivers = {"lower": "the place of a value depends on how many values lie in the columns before its own"}
+
+    def relation(self, s: TypeSolver, *sparse: Type) -> Type | None:
+        found = check(s, sparse)
+        return None if found is None else TupleType(found)
+
+    def reference(self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, ...]:
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        order = np.argsort(indices, kind="stable")
+        counts = np.bincount(indices, minlength=len(indptr) - 1)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        return data[order], rows[order].astype(indices.dtype), starts.astype(indptr.dtype)
+
+    @classmethod
+    def build(cls, x: Expr) -> TupleWrapper:
+        return wrap(cls.call(*parts(x)), 3)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((4,), np.array([0, 2, 1, 0], "int32"), np.array([0, 2, 3, 4], "int32"))]

@@ -1,0 +1,32 @@
+"""What operators that sum products share: exact factors for the reference, storing the sums, and counting."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relaylab.ir.types import Dim, TensorType, Type
+
+
+def exact(out: str, *factors: np.ndarray) -> list[np.ndarray]:
+    """The factors in a type in which sums of their products are exact enough to be the oracle of a result of type
+    `out`: float64, or int64 for wide integers.
+    """
+    wide = "float64" if out.startswith("float") or all(x.dtype.itemsize <= 2 for x in factors) else "int64"
+    return [x.astype(wide) for x in factors]
+
+
+def stored(x: np.ndarray, dtype: str) -> np.ndarray:
+    """A sum of products as `dtype`: integers wrap."""
+    return x.astype("int64").astype(dtype) if "int" in dtype else x.astype(dtype)
+
+
+def dims(t: Type) -> tuple[Dim, ...]:
+    """The dimensions of a tensor type; none of another type."""
+    return t.shape if isinstance(t, TensorType) else ()
+
+
+def elements(t: Type) -> int:
+    """The number of elements of a tensor type; 0 if it is not known."""
+    return math.prod(t.concrete_shape) if isinstance(t, TensorType) and not t.is_dynamic else 0

@@ -1,5 +1,0 @@
-"""`relay.random`: counter-based random numbers."""
-
-from relaylab.op.draws import multinomial, normal, threefry_generate, threefry_key, threefry_split, uniform
-
-__all__ = ["multinomial", "normal", "threefry_generate", "threefry_key", "threefry_split", "uniform"]

@@ -1,0 +1,1 @@
+"""Operators on tensors of any meaning: elementwise, creation, shapes, selection, reduction."""

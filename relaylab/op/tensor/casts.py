@@ -1,0 +1,143 @@
+"""Changes of data type: cast, cast_like, reinterpret; and fixed_point_multiply."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab.ir.types import TensorType, Type
+from relaylab.loop.scalar import convert
+from relaylab.op.base import Dtype, Elementwise, Input, Operator, OpPattern, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.rules import tensor
+
+
+def as_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
+    """`x` cast as the operator `cast` casts."""
+    with np.errstate(all="ignore"):
+        return convert(np.asarray(x), dtype).astype(dtype)
+
+
+@op("cast", level=3, attrs_key="Cast")
+class cast(Elementwise):
+    """Each element in another data type: integers wrap, floats that become integers lose their fraction and
+    saturate.
+    """
+
+    yields = "the shape of data, of `dtype`"
+    source = "numpy.ndarray.astype; ISO C, 6.3.1"
+
+    dtype: Dtype = attr(doc="the new data type")
+
+    @property
+    def to(self) -> str:
+        """The new data type."""
+        return self.dtype or "float32"
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = tensor(s, data)
+        return found and TensorType(found.shape, self.to)
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return as_dtype(data, self.to)
+
+    def scalar(self, b: ElementBuilder, x: Element) -> Element:
+        return b.cast(x, self.to)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        pairs = [
+            ("float32", "int32"),
+            ("float32", "float16"),
+            ("int32", "int8"),
+            ("int8", "float32"),
+            ("float32", "bool"),
+        ]
+        return [sample(TensorType((3, 4), a), dtype=c, low=-300, high=300) for a, c in [*pairs, ("bool", "float32")]]
+
+
+@op("cast_like", level=3)
+class cast_like(Elementwise):
+    """Each element of `data` in the data type of `dtype_like`."""
+
+    yields = "the shape of data, the dtype of dtype_like"
+    source = "numpy.ndarray.astype; ISO C, 6.3.1"
+
+    data: Input = arg("the tensor whose elements are converted")
+    dtype_like: Input = arg("the tensor whose data type is taken")
+
+    def relation(self, s: TypeSolver, data: Type, dtype_like: Type) -> Type | None:
+        found, like = tensor(s, data), tensor(s, dtype_like, "dtype_like")
+        return found and like and TensorType(found.shape, like.dtype)
+
+    def reference(self, data: np.ndarray, dtype_like: np.ndarray) -> np.ndarray:
+        return as_dtype(data, dtype_like.dtype.name)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, dtype_like: Readable) -> Element:
+        return b.cast(data(*i), out.dtype)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((3, 4), TensorType((2,), "int32"), low=-9, high=9), sample(TensorType((3,), "int32"), (1, 1))]
+
+
+@op("reinterpret", level=3, attrs_key="Cast")
+class reinterpret(Operator):
+    """The bits of each element read as another data type of the same width."""
+
+    yields = "the shape of data, of `dtype`"
+    source = "numpy.ndarray.view"
+
+    data: Input = arg("the tensor whose bits are read")
+    dtype: Dtype = attr(doc="the new data type, as wide as that of data")
+    pattern = OpPattern.ELEMWISE
+    waivers = {"lower": "the loop level computes with values and has no access to their bits"}
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = tensor(s, data)
+        if found is None:
+            return None
+        if np.dtype(found.dtype).itemsize != np.dtype(self.dtype).itemsize:
+            s.fail(f"{found.dtype} cannot be reinterpreted as {self.dtype}: their widths differ")
+        return TensorType(found.shape, self.dtype)
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(data).view(self.dtype or "float32").reshape(data.shape)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample((2, 3), dtype="int32"), sample(TensorType((4,), "int8"), dtype="uint8")]
+
+
+@op("fixed_point_multiply", level=10, attrs_key="FixedPointMultiply")
+class fixed_point_multiply(Elementwise):
+    """data * multiplier * 2^(shift - 31) for int32, rounded half up: a product with a Q31 fixed-point number."""
+
+    source = (
+        "Jacob et al., Quantization and training of neural networks for efficient integer-arithmetic-only "
+        "inference, 2018"
+    )
+
+    data: Input = arg("the tensor whose elements are multiplied", dtype="int32")
+    multiplier: int = attr(doc="the factor as a Q31 number: that many times 2^-31")
+    shift: int = attr(doc="how many places the product is moved left (right if negative)")
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = tensor(s, s.unify(data, s.out))
+        if found is not None and found.dtype != "int32":
+            s.fail(f"fixed_point_multiply needs int32, not {found.dtype}")
+        return found
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        right = 31 + max(-self.shift, 0)
+        product = (data.astype("int64") << max(self.shift, 0)) * self.multiplier
+        return ((product + (1 << (right - 1))) >> right).astype("int32")
+
+    def scalar(self, b: ElementBuilder, x: Element) -> Element:
+        right = 31 + max(-self.shift, 0)
+        product = b.shl(b.cast(x, "int64"), max(self.shift, 0)) * self.multiplier
+        return b.cast(b.shr(product + (1 << (right - 1)), right), "int32")
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        data = TensorType((3, 5), "int32")
+        return [sample(data, multiplier=1 << 30, shift=s, low=-1000, high=1000) for s in (0, 2, -3)]

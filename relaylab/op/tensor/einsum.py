@@ -1,0 +1,196 @@
+"""Contractions written as formulas: einsum; and stft, the short-time Fourier transform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab.ir.expr import Expr
+from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Injective, Input, Opaque, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.products import elements, exact, stored
+from relaylab.op.shapes import broadcast_dims, derive, extent, product
+from relaylab.op.tensor.create import ones
+from relaylab.support.errors import RelayValueError
+
+
+def terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The letters of each operand and of the result; `...` becomes the names `.0`, `.1` ... counted from the right."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    operands = left.split(",")
+    if len(operands) != len(ranks):
+        raise RelayValueError(f'"{equation}" has {len(operands)} operands, not {len(ranks)}', code="type.relation")
+    letters = [_letters(text, rank, equation) for text, rank in zip(operands, ranks)]
+    names = [x for term in letters for x in term]
+    dots = sorted({x for x in names if x.startswith(".")}, key=lambda x: -int(x[1:]))
+    if arrow:
+        out = _letters(right, len(right.replace("...", "")) + len(dots), equation)
+    else:
+        out = dots + sorted(x for x in set(names) if names.count(x) == 1 and not x.startswith("."))
+    if not set(out) <= set(names):
+        raise RelayValueError(f'the result of "{equation}" names axes that no operand has', code="type.relation")
+    return letters, out
+
+
+def _letters(text: str, rank: int, equation: str) -> list[str]:
+    before, dots, after = text.partition("...")
+    spare = rank - len(before) - len(after)
+    if spare < 0 or (spare and not dots) or not (before + after).replace(".", "?").isalpha() and before + after:
+        raise RelayValueError(f'"{text}" in "{equation}" does not fit {rank} dimensions', code="type.relation")
+    return [*before, *(f".{k}" for k in reversed(range(spare))), *after]
+
+
+def extents_of(equation: str, letters: list[list[str]], shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:
+    """The extent of each letter; `RelayValueError` if two do not broadcast."""
+    found: dict[str, Dim] = {}
+    for term, shape in zip(letters, shapes):
+        for x, n in zip(term, shape):
+            both = broadcast_dims(found.get(x, n), n)
+            if both is None or (term.count(x) > 1 and found.get(x, n) != n):
+                raise RelayValueError(f'`{x}` in "{equation}" is {found[x]} and {n}', code="type.relation")
+            found[x] = both
+    return found
+
+
+@op("einsum", level=11, attrs_key="Einsum")
+class einsum(Injective):
+    """Sums of products over the letters that the result does not have, as numpy.einsum."""
+
+    yields = (
+        "the extents of the letters of the result (without ->: those that occur once, sorted), of the dtype of data"
+    )
+    source = "numpy.einsum"
+
+    data: Input = arg("the operands, as a tuple or list", "one dimension per letter of its term", "one for all")
+    equation: str = attr(doc="terms of letters with commas between them, perhaps -> and the result's; ... for any axes")
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        fields = rules.tensors(s, data)
+        if fields is None:
+            return None
+        dtype = rules.same_dtype(s, *fields)
+        try:
+            letters, out = terms(self.equation, [len(t.shape) for t in fields])
+            extents = extents_of(self.equation, letters, [t.shape for t in fields])
+        except RelayValueError as error:
+            s.fail(error.message)
+        return TensorType([extents[x] for x in out], dtype)
+
+    def reference(self, data: tuple[np.ndarray, ...]) -> np.ndarray:
+        dtype = data[0].dtype.name
+        return stored(np.asarray(np.einsum(self.equation, *exact(dtype, *data))), dtype)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: tuple[Readable, ...]) -> Element:
+        letters, result = terms(self.equation, [len(x.shape) for x in data])
+        extents = extents_of(self.equation, letters, [tuple(map(IntImm, x.shape)) for x in data])
+        summed = [x for x in extents if x not in result]
+
+        def value(*k: Element) -> Element:
+            at = dict(zip(result, i)) | dict(zip(summed, k))
+            factors = [
+                x(*(0 if int(n) == 1 else at[a] for a, n in zip(term, x.shape))) for x, term in zip(data, letters)
+            ]
+            return math.prod(factors[1:], start=factors[0])
+
+        return b.sum([extent(extents[x]) for x in summed], value) if summed else value()
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        fields = [t for t in types[0].fields if isinstance(t, TensorType)] if isinstance(types[0], TupleType) else []
+        letters, result = terms(self.equation, [len(t.shape) for t in fields])
+        extents = extents_of(self.equation, letters, [t.shape for t in fields])
+        summed = product([n for x, n in extents.items() if x not in result])
+        return elements(out) * int(summed) if isinstance(summed, int) else 0
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample([(2, 3), (3, 4)], equation="ij,jk->ik"),
+            sample([(2, 3), (3, 4)], equation="ij,jk"),
+            sample([(3, 3)], equation="ii->i"),
+            sample([(2, 5, 3), (3, 4)], equation="...j,jk->k..."),
+            sample([(2, 3), (4, 3), (3,)], equation="ak, bk, k -> ab"),
+            sample([TensorType((3,), "int32"), TensorType((3,), "int32")], equation="i,i->"),
+        ]
+
+
+@op("stft", level=3, attrs_key="Stft", meta_attrs=True)
+class stft(Opaque):
+    """The short-time Fourier transform of signals (batch, length): (batch, frequencies, frames, 2), real and
+    imaginary.
+    """
+
+    yields = "(batch, n_fft // 2 + 1 or n_fft, (length - n_fft) // hop_length + 1, 2), of the dtype of data"
+    source = "torch.stft, center=False"
+
+    data: Input = arg("the signals", "(batch, length)", "floats")
+    window: Input = arg("the weights of a frame, at least `win_length` of them; None: ones", "(n,)")
+    n_fft: int = attr(-1, "the length of a transform")
+    hop_length: int = attr(-1, "the distance of the frames; None: n_fft // 4")
+    win_length: int = attr(-1, "the length of a frame; None: n_fft")
+    normalized: bool = attr(False, "whether the result is divided by the square root of n_fft")
+    onesided: bool = attr(True, "whether only the frequencies 0 .. n_fft / 2 are given; the others are conjugates")
+
+    def relation(self, s: TypeSolver, data: Type, window: Type) -> Type | None:
+        x, w = rules.tensor(s, data), rules.tensor(s, window, "window")
+        if x is None or w is None:
+            return None
+        rules.rank(s, rules.floats(s, x), 2), rules.rank(s, w, 1, "window")
+        rules.positive(s, self.n_fft, "n_fft"), rules.positive(s, self.hop_length, "hop_length")
+        if isinstance(x.shape[1], int) and x.shape[1] < self.n_fft:
+            s.fail(f"{type_text(x)} is shorter than n_fft = {self.n_fft}")
+        if not 1 <= self.win_length <= self.n_fft or (isinstance(w.shape[0], int) and w.shape[0] < self.win_length):
+            s.fail(f"win_length = {self.win_length} must be from 1 to n_fft = {self.n_fft} and within {type_text(w)}")
+        frames = derive(lambda n: (n - self.n_fft) // self.hop_length + 1, x.shape[1])
+        return TensorType((x.shape[0], self._frequencies, frames, 2), x.dtype)
+
+    @property
+    def _frequencies(self) -> int:
+        return self.n_fft // 2 + 1 if self.onesided else self.n_fft
+
+    def reference(self, data: np.ndarray, window: np.ndarray) -> np.ndarray:
+        starts = range(0, data.shape[1] - self.n_fft + 1, self.hop_length)
+        frames = np.stack([data[:, k : k + self.win_length] * window[: self.win_length] for k in starts], axis=1)
+        angle = 2 * np.pi / self.win_length * np.outer(np.arange(self._frequencies), np.arange(self.win_length))
+        found = np.einsum("btk,fk->bft", frames, np.exp(-1j * angle))
+        scale = 1 / np.sqrt(self.n_fft) if self.normalized else 1.0
+        return (np.stack([found.real, found.imag], axis=-1) * scale).astype(data.dtype)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, window: Readable) -> Element:
+        n, frequency, frame, part = i
+        step = b.cast(frequency, "float64") * (2 * math.pi / self.win_length)
+
+        def term(k: Element) -> Element:
+            angle = step * b.cast(k, "float64")
+            turn = b.select(b.eq(part, 0), b.cos(angle), -b.sin(angle))
+            return b.cast(data(n, frame * self.hop_length + k), "float64") * b.cast(window(k), "float64") * turn
+
+        scale = 1 / math.sqrt(self.n_fft) if self.normalized else 1.0
+        return b.cast(b.sum(self.win_length, term) * scale, out.dtype)
+
+    @classmethod
+    def build(
+        cls,
+        data: Expr,
+        n_fft: int,
+        hop_length: object = None,
+        win_length: object = None,
+        window: object = None,
+        normalized: bool = False,
+        onesided: bool = True,
+    ) -> Expr:
+        hop, width = hop_length or n_fft // 4, win_length or n_fft
+        shape = ones((n_fft,), "int32") if window is None else window
+        return cls.call(
+            data, shape, n_fft=n_fft, hop_length=hop, win_length=width, normalized=normalized, onesided=onesided
+        )
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 20), (8,), n_fft=8, hop_length=2, win_length=8),
+            sample((1, 16), (6,), n_fft=8, hop_length=4, win_length=6, normalized=True, onesided=False),
+        ]

@@ -1,0 +1,228 @@
+"""Parts of tensors kept, replaced or reversed: trilu, matrix_set_diag, reverse_sequence, sequence_mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab.ir.expr import Expr
+from relaylab.ir.leaves import const
+from relaylab.ir.types import IntImm, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Injective, Input, OpPattern, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import place
+from relaylab.op.shapes import derive
+
+
+@op("trilu", level=3, attrs_key="Trilu", meta_attrs=True)
+class trilu(Injective):
+    """The upper (or lower) triangle of matrices, from the k-th diagonal on; zeros elsewhere."""
+
+    yields = "the shape of data, and its dtype"
+    source = "numpy.triu, numpy.tril; ONNX Trilu"
+
+    data: Input = arg("the matrices", "(..., rows, columns)")
+    k: Input = arg("the diagonal at which the triangle ends; 0 is the main one", "() or ones", "integers")
+    upper: bool = attr(True, "whether the upper triangle is kept, or the lower one")
+    pattern = OpPattern.ELEMWISE
+
+    @classmethod
+    def build(cls, data: Expr, k: object, upper: bool = True) -> Expr:
+        return cls.call(data, const(k, "int32") if isinstance(k, int) else k, upper=upper)
+
+    def relation(self, s: TypeSolver, data: Type, k: Type) -> Type | None:
+        found, diagonal = rules.tensor(s, data), rules.tensor(s, k, "k")
+        if diagonal is not None:
+            rules.integers(s, rules.scalar(s, diagonal, "k"), "k")
+        if found is not None and len(found.shape) < 2:
+            s.fail(f"trilu needs at least two dimensions, not {type_text(found)}")
+        return found
+
+    def reference(self, data: np.ndarray, k: np.ndarray) -> np.ndarray:
+        return (np.triu if self.upper else np.tril)(data, int(k.reshape(())))
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, k: Readable) -> Element:
+        offset, diagonal = i[-1] - i[-2], b.load_index(k(*[0] * len(k.shape)))
+        kept = offset >= diagonal if self.upper else offset <= diagonal
+        return b.select(kept, data(*i), b.const(0, out.dtype))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        at = lambda k: np.array(k, "int32")
+        return [sample((3, 4), at(0)), sample((2, 3, 3), at(-1), upper=False), sample((4, 3), at(1))]
+
+
+@op("matrix_set_diag", level=10, attrs_key="MatrixSetDiag")
+class matrix_set_diag(Injective):
+    """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of
+    `diagonal`.
+    """
+
+    extra = {
+        "data": "the matrices; shape (..., rows, columns); dtype any",
+        "k": "the diagonal that is set, or the lowest and the highest of several",
+        "align": "where shorter diagonals above the main one lie in their row, then those below, as RIGHT_LEFT",
+    }
+    yields = "the shape of data, and its dtype"
+    source = "tf.linalg.set_diag"
+
+    input: Input = arg("the matrices", "(..., rows, columns)")
+    diagonal: Input = arg(
+        "the new diagonals, from k2 down to k1", "(..., longest), or (..., k2 - k1 + 1, longest)", "that of data"
+    )
+    k1: int = attr(0, "the lowest diagonal that is set; negative ones lie below the main one")
+    k2: int = attr(0, "the highest diagonal that is set")
+    super_diag_right_align: bool = attr(True, "whether shorter diagonals above the main one lie at the right")
+    sub_diag_right_align: bool = attr(False, "whether shorter diagonals below the main one lie at the right")
+
+    def relation(self, s: TypeSolver, data: Type, diagonal: Type) -> Type | None:
+        x, d = rules.tensor(s, data), rules.tensor(s, diagonal, "diagonal")
+        if x is None or d is None:
+            return None
+        rules.same_dtype(s, x, d)
+        ends = [n for n, k in zip(x.shape[-2:], (-self.k1, self.k2)) if isinstance(n, int) and not k < n]
+        if len(x.shape) < 2 or self.k1 > self.k2 or ends:
+            s.fail(f"{type_text(x)} has no diagonals {self.k1} .. {self.k2}")
+        rules.rank(s, d, len(x.shape) - (self.k1 == self.k2), "diagonal")
+        if self.k1 < self.k2:
+            rules.equal_dims(s, d.shape[-2], IntImm(self.k2 - self.k1 + 1), f"the diagonals of {type_text(d)}")
+        longest = derive(lambda r, c: max(self._length(r, c, k) for k in range(self.k1, self.k2 + 1)), *x.shape[-2:])
+        for n, m in zip(x.shape[:-2], d.shape):
+            rules.equal_dims(s, n, m, f"the batches of {type_text(x)} and {type_text(d)}")
+        rules.equal_dims(s, d.shape[-1], longest, f"the last dimension of {type_text(d)} must be the longest diagonal")
+        return x
+
+    @staticmethod
+    def _length(rows: int, columns: int, k: int) -> int:
+        return min(rows + min(k, 0), columns - max(k, 0))
+
+    def _shift(self, rows: int, columns: int, k: int, width: int) -> int:
+        """Where diagonal `k` begins in its row of `diagonal`."""
+        right = self.super_diag_right_align if k >= 0 else self.sub_diag_right_align
+        return width - self._length(rows, columns, k) if right else 0
+
+    def reference(self, data: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+        out, (rows, columns) = data.copy(), data.shape[-2:]
+        for k in range(self.k1, self.k2 + 1):
+            row = diagonal if self.k1 == self.k2 else diagonal[..., self.k2 - k, :]
+            first = self._shift(rows, columns, k, diagonal.shape[-1])
+            for n in range(self._length(rows, columns, k)):
+                out[..., n - min(k, 0), n + max(k, 0)] = row[..., first + n]
+        return out
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, diagonal: Readable) -> Element:
+        rows, columns, width = int(data.shape[-2]), int(data.shape[-1]), int(diagonal.shape[-1])
+        value = data(*i)
+        for k in range(self.k1, self.k2 + 1):
+            at = i[-1] - max(k, 0) + self._shift(rows, columns, k, width)
+            where = (*i[:-2], at) if self.k1 == self.k2 else (*i[:-2], self.k2 - k, at)
+            value = b.guard(b.eq(i[-1] - i[-2], k), lambda where=where: diagonal(*where), value)
+        return value
+
+    @classmethod
+    def build(cls, data: Expr, diagonal: Expr, k: int | Sequence[int] = 0, align: str = "RIGHT_LEFT") -> Expr:
+        k1, k2 = (k, k) if isinstance(k, int) else (k[0], k[-1])
+        above, below = align.startswith("RIGHT"), align.endswith("RIGHT")
+        return cls.call(data, diagonal, k1=k1, k2=k2, super_diag_right_align=above, sub_diag_right_align=below)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((2, 3, 4), (2, 3)),
+            sample((3, 4), (3,), k1=1, k2=1),
+            sample((2, 4, 3), (2, 4, 3), k1=-2, k2=1),
+            sample((3, 5), (2, 3), k1=-1, k2=0, sub_diag_right_align=True),
+        ]
+
+
+@op("reverse_sequence", level=3, attrs_key="ReverseSequence")
+class reverse_sequence(Injective):
+    """The first seq_lengths[b] elements along `seq_axis` reversed, for each b along `batch_axis`; lengths are limited
+    to 0 .. the extent of `seq_axis`.
+    """
+
+    yields = "the shape of data, and its dtype"
+    source = "ONNX ReverseSequence; tf.reverse_sequence"
+
+    data: Input = arg("the sequences")
+    seq_lengths: Input = arg("how many elements of each sequence are reversed", "(extent of `batch_axis`,)", "integers")
+    seq_axis: int = attr(1, "the axis along which a sequence runs")
+    batch_axis: int = attr(0, "the axis that counts the sequences, another one")
+
+    def relation(self, s: TypeSolver, data: Type, seq_lengths: Type) -> Type | None:
+        x, lengths = rules.tensor(s, data), rules.tensor(s, seq_lengths, "seq_lengths")
+        if x is None or lengths is None:
+            return None
+        along = rules.axis(s, self.seq_axis, len(x.shape), "seq_axis")
+        batch = rules.axis(s, self.batch_axis, len(x.shape), "batch_axis")
+        if along == batch:
+            s.fail(f"seq_axis {self.seq_axis} and batch_axis {self.batch_axis} of {type_text(x)} are the same axis")
+        rules.integers(s, rules.rank(s, lengths, 1, "seq_lengths"), "seq_lengths")
+        rules.equal_dims(s, lengths.shape[0], x.shape[batch], "seq_lengths and the batch axis")
+        return x
+
+    def reference(self, data: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
+        out = np.moveaxis(data, (self.batch_axis, self.seq_axis), (0, 1)).copy()
+        for row, n in zip(out, seq_lengths.tolist()):
+            row[: max(n, 0)] = row[: max(n, 0)][::-1].copy()
+        return np.moveaxis(out, (0, 1), (self.batch_axis, self.seq_axis))
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, seq_lengths: Readable) -> Element:
+        axis = self.seq_axis % len(i)
+        length = b.load_index(seq_lengths(i[self.batch_axis % len(i)]))
+        at = b.select(i[axis] < length, b.min(length, int(data.shape[axis])) - 1 - i[axis], i[axis])
+        return data(*place(i, axis, at))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        lengths = np.array([2, 5, 0], "int32")
+        return [sample((3, 5, 2), lengths), sample((4, 3), np.array([-2, 4, 9], "int64"), seq_axis=0, batch_axis=-1)]
+
+
+@op("sequence_mask", level=10, attrs_key="SequenceMask")
+class sequence_mask(Injective):
+    """`data` (length, batch, ...) (or batch first, with axis 1) with what lies behind valid_length[b] masked."""
+
+    yields = "the shape of data, and its dtype"
+    source = "TVM 0.10, relay.sequence_mask"
+
+    data: Input = arg("the sequences", "(length, batch, ...), or (batch, length, ...) with axis 1")
+    valid_length: Input = arg("how many elements of each sequence stay", "(batch,)")
+    mask_value: float = attr(0.0, "what takes the place of the others")
+    axis: int = attr(0, "the axis along which a sequence runs, 0 or 1")
+
+    def relation(self, s: TypeSolver, data: Type, valid_length: Type) -> Type | None:
+        x, lengths = rules.tensor(s, data), rules.tensor(s, valid_length, "valid_length")
+        if x is None or lengths is None:
+            return None
+        if self.axis not in (0, 1) or len(x.shape) < 2:
+            s.fail(
+                f"sequence_mask needs axis 0 or 1 of at least two dimensions, not axis {self.axis} of {type_text(x)}"
+            )
+        rules.equal_dims(
+            s,
+            rules.rank(s, lengths, 1, "valid_length").shape[0],
+            x.shape[1 - self.axis],
+            "valid_length and the batch axis",
+        )
+        rules.held(s, self.mask_value, x.dtype, "mask_value")
+        return x
+
+    def reference(self, data: np.ndarray, valid_length: np.ndarray) -> np.ndarray:
+        out = np.moveaxis(data, self.axis, 1).copy()
+        for row, n in zip(out, valid_length.tolist()):
+            row[max(int(np.ceil(n)), 0) :] = self.mask_value
+        return np.moveaxis(out, 1, self.axis)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, valid_length: Readable) -> Element:
+        length = valid_length(i[1 - self.axis])
+        return b.select(b.cast(i[self.axis], length.dtype) < length, data(*i), b.const(self.mask_value, out.dtype))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((4, 3, 2), np.array([1, 4, 0], "int32")),
+            sample((2, 5), np.array([2, 3], "float32"), axis=1, mask_value=-1.5),
+        ]

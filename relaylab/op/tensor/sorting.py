@@ -1,0 +1,192 @@
+"""Sorting along an axis: sort, argsort, topk, searchsorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import Call, Expr, TupleWrapper
+from relaylab.ir.op import facets
+from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import place
+from relaylab.op.shapes import derive, extent
+
+UNSORTED = {"lower": "sorting is not a formula for one element: each one depends on the order of all"}
+
+
+def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
+    """The indices that sort along an axis; equal elements keep their order both ways."""
+    if ascending:
+        return np.argsort(data, axis=axis, kind="stable")
+    backwards = np.argsort(np.flip(data, axis), axis=axis, kind="stable")
+    return np.flip(data.shape[axis] - 1 - backwards, axis)
+
+
+class Sorting(Opaque):
+    """An operator that orders elements along `axis`."""
+
+    data: Input = arg("the tensor whose elements are ordered")
+    waivers = UNSORTED
+    axis: int = attr(-1, "the axis along which is sorted; negative: from the last")
+    is_ascend: bool = attr(True, "whether the smallest element comes first, not the largest")
+    dtype: Dtype = attr(None, "the data type of the result, for indices")
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        rules.axis(s, self.axis, len(found.shape), f"axis of {self.op_name}")
+        return TensorType(found.shape, self.result_dtype(found.dtype))
+
+    def result_dtype(self, data: str) -> str:
+        """The data type of the result."""
+        return data
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        ties = np.array([[3, 1, 2, 1, 3], [0, 0, -1, 5, 5]], "int32")
+        return [sample((2, 5)), sample(ties, is_ascend=False), sample((3, 4), axis=0), sample(ties, axis=1)]
+
+
+@op("sort", level=6, attrs_key="Argsort", parameters="data axis is_ascend")
+class sort(Sorting):
+    """The elements in order along an axis."""
+
+    yields = "the shape of data, and its dtype"
+    source = "numpy.sort"
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(data, order(data, self.axis, self.is_ascend), self.axis)
+
+
+@op("argsort", level=6, attrs_key="Argsort", defaults={"dtype": "int32"})
+class argsort(Sorting):
+    """The indices that put the elements in order along an axis; equal ones keep their order."""
+
+    yields = "the shape of data, of `dtype`"
+    source = "numpy.argsort, kind='stable'"
+
+    def result_dtype(self, data: str) -> str:
+        return self.dtype or "int32"
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return order(data, self.axis, self.is_ascend).astype(self.dtype or "int32")
+
+
+def topk_type(s: TypeSolver, values: TensorType, ret_type: str, dtype: str) -> Type:
+    """The type of what topk gives, for values of that type and indices of `dtype`."""
+    indices = TensorType(values.shape, dtype)
+    kinds = {"values": values, "indices": indices, "both": TupleType([values, indices])}
+    if ret_type not in kinds:
+        s.fail(f'ret_type of topk must be "values", "indices" or "both", not "{ret_type}"')
+    return kinds[ret_type]
+
+
+@op("topk", level=6, attrs_key="Topk")
+class topk(Opaque):
+    """The k first elements in order along an axis (all if k < 1) and their indices; `ret_type` "values", "indices" or
+    "both" (a tuple). The largest come first unless `is_ascend`.
+    """
+
+    yields = "data.shape with `k` along `axis`: values of the dtype of data, indices of `dtype`"
+    source = "ONNX TopK"
+
+    data: Input = arg("the tensor whose elements are ordered")
+    k: int | None = attr(doc="how many elements are given, all if below 1; or an expression that gives it at run time")
+    axis: int = attr(-1, "the axis along which is ordered; negative: from the last")
+    ret_type: str = attr("both", "what is given: both (a tuple), values or indices")
+    is_ascend: bool = attr(False, "whether the smallest elements are given, not the largest")
+    dtype: Dtype = attr(None, "the data type of the indices")
+    defaults = {"k": 1, "dtype": "int32"}
+    dynamic = ("k",)
+    waivers = UNSORTED
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        axis = rules.axis(s, self.axis, len(found.shape), "axis of topk")
+        count = derive(lambda n: self.k if self.k and 0 < self.k <= n else n, found.shape[axis])
+        if self.k and self.k > 0:
+            count = IntImm(self.k)
+            if isinstance(found.shape[axis], int) and self.k > extent(found.shape[axis]):
+                s.fail(f"k = {self.k} elements are more than {type_text(found)} has along axis {axis}")
+        values = TensorType(place(found.shape, axis, count), found.dtype)
+        return topk_type(s, values, self.ret_type, self.dtype or "int32")
+
+    def reference(self, data: np.ndarray) -> Any:
+        return self.first(data, self.k or 0)
+
+    def first(self, data: np.ndarray, k: int) -> Any:
+        """The k first elements."""
+        at = order(data, self.axis, self.is_ascend)
+        count = data.shape[self.axis]
+        at = np.take(at, range(min(k, count) if k > 0 else count), axis=self.axis)
+        values, indices = np.take_along_axis(data, at, self.axis), at.astype(self.dtype or "int32")
+        return {"values": values, "indices": indices, "both": (values, indices)}[self.ret_type]
+
+    @classmethod
+    def returns(cls, call: Call) -> Expr | TupleWrapper:
+        return wrap(call, 2) if facets(call).ret_type == "both" else call
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((3, 6), k=2),
+            sample((3, 6), k=4, axis=1, ret_type="values", is_ascend=True),
+            sample((3, 6), k=0, axis=0, ret_type="indices", dtype="int64"),
+            sample(TensorType((8,), "int32"), k=3),
+        ]
+
+
+@op("searchsorted", level=6, attrs_key="SearchSorted")
+class searchsorted(Opaque):
+    """Where each value would be inserted into a sorted sequence (one for all, or one per row), before equal
+    elements or, with `right`, behind them.
+    """
+
+    yields = "the shape of values, of `dtype`"
+    source = "numpy.searchsorted"
+
+    sorted_sequence: Input = arg("the sorted elements", "(n,), or (*values.shape[:-1], n)", "that of values")
+    values: Input = arg("what is looked for")
+    right: bool = attr(False, "whether the place behind equal elements is meant, not before them")
+    dtype: Dtype = attr("int32", "the data type of the result")
+
+    def relation(self, s: TypeSolver, sorted_sequence: Type, values: Type) -> Type | None:
+        row, v = rules.tensor(s, sorted_sequence, "sorted_sequence"), rules.tensor(s, values, "values")
+        if row is None or v is None:
+            return None
+        rules.same_dtype(s, row, v)
+        if len(row.shape) != 1 and row.shape[:-1] != v.shape[:-1]:
+            s.fail(f"{type_text(row)} must have rank 1, or the same rows as {type_text(v)}")
+        return TensorType(v.shape, self.dtype or "int32")
+
+    def reference(self, sorted_sequence: np.ndarray, values: np.ndarray) -> np.ndarray:
+        side = "right" if self.right else "left"
+        if sorted_sequence.ndim == 1:
+            return np.searchsorted(sorted_sequence, values, side).astype(self.dtype or "int32")
+        out = np.zeros(values.shape, self.dtype or "int32")
+        for at in np.ndindex(*values.shape[:-1]):
+            out[at] = np.searchsorted(sorted_sequence[at], values[at], side)
+        return out
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, sorted_sequence: Readable, values: Readable) -> Element:
+        value, row = values(*i), i[:-1] if len(sorted_sequence.shape) > 1 else ()
+
+        def before(k: Element) -> Element:
+            x = sorted_sequence(*row, k)
+            return b.cast(x <= value if self.right else x < value, out.dtype)
+
+        return b.sum(sorted_sequence.shape[len(sorted_sequence.shape) - 1], before)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        row = np.array([1, 2, 2, 4, 7], "float32")
+        values = np.array([[0, 2, 3], [7, 8, 4]], "float32")
+        rows = np.array([[1, 2, 3, 3], [0, 4, 4, 9]], "float32")
+        return [sample(row, values), sample(row, values, right=True, dtype="int64"), sample(rows, values)]

@@ -1,0 +1,235 @@
+"""Sparse tensors as coordinates: sparse_to_dense, sparse_reshape, sparse_fill_empty_rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr
+from relaylab.ir.leaves import const
+from relaylab.ir.types import AnyDim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import (
+    Input,
+    Ints,
+    Opaque,
+    OpPattern,
+    Sample,
+    arg,
+    at_run_time,
+    attr,
+    call_operator,
+    op,
+    sample,
+    wrap,
+)
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.support.errors import RelayValueError
+
+
+@op("sparse_to_dense", level=3, attrs_key="SparseToDense")
+class sparse_to_dense(Opaque):
+    """A tensor of `output_shape` with values at coordinates (a scalar, a vector, or (count, rank)) and a default
+    elsewhere; of several values for one place the last counts.
+    """
+
+    yields = "`output_shape`, of the dtype of sparse_values"
+    source = "tf.sparse.to_dense"
+
+    sparse_indices: Input = arg("the coordinates of the values", "(count, rank), (count,) or ()", "integers")
+    sparse_values: Input = arg("the values, or one for all coordinates", "(count,), (1,) or ()")
+    default_value: Input = arg("what stands elsewhere", "() or ones")
+    output_shape: Ints = attr(doc="the shape of the result, or an expression that gives it at run time")
+
+    def relation(self, s: TypeSolver, indices: Type, values: Type, default: Type) -> Type | None:
+        at, v = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, values, "sparse_values")
+        if at is None or v is None:
+            return None
+        rules.integers(s, at, "sparse_indices")
+        wanted = int(at.shape[1]) if len(at.shape) == 2 and isinstance(at.shape[1], int) else 1
+        if len(at.shape) > 2 or len(v.shape) > 1 or wanted != len(self.output_shape):
+            s.fail(f"coordinates {type_text(at)} do not fit the output shape {list(self.output_shape)}")
+        if (d := rules.tensor(s, default, "default_value")) is not None:
+            rules.scalar(s, d, "default_value")
+        if v.shape and v.shape[0] != 1:
+            count = at.shape[0] if at.shape else IntImm(1)
+            rules.equal_dims(s, count, v.shape[0], "the numbers of sparse_indices and sparse_values")
+        return TensorType(self.output_shape, v.dtype)
+
+    def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray) -> np.ndarray:
+        rows = indices.reshape(-1, len(self.output_shape))
+        out = np.full(self.output_shape, default.reshape(()), values.dtype)
+        for at, v in zip(rows, np.broadcast_to(values, (len(rows),))):
+            out[tuple(at)] = v
+        return out
+
+    def lower(
+        self, b: ElementBuilder, out: OutSpec, i: Index, indices: Readable, values: Readable, default: Readable
+    ) -> Element:
+        rank = len(indices.shape)
+        count = int(indices.shape[0]) if rank else 1
+
+        def hit(k: Element) -> Element:
+            row = [indices(k, d) for d in range(len(i))] if rank == 2 else [indices(k) if rank else indices()]
+            return b.all_of(*(b.eq(b.load_index(x), j) for x, j in zip(row, i)))
+
+        last = b.rmax(count, lambda k: b.select(hit(k), k, -1))
+        read = lambda: values(last) if values.shape and int(values.shape[0]) != 1 else values(*[0] * len(values.shape))
+        return b.guard(last >= 0, read, b.cast(default(*[0] * len(default.shape)), out.dtype))
+
+    @classmethod
+    def build(cls, sparse_indices: Expr, output_shape: object, sparse_values: Expr, default_value: object = 0) -> Expr:
+        default = const(default_value) if isinstance(default_value, (int, float)) else as_expr(default_value)
+        if is_dynamic(output_shape):
+            return call_operator(
+                "dyn.sparse_to_dense", sparse_indices, sparse_values, default, as_shape_expr(output_shape)
+            )
+        return cls.call(sparse_indices, sparse_values, default, output_shape=ints(output_shape))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        rows = np.array([[0, 1], [2, 2], [0, 1]], "int32")
+        return [
+            sample(rows, (3,), (), output_shape=(3, 4)),
+            sample(np.array([1, 3], "int64"), (), (), output_shape=(5,)),
+            sample(np.array(2, "int32"), (), (), output_shape=(4,)),
+        ]
+
+
+@op("dyn.sparse_to_dense", level=3)
+class dyn_sparse_to_dense(Opaque):
+    """A tensor of a shape that a tensor holds, with values at coordinates (see sparse_to_dense)."""
+
+    yields = "the extents that output_shape holds, of the dtype of sparse_values"
+    source = "tf.sparse.to_dense"
+
+    sparse_indices: Input = arg("the coordinates of the values", "(count, rank), (count,) or ()", "integers")
+    sparse_values: Input = arg("the values, or one for all coordinates", "(count,), (1,) or ()")
+    default_value: Input = arg("what stands elsewhere", "() or ones")
+    output_shape: Input = arg("the shape of the result", "(rank,)", "integers")
+
+    waivers = {"lower": "the shape of the result is not known before run time"}
+
+    def relation(self, s: TypeSolver, indices: Type, values: Type, default: Type, shape: Type) -> Type | None:
+        v, dims = rules.tensor(s, values, "sparse_values"), rules.tensor(s, shape, "output_shape")
+        if (at := rules.tensor(s, indices, "sparse_indices")) is not None:
+            rules.integers(s, at, "sparse_indices")
+        if v is None or dims is None:
+            return None
+        rules.integers(s, dims, "output_shape")
+        if len(dims.shape) != 1 or not isinstance(dims.shape[0], int):
+            s.fail(f"`output_shape` must be a vector of known length, not {type_text(dims)}")
+        return TensorType([AnyDim()] * int(dims.shape[0]), v.dtype)
+
+    def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray, shape: np.ndarray) -> np.ndarray:
+        return at_run_time(sparse_to_dense.definition(output_shape=shape.tolist()), indices, values, default)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [sample(np.array([[0, 1], [2, 2]], "int32"), (2,), (), np.array([3, 4], "int64"))]
+
+
+@op("sparse_reshape", level=3)
+class sparse_reshape(Opaque):
+    """Coordinates (count, rank) of a sparse tensor after a reshape (one entry of the new shape may be -1): a tuple
+    of the new coordinates and the new shape.
+    """
+
+    yields = "a tuple: (count, new rank) of the dtype of sparse_indices, and (new rank,) of that of new_shape"
+    source = "tf.sparse.reshape"
+
+    sparse_indices: Input = arg("the coordinates", "(count, rank)", "integers")
+    prev_shape: Input = arg("the shape in which they lie", "(rank,)", "integers")
+    new_shape: Input = arg("the shape after the reshape, with at most one -1", "(new rank,)", "integers")
+
+    pattern = OpPattern.INJECTIVE
+    waivers = {"lower": "the result depends on the values of the shapes, which are tensors"}
+
+    def relation(self, s: TypeSolver, indices: Type, prev_shape: Type, new_shape: Type) -> Type | None:
+        at, new = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, new_shape, "new_shape")
+        if (old := rules.tensor(s, prev_shape, "prev_shape")) is not None:
+            rules.rank(s, rules.integers(s, old, "prev_shape"), 1, "prev_shape")
+        if at is None or new is None:
+            return None
+        rules.rank(s, rules.integers(s, at, "sparse_indices"), 2, "sparse_indices")
+        rules.rank(s, rules.integers(s, new, "new_shape"), 1, "new_shape")
+        if old is not None:
+            rules.equal_dims(s, old.shape[0], at.shape[1], f"`prev_shape` and the columns of {type_text(at)}")
+        return TupleType([TensorType((at.shape[0], new.shape[0]), at.dtype), new])
+
+    def reference(self, indices: np.ndarray, prev_shape: np.ndarray, new_shape: np.ndarray) -> tuple[np.ndarray, ...]:
+        shape = new_shape.copy()
+        if (shape == -1).any():
+            shape[shape == -1] = np.prod(prev_shape) // np.prod(shape[shape != -1])
+        if np.prod(shape) != np.prod(prev_shape):
+            raise RelayValueError(f"{prev_shape} cannot be reshaped to {new_shape}", code="op.new-shape")
+        if ((indices < 0) | (indices >= prev_shape)).any():
+            raise RelayValueError(f"a coordinate lies outside the shape {prev_shape}", code="op.coordinates")
+        flat = np.ravel_multi_index(tuple(indices.T), tuple(prev_shape))
+        return np.stack(np.unravel_index(flat, tuple(shape)), axis=1).astype(indices.dtype), shape
+
+    @classmethod
+    def returns(cls, call: Call) -> TupleWrapper:
+        return wrap(call, 2)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        rows = np.array([[0, 0, 0], [0, 1, 2], [1, 2, 3]], "int64")
+        return [sample(rows, np.array([2, 3, 4], "int64"), np.array([6, -1], "int64"))]
+
+
+@op("sparse_fill_empty_rows", level=3)
+class sparse_fill_empty_rows(Opaque):
+    """A sparse tensor with a default value in column 0 of every row that has none: a tuple of coordinates, values,
+    and for each row 1 if it was empty, else 0.
+    """
+
+    yields = "a tuple: (m, rank) of the dtype of sparse_indices, (m,) of that of sparse_values, (dense_shape[0],) int64"
+    source = "tf.sparse.fill_empty_rows"
+
+    sparse_indices: Input = arg("the coordinates of the values, sorted by rows", "(count, rank)", "integers")
+    sparse_values: Input = arg("the values", "(count,)")
+    dense_shape: Input = arg("the shape of the whole tensor", "(rank,)", "integers")
+    default_value: Input = arg("what stands in rows that have no value", "() or ones", "that of sparse_values")
+
+    waivers = {"lower": "the number of rows that are filled depends on the data"}
+
+    def relation(self, s: TypeSolver, indices: Type, values: Type, dense_shape: Type, default: Type) -> Type | None:
+        at, v = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, values, "sparse_values")
+        if at is None or v is None:
+            return None
+        rules.rank(s, rules.integers(s, at, "sparse_indices"), 2, "sparse_indices")
+        rules.equal_dims(s, at.shape[0], rules.rank(s, v, 1, "sparse_values").shape[0], "the rows and the values")
+        if (dims := rules.tensor(s, dense_shape, "dense_shape")) is not None:
+            rules.rank(s, rules.integers(s, dims, "dense_shape"), 1, "dense_shape")
+            rules.equal_dims(s, dims.shape[0], at.shape[1], f"`dense_shape` and the columns of {type_text(at)}")
+        if (fill := rules.tensor(s, default, "default_value")) is not None:
+            rules.same_dtype(s, v, rules.scalar(s, fill, "default_value"))
+        columns = at.shape[1] if isinstance(at.shape[1], int) else IntImm(1)
+        return TupleType(
+            [
+                TensorType((AnyDim(), columns), at.dtype),
+                TensorType((AnyDim(),), v.dtype),
+                TensorType((AnyDim(),), "int64"),
+            ]
+        )
+
+    def reference(
+        self, indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        empty = ~np.isin(np.arange(int(dense_shape[0])), indices[:, 0])
+        new = np.zeros((int(empty.sum()), indices.shape[1]), indices.dtype)
+        new[:, 0] = np.flatnonzero(empty)
+        rows = np.concatenate([indices, new])
+        filled = np.concatenate([values, np.full(len(new), default.reshape(()), values.dtype)])
+        order = np.argsort(rows[:, 0], kind="stable")
+        return rows[order], filled[order], empty.astype("int64")
+
+    @classmethod
+    def returns(cls, call: Call) -> TupleWrapper:
+        return wrap(call, 3)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        rows = np.array([[0, 1], [0, 3], [2, 0]], "int64")
+        return [sample(rows, (3,), np.array([5, 6], "int64"), ())]

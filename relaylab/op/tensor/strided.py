@@ -1,0 +1,202 @@
+"""Slices: strided_slice, slice_like, strided_set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylab.ir.expr import Expr
+from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import as_shape_expr
+from relaylab.op.shapes import normalize_axes
+from relaylab.support.errors import RelayValueError
+
+WHOLE = slice(None)
+
+
+@op("strided_slice", level=4, attrs_key="StridedSlice")
+class strided_slice(Injective):
+    """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
+    from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
+    extents (-1: all).
+    """
+
+    yields = "along each axis the extent of numpy's slice begin:end:stride, of the dtype of data"
+    source = "numpy's basic slicing; ONNX Slice"
+
+    defaults = {"strides": (1,), "axes": None}
+    dynamic = ("begin", "end", "strides")
+    parameters = "data begin end strides axes slice_mode"
+
+    data: Input = arg("the tensor that is sliced")
+    begin: Ints | None = attr(doc="the first position along each axis; negative: from the end")
+    end: Ints | None = attr(
+        doc="the position before which a slice ends; or extents, -1 for all, with `slice_mode` size"
+    )
+    strides: Ints | None = attr(doc="the distances of the positions, not 0")
+    slice_mode: str = attr("end", "what `end` means: end or size")
+    axes: Ints | None = attr(doc="which axes are meant; None: the first ones")
+
+    def slices(self, rank: int) -> list[slice]:
+        """One slice per axis."""
+        begin, strides = tuple(self.begin or ()), tuple(self.strides or ())
+        axes = range(len(begin)) if self.axes is None else [a % rank for a in self.axes]
+        out = [WHOLE] * rank
+        for k, axis in enumerate(axes):
+            step = strides[k] if k < len(strides) else 1
+            out[axis] = self._slice(k, begin[k], step)
+        return out
+
+    def _slice(self, k: int, begin: int, step: int) -> slice:
+        end = self.end[k] if self.end is not None and k < len(self.end) else None
+        if self.slice_mode == "size":
+            return slice(begin, None if end is None or end < 0 else begin + end, 1)
+        return slice(begin, end, step)
+
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = rules.tensor(s, data)
+        if found is None:
+            return None
+        self._check(s, found)
+        return TensorType(sliced(found.shape, self.slices(len(found.shape))), found.dtype)
+
+    def _check(self, s: TypeSolver, t: TensorType) -> None:
+        if self.slice_mode not in ("end", "size"):
+            s.fail(f'slice_mode must be "end" or "size", not "{self.slice_mode}"')
+        if 0 in (self.strides or ()):
+            s.fail("a stride of strided_slice cannot be 0")
+        if len(self.begin or ()) > len(t.shape):
+            s.fail(f"strided_slice has {len(self.begin or ())} begins for {type_text(t)}")
+        if self.axes is not None:
+            rules.axes(s, self.axes, t)
+            if len(self.begin or ()) != len(self.axes):
+                s.fail(f"strided_slice has {len(self.begin or ())} begins for {len(self.axes)} axes")
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return data[tuple(self.slices(data.ndim))]
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
+        ranges = [c.indices(int(n)) for c, n in zip(self.slices(len(i)), data.shape)]
+        return data(*(k * step + start for k, (start, _, step) in zip(i, ranges)))
+
+    @classmethod
+    def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {**attrs, "strides": attrs["strides"] or (1,)}
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        full = {"begin": (1, 0, -2), "end": (3, 9, 5), "strides": (1,)}
+        return [
+            sample((3, 4, 5), **full),
+            sample((3, 4, 5), begin=(0, 1), end=(3, 4), strides=(2, 2)),
+            sample((3, 4), begin=(-1, 3), end=(-5, 0), strides=(-1, -2)),
+            sample((3, 4, 5), begin=(1,), end=(4,), strides=(2,), axes=(-1,)),
+            sample((3, 4), begin=(1, 0), end=(-1, 2), strides=(1,), slice_mode="size"),
+            sample(TensorType((4,), "int8"), begin=(2,), end=(2,), strides=(1,)),
+        ]
+
+
+def sliced(shape: Sequence[Dim], slices: Sequence[slice]) -> tuple[Dim, ...]:
+    """The shape after slicing; an unknown dimension stays unknown."""
+    return tuple(
+        n if isinstance(n, AnyDim) or c == WHOLE else IntImm(len(range(*c.indices(int(n)))))
+        for n, c in zip(shape, slices)
+    )
+
+
+@op("slice_like", level=10, attrs_key="SliceLike")
+class slice_like(Injective):
+    """The first elements along `axes` (none given: all that `shape_like` has), as many as `shape_like` has there."""
+
+    yields = "data.shape with the extents of shape_like along the axes, of the dtype of data"
+    source = "MXNet slice_like"
+
+    defaults = {"axes": None}
+
+    data: Input = arg("the tensor that is cut")
+    shape_like: Input = arg("the tensor whose extents are taken")
+    axes: Ints | None = attr(doc="the axes that are cut; None or empty: all that shape_like has")
+
+    def relation(self, s: TypeSolver, data: Type, shape_like: Type) -> Type | None:
+        found, like = rules.tensor(s, data), rules.tensor(s, shape_like, "shape_like")
+        if found is None or like is None:
+            return None
+        shape = list(found.shape)
+        for d in self.axes and rules.axes(s, self.axes, found) or range(min(len(shape), len(like.shape))):
+            if d >= len(like.shape):
+                s.fail(f"slice_like cuts axis {d}, which {type_text(like)} does not have")
+            wanted, given = like.shape[d], shape[d]
+            if isinstance(wanted, int) and isinstance(given, int) and wanted > given:
+                s.fail(f"{type_text(found)} is smaller than {type_text(like)} along axis {d}")
+            shape[d] = like.shape[d]
+        return TensorType(shape, found.dtype)
+
+    def reference(self, data: np.ndarray, shape_like: np.ndarray) -> np.ndarray:
+        chosen = normalize_axes(self.axes or range(min(data.ndim, shape_like.ndim)), data.ndim) or ()
+        return data[tuple(slice(shape_like.shape[d]) if d in chosen else WHOLE for d in range(data.ndim))]
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, shape_like: Readable) -> Element:
+        return data(*i)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((3, 4), (2, 3), axes=None),
+            sample((3, 4, 5), (9, 2, 3), axes=(1, -1)),
+            sample((4,), (4,), axes=()),
+            sample((3, 4, 5), (1, 2), axes=None),
+        ]
+
+
+@op("strided_set", level=4)
+class strided_set(Injective):
+    """`data` with the slice begin .. end by strides replaced by `v` (begin, end and strides are tensors)."""
+
+    yields = "the shape of data, and its dtype"
+    source = "numpy's assignment to a slice"
+
+    data: Input = arg("the tensor that is updated")
+    v: Input = arg("the new elements of the slice", "that of the slice", "that of data")
+    begin: Input = arg("the first position along each axis; negative: from the end", "(n,)", "integers")
+    end: Input = arg("the position along each axis before which the slice ends", "(n,)", "integers")
+    strides: Input = arg("the distances of the positions along each axis, 1 where there is none", "(n,)", "integers")
+
+    waivers = {"lower": "which elements are replaced depends on the values of begin, end and strides"}
+
+    def relation(self, s: TypeSolver, data: Type, v: Type, *limits: Type) -> Type | None:
+        found, value = rules.tensor(s, data), rules.tensor(s, v, "v")
+        for t, name in zip(limits, self.inputs[2:]):
+            if (limit := rules.tensor(s, t, name)) is not None:
+                rules.integers(s, rules.rank(s, limit, 1, name), name)
+        if found is not None and value is not None:
+            rules.same_dtype(s, found, value)
+            rules.rank(s, value, len(found.shape), "v")
+            if any(isinstance(n, int) and isinstance(m, int) and n > m for n, m in zip(value.shape, found.shape)):
+                s.fail(f"the slice that {type_text(value)} is to fill is no part of {type_text(found)}")
+        return found
+
+    def reference(self, data: np.ndarray, v: np.ndarray, *limits: np.ndarray) -> np.ndarray:
+        begin, end, strides = (x.tolist() for x in limits)
+        out = data.copy()
+        part = out[
+            tuple(slice(a, c, strides[k] if k < len(strides) else 1) for k, (a, c) in enumerate(zip(begin, end)))
+        ]
+        if part.shape != v.shape:
+            raise RelayValueError(f"the slice has the shape {part.shape}, `v` {v.shape}", code="op.slice-shape")
+        part[...] = v
+        return out
+
+    @classmethod
+    def build(cls, data: Expr, v: Expr, begin: object, end: object, strides: object = None) -> Expr:
+        limits = [as_shape_expr(x) for x in (begin, end, strides or (1,))]
+        return cls.call(data, v, *limits)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        limits = [np.array(x, "int32") for x in ((1, 0), (3, 4), (1, 2))]
+        return [sample((4, 5), (2, 2), *limits)]

@@ -1,3 +1,0 @@
-"""relay.op.algorithm: sorting, under the name of the file that TVM has them in."""
-
-from relaylab.op import *  # noqa: F403

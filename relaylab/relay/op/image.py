@@ -1,6 +1,0 @@
-"""relay.op.image."""
-
-from relaylab.op.image import *  # noqa: F403
-from relaylab.support.missing import missing as _missing
-
-__getattr__ = _missing(__name__, globals())

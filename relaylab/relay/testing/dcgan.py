@@ -1,3 +1,0 @@
-"""relay.testing.dcgan: see relaylab.zoo.dcgan."""
-
-from relaylab.zoo.dcgan import *  # noqa: F403

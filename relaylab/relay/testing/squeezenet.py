@@ -1,3 +1,0 @@
-"""relay.testing.squeezenet: see relaylab.zoo.squeezenet."""
-
-from relaylab.zoo.squeezenet import *  # noqa: F403

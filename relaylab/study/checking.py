@@ -1,0 +1,84 @@
+"""Three semantics, one answer: compiled code against the interpreter on seeded inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relaylab import relay
+from relaylab.codegen.network.network import is_static_graph
+from relaylab.interp import Interpreter, random_inputs
+from relaylab.ir import IRModule
+from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayError
+from relaylab.transform import PassContext
+
+
+@dataclass(frozen=True)
+class Check:
+    """How compiled code and interpreter compare: largest error relative to the largest value, and the first numbers."""
+
+    error: float
+    tolerance: float
+    shapes: list[tuple[int, ...]]
+    head: list[float]
+
+    @property
+    def agrees(self) -> bool:
+        return self.error <= self.tolerance
+
+    def __str__(self) -> str:
+        verdict = "agrees with" if self.agrees else "DIFFERS FROM"
+        error = f"{self.error:.1e} of the largest value (allowed {self.tolerance:.0e})"
+        return f"compiled code {verdict} the interpreter: largest error {error}"
+
+
+def check(
+    mod: IRModule, params: Mapping[str, Any] | None = None, opt_level: int = 3, seed: int = 0, tolerance: float = 1e-4
+) -> Check:
+    """Run a program compiled and interpreted on the same seeded inputs and compare."""
+    params = {k: np.asarray(v.numpy() if hasattr(v, "numpy") else v) for k, v in (params or {}).items()}
+    mod = relay.transform.InferType()(mod)
+    inputs = random_inputs(mod["main"], seed)
+    values = [params.get(p.name_hint, value) for p, value in zip(mod["main"].params, inputs)]
+    expected = leaves(Interpreter(mod).evaluate()(*values))
+    with PassContext(opt_level=opt_level):
+        got = leaves(relay.create_executor("vm" if needs_vm(mod) else "graph", mod).evaluate()(*values))
+    error = max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
+    return Check(
+        error, tolerance, [e.shape for e in expected], [float(v) for v in expected[0].ravel()[:4]] if expected else []
+    )
+
+
+def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
+    """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all."""
+    first, second = (relay.transform.InferType()(mod) for mod in (before, after))
+    inputs = random_inputs(first["main"], seed)
+    expected, got = (leaves(Interpreter(mod).evaluate()(*inputs)) for mod in (first, second))
+    return max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
+
+
+def needs_vm(mod: IRModule) -> bool:
+    """Whether the program has control flow, recursion or data types, which the graph executor has not."""
+    return not is_static_graph(mod)
+
+
+def leaves(value: object) -> list[np.ndarray]:
+    fields = value if isinstance(value, (tuple, list)) else getattr(value, "fields", None)
+    if fields is not None:
+        return [leaf for v in fields for leaf in leaves(v)]
+    return [np.asarray(value.numpy() if isinstance(value, NDArray) else value)]
+
+
+def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
+    if got.shape != expected.shape:
+        raise RelayError(f"shapes {got.shape} and {expected.shape}", code="explore.shapes")
+    if not expected.size:
+        return 0.0
+    wide_got, wide = got.astype("float64"), expected.astype("float64")
+    same = (wide_got == wide) | (np.isnan(wide_got) & np.isnan(wide))
+    difference = np.abs(np.where(same, 0.0, wide_got - wide))
+    return float(np.max(difference) / max(float(np.max(np.abs(np.where(np.isfinite(wide), wide, 0)))), 1e-30))

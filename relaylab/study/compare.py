@@ -1,0 +1,250 @@
+"""Two pipelines over one program, compared: in figures, and any stage of one with any stage of the other.
+
+A node of one branch is followed back to the last program that both branches have in common, and from there
+to what became of it in the other.
+
+Choices: docs/choices.md, The explorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from relaylab import viz
+from relaylab.analysis.cost import costs
+from relaylab.interp import Interpreter, random_inputs
+from relaylab.ir import Expr, IRModule
+from relaylab.study.checking import leaves, relative_error
+from relaylab.study.exploration import explore
+from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
+from relaylab.study.pipeline import Pipeline, operators, split
+from relaylab.study.program import Program, load
+from relaylab.study.stage_text import Constants, printed
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.table import did_you_mean
+from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
+from relaylab.transform.engine.history import nodes_of
+
+FIGURES = (("IR text", "chars"), ("operator calls", ""), ("MACs", ""), ("bytes moved", "B"))
+DEFAULT, WIDE = "default", 17
+Passes = Pipeline | str | Iterable[Pass | str] | None
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One figure of both pipelines; None where it cannot be had. Measured ones have the interval of each median."""
+
+    name: str
+    unit: str
+    a: float | None
+    b: float | None
+    spread: tuple[Interval | None, Interval | None] = (None, None)
+
+    @property
+    def change(self) -> float | None:
+        """By which share of A's figure B's is larger."""
+        return None if self.a is None or self.b is None or not self.a else (self.b - self.a) / self.a
+
+    def __str__(self) -> str:
+        change = f"{self.change:+.1%}" if self.change else ""
+        within = " and ".join(f"{figure(i.low)} to {figure(i.high)}" for i in self.spread if i)
+        a, b = (f"{_number(x):>{WIDE + 1}}" for x in (self.a, self.b))
+        return f"{self.name:<22}{a}{b}  {self.unit:<5}{change:<9}{within}".rstrip()
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.4g}"
+
+
+class Crossing:
+    """How nodes of one branch correspond to those of another; `parents` and `became` as a `Stage` has them."""
+
+    def __init__(self, a: Pipeline, b: Pipeline, at_a: int, at_b: int):
+        mods, others = a.modules[: at_a + 1], b.modules[: at_b + 1]
+        base = next((m for m in reversed(mods) if any(m is o for o in others)), a.source)
+        self.up = History(base, _stages(a, base, at_a))
+        self.down = History(base, _stages(b, base, at_b))
+        self.end = mods[at_a]
+
+    @cached_property
+    def _made(self) -> dict[Expr, list[Expr]]:
+        """The nodes of A that were made from each common node."""
+        made: dict[Expr, list[Expr]] = {}
+        for node in nodes_of(self.end):
+            for maker in self.up.parents(node):
+                made.setdefault(maker, []).append(node)
+        return made
+
+    def parents(self, node: Expr) -> tuple[Expr, ...]:
+        """The nodes of A that a node of B has its origins in common with, those that stand in their place first."""
+        makers = self.down.parents(node)
+        found = [*map(self.up.became, makers), *(n for m in makers for n in self._made.get(m, ()))]
+        return tuple(dict.fromkeys(n for n in found if n is not None))
+
+    def became(self, node: Expr) -> Expr | None:
+        """What stands in B where a node stands in A."""
+        same = next((m for m in self.up.parents(node) if self.up.became(m) is node), None)
+        return self.down.became(same) if same is not None else None
+
+
+def _stages(pipeline: Pipeline, base: IRModule, frame: int) -> list[Stage]:
+    start = (
+        max(k for k, m in enumerate(pipeline.modules[: frame + 1]) if m is base) if base is not pipeline.source else 0
+    )
+    return [s for segment in pipeline.segments[start:frame] for s in segment.stages if s.changed]
+
+
+class Comparison:
+    """Pipeline A against pipeline B. `small` is what is interpreted to measure errors (default: the program itself)."""
+
+    def __init__(self, a: Pipeline, b: Pipeline, names: tuple[str, str] = ("A", "B"), small: IRModule | None = None):
+        if a.source is not b.source:
+            raise RelayValueError("the two pipelines run over different programs", code="compare.programs")
+        self.a, self.b, self.names = a, b, names
+        self.small = a.source if small is None else small
+
+    def difference(self, at_a: int | None = None, at_b: int | None = None, **options: Any) -> viz.Difference:
+        """What differs between a stage of A and a stage of B (default: their ends); options as for `viz.diff`."""
+        at_a, at_b = _frame(self.a, at_a), _frame(self.b, at_b)
+        crossing = Crossing(self.a, self.b, at_a, at_b)
+        return viz.diff(self.a.modules[at_a], self.b.modules[at_b], crossing, **options)
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        """The figures of both ends: passes, their time, text, operators, kernels, work, traffic, numeric error."""
+        return [Quantity(n, unit, measure(self.a), measure(self.b)) for n, unit, measure in self._measures]
+
+    @property
+    def _measures(self) -> list[tuple[str, str, Callable[[Pipeline], float | None]]]:
+        return [
+            ("passes", "", lambda p: float(sum(i.enabled for i in p.items))),
+            ("time of the passes", "ms", lambda p: sum(s.seconds for s in p.segments) * 1e3),
+            *((name, unit, lambda p, n=name: end_figures(p.modules[-1])[n]) for name, unit in FIGURES),
+            ("numeric error", "", self._error),
+        ]
+
+    def times(self, runs: int = RUNS) -> Quantity:
+        """The measured time of a run of both ends (median, 95 % interval); None for one that does not compile."""
+        return self.measured(runs)[1]
+
+    def measured(self, runs: int = RUNS) -> list[Quantity]:
+        """What the roofline predicts and what is measured at both ends; how much longer B runs than A in one turn."""
+        ends = [library(p.modules[-1]) for p in (self.a, self.b)]
+        taken = iter(race([lib for lib in ends if lib is not None], runs))
+        samples = [next(taken) if lib is not None else None for lib in ends]
+        least = [predicted(lib) if lib is not None else None for lib in ends]
+        found = [interval(s) if s else None for s in samples]
+        middle = [i.median if i else None for i in found]
+        rows = [
+            Quantity("roofline predicts", "µs", least[0], least[1]),
+            Quantity("measured time", "µs", middle[0], middle[1], (found[0], found[1])),
+        ]
+        if samples[0] and samples[1]:
+            apart = interval([b - a for a, b in zip(*samples)])
+            rows.append(Quantity("B longer than A by", "µs", None, apart.median, (None, apart)))
+        return rows
+
+    @cached_property
+    def operators(self) -> list[Quantity]:
+        """How often each operator is called at both ends, where that differs."""
+        a, b = (operators(p.modules[-1]) for p in (self.a, self.b))
+        return [Quantity(n, "", float(a[n]), float(b[n])) for n in sorted(a | b) if a[n] != b[n]]
+
+    def _error(self, pipeline: Pipeline) -> float | None:
+        if self.small is not pipeline.source:
+            copy = Pipeline(self.small, (), pipeline.opt_level)
+            copy.items = list(pipeline.items)
+            pipeline = copy
+        try:
+            pairs = zip(_outputs(pipeline.modules[-1]), _outputs(self.small), strict=True)
+            return max((relative_error(got, wanted) for got, wanted in pairs), default=0.0)
+        except (RelayError, ValueError):
+            return None
+
+    def __str__(self) -> str:
+        head = f"{'':<22}{self.names[0]:>{WIDE + 1}}{self.names[1]:>{WIDE + 1}}"
+        return "\n".join(
+            [head, *map(str, self.quantities), *(["", *map(str, self.operators)] if self.operators else [])]
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {**self.difference()._repr_mimebundle_(), "text/plain": str(self)}
+
+
+def _frame(pipeline: Pipeline, frame: int | None) -> int:
+    last = len(pipeline.items)
+    at = last if frame is None else frame + last + 1 if frame < 0 else frame
+    if not 0 <= at <= last:
+        raise RelayValueError(f"there is no stage {frame}; there are 0 to {last}", code="compare.stage")
+    return at
+
+
+def end_figures(mod: IRModule) -> dict[str, float]:
+    """The figures of a program, by the names of `FIGURES`."""
+    macs, moved = _cost(mod)
+    calls = float(sum(operators(mod).values()))
+    return {
+        "IR text": float(len(printed(mod, Constants()).text)),
+        "operator calls": calls,
+        "MACs": macs,
+        "bytes moved": moved,
+    }
+
+
+def _cost(mod: IRModule) -> tuple[float, float]:
+    if any(f.inferred is None for f in mod.functions.values()):
+        mod = InferType()(mod)
+    found = [c for f in mod.functions.values() for c in costs(f).values()]
+    return float(sum(c.macs for c in found)), float(sum(c.bytes_read + c.bytes_written for c in found))
+
+
+def _outputs(mod: IRModule) -> list[Any]:
+    typed = InferType()(mod)
+    return leaves(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
+
+
+def small_form(program: Program, otherwise: IRModule) -> IRModule:
+    """What is interpreted in place of a program: the small form of a network of the zoo, or the program itself."""
+    if program.small is None:
+        return otherwise
+    mod, params = program.small()
+    return InferType()(BindParams(params)(InferType()(mod)))
+
+
+def compare(
+    what: str | Path | IRModule | Program, a: Passes = None, b: Passes = None, opt_level: int = 3
+) -> Comparison:
+    """Run two pipelines over one program and compare them; each as passes, text `A,B(x=1)`, or None: the default one.
+
+    The text `default-FuseOps-FastMath` is the default pipeline without these passes. Errors of a pass are raised.
+    """
+    program = load(what)
+    first = a if isinstance(a, Pipeline) else explore(program, opt_level, _passes(a, opt_level)).pipeline
+    second = b if isinstance(b, Pipeline) else first.branch(_passes(b, opt_level))
+    for pipeline in (first, second):
+        if pipeline.history.error is not None:
+            raise pipeline.history.error
+    return Comparison(first, second, (_label(a, "A"), _label(b, "B")), small_form(program, first.source))
+
+
+def _passes(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
+    if what is not None and not isinstance(what, str):
+        return list(what)
+    start, *without = (what or DEFAULT).split("-")
+    if start != DEFAULT:
+        return list(split(what or ""))
+    usual = default_passes(opt_level)
+    names = [p.info.name for p in usual]
+    for name in without:
+        if name not in names:
+            help = did_you_mean(name, names) or f"it has {', '.join(names)}"
+            raise RelayValueError(f"the default pipeline has no pass `{name}`", code="compare.no-pass", help=help)
+    return [p for p in usual if p.info.name not in without]
+
+
+def _label(what: Passes, otherwise: str) -> str:
+    return what if isinstance(what, str) and len(what) <= WIDE else DEFAULT if what is None else otherwise

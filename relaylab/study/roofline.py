@@ -1,0 +1,67 @@
+"""The kernels of a program under the roofline of this machine, as a picture and a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from relaylab import relay
+from relaylab.ir import IRModule
+from relaylab.runtime.peaks import MachinePeaks, machine_peaks
+from relaylab.runtime.profiling import Duration
+from relaylab.runtime.threads import num_threads
+from relaylab.study.program import Program, load
+from relaylab.study.running import seeded
+from relaylab.transform import PassContext
+from relaylab.viz.figures.roofline import Dot
+from relaylab.viz.figures.roofline import roofline as draw
+from relaylab.viz.scene.scene import Scene
+from relaylab.viz.write import scenes
+from relaylab.viz.write.html import bundle
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The kernels of a program, each with what it reached, and what the machine could."""
+
+    title: str
+    dots: list[Dot]
+    peaks: MachinePeaks
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The picture; the elements of kernels have the ids `rank:name`."""
+        return draw(self.dots, self.peaks.flops, self.peaks.memory, self.title)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture: .svg .pdf .html .png, or the table as .txt."""
+        return scenes.write(self.scene, path, self.title, str(self))
+
+    def __str__(self) -> str:
+        rows = sorted(self.dots, key=lambda d: -d.seconds)
+        lines = [f"{d.seconds * 1e6:>10.1f}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  {d.name}" for d in rows]
+        return "\n".join([str(self.peaks), f"{'us':>10}  {'FLOP/byte':>10}  {'GFLOP/s':>9}  kernel", *lines])
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return bundle(self.scene, str(self))
+
+
+def roofline(what: Program | IRModule | str, opt_level: int = 3, repeat: int = 20) -> Roofline:
+    """Build a program, time every kernel on seeded inputs (the fastest of `repeat` runs), and hold it against the roof.
+
+    `what` is a program, a module, or what `load` takes: a network's name or a file. The peaks are those of the
+    threads that a network gets by default, measured at first use. A kernel that is called several times is one dot.
+    """
+    program = load(what)
+    with PassContext(opt_level=opt_level):
+        lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    calls = seeded(lib).profile(repeat=repeat, roofline=False).calls
+    spent: dict[str, tuple[str, float, float, float]] = {}
+    for step, call in zip(lib.executable.plan.steps, calls):
+        label, flops, nbytes, seconds = spent.get(step.kernel, (step.label, 0.0, 0.0, 0.0))
+        took = call["Duration (us)"]
+        assert isinstance(took, Duration)
+        spent[step.kernel] = label, flops + step.flops, nbytes + step.bytes, seconds + took.microseconds / 1e6
+    dots = [Dot(label, f / max(b, 1.0), f / max(s, 1e-12), s) for label, f, b, s in spent.values()]
+    return Roofline(f"{program.name}: kernels under the roof", dots, machine_peaks(num_threads()))

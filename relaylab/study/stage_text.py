@@ -1,0 +1,155 @@
+"""Stages as text: which line defines which node, and the difference of two of them line by line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from relaylab.ir import Call, Constant, Expr, IRModule
+from relaylab.text import print_with_map
+from relaylab.viz.diffs import textdiff
+
+FIXED = "\u200b"
+_TEMPORARY = re.compile(r"%(\d+)\b")
+_DEFINITION = re.compile(r"\s*(?:let )?%(\d+) = ")
+TextRow = tuple[str, str | int, str]
+"""A mark (blank, + or -), a line, and the node that it defines; ⋮ has the number of equal lines that are left out."""
+LONGEST = 600
+"""Characters of a line that are shown."""
+
+
+class Constants:
+    """Names for the constants of all stages: the same value has the same name, so that renumbering is no change."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._known: dict[Constant, str] = {}
+
+    def name(self, constant: Constant) -> str:
+        """The name of a constant, by its value."""
+        if constant not in self._known:
+            data = constant.data.numpy() if hasattr(constant.data, "numpy") else constant.data
+            digest = sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).hexdigest()
+            self._known[constant] = self._names.setdefault(digest, f"const{len(self._names)}")
+        return self._known[constant]
+
+
+@dataclass(frozen=True)
+class PrintedStage:
+    """The text of one stage, and the node that each line defines."""
+
+    lines: list[str]
+    nodes: list[Expr | None]
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+
+def printed(mod: IRModule, constants: Constants) -> PrintedStage:
+    """The text of a module with stable names for its constants."""
+    text, ranges = print_with_map(mod)
+    parts, at = [], 0
+    constant_ranges = [(start, end, node) for start, end, node in ranges if isinstance(node, Constant)]
+    for start, end, node in sorted(constant_ranges, key=lambda r: r[0]):
+        if start >= at and text[start:end].startswith("meta["):
+            parts += [text[at:start], constants.name(node)]
+            at = end
+    body = "".join([*parts, text[at:]]).split("\n")
+    return PrintedStage([line[:LONGEST] for line in body], _definitions(text, ranges))
+
+
+def _definitions(text: str, ranges: list[tuple[int, int, object]]) -> list[Expr | None]:
+    """For each line the node that the line defines: the outermost one that begins there."""
+    starts = [0] + [m.end() for m in re.finditer("\n", text)]
+    number = {start: k for k, start in enumerate(starts)}
+    heads = {start: text[start : start + LONGEST] for start in number}
+    indents = {start + len(head) - len(head.lstrip()): number[start] for start, head in heads.items()}
+    nodes: list[Expr | None] = [None] * len(starts)
+    for start, _, node in ranges:
+        line = indents.get(start)
+        if line is not None and nodes[line] is None and isinstance(node, Expr):
+            nodes[line] = node
+    return nodes
+
+
+def text_rows(
+    before: PrintedStage, after: PrintedStage, name: Callable[[Expr | None, bool], str], context: int = 3
+) -> list[TextRow]:
+    """The difference as rows `[mark, text, node id]`; longer runs of equal lines become `["⋮", count, ""]`."""
+    left_text, right_text = _renamed(before, after, name)
+    lines = textdiff.diff_lines(left_text, right_text)
+    left = right = 0
+    full: list[TextRow] = []
+    for line in lines:
+        old = line.mark == "-"
+        node = (
+            before.nodes[left]
+            if old and left < len(before.nodes)
+            else after.nodes[right]
+            if right < len(after.nodes)
+            else None
+        )
+        full.append((line.mark, line.text.replace(FIXED, ""), name(node, old)))
+        left += line.mark in " -"
+        right += line.mark in " +"
+    return _folded(full, context)
+
+
+def _renamed(before: PrintedStage, after: PrintedStage, name: Callable[[Expr | None, bool], str]) -> tuple[str, str]:
+    """Both texts with temporaries named alike: what stands for a node of before has its number, the rest new ones.
+
+    The numbers are marked as fixed, so that the line-by-line comparison takes them for names.
+    """
+    numbers = dict(_numbers(before, lambda node: name(node, True)))
+    free = itertools.count(1 + max((int(n) for n in re.findall(r"%(\d+)\b", before.text)), default=-1))
+    taken: dict[tuple[str, str], str] = {}
+    used: set[tuple[str, str]] = set()
+    for (scope, node), number in _numbers(after, lambda node: name(node, False)):
+        old = numbers.get((scope, node))
+        taken[scope, number] = old if old is not None and (scope, old) not in used else str(next(free))
+        used.add((scope, taken[scope, number]))
+    return _with_names(before, {}), _with_names(after, taken)
+
+
+def _numbers(text: PrintedStage, name: Callable[[Expr | None], str]) -> Iterator[tuple[tuple[str, Hashable], str]]:
+    """Each temporary: (the global function that it is in, the id of its node), and its number.
+
+    The call of a kernel has no id of its own: it is told by that of the kernel; what has none either by itself.
+    """
+    for scope, line, node in _scoped(text):
+        found = _DEFINITION.match(line)
+        if found:
+            called = name(node.op) if isinstance(node, Call) else ""
+            yield (scope, name(node) or (("call", called) if called else node)), found[1]
+
+
+def _scoped(text: PrintedStage) -> Iterator[tuple[str, str, Expr | None]]:
+    scope = ""
+    for line, node in zip(text.lines, text.nodes):
+        if line.startswith("def "):
+            scope = line.split("(")[0]
+        yield scope, line, node
+
+
+def _with_names(text: PrintedStage, names: dict[tuple[str, str], str]) -> str:
+    return "\n".join(
+        _TEMPORARY.sub(lambda m, s=scope: f"%{FIXED}{names.get((s, m[1]), m[1])}", line)
+        for scope, line, _ in _scoped(text)
+    )
+
+
+def _folded(full: list[TextRow], context: int) -> list[TextRow]:
+    changed = [i for i, row in enumerate(full) if row[0] != " "]
+    if not changed:
+        return full
+    near = {i for c in changed for i in range(c - context, c + context + 1)}
+    out: list[TextRow] = []
+    for kept, group in itertools.groupby(range(len(full)), near.__contains__):
+        run = list(group)
+        out += [full[i] for i in run] if kept else [("⋮", len(run), "")]
+    return out

@@ -1,0 +1,306 @@
+"""The gate of the Python API: arguments are checked by the annotations of the parameters, here and nowhere else.
+
+    @checked
+    def var(name_hint: str, shape: Sequence[int] | None = None) -> Var: ...
+
+A call with a wrong argument raises `RelayTypeError` that names the function, the parameter, what it takes and what it
+was given. What cannot be told from an annotation (`object`, a type variable) passes, and is checked where it is used.
+`compat/face.py` puts the gate before every function of the public modules, so that calls within the house do not pay
+for it; builders of operators ask it (`op/builder.py`), and classes wear it.
+"""
+
+from __future__ import annotations
+
+import collections.abc as abc
+import inspect
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from types import FunctionType, NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+
+import numpy as np
+
+from relaylab.support.errors import RelayTypeError, shown
+from relaylab.support.table import did_you_mean
+
+T = TypeVar("T")
+Test = Callable[[object], bool]
+"""Whether a value is what an annotation says."""
+_EMPTY = inspect.Parameter.empty
+_SPECIAL = ("__init__", "__new__", "__contains__", "__getitem__", "__setitem__")
+CHECKED: list[FunctionType] = []
+"""Every function behind the gate, as it was written."""
+KINDS: dict[str, Any] = {}
+"""The classes that wear the gate, by name."""
+
+
+def checked(made: T) -> T:
+    """The function, or the class with its constructor and public methods, behind the gate.
+
+    Nodes keep their constructor, whose fields have converters (`ir/declare.py`).
+    """
+    if isinstance(made, type):
+        KINDS[made.__name__] = made
+        for name, value in list(vars(made).items()):
+            if name[0] != "_" or (name in _SPECIAL and not (name == "__init__" and hasattr(made, "_declared"))):
+                _gate_member(made, name, value)
+        return cast(T, made)
+    return cast(T, _behind(made)) if isinstance(made, FunctionType) else made
+
+
+def _gate_member(cls: type, name: str, value: object) -> None:
+    inner, kind = value, None
+    if isinstance(value, (classmethod, staticmethod)):
+        kind, member = cast("type[Any]", type(cast(object, value))), cast(Any, value)
+        inner = member.__func__
+    own = kind is not staticmethod  # `self` or `cls`: a method of nothing else has nothing to check
+    if isinstance(inner, FunctionType) and len(inspect.signature(inner).parameters) > own:
+        setattr(cls, name, kind(_behind(inner)) if kind else _behind(inner))
+
+
+@cache
+def _behind(function: FunctionType) -> FunctionType:
+    if getattr(function, "__wrapped__", None) in CHECKED:
+        return function
+    CHECKED.append(function)
+    gate: list[Gate] = []  # made at the first call: annotations may name what is defined later
+
+    @wraps(function)
+    def run(*args: object, **kwargs: object) -> object:
+        if not gate:
+            gate.append(Gate(function))
+        gate[0](args, kwargs)
+        return function(*args, **kwargs)
+
+    return cast(FunctionType, run)
+
+
+class Gate:
+    """What the parameters of one function take; called with arguments it raises `RelayTypeError` if they do not fit."""
+
+    __slots__ = ("name", "signature", "tests", "rest", "by_name", "required", "unbounded", "open")
+
+    def __init__(self, function: Callable[..., object], name: str = "", signature: inspect.Signature | None = None):
+        self.name = name or function.__qualname__.removesuffix(".__init__")
+        self.signature = _signature(function) if signature is None else signature
+        parameters = list(self.signature.parameters.values())
+        by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.tests = [(p.name, *meaning(p.annotation)) for p in by_place]
+        self.rest = next((meaning(p.annotation) for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self.by_name = {
+            p.name: meaning(p.annotation)
+            for p in parameters
+            if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        }
+        self.open = next((meaning(p.annotation) for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        self.required = [p.name for p in by_place if p.default is _EMPTY]
+        self.unbounded = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is _EMPTY]
+
+    def __call__(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        given = len(args)
+        if given > len(self.tests) and self.rest is None:
+            self.misfit(args, kwargs)
+        for name in self.required[given:]:
+            if name not in kwargs:
+                self.misfit(args, kwargs)
+        for (name, test, words), value in zip(self.tests, args):
+            if not test(value):
+                self.refuse(name, words, value)
+        if self.rest is not None:
+            for value in args[len(self.tests) :]:
+                if not self.rest[0](value):
+                    self.refuse("each argument", self.rest[1], value)
+        if kwargs or self.unbounded:
+            self.named(given, args, kwargs)
+
+    def named(self, given: int, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        for name in self.unbounded:
+            if name not in kwargs:
+                self.misfit(args, kwargs)
+        taken = {name for name, _, _ in self.tests[:given]}
+        for name, value in kwargs.items():
+            found = self.by_name.get(name, self.open)
+            if found is None or name in taken:
+                self.misfit(args, kwargs)
+            elif not found[0](value):
+                self.refuse(name, found[1], value)
+
+    def refuse(self, parameter: str, words: str, value: object) -> None:
+        raise RelayTypeError(
+            f"{self.name}: `{parameter}` must be {words}, not {shown(value)}",
+            code="call.wrong-kind",
+            help=f"it is called as {self.name.rpartition('.')[2]}{self.text()}",
+        )
+
+    def misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        """Raises what is wrong with the number or the names of arguments."""
+        known = list(self.signature.parameters)
+        wrong = next((k for k in kwargs if k not in known), None)
+        help = (did_you_mean(wrong, known) if wrong is not None else "") or f"it takes {', '.join(known) or 'nothing'}"
+        try:
+            self.signature.bind(*args, **kwargs)
+            said = "these arguments do not fit"
+        except TypeError as error:
+            said = str(error)
+        raise RelayTypeError(f"{self.name}: {said}", code="call.arguments", help=help)
+
+    def text(self) -> str:
+        """The parameters as a call writes them."""
+        names = [n for n in self.signature.parameters if n not in ("self", "cls")]
+        return f"({', '.join(names)})"
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    """The parameters with annotations as objects; those imported for type checkers only are found among `KINDS`."""
+    own = cast("dict[str, Any]", getattr(inspect.unwrap(function), "__globals__", {}))
+    found = inspect.signature(function)
+
+    def asked() -> None: ...  # holds the annotations of the parameters alone
+
+    asked.__annotations__ = {n: p.annotation for n, p in found.parameters.items() if p.annotation is not _EMPTY}
+    meant = inspect.get_annotations(asked, globals=own, locals=ChainMap(own, KINDS), eval_str=True)
+    parameters = [p.replace(annotation=meant.get(n, _EMPTY)) for n, p in found.parameters.items()]
+    return found.replace(parameters=parameters, return_annotation=_EMPTY)
+
+
+# ---- what annotations mean
+
+
+def _always(value: object) -> bool:
+    return True
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _truth(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1))
+
+
+_PLAIN: dict[object, tuple[Test, str]] = {
+    int: (_whole, "a whole number"),
+    float: (_number, "a number"),
+    bool: (_truth, "True or False"),
+    str: (lambda value: isinstance(value, str), "a text"),
+    bytes: (lambda value: isinstance(value, bytes), "bytes"),
+    NoneType: (lambda value: value is None, "None"),
+    None: (lambda value: value is None, "None"),
+    object: (_always, "anything"),
+    Any: (_always, "anything"),
+    _EMPTY: (_always, "anything"),
+}
+
+
+def meaning(hint: object) -> tuple[Test, str]:
+    """How a value of an annotation is told, and what it is in words."""
+    try:
+        if hint in _PLAIN:
+            return _PLAIN[hint]
+    except TypeError:  # not hashable: a Callable of a list
+        pass
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        said = [part for part in parts[1:] if isinstance(getattr(part, "words", None), str)]
+        return (_taken_by(said[0]), said[0].words) if said else meaning(parts[0])
+    if origin in (Union, UnionType):
+        return _either([meaning(part) for part in parts])
+    if origin is Literal:
+        return (lambda value: any(value == part and type(value) is type(part) for part in parts)), " or ".join(
+            map(repr, parts)
+        )
+    if origin is not None:
+        return _generic(origin, parts)
+    if isinstance(hint, type) and not getattr(hint, "_is_protocol", False):
+        return _instance(hint)
+    return _always, "anything"
+
+
+def _taken_by(converter: object) -> Test:
+    take = cast("Callable[[object], object]", getattr(converter, "take"))  # noqa: B009
+
+    def test(value: object) -> bool:
+        try:
+            take(_frozen(value))
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return True
+
+    return test
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, cast("Sequence[object]", value)))
+    return cast("np.generic[Any]", value).item() if isinstance(value, np.generic) else value
+
+
+def _either(found: list[tuple[Test, str]]) -> tuple[Test, str]:
+    tests = [test for test, _ in found]
+    if _always in tests:
+        return _always, "anything"
+    return (lambda value: any(test(value) for test in tests)), " or ".join(dict.fromkeys(words for _, words in found))
+
+
+def _instance(kind: type) -> tuple[Test, str]:
+    words = {"Expr": "an expression", "IRModule": "a module"}.get(kind.__name__) or _called(kind.__name__)
+    return (lambda value: isinstance(value, kind)), words
+
+
+def _called(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
+
+
+def _generic(origin: type, parts: tuple[Any, ...]) -> tuple[Test, str]:
+    if issubclass(origin, cast("type[Any]", abc.Callable)):
+        return callable, "a function"
+    if origin is type:
+        return (lambda value: isinstance(value, type)), "a class"
+    if issubclass(origin, Mapping):
+        return _mapping(*(parts or (object, object)))
+    if issubclass(origin, tuple) and parts and parts[-1] is not Ellipsis:
+        return _record([meaning(part) for part in parts])
+    if issubclass(origin, Iterable) and len([p for p in parts if p is not Ellipsis]) == 1:
+        return _items(cast("type[Any]", origin), *meaning(parts[0]))
+    return _instance(cast("type[Any]", origin))
+
+
+def _mapping(key: object, value: object) -> tuple[Test, str]:
+    (fits_key, keys), (fits, values) = meaning(key), meaning(value)
+
+    def test(given: object) -> bool:
+        return isinstance(given, Mapping) and all(
+            fits_key(k) and fits(v) for k, v in cast("Mapping[object, object]", given).items()
+        )
+
+    return test, f"a dict from {keys} to {values}"
+
+
+def _record(found: list[tuple[Test, str]]) -> tuple[Test, str]:
+    def test(given: object) -> bool:
+        if not isinstance(given, (tuple, list)):
+            return False
+        values = cast("Sequence[object]", given)
+        return len(values) == len(found) and all(fits(v) for (fits, _), v in zip(found, values))
+
+    return test, f"a tuple of {len(found)}: {', '.join(words for _, words in found)}"
+
+
+def _items(origin: type, fits: Test, words: str) -> tuple[Test, str]:
+    """A list; what is in an iterator is not looked at, since that would use it up."""
+    wide = (tuple, list, np.ndarray, range) if issubclass(origin, (Sequence, tuple)) else (Iterable,)
+
+    def test(given: object) -> bool:
+        if isinstance(given, (str, bytes)) or not isinstance(given, (*wide, abc.Sequence)):
+            return False
+        if isinstance(given, np.ndarray) and not given.ndim:
+            return False
+        again = isinstance(given, (abc.Sized, np.ndarray))
+        return not again or fits is _always or all(map(fits, cast("Iterable[object]", given)))
+
+    return test, f"a list of {'anything' if fits is _always else words}"

@@ -1,0 +1,1 @@
+"""Text to programs: lexer, reader, and a function for each production of the grammar."""

@@ -1,0 +1,168 @@
+"""Functions, branches, matches and cells: the expressions with scopes of their own."""
+
+from __future__ import annotations
+
+from relaylab.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
+from relaylab.ir.expr import Expr, Function, If, RefCreate, RefRead, RefWrite, Var
+from relaylab.support.table import did_you_mean
+from relaylab.text.reading.attributes import Written, at_attribute, attribute, values_of
+from relaylab.text.reading.expressions import annotation, block, postfix, sequence
+from relaylab.text.reading.state import State
+from relaylab.text.reading.types import type_, type_params
+from relaylab.text.trampoline import Task
+
+# ---- functions
+
+
+def function(p: State, first: int) -> Task[Function]:
+    """What follows `fn` or `def @f`: `[A](%x: T, key=value) -> R { body }`; `first` is the token at which it begins."""
+    types, variables = p.names.types.open(), p.names.variables.open()
+    parameters = type_params(p)
+    params, written = _params(p)
+    result = None
+    if p.accept("->"):
+        result = type_(p)
+    body = yield block(p)
+    p.names.variables.close(variables)
+    p.names.types.close(types)
+    return Function(params, body, result, parameters, values_of(written) or None, span=p.since(first))
+
+
+def _params(p: State) -> tuple[list[Var], Written]:
+    """`(%x: T, %y, key=value)`; the parameters are in scope afterwards."""
+    opened = p.expect("(", "`(` and the parameters")
+    params: list[Var] = []
+    written: Written = {}
+    more = not p.accept(")")
+    while more:
+        if p.at("local"):
+            params.append(_param(p))
+        elif at_attribute(p):
+            attribute(p, written)
+        else:
+            raise p.unexpected("a parameter like %x: T", opened)
+        more = p.more(")", opened)
+    return params, written
+
+
+def _param(p: State) -> Var:
+    """`%x {virtual_device=…}: T`; the device is read and left out (there is one)."""
+    token = p.expect("local")
+    if p.at("{"):
+        opened = p.expect("{")
+        attribute(p, {})
+        p.expect("}", opened=opened)
+    name = p.texts[token]
+    var = Var(name[1:], annotation(p), span=p.span(token))
+    p.names.variables.bind(name, var)
+    return var
+
+
+def function_literal(p: State) -> Task[Expr]:
+    """`fn (%x: T) { body }`."""
+    first = p.expect("fn")
+    return (yield function(p, first))
+
+
+# ---- branches
+
+
+def branch(p: State) -> Task[Expr]:
+    """`if (cond) { a } else { b }`."""
+    first = p.expect("if")
+    opened = p.expect("(", "`(` and the condition")
+    cond = yield sequence(p)
+    p.expect(")", opened=opened)
+    true_branch = yield block(p)
+    p.expect("else", "`else` and the other branch", help="every `if` has a value, so it needs both branches")
+    false_branch = yield block(p)
+    return If(cond, true_branch, false_branch, span=p.since(first))
+
+
+def match_(p: State) -> Task[Expr]:
+    """`match (data) { pattern => { value }, … }`; `match?` need not cover every case."""
+    first = p.i
+    p.i += 1
+    data = yield postfix(p)
+    opened = p.expect("{", "`{` and the clauses")
+    clauses: list[Clause] = []
+    more = not p.accept("}")
+    while more:
+        clauses.append((yield _clause(p)))
+        more = p.more("}", opened)
+    return Match(data, clauses, p.kinds[first] == "match", span=p.since(first))
+
+
+def _clause(p: State) -> Task[Clause]:
+    mark = p.names.variables.open()
+    lhs = _pattern(p)
+    p.expect("=>", "`=>` and the value of the clause")
+    rhs = (yield block(p)) if p.at("{") else (yield sequence(p))
+    p.names.variables.close(mark)
+    return Clause(lhs, rhs)
+
+
+def _pattern(p: State, depth: int = 0) -> Pattern:
+    """`_`, `%x: T`, `Cons(a, b)` or `(a, b)`."""
+    p.check_depth(depth, "patterns")
+    token, kind = p.i, p.kinds[p.i]
+    p.i += 1
+    match kind:
+        case "_":
+            return PatternWildcard()
+        case "local":
+            name = p.texts[token]
+            var = Var(name[1:], annotation(p), span=p.span(token))
+            p.names.variables.bind(name, var)
+            return PatternVar(var)
+        case "(":
+            return PatternTuple(_patterns(p, token, depth))
+        case "name":
+            return _constructor_pattern(p, token, depth)
+        case _:
+            p.i = token
+            raise p.unexpected("a pattern", help="patterns are _, %x, Constructor(…) and (…, …)")
+
+
+def _patterns(p: State, opened: int, depth: int) -> list[Pattern]:
+    found: list[Pattern] = []
+    more = not p.accept(")")
+    while more:
+        found.append(_pattern(p, depth + 1))
+        more = p.more(")", opened)
+    return found
+
+
+def _constructor_pattern(p: State, token: int, depth: int) -> Pattern:
+    name = p.texts[token]
+    inside: list[Pattern] = []
+    if p.at("("):
+        opened = p.expect("(")
+        inside = _patterns(p, opened, depth)
+    ctor = p.names.constructors.get(name)
+    if ctor is None:
+        help = did_you_mean(name, p.names.constructors) or "a variable begins with `%`"
+        p.report("parse.unknown-constructor", f"there is no constructor named `{name}`", p.span(token), help)
+        return PatternWildcard()
+    if len(inside) != len(ctor.inputs):
+        message = f"{name} holds {len(ctor.inputs)} values, the pattern has {len(inside)}"
+        p.report("parse.constructor-arity", message, p.span(token))
+    return PatternConstructor(ctor, inside)
+
+
+# ---- cells
+
+
+def cell(p: State) -> Task[Expr]:
+    """`ref(a)`, `ref_read(r)` or `ref_write(r, a)`."""
+    first = p.i
+    p.i += 1
+    opened = p.expect("(")
+    value = yield sequence(p)
+    if p.kinds[first] == "ref_write":
+        p.expect(",", "`,` and the new content", opened)
+        content = yield sequence(p)
+        p.expect(")", opened=opened)
+        return RefWrite(value, content, span=p.since(first))
+    p.expect(")", opened=opened)
+    return (RefCreate if p.kinds[first] == "ref" else RefRead)(value, span=p.since(first))

@@ -1,0 +1,182 @@
+"""Modules: version line, functions, data types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relaylab.ir.adt import Constructor
+from relaylab.ir.attrs import DictAttrs
+from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import GlobalTypeVar, TypeData
+from relaylab.support.errors import RelayError
+from relaylab.support.source import Span
+from relaylab.support.table import did_you_mean
+from relaylab.text.reading.attributes import Written, attribute, global_name, values_of
+from relaylab.text.reading.control import function
+from relaylab.text.reading.reader import DEFINES, Stop
+from relaylab.text.reading.state import State
+from relaylab.text.reading.types import type_params, types
+from relaylab.text.scalars import unquote
+from relaylab.text.trampoline import run
+
+VERSION = "0.0.5"
+_HEADER = f'#[version = "{VERSION}"]'
+
+
+def header(p: State, required: bool) -> None:
+    """`#[version = "0.0.5"]`."""
+    if not p.at("#"):
+        if required:
+            help = f"begin the text with {_HEADER}"
+            raise p.stop("parse.missing-version", "the text does not say its version", help=help)
+        return
+    opened = _hash(p)
+    if p.texts[p.expect("name")] != "version":
+        raise p.stop("parse.missing-version", "the first line must state the version", p.i - 1, f"write {_HEADER}")
+    p.expect("=")
+    token = p.expect("string", f'the version "{VERSION}"')
+    if unquote(p.texts[token]) != VERSION:
+        p.report("parse.version", f"this reads version {VERSION} of the text format", p.span(token), f"write {_HEADER}")
+    p.expect("]", opened=opened)
+
+
+def _hash(p: State) -> int:
+    p.expect("#")
+    return p.expect("[")
+
+
+def module(p: State, mod: IRModule) -> IRModule:
+    """Read everything that the text defines into `mod`."""
+    try:
+        header(p, required=True)
+        mod.attrs = _module_attrs(p) or mod.attrs
+    except Stop:
+        _skip_to_definition(p)
+    starts = _definitions(p)
+    functions: dict[GlobalVar, Function] = {}
+    for start in starts:
+        if p.kinds[start] != "def":
+            _one(p, start, lambda p: _type(p, mod))
+    for start in starts:
+        if p.kinds[start] == "def":
+            _one(p, start, lambda p: _function(p, functions))
+    _check_names(p, mod, functions)
+    p.raise_errors()
+    for var, func in functions.items():
+        _add(p, mod, var, func)
+    p.raise_errors()
+    return mod
+
+
+def _add(p: State, mod: IRModule, var: GlobalVar, func: Function) -> None:
+    try:
+        mod[var] = func
+    except RelayError as error:
+        assert isinstance(func.span, Span)  # it was read from this text
+        p.report(error.code, error.message, func.span, error.help)
+
+
+def _module_attrs(p: State) -> DictAttrs | None:
+    """`#[attrs = {…}]`, if it is there."""
+    if not p.at("#"):
+        return None
+    opened = _hash(p)
+    written: Written = {}
+    attribute(p, written)
+    p.expect("]", opened=opened)
+    value = values_of(written).get("attrs")
+    return value if isinstance(value, DictAttrs) else None
+
+
+def _skip_to_definition(p: State) -> None:
+    while p.kinds[p.i] not in DEFINES:
+        p.i += 1
+
+
+def _definitions(p: State) -> list[int]:
+    """The tokens at which definitions begin."""
+    starts = [i for i in range(p.i, len(p.kinds)) if p.kinds[i] in DEFINES]
+    if starts[0] != p.i:
+        help = "a module consists of `def` and `type`"
+        p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), help)
+    return [i for k, i in enumerate(starts[:-1]) if k == 0 or p.kinds[starts[k - 1]] != "extern"]
+
+
+def _one(p: State, start: int, read: Callable[[State], None]) -> None:
+    """Read one definition; it must end where the next begins."""
+    p.i = start
+    p.names.variables.close(0)
+    p.names.types.close(0)
+    try:
+        read(p)
+        if p.kinds[p.i] not in DEFINES:
+            raise p.unexpected("`def`, `type` or the end of the text")
+    except Stop:
+        return
+
+
+# ---- functions
+
+
+def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
+    """`def @f…`"""
+    first = p.expect("def")
+    token = p.expect("global", "the name of the function, like @main")
+    name = global_name(p.texts[token])
+    var = p.names.define_global(name, p.span(token))
+    if var in functions:
+        help = "give one of them another name"
+        p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), help)
+    functions[var] = run(function(p, first))
+
+
+# ---- data types
+
+
+def _type(p: State, mod: IRModule) -> None:
+    """`type List[A] { … }` or `extern type Storage`."""
+    p.accept("extern")
+    p.expect("type")
+    token = p.expect("name", "the name of the data type")
+    name = p.texts[token]
+    head = p.names.global_types.setdefault(name, GlobalTypeVar(name))
+    if head in mod.type_definitions:
+        p.report("parse.duplicate-type", f"the data type `{name}` is defined twice", p.span(token))
+    params = type_params(p)
+    mod[head] = TypeData(head, params, _constructors(p, head))
+
+
+def _constructors(p: State, head: GlobalTypeVar) -> list[Constructor]:
+    found: list[Constructor] = []
+    opened = p.i
+    more = p.accept("{") and not p.accept("}")
+    while more:
+        found.append(_constructor(p, head))
+        more = p.more("}", opened)
+    return found
+
+
+def _constructor(p: State, head: GlobalTypeVar) -> Constructor:
+    """`Cons(A, List[A])`."""
+    token = p.expect("name", "the name of a constructor")
+    name = p.texts[token]
+    opened = p.i
+    inputs = types(p, ")", opened) if p.accept("(") else []
+    if name in p.names.constructors:
+        p.report("parse.duplicate-constructor", f"there are two constructors named `{name}`", p.span(token))
+    return p.names.constructors.setdefault(name, Constructor(name, inputs, head))
+
+
+def _check_names(p: State, mod: IRModule, functions: dict[GlobalVar, Function]) -> None:
+    """Report the functions and data types that are used and defined nowhere."""
+    known = {gv.name_hint for gv in (*mod.functions, *functions)}
+    for name, token in p.names.used_globals.items():
+        if name not in known:
+            help = did_you_mean(name, known) or "define it: def @" + name + "(…) { … }"
+            p.report("parse.unknown-function", f"there is no function named @{name}", p.span(token), help)
+    headers = {header.name_hint for header in mod.type_definitions}
+    for name, token in p.names.used_types.items():
+        if name not in headers:
+            help = did_you_mean(name, headers) or f"define it: type {name} {{ … }}"
+            p.report("parse.unknown-type", f"there is no data type named `{name}`", p.span(token), help)

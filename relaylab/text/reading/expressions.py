@@ -1,0 +1,273 @@
+"""Expressions: recursive descent in generators (see `trampoline`), loops where programs are long."""
+
+from __future__ import annotations
+
+import warnings
+
+from relaylab.ir.attrs import Attrs
+from relaylab.ir.expr import Call, Expr, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.op import OPERATORS
+from relaylab.ir.types import Type
+from relaylab.support.source import caret
+from relaylab.text.reading.atoms import PLACEHOLDER, atom, simple
+from relaylab.text.reading.attributes import Written, at_attribute, attribute, call_attrs
+from relaylab.text.reading.reader import Stop
+from relaylab.text.reading.state import State
+from relaylab.text.reading.types import type_
+from relaylab.text.scalars import BadNumber, whole
+from relaylab.text.trampoline import Task
+
+PRECEDENCE = {"*": 12, "/": 12, "+": 10, "-": 10, "<": 8, "<=": 8, ">": 8, ">=": 8, "==": 7, "!=": 7}
+_MEANING = {
+    "*": "multiply", "/": "divide", "+": "add", "-": "subtract", "<": "less", "<=": "less_equal",
+    ">": "greater", ">=": "greater_equal", "==": "equal", "!=": "not_equal",
+}  # fmt: skip
+
+
+class ParseWarning(UserWarning):
+    """Text that means something else than it seems to."""
+
+
+# ---- sequences of statements
+
+
+def block(p: State) -> Task[Expr]:
+    """`{ … }`."""
+    opened = p.expect("{", "`{`")
+    body = yield sequence(p, "}")
+    p.expect("}", "`;` or `}`", opened)
+    return body
+
+
+def sequence(p: State, closing: str = "") -> Task[Expr]:
+    """`let %x = a; %0 = b; c; d`, in a scope of its own; with `closing` parsing goes on after a wrong statement."""
+    mark = p.names.variables.open()
+    lets: list[tuple[Var, Expr, int]] = []
+    while True:
+        first = p.i
+        try:
+            body = yield _statement(p, lets)
+        except Stop:
+            if not closing or not p.recover(first, closing):
+                raise
+            body = None if p.accept(";") else PLACEHOLDER
+        if body is not None:
+            break
+    last = max(first, p.i - 1)
+    for var, value, start in reversed(lets):
+        body = Let(var, value, body, span=p.span(start, last))
+    p.names.variables.close(mark)
+    return body
+
+
+def _statement(p: State, lets: list[tuple[Var, Expr, int]]) -> Task[Expr | None]:
+    """One statement; the value of the sequence if it is the last, else None."""
+    first, kind = p.i, p.kinds[p.i]
+    if kind == "graph" and p.kinds[first + 1] == "=":
+        yield _graph_binding(p)
+    elif kind == "let":
+        lets.append((yield _let(p)))
+    elif kind == "free_var":
+        _free_var(p)
+    else:
+        value = yield binary(p)
+        if not p.accept(";"):
+            return value
+        lets.append((Var("_anon", span=p.span(first)), value, first))
+    return None
+
+
+_END_HELP = "every binding ends with `;`, and an expression follows the last one"
+
+
+def _graph_binding(p: State) -> Task[None]:
+    """`%0 = value;`: a name for a node, known in the whole text; the first binding of a number stays."""
+    token = p.i
+    p.i += 2
+    name, known = p.texts[token], p.names.graph
+    value: Expr = PLACEHOLDER
+    try:
+        value = yield binary(p)
+        p.expect(";", "`;`", help=_END_HELP)
+    finally:
+        if name in known and known[name][0] is not PLACEHOLDER:
+            _warn_rebinding(p, token)
+        else:
+            known[name] = (value, p.span(token))
+
+
+def _warn_rebinding(p: State, token: int) -> None:
+    name = p.texts[token]
+    before = p.names.graph[name][1]
+    place = caret(p.text, p.span(token))
+    message = f"{name} is bound at line {before.line} already and keeps that meaning; give this node another number"
+    warnings.warn(f"{message}\n{place}", ParseWarning, stacklevel=2)
+
+
+def _let(p: State) -> Task[tuple[Var, Expr, int]]:
+    """`let %x: T = value;`. A function, or a value without an outer `%x`, may refer to `%x` itself."""
+    first = p.i
+    p.i += 1
+    token = p.expect("local", "a variable like %x", help="`let` binds a variable: let %x = …;")
+    name = p.texts[token]
+    var = Var(name[1:], annotation(p), span=p.span(token))
+    p.expect("=", "`=` and a value")
+    recursive = p.at("fn") or p.names.variable(name) is None
+    if recursive:
+        p.names.variables.bind(name, var)
+    try:
+        value = yield binary(p)
+        p.expect(";", "`;`", help=_END_HELP)
+    finally:
+        if not recursive:
+            p.names.variables.bind(name, var)
+    return var, value, first
+
+
+def _free_var(p: State) -> None:
+    """`free_var %x: T;`: a variable that the text uses and does not bind."""
+    p.i += 1
+    token = p.expect("local", "a variable like %x")
+    name = p.texts[token]
+    p.names.free[name] = Var(name[1:], annotation(p), span=p.span(token))
+    p.expect(";", "`;`", help="write free_var %x: T; and then the expression")
+
+
+def annotation(p: State) -> Type | None:
+    """`: T`, if it is there."""
+    return type_(p) if p.accept(":") else None
+
+
+# ---- operators
+
+
+def binary(p: State) -> Task[Expr]:
+    """Operands with infix operators between them, by precedence."""
+    first = p.i
+    operand = simple(p)
+    if operand is None:
+        operand = yield postfix(p)
+    if p.kinds[p.i] not in PRECEDENCE:
+        return operand
+    return (yield _operations(p, operand, first))
+
+
+def _operations(p: State, operand: Expr, first: int) -> Task[Expr]:
+    """The rest of `a + b * c`, by operator precedence; all operators associate to the left."""
+    operands = [(operand, first)]
+    operators: list[int] = []
+    while p.kinds[p.i] in PRECEDENCE:
+        token = p.i
+        p.i += 1
+        while operators and PRECEDENCE[p.kinds[operators[-1]]] >= PRECEDENCE[p.kinds[token]]:
+            _reduce(p, operands, operators)
+        operators.append(token)
+        start, atom = p.i, simple(p)
+        operands.append(((yield postfix(p)) if atom is None else atom, start))
+    while operators:
+        _reduce(p, operands, operators)
+    return operands[0][0]
+
+
+def _reduce(p: State, operands: list[tuple[Expr, int]], operators: list[int]) -> None:
+    """Apply the last operator to the last two operands."""
+    token = operators.pop()
+    (right, _), (left, first) = operands.pop(), operands.pop()
+    name = _MEANING[p.kinds[token]]
+    op = OPERATORS.get(name)
+    if op is None:
+        p.report("parse.unknown-operator", f"the operator `{name}` is not registered", p.span(token))
+        operands.append((PLACEHOLDER, first))
+    else:
+        attrs = call_attrs(p, op, {}, None, token)
+        operands.append((Call(op, (left, right), attrs, None, span=p.since(first)), first))
+
+
+# ---- calls and projections
+
+
+def postfix(p: State) -> Task[Expr]:
+    """A primary expression with what is applied to it: `f(x)(y).0`."""
+    first = p.i
+    expr = atom(p)
+    if expr is None:
+        nested = p.nested.get(p.kinds[first])
+        if nested is None:
+            raise p.unexpected("an expression")
+        expr = yield nested(p)
+    while True:
+        kind = p.kinds[p.i]
+        if kind == "(":
+            expr = yield _call(p, expr, first)
+        elif kind == ".":
+            expr = _projection(p, expr, first)
+        else:
+            return expr
+
+
+def _projection(p: State, expr: Expr, first: int) -> Expr:
+    """`.0`, and `.0.1` (of which the lexer makes one number)."""
+    p.i += 1
+    token = p.expect("number", "the number of a field")
+    for part in p.texts[token].split("."):
+        if not part.isdigit():
+            help = "fields are counted from 0: %x.0"
+            raise p.stop("parse.bad-projection", f"`{p.texts[token]}` is not the number of a field", token, help)
+        try:
+            expr = TupleGetItem(expr, whole(part), span=p.since(first))
+        except BadNumber as bad:
+            raise p.stop(bad.args[0], bad.args[1], token, bad.args[2]) from None
+    return expr
+
+
+def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
+    """`(a, b, key=value)` after what is called."""
+    opened = p.i
+    args: list[Expr] = []
+    written: Written = {}
+    stored: Attrs | None = None
+    p.i += 1
+    more = not p.accept(")")
+    while more:
+        if at_attribute(p):
+            attribute(p, written)
+        elif (record := _stored_attrs(p)) is not None:
+            stored = record
+        elif written:
+            raise p.unexpected("an attribute", opened, "arguments come before attributes")
+        else:
+            arg = simple(p)
+            args.append((yield sequence(p)) if arg is None else arg)
+        more = p.more(")", opened)
+    attrs = call_attrs(p, callee, written, stored, opened - 1)
+    return Call(callee, args, attrs, None, span=p.since(first))
+
+
+def _stored_attrs(p: State) -> Attrs | None:
+    """The record of a bare `meta[relay.attrs.X][0]`."""
+    if not p.at("meta"):
+        return None
+    value = p.meta.lookup(p, p.i)
+    if not isinstance(value, Attrs):
+        return None
+    p.i += 1
+    return value
+
+
+# ---- parentheses
+
+
+def parentheses(p: State) -> Task[Expr]:
+    """`()`, `(a)` or a tuple."""
+    opened = p.i
+    fields: list[Expr] = []
+    p.i += 1
+    if p.accept(")"):
+        return Tuple((), span=p.since(opened))
+    while True:
+        field = simple(p)
+        fields.append((yield sequence(p)) if field is None else field)
+        if len(fields) == 1 and p.accept(")"):
+            return fields[0]
+        if not p.more(")", opened):
+            return Tuple(fields, span=p.since(opened))

@@ -1,0 +1,128 @@
+"""Text to tokens: parallel lists of kinds, texts and offsets (a module has many thousands).
+
+A token's kind is its own text for keywords and punctuation, else one of `local` (`%x`), `graph`
+(`%12`), `global` (`@f`), `name`, `number`, `string`, `bool`, `meta` (`meta[key][0]`), `_`,
+`metadata` (all that follows `#[metadata]`) and `end`. Comments and white space are dropped.
+A sign is never part of a number: the parser decides whether `-` is a sign or a subtraction.
+
+Choices: docs/choices.md, The language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+KEYWORDS = frozenset("let fn def if else type match match? extern free_var ref ref_read ref_write _".split())
+
+# (?>(?:…)*) where (?:…)*+ would do: Python before 3.11.4 loses the place behind a possessive group
+IDENT = r"[A-Za-z_](?>(?:[A-Za-z0-9_]|/(?![/*]))*)"
+_STRING = r'"(?>(?:[^"\\\n]|\\.)*)"'
+_SKIP = r"(?>(?:[ \t\n]++|\r\n|//[^\n]*+|/\*(?>(?:[^*/]++|\*(?!/)|/(?!\*))*)\*/)*)"
+_TOKEN = re.compile(
+    rf"{_SKIP}(?:"
+    rf"(?P<local>%{IDENT})|(?P<graph>%[0-9]++)|(?P<global>@(?:{IDENT}|{_STRING}))"
+    rf"|(?P<meta>meta\[[A-Za-z0-9_.]++\]\[[0-9]++\])"
+    rf"|(?P<name>match\?|{IDENT})"
+    r"|(?P<number>[0-9](?>(?:[0-9A-Za-z_.]|(?<=[eE])[+-])*))"
+    rf"|(?P<string>{_STRING})"
+    r"|(?P<metadata>\#\[metadata\])"
+    r"|(?P<comment>/\*)"
+    r"|(?P<punctuation>->|=>|==|!=|<=|>=|[(){}\[\]<>,.=;:+\-*/!?@%\#])"
+    r"|(?P<quote>\")|(?P<end>\Z)|(?P<unknown>.))",
+    re.DOTALL,
+)
+# the last alternatives, any character and the end, match everywhere: there is always a match, with a group
+_match = cast("Callable[[str, int], re.Match[str]]", _TOKEN.match)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+Complain = Callable[[str, str, int, int, str], None]
+"""How the lexer reports: code, message, first offset, offset behind the last, help."""
+
+
+@dataclass(slots=True)
+class Tokens:
+    """The tokens of one text, ended by an `end`; `metadata` is the offset of the meta data section, or -1."""
+
+    kinds: list[str] = field(default_factory=list[str])
+    texts: list[str] = field(default_factory=list[str])
+    starts: list[int] = field(default_factory=list[int])
+    metadata: int = -1
+
+    def add(self, kind: str, text: str, start: int) -> None:
+        self.kinds.append(kind)
+        self.texts.append(text)
+        self.starts.append(start)
+
+
+def tokenize(text: str, complain: Complain) -> Tokens:
+    """The tokens of `text`; what is none is reported and left out."""
+    tokens, position, match = Tokens(), 0, _match
+    kinds, texts, starts = tokens.kinds.append, tokens.texts.append, tokens.starts.append
+    while True:
+        found = match(text, position)
+        group = found.lastgroup or ""
+        word, start, position = found[group], found.start(group), found.end()
+        if group == "name":
+            group = word if word in KEYWORDS else "bool" if word in ("True", "False") else "name"
+        elif group == "punctuation":
+            group = word
+            if word == "=" and tokens.kinds and tokens.kinds[-1] in KEYWORDS:
+                tokens.kinds[-1] = "name"  # `type=…`: before `=` a keyword is the name of an attribute
+        elif group in _RARE:
+            if group == "end":
+                tokens.add("end", "", start)
+                return tokens
+            position = _rare(group, text, start, tokens, complain)
+            continue
+        kinds(group)
+        texts(word)
+        starts(start)
+
+
+_RARE = frozenset(("comment", "metadata", "quote", "unknown", "end"))
+
+
+def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain) -> int:
+    """Deal with what is not a token of its own; where to go on."""
+    if group == "comment":
+        return _nested_comment(text, start, complain)
+    if group == "metadata":
+        tokens.metadata = start + len("#[metadata]")
+        return len(text)
+    if group == "quote":
+        line_end = text.find("\n", start)
+        end = len(text) if line_end < 0 else line_end
+        complain("parse.unterminated-string", "this string has no closing quote", start, end, 'close it with `"`')
+        return end
+    end = start + 1
+    char = text[start]
+    if char == "\r":
+        help = "end lines with \\n or \\r\\n"
+        complain("parse.unexpected-character", "a carriage return without a line feed", start, end, help)
+        return end
+    while end < len(text) and _is_unknown(text[end]):
+        end += 1
+    found = text[start:end]
+    name = f"`{found}`" if found.isprintable() and found.strip() else f"the character U+{ord(char):04X}"
+    complain("parse.unexpected-character", f"{name} is not part of Relay's text format", start, end, "remove it")
+    return end
+
+
+def _is_unknown(char: str) -> bool:
+    return char not in ' \t\n\r"' and _match(char, 0).lastgroup == "unknown"
+
+
+def _nested_comment(text: str, start: int, complain: Complain) -> int:
+    """The offset behind a comment that holds comments."""
+    depth, position = 0, start
+    while (edge := _COMMENT_EDGE.search(text, position)) is not None:
+        position = edge.end()
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return position
+    help = "close it with `*/`; comments nest"
+    complain("parse.unterminated-comment", "this comment is not closed", start, start + 2, help)
+    return len(text)

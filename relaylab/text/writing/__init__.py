@@ -1,0 +1,1 @@
+"""Programs to text: documents, names, and what each kind of node looks like."""

@@ -1,0 +1,47 @@
+"""The names that programs get when they are printed: readable, legal, and each used once."""
+
+from __future__ import annotations
+
+import re
+
+from relaylab.text.reading.lexer import IDENT
+from relaylab.text.scalars import quote
+
+_LEGAL = re.compile(IDENT)
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_/]|/(?=[/*])")
+
+
+class UniqueNames:
+    """Hands out `x`, `x1`, `x2` …"""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """`name` if it is free, else `name` with the next number."""
+        if name not in self._last:
+            self._last[name] = 0
+            return name
+        number = self._last[name] + 1
+        while f"{name}{number}" in self._last:
+            number += 1
+        self._last[name] = number
+        self._last[f"{name}{number}"] = 0
+        return f"{name}{number}"
+
+
+def variable_name(hint: str) -> str:
+    """`%x` for the hint `x`: a `v` before what is not a letter, `_` for what names cannot hold."""
+    if not _LEGAL.fullmatch(hint):
+        hint = _ILLEGAL.sub("_", hint)
+    return f"%{hint}" if hint[:1].isalpha() else f"%v{hint}"
+
+
+def global_text(name: str) -> str:
+    """`@f`, or `@"a name with other characters"`: the name of a function must stay as it is."""
+    return f"@{name}" if _LEGAL.fullmatch(name) else f"@{quote(name)}"
+
+
+def type_var_name(hint: str) -> str:
+    """The name of a type parameter."""
+    return hint if _LEGAL.fullmatch(hint) else "T" + _ILLEGAL.sub("_", hint)

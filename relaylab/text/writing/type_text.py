@@ -1,0 +1,128 @@
+"""Types to text, with names for type parameters that do not collide, in time proportional to the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from relaylab.ir.types import (
+    AnyDim,
+    FuncType,
+    GlobalTypeVar,
+    RefType,
+    SizeVar,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeData,
+    TypeVar,
+)
+from relaylab.text.reading.metadata import SIZE_VAR, MetaWriter
+from relaylab.text.writing.naming import type_var_name
+
+LARGEST = 20_000
+"""Types of more parts are written `_`: shared parts can make a small type's text exponentially long."""
+
+
+class TypeText:
+    """Prints the types of one program."""
+
+    def __init__(self, meta: MetaWriter | None = None):
+        self.meta = meta
+        self._names: dict[TypeVar, str] = {}
+        self._taken: set[str] = set()
+        self._texts: dict[int, tuple[Type, str]] = {}
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Names that no type parameter may get: those of the module's data types."""
+        self._taken.update(names)
+
+    def declare(self, params: Iterable[TypeVar]) -> list[TypeVar]:
+        """Give type parameters names that are different from all others in scope; those that had none before."""
+        new = [p for p in params if p not in self._names]
+        for param in new:
+            hint, number = type_var_name(param.name_hint), 0
+            name = hint
+            while name in self._taken:
+                number += 1
+                name = f"{hint}{number}"
+            self._taken.add(name)
+            self._names[param] = name
+        return new
+
+    def forget(self, params: Iterable[TypeVar]) -> None:
+        """Free the names of parameters whose scope has ended."""
+        for param in params:
+            self._taken.discard(self._names.pop(param))
+            self._texts.clear()  # they may hold the name that is free now
+
+    def params(self, params: Iterable[TypeVar]) -> str:
+        """`[A, B]` for declared type parameters, or nothing."""
+        names = [self._names[p] for p in params]
+        return f"[{', '.join(names)}]" if names else ""
+
+    def text(self, t: Type) -> str:
+        """The text of a type."""
+        known = self._texts.get(id(t))
+        if known is None:
+            known = self._texts[id(t)] = (t, self._build(t))  # with `t`: its id stays its own as long as it lives
+        return known[1]
+
+    def _build(self, t: Type) -> str:
+        if isinstance(t, TensorType):
+            return self._tensor(t)
+        out: list[str] = []
+        stack: list[str | Type] = [t]
+        declared: list[TypeVar] = []
+        while stack and len(out) <= LARGEST:
+            part = stack.pop()
+            if isinstance(part, str):
+                out.append(part)
+                continue
+            if isinstance(part, FuncType):
+                declared += self.declare(part.type_params)
+            stack.extend(reversed(self._parts(part)))
+        text = "_" if stack else "".join(out)
+        self.forget(declared)
+        return text
+
+    def _parts(self, t: Type) -> list[str | Type]:
+        """The strings and types that a type's text consists of."""
+        match t:
+            case TensorType():
+                return [self._tensor(t)]
+            case TupleType(fields=(only,)):
+                return ["(", only, ",)"]
+            case TupleType():
+                return ["(", *_commas(t.fields), ")"]
+            case FuncType():
+                return [f"fn {self.params(t.type_params)}(", *_commas(t.arg_types), ") -> ", t.ret_type]
+            case TypeCall():
+                return [t.func, "[", *_commas(t.args), "]"]
+            case RefType():
+                return ["ref(", t.value, ")"]
+            case TypeVar():
+                return [self._names.get(t) or t.name_hint]
+            case GlobalTypeVar():
+                return [t.name_hint]
+            case TypeData():
+                return [f"type {t.header.name_hint}"]
+            case _:
+                return ["_"]
+
+    def _tensor(self, t: TensorType) -> str:
+        if not t.shape:
+            return t.dtype
+        return f"Tensor[({', '.join(map(self._dim, t.shape))}), {t.dtype}]"
+
+    def _dim(self, d: object) -> str:
+        if isinstance(d, SizeVar) and self.meta is not None:
+            return self.meta.reference(SIZE_VAR, d)
+        return str(d) if isinstance(d, (int, AnyDim)) else "?"
+
+
+def _commas(parts: Iterable[Type]) -> list[str | Type]:
+    out: list[str | Type] = []
+    for part in parts:
+        out += [part, ", "]
+    return out[:-1]

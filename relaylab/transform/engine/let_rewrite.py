@@ -1,0 +1,81 @@
+"""Rewriting where what a `let` binds is decided before its body is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, cast
+
+from relaylab.ir import Expr, Function, Let, Match, children, rebuild, walk
+from relaylab.ir.trail import derived, made_from
+
+
+class Bound:
+    """The moment between the value and the body of a `let`."""
+
+    __slots__ = ("let",)
+
+    def __init__(self, let: Let):
+        self.let = let
+
+
+Event = Expr | Bound
+
+
+def below(node: Event) -> tuple[Event, ...]:
+    """The parts in the order of evaluation, with the moment of binding, without the binders themselves."""
+    match node:
+        case Bound():
+            return ()
+        case Let():
+            return (node.value, Bound(node), node.body)
+        case Function():
+            return (node.body,)
+        case Match():
+            return (node.data, *(c.rhs for c in node.clauses))
+        case _:
+            return children(node)
+
+
+def events(roots: Iterable[Expr], keep: Callable[[Event], bool]) -> Iterator[Event]:
+    """Expressions and moments of binding in the order of evaluation, without what is below where `keep` holds."""
+    return walk(roots, cast(Any, lambda n: () if keep(n) else below(n)))
+
+
+def rewrite_lets(
+    root: Expr,
+    post: Callable[[Expr, Expr], Expr],
+    bind: Callable[[Let, Expr, bool], Expr | None],
+    keep: Callable[[Expr], bool] = lambda node: False,
+) -> Expr:
+    """`root` rewritten from the leaves up, each `let` decided between its value and its body.
+
+    `post(new, old)` gives what stands in the place of a node. `bind(let, value, recursive)` gets the
+    rewritten value and returns what replaces the variable in the body, so that the `let` goes, or
+    None to keep it. Nodes for which `keep` holds are left alone, with all below them.
+    """
+    memo: dict[Expr, Expr] = {}
+    gone: set[Expr] = set()
+    for node in events((root,), lambda n: not isinstance(n, Bound) and keep(n)):
+        if isinstance(node, Bound):
+            _decide(node.let, memo, gone, bind)
+        elif keep(node):
+            memo[node] = node
+        elif node not in memo:
+            with made_from(node):
+                new = derived(_rebuilt(node, memo, gone), node)
+                memo[node] = new if node in gone else derived(post(new, node), node, new)
+    return memo[root]
+
+
+def _decide(let: Let, memo: dict[Expr, Expr], gone: set[Expr], bind: Callable[[Let, Expr, bool], Expr | None]) -> None:
+    with made_from(let):
+        instead = bind(let, memo[let.value], let.var in memo)
+    if instead is not None:
+        memo[let.var] = derived(instead, let.var)
+        gone.add(let)
+
+
+def _rebuilt(node: Expr, memo: dict[Expr, Expr], gone: set[Expr]) -> Expr:
+    if node in gone:
+        return memo[cast(Let, node).body]
+    return rebuild(node, [memo.get(c, c) for c in children(node)])

@@ -1,0 +1,122 @@
+"""What an expression may do besides computing a value: whether evaluating it, or calling its value, has an effect.
+
+Reading and writing cells and operators marked as stateful have effects. Functions that come from
+parameters, tuples, cells or data structures are not known, so calling them is taken to have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from relaylab.ir.adt import Constructor
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, RefRead, RefWrite, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op
+from relaylab.ir.types import FuncType
+from relaylab.ir.visit import children, walk
+
+
+class Purity(NamedTuple):
+    """Whether evaluating is without effect, and whether calling the value is."""
+
+    evaluated: bool
+    called: bool
+
+
+PURE = Purity(True, True)
+
+
+class PurityAnalysis:
+    """The purity of every expression of a module, functions that call each other being assumed pure meanwhile."""
+
+    def __init__(self, mod: IRModule):
+        self.mod = mod
+        self.known: dict[Expr, Purity] = {}
+        self.globals: dict[GlobalVar, bool] = _pure_globals(mod)
+
+    def visit(self, root: Expr) -> None:
+        """Find the purity of everything in `root`."""
+        let_of = {n.var: n.value for n in walk((root,)) if isinstance(n, Let)}
+        for node in walk((root,), _below):
+            self.known[node] = self._of(node, let_of)
+
+    def evaluates(self, expr: Expr) -> bool:
+        """Whether evaluating an expression (which was visited) has no effect."""
+        return self.known[expr].evaluated
+
+    def _of(self, node: Expr, let_of: Mapping[Var, Expr]) -> Purity:
+        match node:
+            case Op():
+                return Purity(True, not node.definition.stateful)
+            case GlobalVar():
+                return Purity(True, self.globals.get(node, False))
+            case Constant() | Constructor():
+                return PURE
+            case Var():
+                # a function that calls itself is met before it is known: pure meanwhile
+                value = let_of.get(node)
+                return Purity(True, value is not None and self.known.get(value, PURE).called)
+            case Function():
+                return Purity(True, node.is_primitive or self.known[node.body].evaluated)
+            case RefRead() | RefWrite():
+                return Purity(False, not isinstance(node.inferred, FuncType))
+            case _:
+                return self._compound(node)
+
+    def _compound(self, node: Expr) -> Purity:
+        parts = [self.known[c] for c in _below(node)]
+        pure = all(p.evaluated for p in parts)
+        if isinstance(node, Call):
+            pure = pure and parts[0].called
+        return Purity(
+            pure, self.known[node.body].called if isinstance(node, Let) else not isinstance(node.inferred, FuncType)
+        )
+
+
+def _below(node: Expr) -> tuple[Expr, ...]:
+    if isinstance(node, Function):
+        return () if node.is_primitive else (node.body,)
+    if isinstance(node, Let):
+        return (node.value, node.body)
+    # the variables that the patterns of a match bind are not evaluated
+    return tuple(c for c in children(node) if not isinstance(c, Var) or not hasattr(node, "clauses"))
+
+
+def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
+    """Which functions of a module have no effect: all, but those found impure and what calls them."""
+    # pure until an effect is found: functions that call each other have no first one to begin with
+    pure = {gv: not func.attr("Extern", 0) for gv, func in mod.functions.items()}
+    effect = {
+        gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,)))
+        for gv, f in mod.functions.items()
+    }
+    unknown = {
+        gv: any(isinstance(n, Call) and isinstance(n.op, Var) and n.op in f.params for n in walk((f,)))
+        for gv, f in mod.functions.items()
+    }
+    callers: dict[GlobalVar, list[GlobalVar]] = {}
+    for gv, func in mod.functions.items():
+        for node in walk((func,)):
+            if isinstance(node, GlobalVar):
+                callers.setdefault(node, []).append(gv)
+    stack = [gv for gv in pure if effect[gv] or unknown[gv] or not pure[gv]]
+    while stack:
+        gv = stack.pop()
+        pure[gv] = False
+        stack.extend(c for c in callers.get(gv, ()) if pure[c])
+    return pure
+
+
+def changes_state(mod: IRModule) -> bool:
+    """Whether anything in a module writes to a cell or calls an operator with an effect."""
+    return any(
+        isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful) for n in walk(mod.functions.values())
+    )
+
+
+def first_effect(func: Function, purity: PurityAnalysis) -> Expr | None:
+    """The first expression of a typed function, or of one within it, whose place in the order of evaluation counts."""
+    purity.visit(func)
+    return next((n for n in walk((func,), _below) if not purity.evaluates(n)), None)

@@ -1,0 +1,1 @@
+"""Operators into kernels, and out again."""

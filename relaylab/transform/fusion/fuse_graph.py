@@ -1,0 +1,195 @@
+"""The graph that operator fusion looks at: every value with its users, and how each user reads it.
+
+Built in post-order; an edge carries the pattern of the operator that reads. A value that something
+other than an operator sees (a branch, a `let`, the result of a function) is `external` and is never
+fused through. The immediate post-dominator of a value is the first one through which all its uses
+flow (Lengauer and Tarjan, 1979; found here as lowest common ancestors in the tree built so far).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, Tuple, TupleGetItem
+from relaylab.ir.op import Op
+from relaylab.ir.types import TensorType, TupleType, is_dynamic
+from relaylab.ir.visit import children, walk
+from relaylab.op.base import OpPattern
+from relaylab.transform.engine.infer_type import type_of
+
+ELEMWISE, BROADCAST, INJECTIVE = OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE
+COMM_REDUCE, OUT_FUSABLE, TUPLE, OPAQUE = (
+    OpPattern.COMM_REDUCE,
+    OpPattern.OUT_ELEMWISE_FUSABLE,
+    OpPattern.TUPLE,
+    OpPattern.OPAQUE,
+)
+
+_SIMPLE = ("int32", "int64", "float32", "float64", "bool")
+
+
+class FusionNode:
+    """A value of the program: its pattern, its users with each edge's pattern, its place in the post-dominator tree."""
+
+    __slots__ = (
+        "ref",
+        "index",
+        "pattern",
+        "outputs",
+        "external",
+        "parent",
+        "depth",
+        "relation",
+        "jump",
+        "jump_relation",
+    )
+
+    def __init__(self, ref: Expr):
+        self.ref, self.index = ref, -1
+        self.pattern, self.external = OPAQUE, False
+        self.outputs: list[tuple[FusionNode, OpPattern]] = []
+        self.parent: FusionNode | None = None
+        self.depth, self.relation = 1, OPAQUE
+        self.jump: FusionNode | None = None
+        self.jump_relation = OPAQUE
+
+    def hang(self, parent: FusionNode | None, relation: OpPattern) -> None:
+        """Take a place in the tree below `parent`; ancestors are found with jump pointers (Myers, 1983)."""
+        self.parent, self.relation = parent, relation
+        if parent is None:
+            return
+        self.depth = parent.depth + 1
+        far = parent.jump
+        if (
+            far is not None
+            and parent.depth - far.depth == far.depth - (far.jump.depth if far.jump else 0)
+            and far.jump is not None
+        ):
+            self.jump, self.jump_relation = far.jump, max(relation, parent.jump_relation, far.jump_relation)
+        else:
+            self.jump, self.jump_relation = parent, relation
+
+
+def build(func: Function) -> list[FusionNode]:
+    """The nodes of a function's graph in post-order, with their post-dominators."""
+    nodes = _link(func)
+    # backwards: all readers of a value have their places in the tree before the value takes its own
+    for node in reversed(nodes):
+        if node.external:
+            continue
+        node.hang(*_common(node.outputs))
+    return nodes
+
+
+def _link(func: Function) -> list[FusionNode]:
+    known: dict[Expr, FusionNode] = {}
+
+    def node_of(expr: Expr) -> FusionNode:
+        return known.setdefault(expr, FusionNode(expr)) if expr not in known else known[expr]
+
+    order = [e for e in walk((func,), _visible) if not isinstance(e, Op)]
+    for expr in order:
+        node = node_of(expr)
+        node.pattern = _pattern(expr)
+        for part, edge in _reads(expr, node.pattern):
+            if edge is None:
+                node_of(part).external = True
+            else:
+                node_of(part).outputs.append((node, edge))
+    nodes = [known[e] for e in order]
+    for index, node in enumerate(nodes):
+        node.index = index
+    return nodes
+
+
+def _visible(expr: Expr) -> tuple[Expr, ...]:
+    """Functions made for another compiler and kernels are not looked into."""
+    return () if isinstance(expr, Function) and (expr.attr("Compiler") or expr.is_primitive) else children(expr)
+
+
+def _pattern(expr: Expr) -> OpPattern:
+    match expr:
+        case Constant():
+            return ELEMWISE if expr.data.shape == () and expr.data.dtype.name in _SIMPLE else OPAQUE
+        case Call(op=Op() as op):
+            found = type_of(expr)
+            dependent = found is not None and is_dynamic(found) and getattr(op.definition, "data_dependent", False)
+            return OPAQUE if dependent else OpPattern(op.pattern)
+        case Tuple():
+            return TUPLE
+        case TupleGetItem():
+            return INJECTIVE if _of_tensors(expr) else OPAQUE
+        case _:
+            return OPAQUE
+
+
+def _of_tensors(expr: TupleGetItem) -> bool:
+    found = type_of(expr.tuple_value)
+    return isinstance(found, TupleType) and all(isinstance(f, TensorType) for f in found.fields)
+
+
+def _reads(expr: Expr, pattern: OpPattern) -> list[tuple[Expr, OpPattern | None]]:
+    """What an expression reads, and as what; None: it is not an operator's argument."""
+    match expr:
+        case Call(op=Op()):
+            return [(a, _edge(expr, a, pattern)) for a in expr.args]
+        case Tuple():
+            return [(f, INJECTIVE if isinstance(type_of(f), TensorType) else None) for f in expr.fields]
+        case TupleGetItem() if pattern is INJECTIVE:
+            return [(expr.tuple_value, INJECTIVE)]
+        case Call():
+            return [(expr.op, None), *((a, OPAQUE) for a in expr.args)]
+        case Function() if expr.attr("Compiler") or expr.is_primitive:
+            return []
+        case _:
+            return [(part, None) for part in children(expr)]
+
+
+def _edge(call: Call, arg: Expr, pattern: OpPattern) -> OpPattern:
+    """Broadcasting that leaves the shape as it is is elementwise."""
+    result, source = type_of(call), type_of(arg)
+    same = isinstance(result, TensorType) and isinstance(source, TensorType) and result.shape == source.shape
+    return ELEMWISE if pattern == BROADCAST and same else pattern
+
+
+def _common(outputs: list[tuple[FusionNode, OpPattern]]) -> tuple[FusionNode | None, OpPattern]:
+    """The first node through which all outputs flow, and the largest pattern on the way."""
+    relation = ELEMWISE
+    parent: FusionNode | None = None
+    for i, (node, edge) in enumerate(outputs):
+        if i == 0:
+            parent = node
+        elif parent is not None:
+            parent, way = _ancestor(parent, node)
+            relation = max(relation, way)
+        relation = max(relation, edge)
+    return parent, relation
+
+
+def _climb(node: FusionNode, depth: int) -> tuple[FusionNode, OpPattern]:
+    relation = ELEMWISE
+    while node.depth > depth:
+        if node.jump is not None and node.jump.depth >= depth:
+            node, relation = node.jump, max(relation, node.jump_relation)
+        else:
+            node, relation = cast(FusionNode, node.parent), max(relation, node.relation)
+    return node, relation
+
+
+def _ancestor(a: FusionNode, b: FusionNode) -> tuple[FusionNode | None, OpPattern]:
+    """The lowest common ancestor of two nodes, and the largest pattern on the ways to it."""
+    depth = min(a.depth, b.depth)
+    (x, r), (y, s) = _climb(a, depth), _climb(b, depth)
+    relation = max(r, s)
+    while x is not y:
+        # jumps that end apart end below the common ancestor: both can be taken
+        if x.jump is not y.jump and x.jump is not None and y.jump is not None and x.jump.depth == y.jump.depth:
+            relation = max(relation, x.jump_relation, y.jump_relation)
+            x, y = x.jump, y.jump
+        elif x.parent is None or y.parent is None:
+            return None, OPAQUE
+        else:
+            relation = max(relation, x.relation, y.relation)
+            x, y = x.parent, y.parent
+    return x, relation

@@ -1,0 +1,28 @@
+"""LabelOps: every kernel gets a number that tells equal ones."""
+
+from __future__ import annotations
+
+from relaylab.ir.base import Expr, set_type
+from relaylab.ir.equal import structural_hash
+from relaylab.ir.expr import Function
+from relaylab.ir.module import IRModule
+from relaylab.ir.visit import rewrite
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.manager import FunctionPass
+
+
+def _label(new: Expr, old: Expr) -> Expr:
+    if isinstance(new, Function) and new.is_primitive and not new.attr("hash"):
+        new = new.with_attr("hash", f"{structural_hash(new) & (1 << 64) - 1:016x}")
+    if new.inferred is None:  # a label changes no types: nothing is left for inference to do
+        set_type(new, old.inferred)
+    return new
+
+
+@pass_(level=1, idempotent=True)
+class LabelOps(FunctionPass):
+    """Writes the structural hash of each primitive function into its attribute `hash`."""
+
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+        return rewrite(func, _label)

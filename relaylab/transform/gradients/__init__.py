@@ -1,0 +1,1 @@
+"""Automatic differentiation: a rule for each operator, and the pass."""

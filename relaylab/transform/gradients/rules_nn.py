@@ -1,0 +1,271 @@
+"""The derivatives of neural-network operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+from relaylab.ir import Call, Expr, TupleGetItem, facets, op_name
+from relaylab.op.layout import parse_layout
+from relaylab.op.window import spread as spread_attr
+from relaylab.op.window import spread_padding
+from relaylab.support.errors import RelayValueError
+from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of
+from relaylab.transform.gradients.rules import div, gradient_of, like, mul, neg, reduced, spread, sub, unbroadcast
+
+
+@gradient_of("nn.bias_add")
+def _bias_add(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    axis = facets(c).axis % rank_of(c)
+    return [g, call("sum", g, axis=[axis], keepdims=False, exclude=True)]
+
+
+@gradient_of("nn.softmax")
+def _softmax(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    total = call("sum", mul(g, y), axis=[facets(c).axis], keepdims=True, exclude=False)
+    return [mul(sub(g, total), y)]
+
+
+@gradient_of("nn.log_softmax")
+def _log_softmax(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    total = call("sum", g, axis=[facets(c).axis], keepdims=True, exclude=False)
+    return [sub(g, mul(call("exp", y), total))]
+
+
+@gradient_of("nn.dense")
+def _dense(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    x, w = c.args
+    rows = call("reshape", x, newshape=[-1, int(shape_of(w)[1])])
+    grads = call("reshape", g, newshape=[-1, int(shape_of(w)[0])])
+    dx = call("nn.dense", grads, call("transpose", w, axes=[1, 0]), units=int(shape_of(w)[1]))
+    dw = call(
+        "nn.dense",
+        call("transpose", grads, axes=[1, 0]),
+        call("transpose", rows, axes=[1, 0]),
+        units=int(shape_of(w)[1]),
+    )
+    return [call("reshape_like", dx, x), dw]
+
+
+@gradient_of("nn.batch_matmul")
+def _batch_matmul(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    a, b, attrs = *c.args, facets(c)
+    ta, tb = attrs.transpose_a, attrs.transpose_b
+
+    def product(p: Expr, q: Expr, tp: bool, tq: bool) -> Expr:
+        return call("nn.batch_matmul", p, q, out_dtype=None, transpose_a=tp, transpose_b=tq)
+
+    da = product(b, g, tb, True) if ta else product(g, b, False, not tb)
+    db = product(g, a, True, ta) if tb else product(a, g, not ta, False)
+    return [call("collapse_sum_like", da, a), call("collapse_sum_like", db, b)]
+
+
+@gradient_of("nn.matmul")
+def _matmul(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    (a, b), attrs = c.args, facets(c)
+    inner, units = (int(shape_of(c.args[0])[-2 if attrs.transpose_a else -1]), int(shape_of(c)[-1]))
+    axes = [*range(rank_of(a) - 2), rank_of(a) - 1, rank_of(a) - 2]
+    flip = lambda x: call("transpose", x, axes=axes) if attrs.transpose_a else x
+
+    def product(p: Expr, q: Expr, **how: bool) -> Expr:
+        given = {"transpose_a": False, "transpose_b": False, **how}
+        return call("nn.matmul", p, q, units=None, out_dtype=None, **given)
+
+    rows, grads = (call("reshape", v, newshape=[-1, n]) for v, n in ((flip(a), inner), (g, units)))
+    pair = (grads, rows) if attrs.transpose_b else (rows, grads)
+    return [flip(product(g, b, transpose_b=not attrs.transpose_b)), product(*pair, transpose_a=True)]
+
+
+@gradient_of("nn.prelu")
+def _prelu(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    (x, alpha), axis, rank = c.args, facets(c).axis % rank_of(c), rank_of(c)
+    slope = call("reshape", alpha, newshape=[-1 if d == axis else 1 for d in range(rank)])
+    above, none = call("greater", x, like(0, x)), call("zeros_like", g)
+    slopes = call("sum", call("where", above, none, mul(g, x)), axis=[axis], keepdims=False, exclude=True)
+    return [call("where", above, g, mul(g, slope)), slopes]
+
+
+@gradient_of("variance")
+def _variance(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    x, mean = c.args
+    count = math.prod(int(shape_of(x)[d]) for d in reduced(c)) - facets(c).unbiased
+    slope = mul(spread(c, g), mul(sub(x, mean), like(2 / count, x)))
+    return [slope, unbroadcast(neg(slope), mean)]
+
+
+@gradient_of("nn.cross_entropy", "nn.cross_entropy_with_logits")
+def _cross_entropy(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    (x, t), scale = c.args, neg(div(g, like(int(shape_of(c.args[0])[0]), c)))
+    if op_name(c) == "nn.cross_entropy":
+        return [mul(scale, div(t, x)), mul(scale, call("log", x))]
+    return [mul(scale, t), mul(scale, x)]
+
+
+@gradient_of("nn.nll_loss")
+def _nll_loss(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    (x, targets, weights), a = c.args, facets(c)
+    one, zero = like(1, x), like(0, x)
+    hot = call("one_hot", targets, one, zero, depth=int(shape_of(x)[1]), axis=1, dtype=dtype_of(x))
+    kept = call("not_equal", targets, scalar(a.ignore_index, dtype_of(targets)))
+    hot = mul(hot, call("expand_dims", call("cast", kept, dtype=dtype_of(x)), axis=1))
+    weighted = mul(hot, call("reshape", weights, newshape=[-1 if d == 1 else 1 for d in range(rank_of(x))]))
+    each = g
+    if a.reduction == "mean":
+        each = div(g, call("sum", weighted, axis=None, keepdims=False, exclude=False))
+    if a.reduction == "none":
+        each = call("expand_dims", g, axis=1)
+    loss = sub(neg(x), y) if a.reduction == "mean" else neg(x)
+    slopes = call("sum", mul(each, mul(hot, loss)), axis=[1], keepdims=False, exclude=True)
+    return [neg(mul(each, weighted)), call("zeros_like", targets), slopes]
+
+
+# ---- convolutions and pools
+
+
+def _laid(x: Expr, source: str, to: str) -> Expr:
+    return x if source == to else call("layout_transform", x, src_layout=source, dst_layout=to)
+
+
+def _as_images(x: Expr, layout: str) -> Expr:
+    """Lines as images one row high; images as they are."""
+    return x if "H" in layout else call("expand_dims", x, axis=layout.index("W"))
+
+
+def _as_lines(x: Expr, layout: str) -> Expr:
+    return x if "H" in layout else call("squeeze", x, axis=[layout.index("W")])
+
+
+def _pair(values: Sequence[int], axes: int) -> list[int]:
+    """An attribute of an operator over one or two axes, for two axes."""
+    return [*[1] * (2 - axes), *spread_attr(tuple(values), axes)]
+
+
+def _pads(padding: Sequence[int], axes: int) -> list[int]:
+    """The padding before and behind both axes."""
+    p = spread_padding(tuple(padding), axes)
+    return [0, p[0], 0, p[1]] if axes == 1 else list(p)
+
+
+class _Conv:
+    """A convolution over one or two axes, or a transposed one, as one of NCHW images."""
+
+    def __init__(self, c: Call, kernel: str):
+        a = facets(c)
+        spatial = kernel[2:]
+        self.plain = ("NC" + spatial, kernel, "NC" + spatial)
+        self.given = (a.data_layout, a.kernel_layout, a.out_layout or a.data_layout)
+        sizes = [parse_layout(v).whole(shape_of(x)) for v, x in zip(self.given, (*c.args, c))]
+        self.x, self.w, self.y = ({k: int(cast(int, n)) for k, n in s.items()} for s in sizes)
+        self.window = [self.w.get(v, 1) for v in "HW"]
+        axes = len(spatial)
+        self.groups, self.strides, self.dilation = int(a.groups), _pair(a.strides, axes), _pair(a.dilation, axes)
+        self.padding = _pads(a.padding, axes)
+
+    def images(self, x: Expr, which: int) -> Expr:
+        return _as_images(_laid(x, self.given[which], self.plain[which]), self.plain[which])
+
+    def back(self, x: Expr, which: int) -> Expr:
+        return _laid(_as_lines(x, self.plain[which]), self.plain[which], self.given[which])
+
+    @property
+    def how(self) -> dict[str, Any]:
+        steps = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+        return {**steps, "groups": self.groups, "kernel_size": self.window}
+
+
+@gradient_of("nn.conv1d", "nn.conv2d")
+def _conv(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    v = _Conv(c, "OIW" if op_name(c) == "nn.conv1d" else "OIHW")
+    x, g, extra, pads = v.images(c.args[0], 0), v.images(g, 2), [], v.padding
+    # the depthwise form (C, multiplier, ...) is that of groups (C * multiplier, 1, ...)
+    w = call("reshape", v.images(c.args[1], 1), newshape=[v.y["C"], v.x["C"] // v.groups, *v.window])
+    for i, axis in enumerate("HW"):
+        reach = (v.window[i] - 1) * v.dilation[i] + 1
+        extra.append(v.x.get(axis, 1) - (v.y.get(axis, 1) - 1) * v.strides[i] + pads[i] + pads[i + 2] - reach)
+    dx = call("nn.conv2d_transpose", g, w, channels=v.x["C"], output_padding=extra, kernel_layout="IOHW", **v.how)
+    dw = call("nn.conv2d_backward_weight", g, x, channels=v.y["C"], **v.how)
+    return [v.back(dx, 0), v.back(call("reshape", dw, newshape=[v.w["O"], v.w["I"], *v.window]), 1)]
+
+
+@gradient_of("nn.conv1d_transpose", "nn.conv2d_transpose")
+def _conv_transpose(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    v = _Conv(c, "OIW" if op_name(c) == "nn.conv1d_transpose" else "IOHW")
+    x, w, g = v.images(c.args[0], 0), v.images(c.args[1], 1), v.images(g, 2)
+    dx = call("nn.conv2d", g, w, channels=v.x["C"], **v.how)
+    dw = call("nn.conv2d_backward_weight", x, g, channels=v.x["C"], **v.how)
+    return [v.back(dx, 0), v.back(dw, 1)]
+
+
+@gradient_of("nn.max_pool1d", "nn.avg_pool1d", "nn.max_pool2d", "nn.avg_pool2d")
+def _pool(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    attrs = facets(c)
+    axes = 1 if op_name(c).endswith("1d") else 2
+    given = {k: v for k, v in attrs.items() if k not in ("dilation", "out_layout")}
+    if any(int(d) != 1 for d in attrs.dilation):
+        raise RelayValueError(f"the gradient of {op_name(c)} needs windows without dilation", code="gradient.layout")
+    given |= {
+        "pool_size": _pair(attrs.pool_size, axes),
+        "strides": _pair(attrs.strides, axes),
+        "padding": _pads(attrs.padding, axes),
+        "layout": attrs.layout if axes == 2 else attrs.layout.replace("W", "HW"),
+    }
+    g = _laid(g, attrs.out_layout or attrs.layout, attrs.layout)
+    kind = op_name(c)[: len("nn.max_pool")]
+    grads = call(f"{kind}2d_grad", _as_images(g, attrs.layout), _as_images(c.args[0], attrs.layout), **given)
+    return [_as_lines(grads, attrs.layout)]
+
+
+@gradient_of("nn.global_avg_pool2d", "nn.global_max_pool2d")
+def _global_pool2d(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    x, layout = c.args[0], facets(c).layout
+    if op_name(c) == "nn.global_max_pool2d":
+        at = call("equal", x, y)
+        return [call("where", at, call("broadcast_to", g, shape=shape_of(x)), call("zeros_like", x))]
+    count = int(shape_of(x)[layout.index("H")]) * int(shape_of(x)[layout.index("W")])
+    return [call("broadcast_to", div(g, like(count, c)), shape=shape_of(x))]
+
+
+# ---- images cut into blocks
+
+
+@gradient_of("nn.depth_to_space", "nn.space_to_depth")
+def _blocks(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    a = facets(c)
+    other = "nn.space_to_depth" if op_name(c) == "nn.depth_to_space" else "nn.depth_to_space"
+    return [call(other, g, block_size=a.block_size, layout=a.layout, mode=a.mode)]
+
+
+@gradient_of("nn.space_to_batch_nd", "nn.batch_to_space_nd")
+def _batches(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    a = facets(c)
+    if op_name(c) == "nn.space_to_batch_nd":
+        return [call("nn.batch_to_space_nd", g, block_shape=a.block_shape, crops=a.paddings)]
+    return [call("nn.space_to_batch_nd", g, block_shape=a.block_shape, paddings=a.crops, pad_value=0.0)]
+
+
+@gradient_of("nn.dilate")
+def _dilate(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    shape = [int(d) for d in shape_of(c)]
+    steps = [int(v) for v in facets(c).strides]
+    return [call("strided_slice", g, begin=[0] * len(shape), end=shape, strides=steps)]
+
+
+@gradient_of("nn.fifo_buffer")
+def _fifo_buffer(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    """The result is the last part of buffer and data, joined along the axis."""
+    x, buffer = c.args
+    axis = facets(c).axis % rank_of(c)
+    length, shape = int(shape_of(buffer)[axis]), [int(d) for d in shape_of(c)]
+    count = int(shape_of(x)[axis])
+    kept = max(length - count, 0)
+    parts = call("split", g, indices_or_sections=[kept], axis=axis)
+    border = lambda part, low, high: call(
+        "nn.pad",
+        TupleGetItem(parts, part),
+        scalar(0, dtype_of(c)),
+        pad_width=[(low, high) if d == axis else (0, 0) for d in range(len(shape))],
+        pad_mode="constant",
+    )
+    return [border(1, max(count - length, 0), 0), border(0, min(count, length), 0)]

@@ -1,0 +1,53 @@
+"""AlterOpLayout: operators work in the layouts that are fastest on this machine.
+
+On a CPU with vector registers that is channels last: the innermost loop of a convolution then runs
+over output channels, which lie next to each other in the data (NHWC) and in the weights (HWIO).
+"""
+
+from __future__ import annotations
+
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Function
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import op_name
+from relaylab.op.layout import convertible, parse_layout
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.infer_type import type_of
+from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.layouts.convert_layout import choose_layouts
+from relaylab.transform.layouts.layout_rewrite import rewrite_layouts
+from relaylab.transform.layouts.layout_rules import LayoutPlan, Site
+from relaylab.transform.layouts.registered import asked
+
+CPU_LAYOUTS = {
+    "nn.conv2d": ["NHWC", "default"],
+    "nn.conv2d_transpose": ["NHWC", "default"],
+    **dict.fromkeys(("nn.max_pool2d", "nn.avg_pool2d", "nn.global_max_pool2d", "nn.global_avg_pool2d"), ["NHWC"]),
+    **dict.fromkeys(("nn.adaptive_max_pool2d", "nn.adaptive_avg_pool2d"), ["NHWC"]),
+}
+
+
+def _choose(site: Site) -> LayoutPlan | None:
+    """Channels last, where the layout that the program was written in has the same whole axes."""
+    if not site.given or (site.given[0] is not None and not op_name(site.call).startswith("nn.conv")):
+        return None  # nothing to lay out; poolings follow what comes
+    given = getattr(site.attrs, "data_layout", None) or getattr(site.attrs, "layout", None)
+    if (
+        not isinstance(given, str)
+        or not convertible(parse_layout(given), parse_layout("NHWC"))
+        or not parse_layout(given).is_plain()
+    ):
+        return None
+    return choose_layouts(site, CPU_LAYOUTS)
+
+
+@pass_(level=3, requires=("InferType",))
+class AlterOpLayout(FunctionPass):
+    """Puts convolutions and pooling into channels-last layouts, with transforms where the program needs others.
+
+    What `register_alter_op_layout` (the attribute `FTVMAlterOpLayout` of an operator) says comes first.
+    """
+
+    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+        return rewrite_layouts(func, _choose, lambda call: asked(call, "FTVMAlterOpLayout", type_of(call)))

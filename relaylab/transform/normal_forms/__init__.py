@@ -1,0 +1,1 @@
+"""Normal forms and the passes on functions and scopes."""

@@ -1,0 +1,1 @@
+"""Regions of programs for external compilers."""

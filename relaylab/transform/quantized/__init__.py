@@ -1,0 +1,1 @@
+"""The quantized dialect, lowered; and programs of fake quantization on integers."""

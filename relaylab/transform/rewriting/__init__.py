@@ -1,0 +1,1 @@
+"""Rewrite rules as data, and why one did not fire."""

@@ -1,0 +1,1 @@
+"""Passes that make programs smaller or cheaper and keep what they compute."""

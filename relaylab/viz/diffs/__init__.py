@@ -1,0 +1,1 @@
+"""What differs between two views, or two texts."""

@@ -1,0 +1,1 @@
+"""Numbers over pictures: overlays, heat maps, memory, rooflines, the table of operators."""

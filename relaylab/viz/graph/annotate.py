@@ -1,0 +1,32 @@
+"""What other rooms know about the nodes of a program: their Relay text and their cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from relaylab.analysis.cost import node_cost
+from relaylab.ir import Call, Expr, IRModule
+from relaylab.text import print_with_map
+
+LONGEST = 240
+"""Characters of a node's text that a picture keeps."""
+
+
+def texts(program: IRModule | Expr) -> dict[Expr, str]:
+    """For every node the line of the printed program that defines it (of functions, the first line)."""
+    text, ranges = print_with_map(program, annotate=lambda expr: "")
+    found: dict[Expr, str] = {}
+    for start, end, node in ranges:
+        if isinstance(node, Expr) and node not in found:
+            line = text[start : min(end, start + LONGEST)].split("\n", 1)[0].rstrip()
+            found[node] = line if end - start <= LONGEST else f"{line} …"
+    return found
+
+
+def cost(expr: Expr) -> Mapping[str, float]:
+    """Multiply-accumulates and bytes moved of a call in a typed program; empty where that is not known."""
+    if not isinstance(expr, Call) or any(e.inferred is None for e in (expr, *expr.args)):
+        return {}
+    figures = node_cost(expr)
+    named = {"MACs": figures.macs, "bytes read": figures.bytes_read, "bytes written": figures.bytes_written}
+    return {name: value for name, value in named.items() if value}

@@ -1,0 +1,211 @@
+"""Facts about single nodes of a program as text: titles, types, attributes, previews, patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, pattern_parts
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relaylab.ir.op import Op, op_name
+from relaylab.ir.types import type_text
+from relaylab.ir.visit import post_order
+from relaylab.viz.graph.view import Attr, Operand
+
+_FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "fusable"}
+_KINDS: dict[type, tuple[str, str]] = {
+    Var: ("var", "input"),
+    Constant: ("constant", "value"),
+    Tuple: ("tuple", "value"),
+    TupleGetItem: ("projection", "value"),
+    If: ("if", "control"),
+    Match: ("match", "control"),
+    Let: ("let", "value"),
+    Function: ("function", "function"),
+    RefCreate: ("reference", "reference"),
+    RefRead: ("reference", "reference"),
+    RefWrite: ("reference", "reference"),
+    GlobalVar: ("global", "value"),
+    Op: ("operator", "value"),
+    Constructor: ("constructor", "value"),
+}
+COMMUTATIVE = frozenset(
+    "add multiply maximum minimum equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or".split()
+)
+
+
+def kind_family(expr: Expr) -> tuple[str, str]:
+    """The kind of a node and its colour class; calls of operators are coloured by their fusion pattern."""
+    if isinstance(expr, Call):
+        return "call", _FAMILIES.get(int(expr.op.pattern), "opaque") if isinstance(expr.op, Op) else "call"
+    return _KINDS.get(type(expr), ("expression", "value"))
+
+
+def title(expr: Expr) -> str:
+    """The one line by which people know the node."""
+    match expr:
+        case Call():
+            return _call_title(expr.op)
+        case Var():
+            return f"%{expr.name_hint}"
+        case GlobalVar():
+            return f"@{expr.name_hint}"
+        case Constructor():
+            return expr.name_hint
+        case Op():
+            return expr.name
+        case Constant():
+            return constant_text(expr)
+        case TupleGetItem():
+            return f".{expr.index}"
+        case Tuple():
+            return "tuple" if expr.fields else "()"
+        case Function():
+            return function_title(expr)
+        case Match():
+            return "match" if expr.complete else "match?"
+        case Let():
+            return f"let %{expr.var.name_hint}"
+    names = {If: "if", RefCreate: "ref", RefRead: "ref_read", RefWrite: "ref_write"}
+    return names.get(type(expr), type(expr).__name__)
+
+
+def _call_title(op: Expr) -> str:
+    if isinstance(op, (Op, GlobalVar, Constructor)):
+        return title(op)
+    return f"call %{op.name_hint}" if isinstance(op, Var) else "call"
+
+
+def function_title(func: Function) -> str:
+    """`fn (%x, %y)`, or the composite or kernel name that the function carries."""
+    for name in ("Composite", "global_symbol"):
+        if func.attr(name):
+            return str(func.attr(name))
+    names = [f"%{p.name_hint}" for p in func.params]
+    shown = ", ".join(names if len(names) <= 4 else [*names[:3], f"… {len(names) - 3} more"])
+    return f"fn ({shown})"
+
+
+def type_of(expr: Expr) -> str:
+    """The type as Relay text; empty while it is not known."""
+    known = expr.inferred
+    if known is None and isinstance(expr, Var):
+        known = expr.type_annotation
+    if known is None and isinstance(expr, Constant):
+        known = expr.type
+    return type_text(known) if known is not None else ""
+
+
+def attrs_of(expr: Expr) -> tuple[Attr, ...]:
+    """The attributes of a call or a function, with those that are just the default marked."""
+    attrs = getattr(expr, "attrs", None)
+    if attrs is None:
+        return ()
+    defaults: Mapping = getattr(attrs, "fields", {}) if isinstance(expr, Call) else {}
+    return tuple(Attr(k, value_text(v), k in defaults and _same(defaults[k].default, v)) for k, v in attrs.items())
+
+
+def _same(default: object, value: object) -> bool:
+    return value_text(default) == value_text(value)
+
+
+def value_text(value: object) -> str:
+    """An attribute's value as the text format writes it."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(value_text, value))})"
+    return str(value)
+
+
+def constant_text(constant: Constant) -> str:
+    """A scalar's value; the word "constant" for a tensor (its type stands beside it)."""
+    data = constant.data
+    if data.ndim:
+        return "constant"
+    value = data.item()
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def constant_detail(constant: Constant, most: int = 1 << 22) -> str:
+    """Smallest, mean and largest value of a tensor, and its first ones."""
+    data = np.asarray(constant.data)
+    if data.ndim == 0 or data.size == 0:
+        return ""
+    first = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in data.ravel()[:4].tolist())
+    more = ", …" if data.size > 4 else ""
+    if data.dtype.kind not in "fiu" or data.size > most:
+        return f"[{first}{more}]"
+    return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
+
+
+def operand_row(position: int, name: str, atom: Expr) -> Operand:
+    """A variable, constant or name folded into its user."""
+    kind, _ = kind_family(atom)
+    detail = ""
+    if isinstance(atom, Constant):
+        kind, detail = ("scalar" if not atom.data.ndim else kind), constant_detail(atom)
+    return Operand(position, name, kind, title(atom), type_of(atom), detail)
+
+
+def operand_names(call: Call, callee: Expr) -> list[str]:
+    """What the arguments of a call are called: by the operator, or by the parameters of the `callee` it resolves to."""
+    if isinstance(callee, Op):
+        names = list(callee.arguments)
+    else:
+        names = [p.name_hint for p in callee.params] if isinstance(callee, Function) else []
+    return (names + [""] * len(call.args))[: len(call.args)]
+
+
+def pattern_text(pattern: Pattern) -> str:
+    """A pattern as the text format writes it."""
+    text: dict[int, str] = {}
+    stack: list[tuple[Pattern, bool]] = [(pattern, False)]
+    while stack:
+        at, done = stack.pop()
+        if done:
+            text[id(at)] = _pattern_line(at, [text[id(p)] for p in pattern_parts(at)])
+        else:
+            stack.append((at, True))
+            stack.extend((p, False) for p in pattern_parts(at))
+    return text[id(pattern)]
+
+
+def _pattern_line(pattern: Pattern, parts: list[str]) -> str:
+    if isinstance(pattern, PatternConstructor):
+        return pattern.constructor.name_hint + (f"({', '.join(parts)})" if parts else "")
+    if isinstance(pattern, PatternTuple):
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+    return f"%{pattern.var.name_hint}" if isinstance(pattern, PatternVar) else "_"
+
+
+def kernel_title(func: Function, most: int = 4) -> str:
+    """What a fused function is called: its own name, else its operators in order."""
+    for name in ("Composite", "global_symbol"):
+        if func.attr(name):
+            return str(func.attr(name))
+    ops = [op_name(e) for e in post_order(func.body) if op_name(e)]
+    more = f" + {len(ops) - most} more" if len(ops) > most else ""
+    return " + ".join(ops[:most]) + more or function_title(func)
+
+
+def signature(func: Function, most: int = 3) -> str:
+    """The parameters of a function in short: the first ones and how many more."""
+    names = ", ".join(f"%{p.name_hint}" for p in func.params[:most])
+    more = len(func.params) - most
+    return f"({names}{f', and {more} more' if more > 0 else ''})"

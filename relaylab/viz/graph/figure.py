@@ -1,0 +1,98 @@
+"""Figures: the numbers that the nodes and groups of a view have, each declared once.
+
+Queries (`MACs>1e6`), overlays, legends and the explorer's menu know a figure from here. Your own is one declaration:
+
+    viz.declare(viz.Figure("outputs", of=lambda view, part: float(len(view.outgoing.get(part.id, ())))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relaylab.support.table import Table
+from relaylab.viz.graph.view import Group, Node, View
+
+Part = Node | Group
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that parts of a view have.
+
+    `of` gives that of a part, None for a part that has none; without it a figure is what the `cost` of parts says
+    under its name. A `ratio` has no sum and no shares. A `measured` one is there only when compiled code ran. `offered`
+    ones are in the explorer's menu. `also` are other names for it in queries.
+    """
+
+    name: str
+    unit: str = ""
+    of: Callable[[View, Part], float | None] | None = None
+    ratio: bool = False
+    measured: bool = False
+    offered: bool = True
+    also: tuple[str, ...] = ()
+
+    @property
+    def unit_beside(self) -> str:
+        """The unit, where it stands beside the name; empty where the name says it."""
+        return "" if self.name.startswith(self.unit) else self.unit
+
+    def value(self, view: View, part: Part) -> float | None:
+        """The figure of a part of a view; None where it has none."""
+        return self.of(view, part) if self.of is not None else _costs(part).get(_key(self.name))
+
+
+FIGURES: Table[Figure] = Table("figure")
+"""All declared figures, by their names."""
+
+
+def declare(figure: Figure) -> Figure:
+    """Add a figure; it replaces one of the same name, so that a cell can be run again."""
+    return FIGURES.insert(figure.name, figure, replace=True)
+
+
+def known(name: str) -> Figure:
+    """The figure of a name, as queries may write it; of one that is not declared what `cost` says under that name."""
+    key = _key(name)
+    return next((f for f in FIGURES.values() if key in map(_key, (f.name, *f.also))), Figure(name))
+
+
+def abbreviated(value: float) -> str:
+    """A number as people read it: three digits and k, M, G or T."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def macs(part: Part) -> float:
+    """The multiply-adds of a part."""
+    return _costs(part).get("macs", 0.0)
+
+
+def moved(part: Part) -> float:
+    """The bytes that a part reads and writes."""
+    figures = _costs(part)
+    return figures.get("bytes_read", 0.0) + figures.get("bytes_written", 0.0)
+
+
+def _costs(part: Part) -> dict[str, float]:
+    return {_key(name): value for name, value in part.cost}
+
+
+def _key(name: str) -> str:
+    """A name as queries compare it: `bytes read` is written `bytes_read`."""
+    return name.casefold().replace(" ", "_")
+
+
+def _intensity(view: View, part: Part) -> float | None:
+    return macs(part) / moved(part) if moved(part) else None
+
+
+declare(Figure("MACs", "MAC", also=("cost",)))
+declare(Figure("bytes", "B", lambda view, part: moved(part) or None))
+declare(Figure("intensity", "MACs/B", _intensity, ratio=True))
+declare(Figure("time", "µs", measured=True))
+declare(Figure("inputs", of=lambda view, part: float(len(view.incoming.get(part.id, ()))), offered=False))
+declare(Figure("users", of=lambda view, part: float(len(view.outgoing.get(part.id, ()))), offered=False))

@@ -1,0 +1,1 @@
+"""Scenes: shapes, colours and the widths of texts."""

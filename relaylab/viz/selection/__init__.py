@@ -1,0 +1,1 @@
+"""Parts of a view: queries, folding, repeats, paths, extracts."""

@@ -1,0 +1,1 @@
+"""Scenes to files: SVG, PDF, PNG, HTML, Dot, text, and plotters of other packages."""

@@ -1,0 +1,170 @@
+"""Scenes to PDF 1.6, written here: vector shapes, selectable text in the standard fonts, pages, bookmarks.
+
+Source: ISO 32000-1 (PDF 1.7), which contains all that is used. Viewers limit a page to 14,400 units, so a
+larger picture is scaled down and `UserUnit` scales it back. Text outside WinAnsi (Windows code page 1252)
+is spelled where there is a spelling and shown as "?" otherwise: the standard fonts have no other letters.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+from relaylab.support.errors import RelayValueError
+from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, sheets, whole
+from relaylab.viz.scene.metrics import text_width
+from relaylab.viz.scene.scene import Rect, Scene, Shape, Text, rounded
+from relaylab.viz.scene.theme import resolve
+
+_FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mono": ("F3", "Courier")}
+_SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
+
+
+def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab") -> bytes:
+    """A document with a bookmark for every scene. `paper`: `fit` (a page as large as its picture), `a4`, `letter`.
+
+    On real paper a picture is cut between its rows of boxes and goes on beside it or over the next page.
+    """
+    if paper != "fit" and paper not in PAPERS:
+        raise RelayValueError(f"`paper` cannot be {paper!r}; it is one of fit, {', '.join(PAPERS)}", code="viz.option")
+    pages: list[Page] = []
+    marks: list[tuple[str, int]] = []
+    for scene in scenes:
+        marks.append((scene.title or title, len(pages)))
+        pages += [whole(scene)] if paper == "fit" else sheets(scene, *PAPERS[paper])
+    return _document(pages, marks, title)
+
+
+# -- the content of a page -----------------------------------------------------------------------
+
+
+def _content(page: Page) -> str:
+    return "\n".join(line for part in page.parts for line in _part(part, page.paper[1]))
+
+
+def _part(part: PageWindow, high: float) -> Iterable[str]:
+    """One window of a page, in coordinates of its own."""
+    x, y, w, h = part.window
+    k, (ox, oy) = part.scale, part.offset
+    yield f"q {_n(k)} 0 0 {_n(-k)} {_n(ox - x * k)} {_n(high - oy + y * k)} cm 1 j 1 J"
+    yield f"{_n(x)} {_n(y)} {_n(w)} {_n(h)} re W n"
+    yield from map(_shape, part.shapes)
+    yield "Q"
+
+
+def _shape(shape: Shape) -> str:
+    paint = resolve(shape.styles)
+    if isinstance(shape, Text):
+        return _text(shape, paint.fill or "#000000")
+    fill, stroke = paint.fill not in (None, "none"), paint.stroke not in (None, "none") and bool(paint.width)
+    if not (fill or stroke):
+        return ""
+    parts = [f"{_rgb(paint.fill)} rg"] if fill else []
+    if stroke:
+        parts.append(f"{_rgb(paint.stroke)} RG {_n(paint.width or 1.0)} w [{paint.dash or ''}] 0 d")
+    commands = rounded(shape) if isinstance(shape, Rect) else shape.commands
+    parts.append(_path(commands))
+    parts.append("B" if fill and stroke else "f" if fill else "S")
+    return " ".join(parts)
+
+
+def _path(commands: tuple[tuple, ...]) -> str:
+    names = {"M": "m", "L": "l", "C": "c", "Z": "h"}
+    return " ".join(" ".join([*(_n(v) for v in c[1:]), names[c[0]]]) for c in commands)
+
+
+def _text(text: Text, color: str) -> str:
+    shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor]
+    x = text.x - shift * text_width(text.text, text.size, text.face)
+    font = _FONTS[text.face][0]
+    return (
+        f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escape(text.text)}) Tj ET"
+    )
+
+
+def escape(text: str) -> str:
+    """`text` as the inside of a PDF string in WinAnsi: brackets and backslashes escaped, other bytes in octal."""
+    spelled = "".join(_SPELLED.get(c, c) for c in text)
+    raw = spelled.encode("cp1252", "replace")
+    return "".join(_byte(b) for b in raw)
+
+
+def _byte(value: int) -> str:
+    if value in b"()\\":
+        return "\\" + chr(value)
+    return chr(value) if 32 <= value < 127 else f"\\{value:03o}"
+
+
+def _rgb(color: str | None) -> str:
+    value = (color or "#000000").lstrip("#")
+    return " ".join(_n(int(value[i : i + 2], 16) / 255) for i in (0, 2, 4))
+
+
+def _n(value: float) -> str:
+    text = f"{value:.3f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> bytes:
+    """Objects: 1 catalog, 2 page tree, 3-5 fonts, 6 information, 7 outline, marks, then two for each page."""
+    first = 8 + len(marks)
+    kids = [first + 2 * i for i in range(len(pages))]
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R/PageMode/UseOutlines>>"
+        if len(pages) > 1
+        else b"<</Type/Catalog/Pages 2 0 R/Outlines 7 0 R>>",
+        f"<</Type/Pages/Kids[{' '.join(f'{k} 0 R' for k in kids)}]/Count {len(kids)}>>".encode(),
+    ]
+    objects += [
+        f"<</Type/Font/Subtype/Type1/BaseFont/{name}/Encoding/WinAnsiEncoding>>".encode() for _, name in _FONTS.values()
+    ]
+    objects.append(b"<</Title " + _unicode(title) + b"/Producer(relaylab)>>")
+    objects += _outline(marks, kids)
+    for number, page in zip(kids, pages):
+        objects += _page_objects(number, page)
+    return _file(objects)
+
+
+def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
+    last = 7 + len(marks)
+    objects = [
+        f"<</Type/Outlines/First 8 0 R/Last {last} 0 R/Count {len(marks)}>>".encode()
+        if marks
+        else b"<</Type/Outlines/Count 0>>"
+    ]
+    for i, (name, page) in enumerate(marks):
+        near = (f"/Prev {7 + i} 0 R" if i else "") + (f"/Next {9 + i} 0 R" if i + 1 < len(marks) else "")
+        objects.append(b"<</Title " + _unicode(name) + f"/Parent 7 0 R{near}/Dest[{kids[page]} 0 R/Fit]>>".encode())
+    return objects
+
+
+def _page_objects(number: int, page: Page) -> list[bytes]:
+    data = zlib.compress(_content(page).encode("ascii"), 6)
+    fonts = "".join(f"/{short} {3 + i} 0 R" for i, (short, _) in enumerate(_FONTS.values()))
+    unit = f"/UserUnit {_n(page.unit)}" if page.unit > 1 else ""
+    head = (
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {_n(page.paper[0])} {_n(page.paper[1])}]{unit}"
+        f"/Resources<</Font<<{fonts}>>>>/Contents {number + 1} 0 R>>"
+    )
+    return [head.encode(), b"<</Length %d/Filter/FlateDecode>>stream\n" % len(data) + data + b"\nendstream"]
+
+
+def _unicode(text: str) -> bytes:
+    raw = text.encode("utf-16-be", "replace")
+    return b"<FEFF" + raw.hex().upper().encode() + b">"
+
+
+def _file(objects: list[bytes]) -> bytes:
+    out = bytearray(b"%PDF-1.6\n%\xe2\xe3\xcf\xd3\n")
+    offsets = []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n" % number + body + b"\nendobj\n"
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    out += b"trailer<</Size %d/Root 1 0 R/Info 6 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    return bytes(out)

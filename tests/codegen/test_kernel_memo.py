@@ -1,0 +1,141 @@
+"""Kernels are generated once: equal jobs of one build share them, later builds take them from the cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen.operations import memo as remembered
+from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.operations.contraction import KernelSequence
+from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.ir import OPERATORS, Function
+from relaylab.op.base import Elementwise, op
+from relaylab.study.running import seeded
+
+KERNEL = Kernel(
+    "k_0",
+    "define void @k_0(ptr %a) {\n  ret void\n}\n",
+    frozenset({"declare void @f()"}),
+    ("in0", "out0"),
+    3,
+    64,
+    5,
+    7,
+    "loops",
+)
+
+
+def function(name: str = "nn.relu") -> Function:
+    x = relay.var("x", shape=(2, 3))
+    return relay.Function([x], relay.nn.relu(x) if name == "nn.relu" else relay.tanh(x))
+
+
+def memo(directory: Path, options: object = None, target: str = "llvm") -> KernelMemo:
+    return KernelMemo(CpuTarget.parse(target), ObjectCache(directory), options)
+
+
+def refuse() -> KernelSequence:
+    raise AssertionError("made a second time")
+
+
+def test_a_later_build_generates_nothing(tmp_path: Path) -> None:
+    made = KernelSequence((KERNEL, replace(KERNEL, name="k_1")), (("work0", 128),))
+    assert memo(tmp_path).once(function(), (0, "view"), lambda: made) is made
+    assert memo(tmp_path).once(function(), (0, "view"), refuse) == made
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda d: memo(d, {"winograd": False}).once(function(), (0,), lambda: KernelSequence(())),
+        lambda d: memo(d, target="llvm -mcpu=x86-64").once(function(), (0,), lambda: KernelSequence(())),
+        lambda d: memo(d).once(function("tanh"), (0,), lambda: KernelSequence(())),
+        lambda d: memo(d).once(function(), (1,), lambda: KernelSequence(())),
+    ],
+)
+def test_whatever_kernels_follow_from_counts(tmp_path: Path, other) -> None:
+    memo(tmp_path).once(function(), (0,), lambda: KernelSequence((KERNEL,)))
+    assert other(tmp_path) == KernelSequence(())
+
+
+def test_another_version_of_the_compiler_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memo(tmp_path).once(function(), (0,), lambda: KernelSequence((KERNEL,)))
+    monkeypatch.setattr(remembered, "code_version", lambda: "another")
+    assert memo(tmp_path).once(function(), (0,), lambda: KernelSequence(())) == KernelSequence(())
+
+
+def test_equal_jobs_of_one_build_share_kernels_without_a_cache() -> None:
+    own = KernelMemo(CpuTarget.parse("llvm"), ObjectCache(None))
+    made = own.once(function(), (0,), lambda: KernelSequence((KERNEL,)))
+    assert own.once(function(), (0,), refuse) is made
+
+
+def test_an_operator_of_the_user_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code may change between two builds, as in a notebook."""
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    factor = [2.0]
+
+    @op("test.remembered_scale", inputs=("data",))
+    class scale(Elementwise):
+        """A number times the input."""
+
+        def relation(self, s, data):
+            return data
+
+        def reference(self, data):
+            return data * np.float32(factor[0])
+
+        def scalar(self, b, x):
+            return x * factor[0]
+
+    x = relay.var("x", shape=(4,))
+    mod = relay.transform.InferType()(
+        relay.IRModule.from_expr(relay.Function([x], relay.Call(relay.op.get("test.remembered_scale"), [x])))
+    )
+    found = []
+    try:
+        for factor[0] in (2.0, 3.0):
+            module = seeded(relay.build(mod, "llvm"), {"x": np.ones(4, "float32")})
+            module.run()
+            found.append(float(module.get_output(0).numpy()[0]))
+    finally:
+        OPERATORS.remove("test.remembered_scale")
+    assert found == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda x: relay.clip(x, 0.0, 0.5), lambda x: relay.clip(x, 0.0, 0.6)),
+        (lambda x: relay.nn.leaky_relu(x, 0.1), lambda x: relay.nn.leaky_relu(x, 0.1 + 1e-16)),
+        (lambda x: relay.add(x, relay.const(1.0)), lambda x: relay.add(x, relay.const(np.float32(1.0000001)))),
+        (lambda x: relay.expand_dims(x, -1), lambda x: relay.expand_dims(x, -2)),
+        (lambda x: relay.add(x, relay.const(0.0)), lambda x: relay.add(x, relay.const(-0.0))),
+    ],
+)
+def test_functions_that_differ_in_one_number_are_different(tmp_path: Path, one, other) -> None:
+    x = relay.var("x", shape=(2, 3))
+    memo(tmp_path).once(relay.Function([x], one(x)), (0,), lambda: KernelSequence((KERNEL,)))
+    same = memo(tmp_path)
+    assert same.once(relay.Function([x], other(x)), (0,), lambda: KernelSequence(())) == KernelSequence(())
+    assert same.once(relay.Function([x], one(x)), (0,), refuse) == KernelSequence((KERNEL,))
+
+
+def test_two_clips_of_one_network_and_of_two(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    for low, high in ((0.25, 0.5), (0.5, 0.75)):
+        x = relay.var("x", shape=(2, 3))
+        mod = relay.IRModule.from_expr(
+            relay.Function([x], relay.Tuple([relay.clip(relay.tanh(x), 0, low), relay.clip(x, 0, high)]))
+        )
+        first, second = relay.create_executor("graph", relay.transform.InferType()(mod)).evaluate()(
+            np.full((2, 3), 9, "float32")
+        )
+        assert first.numpy().max() == low and second.numpy().max() == high

@@ -1,0 +1,62 @@
+"""What a pass did, in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaylab import explorer, relay, study
+from relaylab.support.errors import RelayError
+
+
+@pytest.fixture(scope="module")
+def resnet():
+    return study.explore("resnet8")
+
+
+@pytest.mark.parametrize(
+    "name, sentences",
+    [
+        ("RemoveUnusedFunctions", ["RemoveUnusedFunctions changed nothing."]),
+        (
+            "SimplifyInference",
+            [
+                "No longer there: 8 nn.batch_norm.",
+                "New, from nn.batch_norm: 23 multiply, 16 add, 16 expand_dims, 8 sqrt, 8 divide, 8 negative.",
+            ],
+        ),
+        ("CanonicalizeOps", ["Changed, was nn.bias_add: 1 add."]),
+        ("FuseOps", ["35 operators went into 15 kernels."]),
+    ],
+)
+def test_passes_in_words(resnet, name, sentences):
+    assert explorer.in_words(resnet, name)[: len(sentences)] == sentences
+
+
+def test_constants_are_computed_ahead(resnet):
+    assert explorer.in_words(resnet, "FoldConstant")[0].startswith(
+        "Computed ahead of time, into constants: 16 expand_dims, and what only fed them"
+    )
+
+
+def test_rules_and_errors_are_told():
+    mod = relay.parse(
+        '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) '
+        "{ reshape(reshape(%x, newshape=[3, 2]), newshape=[6]) }"
+    )
+    assert "Rules that fired: 1 two_reshapes." in explorer.in_words(study.explore(mod, passes=["SimplifyExpr"]), 0)
+
+    @relay.transform.module_pass(opt_level=0)
+    def Fails(mod, ctx):
+        raise ValueError("on purpose")
+
+    broken = study.explore(mod, passes=[Fails, "FuseOps"])
+    assert explorer.in_words(broken, 0) == ["Fails stopped: on purpose"] and explorer.in_words(broken, 1) == [
+        "FuseOps did not run."
+    ]
+
+
+def test_passes_that_are_not_there(resnet):
+    with pytest.raises(RelayError, match="did you mean `FuseOps`"):
+        explorer.in_words(resnet, "FusOps")
+    with pytest.raises(RelayError, match="not one at 99"):
+        explorer.in_words(resnet, 99)

@@ -1,0 +1,38 @@
+"""Attributes that mean nothing where they stand change nothing; those that are not imported are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_tools import helper, imported, model, node_model, run
+from onnx.reference import ReferenceEvaluator
+
+from relaylab import relay
+from relaylab.support.errors import RelayError
+
+
+X = np.random.default_rng(0).normal(size=(1, 2, 4, 5)).astype("float32")
+
+
+@pytest.mark.parametrize("alpha", [-0.75, -0.5, 0.0, 0.25, -1.5])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("scale", [1.0, 2.0, 0.5])
+def test_the_coefficient_of_cubic_resizing_is_read_whatever_the_rest(alpha: float, mode: str, scale: float) -> None:
+    scales = np.array([1, 1, scale, scale], "float32")
+    attributes = {"mode": mode, "cubic_coeff_a": alpha, "exclude_outside": int(mode == "cubic")}
+    proto, given = node_model("Resize", {"x": X, "roi": None, "scales": scales}, constants=("scales",), **attributes)
+    (wanted,) = ReferenceEvaluator(proto).run(None, given)
+    np.testing.assert_allclose(run(imported(proto), given)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["one"], "the attribute `one` of opset 17 is not imported"),
+        (["one", "two"], "the attributes `one`, `two` of opset 17 are not imported"),
+    ],
+)
+def test_what_is_not_imported_is_said_in_a_sentence(names: list[str], words: str) -> None:
+    node = helper.make_node("Relu", ["x"], ["y"], **dict.fromkeys(names, 1))
+    with pytest.raises(RelayError, match=words):
+        relay.frontend.from_onnx(model([node], {"x": X}, ["y"]))

@@ -1,0 +1,169 @@
+"""Relay programs as ONNX models: what is written says the same, and what cannot be said is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.ir import OPERATORS, Call, Expr, Tuple, Var
+from relaylab.support.errors import RelayError
+from relaylab.zoo.catalog import NETWORKS
+
+onnx = pytest.importorskip("onnx", reason="writes ONNX models")
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from relaylab.frontend.onnx.export import RULES  # noqa: E402
+from op.op_cases import arrays_of, type_of  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+
+def evaluated(mod: relay.IRModule, arrays: list[np.ndarray], params: dict | None = None) -> list[np.ndarray]:
+    """The results of `main` by the reference evaluator of Relay."""
+    main = mod["main"]
+    given = dict(zip([p.name_hint for p in main.params if p.name_hint not in (params or {})], arrays))
+    values = [(params or {}).get(p.name_hint, given.get(p.name_hint)) for p in main.params]
+    found = relay.create_executor("debug", mod=mod).evaluate()(*values)
+    fields = list(found) if isinstance(found, (tuple, list)) or hasattr(found, "fields") else [found]
+    return [f.numpy() for f in fields]
+
+
+def assert_says_the_same(mod: relay.IRModule, arrays: list, params: dict | None = None, evaluator: bool = True) -> None:
+    """The model is well formed, ONNX's own evaluator finds what Relay's finds, and so does the model read again."""
+    model = relay.frontend.to_onnx(mod, params)
+    onnx.checker.check_model(model, full_check=True)
+    expected = evaluated(mod, arrays, params)
+    found = expected
+    if evaluator:
+        found = ReferenceEvaluator(model).run(None, dict(zip((i.name for i in model.graph.input), arrays)))
+    again, _ = relay.frontend.from_onnx(model)
+    for ours, theirs, back in zip(expected, found, evaluated(again, arrays), strict=True):
+        assert ours.dtype == theirs.dtype == back.dtype and ours.shape == theirs.shape == back.shape
+        near = 5e-3 if ours.dtype == "float16" else 1e-4
+        scale = max(float(np.abs(ours).max(initial=0)), 1.0) if ours.dtype.kind == "f" else 1.0
+        np.testing.assert_allclose(theirs, ours, rtol=near, atol=0.1 * near * scale)
+        np.testing.assert_allclose(back, ours, rtol=near, atol=0.1 * near * scale)
+
+
+FAULTS = {
+    "nn.conv2d_transpose-1": "ONNX's evaluator gives one group's kernel the channels of all",
+    "nn.max_pool2d-3": "ONNX's evaluator pads integers with NaN",
+}
+CASES = [pytest.param(n, c, id=f"{n}-{k}") for n in RULES for k, c in enumerate(OPERATORS[n].definition.samples())]
+
+
+def program_of(name: str, case) -> tuple[relay.IRModule, list[np.ndarray]]:
+    """A sample of an operator as a program, and the values of its inputs."""
+    inputs: list[Var] = []
+    arrays: list[np.ndarray] = []
+
+    def operand(value) -> Expr:
+        if isinstance(value, tuple):
+            return Tuple([operand(v) for v in value])
+        inputs.append(relay.var(f"x{len(inputs)}", type_of(value)))
+        arrays.append(value)
+        return inputs[-1]
+
+    args = [operand(value) for value in arrays_of(case)]
+    record = OPERATORS[name].definition(**case.attrs)
+    return relay.IRModule.from_expr(relay.Function(inputs, Call(relay.op.get(name), args, record))), arrays
+
+
+@pytest.mark.parametrize("name, case", CASES)
+def test_a_sample_says_the_same_or_is_refused(name: str, case, request: pytest.FixtureRequest) -> None:
+    mod, arrays = program_of(name, case)
+    try:
+        relay.frontend.to_onnx(mod)
+    except RelayError as error:
+        assert error.code in ("export.attribute", "export.dtype") and error.help
+        return
+    assert_says_the_same(mod, arrays, evaluator=request.node.callspec.id not in FAULTS)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_every_rule_says_something(name: str) -> None:
+    """No rule refuses all samples of its operator."""
+    written = 0
+    for case in OPERATORS[name].definition.samples():
+        try:
+            relay.frontend.to_onnx(program_of(name, case)[0])
+            written += 1
+        except RelayError:
+            pass
+    assert written
+
+
+@pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1", "inception_v3"])
+def test_a_network_comes_back(name: str) -> None:
+    """Written and read again, a network computes the same (tests/bench holds it against onnxruntime)."""
+    mod, params = NETWORKS[name].small()
+    model = relay.frontend.to_onnx(mod, params)
+    onnx.checker.check_model(model, full_check=True)
+    rng = np.random.default_rng(0)
+    dims = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+    inputs = {n: rng.standard_normal(shape).astype("float32") for n, shape in dims.items()}
+    again, _ = relay.frontend.from_onnx(model)
+    expected = relay.build(mod, "llvm", params=params).run(inputs)
+    np.testing.assert_allclose(relay.build(again, "llvm").run(inputs), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_functions_lets_and_inputs_of_one_name() -> None:
+    mod = relay.parse(
+        """#[version = "0.0.5"]
+        def @twice(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] { add(%x, %x) }
+        def @main(%a: Tensor[(2, 3), float32], %c0: Tensor[(2, 3), float32]) {
+          let %y = @twice(%a);
+          (%y, multiply(%c0, 2f), (%y, %a))
+        }"""
+    )
+    a, b = (np.random.default_rng(k).standard_normal((2, 3)).astype("float32") for k in (0, 1))
+    model = relay.frontend.to_onnx(mod, name="small")
+    onnx.checker.check_model(model, full_check=True)
+    assert model.graph.name == "small" and len({o.name for o in model.graph.output}) == 4
+    found = ReferenceEvaluator(model).run(None, {"a": a, "c0": b})
+    for ours, theirs in zip((2 * a, 2 * b, 2 * a, a), found, strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    x, again = relay.var("x", shape=(2,)), relay.var("x", shape=(2,))
+    model = relay.frontend.to_onnx(relay.IRModule.from_expr(relay.Function([x, again], x - again)))
+    assert [i.name for i in model.graph.input] == ["x", "x1"]
+
+
+def test_what_does_not_count_is_not_written() -> None:
+    """batch_norm with center=False has a beta that does not count; ONNX would add it."""
+    x, v = relay.var("x", shape=(2, 3, 4, 4)), [relay.var(n, shape=(3,)) for n in "gbmv"]
+    body = relay.nn.batch_norm(x, *v, center=False, scale=False)[0]
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(0.5, 2, s).astype("float32") for s in ((2, 3, 4, 4), *[(3,)] * 4)]
+    assert_says_the_same(relay.IRModule.from_expr(relay.Function([x, *v], body)), arrays)
+
+
+X = relay.var("x", shape=(3, 4))
+V = '#[version = "0.0.5"]\n'
+LOOP = (
+    "def @f(%x: Tensor[(3), float32]) -> Tensor[(3), float32] { @f(%x) } def @main(%x: Tensor[(3), float32]) { @f(%x) }"
+)
+
+
+@pytest.mark.parametrize(
+    "mod, params, code, words",
+    [
+        (relay.Function([X], relay.nn.leaky_relu(relay.topk(X, 1)[0], 0.1)), None, "export.operator", "topk"),
+        (relay.Function([X], relay.nn.leaky_relu(X, 0.1)), None, "export.operator", "nn.leaky_relu"),
+        (relay.Function([X], relay.nn.relu(X)), {"x": np.zeros((3, 5), "float32")}, "export.parameter", "(3, 5)"),
+        (relay.Function([X], relay.nn.relu(X)), {"x": np.zeros((3, 4), "float64")}, "export.parameter", "float64"),
+        (LOOP, None, "export.not-static", "Call"),
+        ("def @main(%x: Tensor[(?, 3), float32]) { nn.relu(%x) }", None, "type.dynamic-shape", "?"),
+        ("def @main(%x: (Tensor[(3), float32],)) { %x.0 }", None, "export.not-static", "`x`"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(mod, params, code: str, words: str) -> None:
+    program = relay.parse(V + mod) if isinstance(mod, str) else relay.IRModule.from_expr(mod)
+    with pytest.raises(RelayError) as error:
+        relay.frontend.to_onnx(program, params)
+    assert error.value.code == code and words in str(error.value)
+
+
+def test_a_function_is_no_module() -> None:
+    with pytest.raises(RelayError, match="must be a module, not a Function"):
+        relay.frontend.to_onnx(relay.Function([X], X))

@@ -1,0 +1,149 @@
+"""Proofs of addresses: what is proven is so by enumeration, and what a debug build refuses."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.ir import OPERATORS
+from relaylab.loop.builder import b
+from relaylab.loop.evaluate import OutSpec, evaluate
+from relaylab.loop.expr import Axis, Const, Tensor, apply, guard
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.loop.verify import expression_accesses, program_accesses
+from relaylab.op.base import Elementwise, op, sample
+from relaylab.support.errors import RelayError
+from relaylab.transform import PassContext
+
+i, j = Axis("i", 6), Axis("j", 4)
+VERIFY = {"relay.codegen.verify": True}
+
+
+def proven(index, extent: int, *conditions) -> bool:
+    x = Tensor("x", (extent,), "float32")
+    value = x(index)
+    for condition in conditions:
+        value = guard(condition, value, b.const(0.0, "float32"))
+    return all(a.proven for a in expression_accesses(value))
+
+
+@pytest.mark.parametrize(
+    "index, extent, conditions, expected",
+    [
+        (i, 6, (), True),
+        (i, 5, (), False),
+        (i * 4 + j, 24, (), True),
+        (i + j - 2, 6, (), False),
+        (i + j - 2, 6, (i + j >= 2, i + j < 8), True),
+        (i + j - 2, 6, (b.all_of(i + j >= 2, i + j < 8),), True),
+        (i + j - 2, 6, (~(apply("lor", i + j < 2, i + j >= 8)),), True),
+        ((i + j - 2) * 4 + i - 1, 20, (i + j >= 2, i + j < 7, i >= 1, i < 5), True),
+        ((i * 2 - j) // 3, 3, (i * 2 >= j, i * 2 - j < 9), True),
+        (b.select(i < 3, i + 3, i - 3), 6, (), True),
+        (b.select(i < 3, i + 4, i - 3), 6, (), False),
+        (i + 1, 6, (apply("eq", i, 3),), True),
+        (i + 1, 6, (apply("ne", i, 5),), False),  # true, but not seen
+    ],
+)
+def test_guards_prove(index, extent, conditions, expected):
+    assert proven(index, extent, *conditions) == expected
+
+
+def some_index(rng: random.Random, axes, depth: int = 3):
+    if depth == 0:
+        return rng.choice(axes) + 0 if rng.random() < 0.8 else b.index(rng.randrange(-3, 9))
+    a, c = (some_index(rng, axes, depth - 1) for _ in range(2))
+    n = rng.randrange(1, 5)
+    kind = rng.randrange(9)
+    if kind < 2:
+        return a + c * rng.choice((1, 2, -1))
+    if kind == 2:
+        return a - c
+    if kind == 3:
+        return a // n
+    if kind == 4:
+        return a % n
+    if kind == 5:
+        return b.min(a, c)
+    if kind == 6:
+        return b.max(a, rng.randrange(-2, 3))
+    return b.select(a < c, a, c) if kind == 7 else b.select(a >= n, c, a + n)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_proven_is_so_by_enumeration(seed):
+    rng, axes = random.Random(seed), (Axis("a", 5), Axis("c", 3), Axis("d", 4))
+    count = 0
+    for _ in range(60):
+        index, extent = some_index(rng, axes), rng.randrange(2, 14)
+        low, high = some_index(rng, axes, 1), some_index(rng, axes, 1)
+        conditions = [index >= 0, index < extent] if rng.random() < 0.4 else [low <= high, index >= low]
+        at = Tensor("x", (extent,), "int64")(index)
+        for condition in conditions:
+            at = guard(condition, at, b.index(0))
+        if not all(a.proven for a in expression_accesses(at)):
+            continue
+        count += 1
+        wrong = apply("lor", index < 0, index >= extent) if not isinstance(index, Const) else None
+        for condition in conditions:
+            wrong = wrong if wrong is None or isinstance(condition, Const) else apply("land", wrong, condition)
+        if wrong is not None and not any(isinstance(c, Const) and not c.value for c in conditions):
+            assert not evaluate(wrong, axes, "bool", {}).any()
+    assert count > 5
+
+
+@pytest.fixture
+def shifted():
+    @op("test.shifted_outside", level=10)
+    class shifted_outside(Elementwise):
+        """The right neighbour of each element, read without a guard at the end."""
+
+        yields = "the shape and data type of data"
+        source = "nobody"
+
+        def reference(self, data):
+            return np.roll(data, -1, -1)
+
+        def lower(self, b, out, i, data):
+            return data(*i[:-1], i[-1] + 1)
+
+        @classmethod
+        def samples(cls):
+            return [sample((3, 5))]
+
+    yield
+    OPERATORS.remove("test.shifted_outside")
+
+
+def test_a_debug_build_refuses_what_it_cannot_prove(shifted):
+    mod = relay.parse('#[version = "0.0.5"]\ndef @main(%x: Tensor[(4,), float32]) {\n  test.shifted_outside(%x)\n}')
+    with PassContext(opt_level=3, config=VERIFY), pytest.raises(RelayError) as caught:
+        relay.build(mod, target="llvm")
+    error = caught.value
+    assert error.code == "codegen.unproven-index"
+    assert "test_shifted_outside" in error.message and "`test.shifted_outside`" in error.message
+    assert "`in0` of extent 4 at i0 + 1 (1 .. 4)" in error.message and ":3:" in error.place
+
+
+@pytest.mark.parametrize("name", ["mlp", "dcgan", "dqn"])
+def test_networks_are_proven(name):
+    mod, params = getattr(relay.testing, name).get_workload(1)
+    with PassContext(opt_level=3, config=VERIFY):
+        relay.build(mod, target="llvm", params=params)
+
+
+def test_a_row_of_conditions_is_what_was_stored():
+    """Conditions that average pooling keeps in a private buffer still prove what is read under them."""
+    record = relay.op.get("nn.avg_pool3d").definition(
+        pool_size=(3, 2, 2), strides=(2, 2, 2), padding=(1, 1, 1), ceil_mode=True
+    )
+    group = ProgramBuilder("pool")
+    x = group.read("in0", BufferLayout.dense((2, 3, 7, 6, 5), "float32"))
+    out = OutSpec((2, 3, 4, 4, 4), "float32")
+    group.write("out0", group.compute(out, record.lower, [x]), BufferLayout.dense(out.shape, out.dtype))
+    program = group.program()
+    assert any(t.dtype == "bool" for t in program.scratch)
+    assert all(a.proven for a in program_accesses(program))

@@ -1,0 +1,252 @@
+"""For each operator a function that nobody here wrote: numpy's, Python's or ONNX's reference, with its attributes.
+
+A judge gets the record of attributes and the arrays of a sample (floats in float64) and returns what it gives, or
+NotImplemented where the other function has no such attribute. numpy judges where one of its functions means the very
+same; `FITTED` makes the inputs of a sample fit what the other one can say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Judge = Callable[..., Any]
+JUDGES: dict[str, Judge] = {}
+FITTED: dict[str, Callable[..., tuple]] = {}
+LOOSE: dict[str, float] = {"fast_exp": 1e-4, "fast_erf": 1e-4, "fast_tanh": 1e-4, "nn.fast_softmax": 1e-4}
+
+
+def judge(*names: str) -> Callable[[Judge], Judge]:
+    def register(function: Judge) -> Judge:
+        JUDGES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def same(names: str, functions: str = "") -> None:
+    """Operators without attributes that a function of numpy of this name means."""
+    for name, function in zip(names.split(), (functions or names).split(), strict=True):
+        JUDGES[name] = lambda a, *xs, f=getattr(np, function): f(*xs)
+
+
+def each(function: Callable[..., Any], otypes: str = "d") -> Judge:
+    """A function of Python's library, element by element."""
+    return lambda a, *xs: np.vectorize(function, otypes=[otypes])(*xs)
+
+
+same("abs ceil copy cos cosh exp floor isfinite isinf isnan log log2 log10 logical_not negative sign sin sinh sqrt tan")
+same("tanh trunc ones_like zeros_like add subtract multiply maximum minimum power logical_and logical_or logical_xor")
+same("bitwise_and bitwise_or bitwise_xor left_shift right_shift equal not_equal less less_equal greater greater_equal")
+same("acos acosh asin asinh atan atanh", "arccos arccosh arcsin arcsinh arctan arctanh")
+same("bitwise_not floor_mod floor_divide mod trunc_mod where", "invert mod floor_divide fmod fmod where")
+same("fast_exp fast_tanh full_like argwhere", "exp tanh full_like argwhere")
+JUDGES["erf"] = JUDGES["fast_erf"] = each(math.erf)
+JUDGES["round"] = each(lambda v: float(Decimal(float(v)).quantize(Decimal(1), ROUND_HALF_UP)))
+JUDGES["rsqrt"] = lambda a, x: np.power(x, -0.5)
+JUDGES["clip"] = lambda a, x: np.clip(x, *(np.array(v).astype(x.dtype) for v in (a.a_min, a.a_max)))
+JUDGES["reinterpret"] = lambda a, x: NotImplemented if x.dtype.kind == "f" else x.view(a.dtype)
+
+
+@judge("divide", "trunc_divide")
+def divide(a: Any, x: np.ndarray, y: np.ndarray) -> Any:
+    if x.dtype.kind == "f":
+        return np.divide(x, y) if a is None or "trunc" not in type(a).op_name else np.trunc(np.divide(x, y))
+    return NotImplemented if not y.all() else each(lambda p, q: math.trunc(Fraction(int(p), int(q))), "q")(a, x, y)
+
+
+@judge("fixed_point_multiply")
+def fixed_point_multiply(a: Any, x: np.ndarray) -> Any:
+    """The rational product, halves upward (gemmlowp's description of it)."""
+    scale = Fraction(a.multiplier, 2**31) * Fraction(2) ** a.shift
+    return each(lambda v: math.floor(int(v) * scale + Fraction(1, 2)), "q")(a, x)
+
+
+@judge("cast", "cast_like")
+def cast(a: Any, x: np.ndarray, *like: np.ndarray) -> Any:
+    return x.astype(like[0].dtype if like else a.dtype)
+
+
+# ---- reductions and running sums
+
+
+def axes_of(a: Any, x: np.ndarray) -> tuple[int, ...]:
+    every = range(x.ndim)
+    chosen = [d % x.ndim for d in a.axis or every]
+    return tuple(d for d in every if d not in chosen) if a.exclude and a.axis else tuple(chosen)
+
+
+for _name in ("sum", "prod", "max", "min", "all", "any"):
+    JUDGES[_name] = lambda a, x, f=getattr(np, _name): f(x, axis=axes_of(a, x), keepdims=a.keepdims)
+
+
+@judge("mean")
+def mean(a: Any, x: np.ndarray) -> Any:
+    return NotImplemented if x.dtype.kind != "f" else np.mean(x, axis=axes_of(a, x), keepdims=a.keepdims)
+
+
+FITTED["variance"] = lambda a, x, m: (x, np.mean(x, axis=axes_of(a, x), keepdims=True).astype(x.dtype))
+JUDGES["variance"] = lambda a, x, m: np.var(x, axis=axes_of(a, x), keepdims=a.keepdims, ddof=int(a.unbiased))
+
+
+@judge("argmax", "argmin")
+def argmax(a: Any, x: np.ndarray) -> Any:
+    axes = axes_of(a, x)
+    if a.select_last_index or len(axes) not in (1, x.ndim):
+        return NotImplemented
+    find = np.argmax if type(a).op_name == "argmax" else np.argmin
+    return find(x, axis=axes[0] if len(axes) == 1 else None, keepdims=a.keepdims)
+
+
+@judge("cumsum", "cumprod")
+def running(a: Any, x: np.ndarray) -> Any:
+    found = getattr(np, type(a).op_name)(x, axis=a.axis, dtype=a.dtype)
+    if a.exclusive:
+        return NotImplemented if type(a).op_name == "cumprod" else found - x.astype(found.dtype)
+    return found
+
+
+# ---- shapes
+
+
+@judge("reshape", "dyn.reshape", "vm.reshape_tensor")
+def reshape(a: Any, x: np.ndarray, *shape: np.ndarray) -> Any:
+    target = tuple(map(int, shape[0] if shape else a.newshape))
+    return NotImplemented if any(n < -1 or n == 0 for n in target) else np.reshape(x, target)
+
+
+JUDGES["reshape_like"] = lambda a, x, y: (
+    np.reshape(x, y.shape)
+    if not a.lhs_begin and not a.rhs_begin and (a.lhs_end is None and a.rhs_end is None)
+    else NotImplemented
+)
+JUDGES["nn.batch_flatten"] = lambda a, x: np.reshape(x, (len(x), -1))
+JUDGES["transpose"] = lambda a, x: np.transpose(x, a.axes or None)
+JUDGES["squeeze"] = lambda a, x: np.squeeze(x, None if a.axis is None else tuple(a.axis))
+JUDGES["dyn.squeeze"] = lambda a, x, axis: np.squeeze(x, tuple(np.ravel(axis)))
+JUDGES["broadcast_to"] = lambda a, x: np.broadcast_to(x, a.shape)
+JUDGES["dyn.broadcast_to"] = lambda a, x, shape: np.broadcast_to(x, tuple(shape))
+JUDGES["broadcast_to_like"] = lambda a, x, y: np.broadcast_to(x, y.shape)
+JUDGES["shape_of"] = JUDGES["vm.shape_of"] = lambda a, x: np.array(np.shape(x))
+JUDGES["ndarray_size"] = lambda a, x: np.size(x)
+JUDGES["concatenate"] = lambda a, xs: np.concatenate(xs, a.axis)
+JUDGES["stack"] = lambda a, xs: np.stack(xs, a.axis)
+JUDGES["meshgrid"] = lambda a, xs: tuple(np.meshgrid(*xs, indexing=a.indexing))
+JUDGES["tile"] = lambda a, x: np.tile(x, a.reps)
+JUDGES["dyn.tile"] = lambda a, x, reps: np.tile(x, tuple(reps))
+JUDGES["repeat"] = lambda a, x: np.repeat(x, a.repeats, a.axis)
+JUDGES["reverse"] = lambda a, x: np.flip(x, a.axis)
+JUDGES["zeros"] = JUDGES["ones"] = lambda a: getattr(np, type(a).op_name)(a.shape, a.dtype or "float32")
+JUDGES["dyn.zeros"] = JUDGES["dyn.ones"] = lambda a, shape: getattr(np, type(a).op_name[4:])(tuple(shape))
+JUDGES["full"] = lambda a, x: np.full(a.shape, x, a.dtype or x.dtype)
+JUDGES["dyn.full"] = lambda a, x, shape: np.full(tuple(shape), x, a.dtype or x.dtype)
+JUDGES["arange"] = lambda a, *limits: np.arange(*(v.item() for v in limits))
+JUDGES["einsum"] = lambda a, xs: np.einsum(a.equation, *xs)
+JUDGES["nn.pad"] = lambda a, x, v: padded(x, a.pad_width, a.pad_mode, v)
+JUDGES["dyn.nn.pad"] = lambda a, x, w, v: padded(x, w, a.pad_mode, v)
+JUDGES["nn.mirror_pad"] = lambda a, x: np.pad(x, a.pad_width, a.mode.lower())
+
+
+@judge("sliding_window")
+def sliding_window(a: Any, x: np.ndarray) -> Any:
+    lead = a.axis % x.ndim
+    found = np.lib.stride_tricks.sliding_window_view(x, a.window_shape, tuple(range(lead, x.ndim)))
+    return found[(slice(None),) * lead + tuple(slice(None, None, n) for n in a.strides)]
+
+
+@judge("expand_dims", "dyn.expand_dims")
+def expand_dims(a: Any, x: np.ndarray, *axis: np.ndarray) -> Any:
+    at, n = int(axis[0].reshape(()) if axis else a.axis), a.num_newaxis
+    at = at if at >= 0 else at + x.ndim + 1
+    return np.expand_dims(x, tuple(range(at, at + n)))
+
+
+@judge("split")
+def split(a: Any, x: np.ndarray) -> Any:
+    how = a.indices_or_sections
+    return tuple(np.split(x, how if isinstance(how, int) else list(how), a.axis))
+
+
+def padded(x: np.ndarray, widths: Any, mode: str, value: np.ndarray) -> Any:
+    widths = np.asarray(widths).reshape(-1, 2)
+    if (widths < 0).any():
+        return NotImplemented
+    more = {"constant_values": value.reshape(())} if mode == "constant" else {}
+    return np.pad(x, widths, mode, **more)
+
+
+@judge("layout_transform")
+def layout_transform(a: Any, x: np.ndarray) -> Any:
+    plain = a.src_layout.isalpha() and a.dst_layout.isalpha()
+    return np.einsum(f"{a.src_layout}->{a.dst_layout}", x) if plain else NotImplemented
+
+
+# ---- choosing elements
+
+
+@judge("take")
+def take(a: Any, x: np.ndarray, at: np.ndarray) -> Any:
+    return NotImplemented if a.batch_dims else np.take(x, at, a.axis, mode="wrap" if a.mode == "wrap" else "clip")
+
+
+@judge("gather")
+def gather(a: Any, x: np.ndarray, at: np.ndarray) -> Any:
+    shape = [m if d == a.axis % x.ndim else n for d, (n, m) in enumerate(zip(x.shape, at.shape))]
+    return np.take_along_axis(x, at, a.axis) if shape == list(at.shape) else NotImplemented
+
+
+JUDGES["adv_index"] = lambda a, xs: xs[0][tuple(xs[1:])]
+JUDGES["sort"] = lambda a, x: np.sort(x, a.axis) if a.is_ascend else np.flip(np.sort(x, a.axis), a.axis)
+JUDGES["invert_permutation"] = lambda a, x: np.argsort(x)
+JUDGES["unravel_index"] = lambda a, x, shape: np.stack(np.unravel_index(x, tuple(shape)))
+JUDGES["argsort"] = lambda a, x: np.argsort(x, a.axis, kind="stable") if a.is_ascend else NotImplemented
+PARTS = {"unique", "vision.all_class_non_max_suppression"}  # nothing is said of what lies behind what is found
+JUDGES["slice_like"] = lambda a, x, y: x[tuple(map(slice, y.shape))] if not a.axes else NotImplemented
+
+
+@judge("searchsorted")
+def searchsorted(a: Any, x: np.ndarray, v: np.ndarray) -> Any:
+    side = "right" if a.right else "left"
+    if x.ndim == 1:
+        return np.searchsorted(x, v, side)
+    return np.stack([np.searchsorted(p, q, side) for p, q in zip(x, v)])
+
+
+@judge("sparse_reshape")
+def sparse_reshape(a: Any, at: np.ndarray, old: np.ndarray, new: np.ndarray) -> Any:
+    if -1 in new:
+        new = np.array(np.empty(tuple(old), bool).reshape(tuple(new)).shape)
+    return np.stack(np.unravel_index(np.ravel_multi_index(tuple(at.T), tuple(old)), tuple(new)), -1), new
+
+
+# ---- products
+
+
+def exact(x: np.ndarray) -> np.ndarray:
+    return x.astype("int64") if x.dtype.kind in "iu" else x
+
+
+JUDGES["nn.dense"] = lambda a, x, w: np.inner(*map(exact, (x, w)))
+JUDGES["nn.bias_add"] = lambda a, x, v: np.moveaxis(np.moveaxis(x, a.axis, -1) + v, -1, a.axis)
+JUDGES["nn.contrib_dense_pack"] = lambda a, x, w: np.einsum("bk,ukv->buv", x, w).reshape(len(x), -1)
+
+
+@judge("nn.matmul", "nn.batch_matmul")
+def matmul(a: Any, x: np.ndarray, y: np.ndarray) -> Any:
+    x, y = map(exact, (x, y))
+    return np.matmul(np.swapaxes(x, -1, -2) if a.transpose_a else x, np.swapaxes(y, -1, -2) if a.transpose_b else y)
+
+
+@judge("qnn.dense")
+def qnn_dense(a: Any, x: np.ndarray, w: np.ndarray, zx: np.ndarray, zw: np.ndarray, *scales: np.ndarray) -> Any:
+    return np.inner(x.astype("int64") - zx, w.astype("int64") - np.reshape(zw, (-1, 1)))
+
+
+@judge("qnn.batch_matmul")
+def qnn_batch_matmul(a: Any, x: np.ndarray, y: np.ndarray, zx: np.ndarray, zy: np.ndarray, *scales: np.ndarray) -> Any:
+    return matmul(a, x.astype("int64") - zx, y.astype("int64") - zy)

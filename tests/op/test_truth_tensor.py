@@ -1,0 +1,184 @@
+"""Operators of `op/tensor` against TVM's meaning where it is easy to miss: the same on every executor, or refused.
+
+What is expected was computed by hand or by numpy from the definitions in TVM 0.10's type relations and topi.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.ir import TensorType
+from relaylab.op.tensor.composite import round_even
+from relaylab.support.errors import RelayError
+
+pytestmark = pytest.mark.slow
+
+EXECUTORS = ("debug", "graph", "vm")
+
+
+def run(executor: str, build, *arrays):
+    """The values of an expression that `build` makes of variables for the arrays: a list of arrays."""
+    xs = [relay.var(f"x{k}", shape=a.shape, dtype=a.dtype.name) for k, a in enumerate(arrays)]
+    mod = relay.IRModule.from_expr(relay.Function(xs, build(*xs)))
+    out = relay.create_executor(executor, mod=mod, target="llvm").evaluate()(*arrays)
+    return [x.numpy() for x in out] if isinstance(out, (list, tuple)) else [out.numpy()]
+
+
+def refused(build, *shapes):
+    xs = [
+        relay.var(f"x{k}", TensorType(*s) if s and isinstance(s[0], tuple) else TensorType(s))
+        for k, s in enumerate(shapes)
+    ]
+    with pytest.raises(RelayError):
+        relay.transform.InferType()(relay.IRModule.from_expr(relay.Function(xs, build(*xs))))
+
+
+def every_executor(build, arrays, *expected):
+    for executor in EXECUTORS:
+        got = run(executor, build, *arrays)
+        assert [g.dtype for g in got] == [e.dtype for e in expected]
+        for g, e in zip(got, expected, strict=True):
+            np.testing.assert_allclose(g, e, rtol=1e-6, err_msg=executor)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 1), (1, 3), (3,), (1,), ()])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_variance_broadcasts_the_mean_over_any_axis(shape, keepdims):
+    x, m = np.arange(12, dtype="float32").reshape(4, 3), np.full(shape, 5.5, "float32")
+    want = np.mean((x - m) ** 2, axis=1, keepdims=keepdims)
+    every_executor(lambda x, m: relay.variance(x, axis=1, keepdims=keepdims, with_mean=m), [x, m], want)
+
+
+def test_matrix_set_diag_wants_one_diagonal_for_each_matrix():
+    refused(relay.matrix_set_diag, (3, 2, 2), (1, 2))
+    refused(lambda d, g: relay.matrix_set_diag(d, g, k=(-2, 1)), (1, 4, 3), (2, 4, 3))
+    refused(lambda d, g: relay.matrix_set_diag(d, g, k=(-2, 1)), (2, 4, 3), (2, 1, 3))
+    refused(lambda d, g: relay.matrix_set_diag(d, g, k=3), (2, 4, 3), (2, 0))
+
+
+def test_reverse_sequence_needs_two_axes():
+    lengths = ((3,), "int32")
+    refused(lambda d, n: relay.reverse_sequence(d, n, 0, -1), (3,), lengths)
+    refused(lambda d, n: relay.reverse_sequence(d, n, 1, -1), (2, 3), lengths)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_reverse_sequence_limits_the_lengths(dtype):
+    data = np.arange(24, dtype="int32").reshape(6, 4)
+    lengths = np.array([-1, 0, 1, 3, 4, 5], dtype)
+    want = data.copy()
+    want[3, :3], want[4], want[5] = data[3, 2::-1], data[4, ::-1], data[5, ::-1]
+    every_executor(lambda d, n: relay.reverse_sequence(d, n, 1, 0), [data, lengths], want)
+
+
+def test_slice_like_without_axes_cuts_those_that_the_other_has():
+    data, like = np.arange(60, dtype="float32").reshape(3, 4, 5), np.zeros((1, 2), "float32")
+    every_executor(lambda x, y: relay.slice_like(x, y), [data, like], data[:1, :2])
+    every_executor(lambda x, y: relay.slice_like(x, y, axes=()), [data[0], data[:2, :1]], data[0, :2, :1])
+
+
+def test_strided_set_fills_the_slice_exactly():
+    data, v = np.zeros((4, 5), "float32"), np.ones((2, 2), "float32")
+    build = lambda x, v: relay.strided_set(x, v, [1, 0], [3, 4], [1, 2])
+    want = data.copy()
+    want[1:3, 0:4:2] = 1
+    for executor in ("debug", "vm"):
+        np.testing.assert_array_equal(run(executor, build, data, v)[0], want)
+    for shape in ((2,), (), (5, 2), (2, 6)):
+        refused(build, (4, 5), shape)
+    for wrong in (v[:1], v[:, :1], np.ones((3, 2), "float32")):
+        with pytest.raises(RelayError, match="the slice has the shape"):
+            run("debug", build, data, wrong)
+
+
+def test_sparse_fill_empty_rows_marks_empty_rows_with_one():
+    rows, values = np.array([[0, 1], [0, 3], [2, 0]], "int64"), np.array([1, 2, 3], "float32")
+    build = lambda at, v, n, d: relay.sparse_fill_empty_rows(at, v, n, d).astuple()
+    arrays = [rows, values, np.array([4, 6], "int64"), np.array(9, "float32")]
+    for executor in ("debug", "vm"):
+        found, filled, empty = run(executor, build, *arrays)
+        np.testing.assert_array_equal(found, [[0, 1], [0, 3], [1, 0], [2, 0], [3, 0]])
+        np.testing.assert_array_equal(filled, [1, 2, 9, 3, 9])
+        np.testing.assert_array_equal(empty, [0, 1, 0, 1])
+        assert empty.dtype == "int64"
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [((3, 2), (3, 1), (2,), ()), ((3, 2), (2,), (2,), ()), ((3, 2), (3,), (3,), ()), ((3, 2), (3,), (2,), (2,))],
+)
+def test_sparse_fill_empty_rows_refuses_what_does_not_fit(shapes):
+    at, v, n, d = shapes
+    build = lambda *xs: relay.sparse_fill_empty_rows(*xs).astuple()
+    refused(build, (at, "int64"), (v, "float32"), (n, "int64"), (d, "float32"))
+
+
+def _halves(dtype: str) -> np.ndarray:
+    given = [0.5, 1.5, 2.5, 3.5, 4.5, 0.49999997, 0.3, 0.0, 2.4, 3.6, 2049, 32768.5, 8388609, np.inf, np.nan]
+    with np.errstate(over="ignore"):
+        return np.array([*given, *(-x for x in given)] * 2, "float64").astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64"])
+def test_round_takes_halves_away_from_zero(dtype, target):
+    x = _halves(dtype)
+    want = np.copysign(np.floor(np.abs(x.astype("float64")) + np.where(np.abs(x) < 0.5, 0, 0.5)), x).astype(dtype)
+    v = relay.var("x", shape=x.shape, dtype=dtype)
+    mod = relay.IRModule.from_expr(relay.Function([v], relay.round(v)))
+    folded = relay.transform.FoldConstant()(relay.IRModule.from_expr(relay.round(relay.const(x))))
+    found = [relay.create_executor(e, mod=mod, target=target).evaluate()(x).numpy() for e in EXECUTORS]
+    for got in (*found, folded["main"].body.data.numpy()):
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_importers_have_halves_to_even(executor, dtype):
+    x = _halves(dtype)
+    np.testing.assert_array_equal(run(executor, lambda x: round_even(x, dtype), x)[0], np.rint(x))
+
+
+def test_what_only_types_can_tell_is_refused():
+    i32 = lambda *shape: (shape, "int32")
+    refused(lambda x: relay.einsum([x], "ii->i"), (1, 3))
+    refused(lambda x: relay.squeeze(x, [0, -3]), (1, 3, 1))
+    refused(lambda x, at: relay.gather_nd(x, at, batch_dims=1), (1, 3, 4), i32(1, 2))
+    refused(lambda x, at, v: relay.scatter(x, at, v, 0), (4, 1), i32(2, 3), (2, 3))
+    refused(lambda x, at, v: relay.scatter_add(x, at, v, 0), (4, 1), i32(2, 3), (2, 3))
+    refused(lambda at, old, new: relay.sparse_reshape(at, old, new).astuple(), i32(3, 3), i32(2), i32(2))
+    refused(lambda x, k: relay.topk(x, k).astuple(), (3, 6), i32(2))
+    refused(lambda x, width: relay.nn.pad(x, width), (3,), i32(2, 2))
+
+
+@pytest.mark.parametrize("executor", ["debug", "vm"])
+def test_shapes_that_do_not_fit_at_run_time_are_refused_by_name(executor):
+    to = lambda x, shape: relay.broadcast_to(x, shape)
+    with pytest.raises(RelayError, match="cannot be broadcast to"):
+        run(executor, to, np.ones((4, 1), "float32"), np.array([2, 3, 4]))
+    with pytest.raises(RelayError, match="cannot be reshaped to"):
+        run(executor, lambda x, s: relay.reshape(x, s), np.ones((2, 6), "float32"), np.array([5, -1]))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_index_arithmetic_has_an_answer_for_every_number(executor):
+    at, shape = np.array([0, 7, 23, -1, 50], "int32"), np.array([2, 3, 4], "int32")
+    (got,) = run(executor, relay.unravel_index, at, shape)
+    np.testing.assert_array_equal(got, [at // 12 % 2, at // 4 % 3, at % 4])
+    (got,) = run(executor, relay.invert_permutation, np.array([2, 0, 9, 2, -1], "int32"))
+    np.testing.assert_array_equal(got, [1, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("scan", [relay.cumsum, relay.cumprod])
+def test_running_sums_of_nothing_are_nothing(scan):
+    nothing = np.zeros((0, 3), "float32")
+    every_executor(lambda x: scan(x, axis=0, exclusive=True), [nothing], nothing)
+    every_executor(lambda x: scan(x, exclusive=True), [nothing], nothing.reshape(-1))
+
+
+def test_the_inverse_of_no_permutation_is_none():
+    nothing = np.zeros(0, "int32")
+    every_executor(relay.invert_permutation, [nothing], nothing)

@@ -1,0 +1,52 @@
+"""Kernels under the roof: what a dot's place means, and that every kernel has one."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaylab import study
+from relaylab.viz.figures.roofline import Dot, roofline
+from relaylab.viz.scene.scene import Path, Rect
+
+FLOPS, MEMORY = 100e9, 10e9
+
+
+def centre(scene, name: str) -> tuple[float, float]:
+    figure = next(f for f in scene.elements if f.id.endswith(f":{name}") and f.kind == "node")
+    rect = figure.shapes[0]
+    assert isinstance(rect, Rect)
+    return rect.x + rect.width / 2, rect.y + rect.height / 2
+
+
+def test_a_kernel_at_its_limit_lies_on_the_roof_and_others_below() -> None:
+    dots = [Dot("memory", 2.0, 20e9, 0.5), Dot("ridge", 10.0, 100e9, 0.1), Dot("slow", 2.0, 1e9, 0.2)]
+    scene = roofline(dots, FLOPS, MEMORY, "t")
+    path = next(s for f in scene.elements if f.id == "roof" for s in f.shapes if isinstance(s, Path))
+    (_, x0, y0), (_, x1, y1), (_, x2, y2) = path.commands
+    assert centre(scene, "ridge") == pytest.approx((x1, y1)) and y1 == y2 and x2 > x1
+    x, y = centre(scene, "memory")
+    assert (y - y0) / (x - x0) == pytest.approx((y1 - y0) / (x1 - x0))  # on the slope
+    slow = centre(scene, "slow")
+    assert slow[0] == pytest.approx(x) and slow[1] > y
+
+
+def test_dots_are_numbered_by_their_time_and_idle_ones_left_out() -> None:
+    dots = [Dot("b", 1.0, 1e9, 0.1), Dot("a", 2.0, 2e9, 0.3), Dot("copy", 0.0, 0.0, 0.6)]
+    scene = roofline(dots, FLOPS, MEMORY, "t")
+    assert {f.id for f in scene.elements if f.kind == "node"} == {"1:a", "2:b"}
+    assert "30% of the time" in next(f.label for f in scene.elements if f.id == "1:a")
+
+
+def test_nothing_to_place() -> None:
+    assert not [f for f in roofline([], FLOPS, MEMORY, "t").elements if f.kind == "node"]
+
+
+def test_of_a_network(tmp_path) -> None:
+    found = study.roofline("mlp", repeat=2)
+    assert len(found.dots) == sum(f.kind == "node" for f in found.scene.elements) + sum(
+        not d.intensity for d in found.dots
+    )
+    assert any("dense" in d.name and d.intensity > 0 for d in found.dots)
+    assert "nn_dense" in str(found) and "GFLOP/s" in str(found)
+    for form in ("svg", "pdf", "html", "txt"):
+        assert found.save(tmp_path / f"roof.{form}").stat().st_size > 300
