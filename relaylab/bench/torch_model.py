@@ -31,7 +31,7 @@ class TorchTensor(Protocol):
     def permute(self, *axes: int) -> TorchTensor: ...
 
 
-class TorchGraph(Protocol):
+class FxGraph(Protocol):
     """What is used here of `torch.fx.Graph`."""
 
     def call_function(
@@ -65,7 +65,7 @@ def to_torch(path: str) -> tuple[Any, list[str]]:
     return torch.fx.GraphModule(root, graph).eval(), [i.name for i in model.input]
 
 
-def _add(graph: TorchGraph, node: NodeProto, values: dict[str, Any], rules: dict[str, Function]) -> None:
+def _add(graph: FxGraph, node: NodeProto, values: dict[str, Any], rules: dict[str, Function]) -> None:
     from onnx import helper
 
     if node.op_type not in rules:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from relaylab.frontend.graph import Graph, is_open, module_of
-from relaylab.frontend.onnx.importer import Importer
+from relaylab.frontend.onnx.importer import OnnxImporter
 from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.operators import (
     activation,
@@ -65,7 +65,7 @@ def from_onnx(
     load_onnx()
     proto, folder = read_model(model)
     proto = inlined(proto)
-    importer = Importer(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
+    importer = OnnxImporter(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
     importer.check_operators(proto.graph)
     known = importer.initializers(proto.graph)
     inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)

@@ -27,7 +27,7 @@ MAX_NESTING = 64
 _CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
 
 
-class Importer:
+class OnnxImporter:
     """Imports the nodes of a graph and of the graphs in its nodes' attributes."""
 
     def __init__(self, graph: Graph, versions: Mapping[str, int], folder: Path | None, frozen: bool):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylab.frontend.graph import module_of
-from relaylab.frontend.pytorch.importer import Importer
+from relaylab.frontend.pytorch.importer import TorchImporter
 from relaylab.frontend.pytorch.operators import (
     activation,
     contract,
@@ -62,7 +62,7 @@ def from_pytorch(
     if not all(isinstance(k, str) and callable(v) for k, v in custom.items()):
         raise RelayTypeError("custom_convert_map has functions by the names of operators", code="import.option")
     program, given = exported(script_module, input_infos, default_dtype)
-    importer = Importer(program, use_parser_friendly_name, custom)
+    importer = TorchImporter(program, use_parser_friendly_name, custom)
     importer.check_operators()
     inputs = importer.inputs(given.names, given.types)
     return module_of(inputs, importer.outputs(), importer.g.params)

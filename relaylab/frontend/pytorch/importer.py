@@ -30,7 +30,7 @@ _PLACES = frozenset("device layout pin_memory memory_format non_blocking".split(
 _TENSORS = frozenset(("PARAMETER", "BUFFER"))
 
 
-class Importer:
+class TorchImporter:
     """Imports the nodes of one program; `custom` are a user's converters (inputs, types) by the operators' names."""
 
     def __init__(self, program: ExportedProgram, friendly: bool, custom: Mapping[str, Convert]):
