@@ -122,9 +122,9 @@ def test_least_recently_used_entries_go_first(tmp_path):
 
 def test_a_cache_is_not_read_through_for_every_entry(tmp_path, monkeypatch):
     looks = []
-    monkeypatch.setattr(ObjectCache, "_evict", lambda self, old=ObjectCache._evict: (looks.append(1), old(self)))
-    cache = ObjectCache(tmp_path, limit=100_000)
-    for n in range(3000):
+    monkeypatch.setattr(ObjectCache, "_evict", lambda self, old=ObjectCache._evict: (looks.append(1), old(self))[1])
+    for n in range(3000):  # as one build after the other does, each with an object of its own
+        cache = ObjectCache(tmp_path, limit=100_000)
         cache.put(f"k{n}", bytes(100))
     assert 4 < len(looks) < 500 and sum(size for _, size, _ in cache.entries()) <= 100_000
 

@@ -60,6 +60,8 @@ class CacheWarning(RelayError, UserWarning):
 
 
 _told: set[Path] = set()  # directories that have been warned of
+_room: dict[tuple[Path, int], int] = {}
+"""Bytes to store before a directory under a limit, which may have ten thousands of entries, is read again."""
 
 
 class ObjectCache:
@@ -69,7 +71,6 @@ class ObjectCache:
         self.directory = Path(directory) if directory else None
         self.limit = limit if limit is not None else _limit_from_environment()
         self._private = False  # known to be
-        self._room = 0  # bytes to store before the directory, which may have ten thousands of entries, is read again
 
     @staticmethod
     def default() -> ObjectCache:
@@ -104,9 +105,8 @@ class ObjectCache:
             _write(self.directory / (key + _SUFFIX), FORMAT + bytes.fromhex(digest(key, payload)) + payload)
         except OSError:
             return
-        self._room -= len(payload)
-        if self._room < 0:
-            self._evict()
+        room = _room.get((self.directory, self.limit), 0) - len(payload)
+        _room[self.directory, self.limit] = room if room >= 0 else self._evict()
 
     def _is_private(self, directory: Path) -> bool:
         """Whether only this user can write there; a warning says once if others can. False if it is not there."""
@@ -145,7 +145,8 @@ class ObjectCache:
             pass
         return sorted(found)
 
-    def _evict(self) -> None:
+    def _evict(self) -> int:
+        """Removes what is too much; the bytes to store before that is looked at again: the rest is for others."""
         entries = self.entries()
         total = sum(size for _, size, _ in entries)
         most = self.limit - self.limit // SPARE if total > self.limit else total
@@ -154,7 +155,7 @@ class ObjectCache:
                 break
             _remove(path)
             total -= size
-        self._room = (self.limit - total) // 2  # the rest is for other processes
+        return (self.limit - total) // 2
 
 
 def _shared(directory: Path) -> str:
