@@ -4,26 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from relaylab.ir.adt import Constructor, Match
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.free import free_vars
-from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op
-from relaylab.ir.visit import children, walk
+from relaylab import ir
 
 
 class Feature(IntEnum):
@@ -51,41 +32,41 @@ class Feature(IntEnum):
 
 
 _OF_KIND: dict[type, Feature] = {
-    Var: Feature.fVar,
-    GlobalVar: Feature.fGlobalVar,
-    Constant: Feature.fConstant,
-    Tuple: Feature.fTuple,
-    TupleGetItem: Feature.fTupleGetItem,
-    Function: Feature.fFunction,
-    Op: Feature.fOp,
-    Call: Feature.fCall,
-    Let: Feature.fLet,
-    If: Feature.fIf,
-    RefCreate: Feature.fRefCreate,
-    RefRead: Feature.fRefRead,
-    RefWrite: Feature.fRefWrite,
-    Constructor: Feature.fConstructor,
-    Match: Feature.fMatch,
+    ir.Var: Feature.fVar,
+    ir.GlobalVar: Feature.fGlobalVar,
+    ir.Constant: Feature.fConstant,
+    ir.Tuple: Feature.fTuple,
+    ir.TupleGetItem: Feature.fTupleGetItem,
+    ir.Function: Feature.fFunction,
+    ir.Op: Feature.fOp,
+    ir.Call: Feature.fCall,
+    ir.Let: Feature.fLet,
+    ir.If: Feature.fIf,
+    ir.RefCreate: Feature.fRefCreate,
+    ir.RefRead: Feature.fRefRead,
+    ir.RefWrite: Feature.fRefWrite,
+    ir.Constructor: Feature.fConstructor,
+    ir.Match: Feature.fMatch,
 }
-_LEAVES = (Var, GlobalVar, Constant, Op, Constructor)
+_LEAVES = (ir.Var, ir.GlobalVar, ir.Constant, ir.Op, ir.Constructor)
 
 
-def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[Feature]:
+def detect_feature(a: ir.Expr | ir.IRModule, b: ir.Expr | ir.IRModule | None = None) -> set[Feature]:
     """The features of an expression, or of all functions of a module; kernels (`Primitive` functions) are not looked
     into.
     """
-    exprs = [x for x in (a, b) if isinstance(x, Expr)]
-    roots = exprs[:1] or [f for mod in (a,) if isinstance(mod, IRModule) for f in mod.functions.values()]
+    exprs = [x for x in (a, b) if isinstance(x, ir.Expr)]
+    roots = exprs[:1] or [f for mod in (a,) if isinstance(mod, ir.IRModule) for f in mod.functions.values()]
     return set().union(*map(_features, roots)) if roots else set()
 
 
-def _features(root: Expr) -> set[Feature]:
+def _features(root: ir.Expr) -> set[Feature]:
     found: set[Feature] = set()
-    used: set[Expr] = set()
-    for node in walk((root,), _inside):
+    used: set[ir.Expr] = set()
+    for node in ir.walk((root,), _inside):
         if not _is_kernel(node):
             found.add(_OF_KIND[type(node)])
-        if isinstance(node, Let) and node.var in free_vars(node.value):
+        if isinstance(node, ir.Let) and node.var in ir.free_vars(node.value):
             found.add(Feature.fLetRec)
         for part in _inside(node):
             if part in used and not isinstance(part, _LEAVES):
@@ -94,9 +75,9 @@ def _features(root: Expr) -> set[Feature]:
     return found
 
 
-def _is_kernel(node: Expr) -> bool:
-    return isinstance(node, Function) and node.is_primitive
+def _is_kernel(node: ir.Expr) -> bool:
+    return isinstance(node, ir.Function) and node.is_primitive
 
 
-def _inside(node: Expr) -> tuple[Expr, ...]:
-    return () if _is_kernel(node) else children(node)
+def _inside(node: ir.Expr) -> tuple[ir.Expr, ...]:
+    return () if _is_kernel(node) else ir.children(node)

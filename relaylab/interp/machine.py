@@ -12,29 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from relaylab import ir
 from relaylab.interp.plan import Plan, used_once
 from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
-from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from relaylab.ir.excerpt import place_of
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op
-from relaylab.ir.types import TensorType, TupleType, Type
-from relaylab.ir.visit import children
 from relaylab.support.errors import RelayError
 
 
@@ -50,21 +31,21 @@ class Frame:
     def __init__(self, plan: Plan, outer: Frame | None = None):
         self.plan, self.outer = plan, outer
         self.level: int = 0 if outer is None else outer.level + 1
-        self.values: dict[Expr, Value] = {}
-        self.left: dict[Expr, int] = {}
+        self.values: dict[ir.Expr, Value] = {}
+        self.left: dict[ir.Expr, int] = {}
 
-    def home(self, node: Expr) -> Frame:
+    def home(self, node: ir.Expr) -> Frame:
         """The frame in which the value of `node` is kept."""
         frame, level = self, self.plan.level[node]
         while frame.level > level and frame.outer is not None:
             frame = frame.outer
         return frame
 
-    def value(self, node: Expr) -> Value:
+    def value(self, node: ir.Expr) -> Value:
         """The value of a node that was computed."""
         return self.home(node).values[node]
 
-    def release(self, node: Expr) -> None:
+    def release(self, node: ir.Expr) -> None:
         """Drop the values of which `node` was the last user."""
         for part in used_once(node):
             total = self.plan.uses.get(part)
@@ -80,12 +61,12 @@ Step = tuple[Callable[[Any, Frame], None], Any, Frame]
 class Machine:
     """Evaluates expressions over one module."""
 
-    def __init__(self, mod: IRModule):
+    def __init__(self, mod: ir.IRModule):
         self.mod = mod
-        self.plans: dict[Function, Closure] = {}
+        self.plans: dict[ir.Function, Closure] = {}
         self.stack: list[Step] = []
 
-    def run(self, expr: Expr, binds: dict[Var, Value] | None = None) -> Value:
+    def run(self, expr: ir.Expr, binds: dict[ir.Var, Value] | None = None) -> Value:
         """The value of an expression whose free variables have the values `binds`."""
         frame = Frame(Plan(expr))
         for var, value in (binds or {}).items():
@@ -94,11 +75,11 @@ class Machine:
 
     def call(self, callee: Value, args: tuple[Value, ...]) -> Value:
         """The value of a function applied to values."""
-        params = [Var(f"arg{k}") for k in range(len(args))]
-        callee_var = Var("callee")
-        return self.run(Call(callee_var, params), {callee_var: callee, **dict(zip(params, args))})
+        params = [ir.Var(f"arg{k}") for k in range(len(args))]
+        callee_var = ir.Var("callee")
+        return self.run(ir.Call(callee_var, params), {callee_var: callee, **dict(zip(params, args))})
 
-    def _loop(self, expr: Expr, frame: Frame) -> Value:
+    def _loop(self, expr: ir.Expr, frame: Frame) -> Value:
         outer, self.stack = self.stack, [(self.evaluate, expr, frame)]
         try:
             with np.errstate(all="ignore"):
@@ -109,27 +90,27 @@ class Machine:
             self.stack = outer
         return frame.value(expr)
 
-    def evaluate(self, node: Expr, frame: Frame) -> None:
+    def evaluate(self, node: ir.Expr, frame: Frame) -> None:
         """Compute `node` in the frame where it belongs, unless that was done."""
         home = frame.home(node)
         if node not in home.values:
             _START.get(type(node), _start_parts)(self, node, home)
 
-    def global_closure(self, gv: GlobalVar) -> Closure:
+    def global_closure(self, gv: ir.GlobalVar) -> Closure:
         """The value of a function of the module."""
         func = self.mod[gv]
         if func not in self.plans:
             self.plans[func] = Closure(func, Frame(Plan(func, gv.name_hint)))
         return self.plans[func]
 
-    def finish(self, node: Expr, frame: Frame) -> None:
+    def finish(self, node: ir.Expr, frame: Frame) -> None:
         """Compute `node`, its parts being computed."""
         value = _FINISH[type(node)](self, node, frame)
         if value is not _PENDING:
             frame.values[node] = value
             frame.release(node)
 
-    def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
+    def enter(self, call: ir.Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
         """Start the activation of a function for a call of it."""
         func = closure.function
         if len(func.params) != len(args):
@@ -139,23 +120,23 @@ class Machine:
         self.stack.append((self.leave, (call, func.body, frame), inner))
         self.stack.append((self.evaluate, func.body, inner))
 
-    def leave(self, what: tuple[Call, Expr, Frame], inner: Frame) -> None:
+    def leave(self, what: tuple[ir.Call, ir.Expr, Frame], inner: Frame) -> None:
         """Hand the result of an activation to its call."""
         call, body, frame = what
         frame.values[call] = inner.value(body)
         frame.release(call)
 
-    def copy(self, what: tuple[Expr, Expr], frame: Frame) -> None:
+    def copy(self, what: tuple[ir.Expr, ir.Expr], frame: Frame) -> None:
         """The value of a part is that of the whole: a body, a branch, a clause."""
         whole, part = what
         frame.values[whole] = frame.value(part)
 
-    def forward(self, whole: Expr, part: Expr, frame: Frame) -> None:
+    def forward(self, whole: ir.Expr, part: ir.Expr, frame: Frame) -> None:
         """Compute `part` for `whole`."""
         self.stack.append((self.copy, (whole, part), frame))
         self.stack.append((self.evaluate, part, frame))
 
-    def error(self, message: str, node: Expr, frame: Frame, help: str = "") -> EvaluationError:
+    def error(self, message: str, node: ir.Expr, frame: Frame, help: str = "") -> EvaluationError:
         """An error at `node`."""
         place = place_of(node, self.mod.source_map, frame.plan.name, frame.plan.root)
         return EvaluationError(message, code="interp.failed", place=place, help=help)
@@ -166,45 +147,45 @@ _PENDING = object()
 # ---- how nodes start: what must be computed first
 
 
-def _start_parts(m: Machine, node: Expr, frame: Frame) -> None:
+def _start_parts(m: Machine, node: ir.Expr, frame: Frame) -> None:
     m.stack.append((m.finish, node, frame))
-    m.stack.extend((m.evaluate, part, frame) for part in reversed(children(node)))
+    m.stack.extend((m.evaluate, part, frame) for part in reversed(ir.children(node)))
 
 
-def _start_call(m: Machine, node: Call, frame: Frame) -> None:
+def _start_call(m: Machine, node: ir.Call, frame: Frame) -> None:
     m.stack.append((m.finish, node, frame))
     m.stack.extend((m.evaluate, part, frame) for part in reversed(node.args))
     m.stack.append((m.evaluate, node.op, frame))
 
 
-def _start_var(m: Machine, node: Var, frame: Frame) -> None:
+def _start_var(m: Machine, node: ir.Var, frame: Frame) -> None:
     raise m.error(f"%{node.name_hint} has no value", node, frame, "give the free variables of the expression values")
 
 
-def _start_let(m: Machine, node: Let, frame: Frame) -> None:
+def _start_let(m: Machine, node: ir.Let, frame: Frame) -> None:
     m.forward(node, node.body, frame)
     m.stack.append((_bind_let, node, frame))
     m.stack.append((m.evaluate, node.value, frame))
 
 
-def _bind_let(let: Let, frame: Frame) -> None:
+def _bind_let(let: ir.Let, frame: Frame) -> None:
     frame.home(let.var).values[let.var] = frame.value(let.value)
     frame.release(let)
 
 
-def _start_if(m: Machine, node: If, frame: Frame) -> None:
-    def choose(node: If, frame: Frame) -> None:
+def _start_if(m: Machine, node: ir.If, frame: Frame) -> None:
+    def choose(node: ir.If, frame: Frame) -> None:
         m.forward(node, node.true_branch if bool(np.all(frame.value(node.cond))) else node.false_branch, frame)
 
     m.stack.append((choose, node, frame))
     m.stack.append((m.evaluate, node.cond, frame))
 
 
-def _start_match(m: Machine, node: Match, frame: Frame) -> None:
-    def choose(node: Match, frame: Frame) -> None:
+def _start_match(m: Machine, node: ir.Match, frame: Frame) -> None:
+    def choose(node: ir.Match, frame: Frame) -> None:
         data = frame.value(node.data)
         for clause in node.clauses:
-            binds: dict[Var, Value] = {}
+            binds: dict[ir.Var, Value] = {}
             if _matches(clause.lhs, data, binds):
                 for var, value in binds.items():
                     frame.home(var).values[var] = value
@@ -215,54 +196,54 @@ def _start_match(m: Machine, node: Match, frame: Frame) -> None:
     m.stack.append((m.evaluate, node.data, frame))
 
 
-def _matches(pattern: Pattern, value: Value, binds: dict[Var, Value]) -> bool:
+def _matches(pattern: ir.Pattern, value: Value, binds: dict[ir.Var, Value]) -> bool:
     stack = [(pattern, value)]
     while stack:
         p, v = stack.pop()
-        if isinstance(p, PatternVar):
+        if isinstance(p, ir.PatternVar):
             binds[p.var] = v
-        elif isinstance(p, PatternConstructor):
+        elif isinstance(p, ir.PatternConstructor):
             if not _made_by(v, p.constructor):
                 return False
             stack.extend(zip(p.patterns, v.fields))
-        elif isinstance(p, PatternTuple):
+        elif isinstance(p, ir.PatternTuple):
             stack.extend(zip(p.patterns, v))
     return True
 
 
-def _made_by(value: ConstructorValue, ctor: Constructor) -> bool:
+def _made_by(value: ConstructorValue, ctor: ir.Constructor) -> bool:
     return value.constructor is ctor or value.tag == ctor.tag != -1
 
 
 def _start_leaf(value: Callable[[Machine, Any, Frame], Value]) -> Callable[[Machine, Any, Frame], None]:
-    def start(m: Machine, node: Expr, frame: Frame) -> None:
+    def start(m: Machine, node: ir.Expr, frame: Frame) -> None:
         frame.values[node] = value(m, node, frame)
 
     return start
 
 
-_START: dict[type[Expr], Callable[[Machine, Any, Frame], None]] = {
-    Var: _start_var,
-    Constant: _start_leaf(lambda m, node, f: node.data.numpy()),
-    GlobalVar: _start_leaf(lambda m, node, f: m.global_closure(node)),
-    Op: _start_leaf(lambda m, node, f: node),
-    Constructor: _start_leaf(lambda m, node, f: node),
-    Function: _start_leaf(lambda m, node, f: Closure(node, f)),
-    Call: _start_call,
-    Let: _start_let,
-    If: _start_if,
-    Match: _start_match,
+_START: dict[type[ir.Expr], Callable[[Machine, Any, Frame], None]] = {
+    ir.Var: _start_var,
+    ir.Constant: _start_leaf(lambda m, node, f: node.data.numpy()),
+    ir.GlobalVar: _start_leaf(lambda m, node, f: m.global_closure(node)),
+    ir.Op: _start_leaf(lambda m, node, f: node),
+    ir.Constructor: _start_leaf(lambda m, node, f: node),
+    ir.Function: _start_leaf(lambda m, node, f: Closure(node, f)),
+    ir.Call: _start_call,
+    ir.Let: _start_let,
+    ir.If: _start_if,
+    ir.Match: _start_match,
 }
 
 # ---- how nodes finish: the value from the values of the parts
 
 
-def _finish_call(m: Machine, call: Call, frame: Frame) -> Value:
+def _finish_call(m: Machine, call: ir.Call, frame: Frame) -> Value:
     callee = frame.value(call.op)
     args = [frame.value(a) for a in call.args]
-    if isinstance(callee, Op):
+    if isinstance(callee, ir.Op):
         return _apply(m, call, callee, args, frame)
-    if isinstance(callee, Constructor):
+    if isinstance(callee, ir.Constructor):
         return ConstructorValue(callee.tag, args, callee)
     if isinstance(callee, Closure):
         m.enter(call, frame, callee, args)
@@ -272,7 +253,7 @@ def _finish_call(m: Machine, call: Call, frame: Frame) -> Value:
     raise m.error(f"{type(callee).__name__} is not a function", call, frame)
 
 
-def _apply(m: Machine, call: Call, op: Op, args: list[Value], frame: Frame) -> Value:
+def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame) -> Value:
     try:
         result = op.facets(call.attrs if op is call.op else None).reference(*args)
     except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
@@ -291,22 +272,22 @@ def _arrays(result: Value) -> Value:
     return np.asarray(result) if isinstance(result, (np.generic, int, float)) else result
 
 
-def _agrees(value: Value, t: Type) -> bool:
-    if isinstance(t, TupleType):
+def _agrees(value: Value, t: ir.Type) -> bool:
+    if isinstance(t, ir.TupleType):
         parts = fields_of(value)
         return parts is not None and len(parts) == len(t.fields) and all(map(_agrees, parts, t.fields))
-    return not isinstance(t, TensorType) or t.dtype == "bfloat16" or fits(value, t)
+    return not isinstance(t, ir.TensorType) or t.dtype == "bfloat16" or fits(value, t)
 
 
 def _kind(value: Value) -> str:
     if isinstance(value, np.ndarray):
         array = cast(Array, value)
-        return str(TensorType(array.shape, array.dtype)) if array.dtype != object else "an object array"
+        return str(ir.TensorType(array.shape, array.dtype)) if array.dtype != object else "an object array"
     parts = fields_of(value)
     return f"({', '.join(map(_kind, parts))})" if parts is not None else value.__class__.__name__
 
 
-def _finish_projection(m: Machine, node: TupleGetItem, frame: Frame) -> Value:
+def _finish_projection(m: Machine, node: ir.TupleGetItem, frame: Frame) -> Value:
     value = frame.value(node.tuple_value)
     parts = fields_of(value)
     if parts is None or node.index >= len(parts):
@@ -314,28 +295,28 @@ def _finish_projection(m: Machine, node: TupleGetItem, frame: Frame) -> Value:
     return parts[node.index]
 
 
-def _finish_write(m: Machine, node: RefWrite, frame: Frame) -> Value:
+def _finish_write(m: Machine, node: ir.RefWrite, frame: Frame) -> Value:
     frame.value(node.ref).value = frame.value(node.value)
     return ()
 
 
-def _finish_tuple(m: Machine, node: Tuple, frame: Frame) -> Value:
+def _finish_tuple(m: Machine, node: ir.Tuple, frame: Frame) -> Value:
     return tuple(frame.value(x) for x in node.fields)
 
 
-def _finish_create(m: Machine, node: RefCreate, frame: Frame) -> Value:
+def _finish_create(m: Machine, node: ir.RefCreate, frame: Frame) -> Value:
     return RefValue(frame.value(node.value))
 
 
-def _finish_read(m: Machine, node: RefRead, frame: Frame) -> Value:
+def _finish_read(m: Machine, node: ir.RefRead, frame: Frame) -> Value:
     return frame.value(node.ref).value
 
 
-_FINISH: dict[type[Expr], Callable[[Machine, Any, Frame], Value]] = {
-    Call: _finish_call,
-    Tuple: _finish_tuple,
-    TupleGetItem: _finish_projection,
-    RefCreate: _finish_create,
-    RefRead: _finish_read,
-    RefWrite: _finish_write,
+_FINISH: dict[type[ir.Expr], Callable[[Machine, Any, Frame], Value]] = {
+    ir.Call: _finish_call,
+    ir.Tuple: _finish_tuple,
+    ir.TupleGetItem: _finish_projection,
+    ir.RefCreate: _finish_create,
+    ir.RefRead: _finish_read,
+    ir.RefWrite: _finish_write,
 }

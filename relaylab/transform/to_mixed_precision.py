@@ -12,29 +12,9 @@ import warnings
 from enum import IntEnum
 from typing import Annotated, cast
 
-from relaylab.ir.adt import Match
-from relaylab.ir.attrs import Attrs, DictAttrs
-from relaylab.ir.base import Expr
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Function,
-    FunctionWithFields,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
+from relaylab import ir
 from relaylab.ir.free import global_vars
-from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op, op_name
 from relaylab.ir.trail import derived, made_from
-from relaylab.ir.types import TensorType, TupleType, Type
-from relaylab.ir.visit import children, rebuild
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
@@ -90,10 +70,10 @@ def category_of(name: str, missing_op_mode: int) -> Category:
     return Category.FOLLOW
 
 
-def _leaves(t: Type | None) -> list[TensorType]:
-    if isinstance(t, TupleType):
+def _leaves(t: ir.Type | None) -> list[ir.TensorType]:
+    if isinstance(t, ir.TupleType):
         return [leaf for f in t.fields for leaf in _leaves(f)]
-    return [t] if isinstance(t, TensorType) else []
+    return [t] if isinstance(t, ir.TensorType) else []
 
 
 def _is_float(dtype: str) -> bool:
@@ -105,12 +85,12 @@ class _Converter:
 
     def __init__(self, mixed: str, mode: int, keep_output: bool):
         self.mixed, self.mode, self.keep_output = mixed, mode, keep_output
-        self.memo: dict[Expr, Expr] = {}
-        self.lowered: set[Expr] = set()
-        self.casts: dict[tuple[Expr, str], Expr] = {}
+        self.memo: dict[ir.Expr, ir.Expr] = {}
+        self.lowered: set[ir.Expr] = set()
+        self.casts: dict[tuple[ir.Expr, str], ir.Expr] = {}
 
-    def run(self, func: Function) -> Function:
-        for node in events((func,), lambda n: isinstance(n, Function) and n.is_primitive):
+    def run(self, func: ir.Function) -> ir.Function:
+        for node in events((func,), lambda n: isinstance(n, ir.Function) and n.is_primitive):
             if isinstance(node, Bound):
                 self._bind(node.let)
             elif node not in self.memo:
@@ -118,64 +98,64 @@ class _Converter:
                     self.memo[node] = derived(self._rewritten(node, func), node)
         return as_function(self.memo[func])
 
-    def _bind(self, let: Let) -> None:
+    def _bind(self, let: ir.Let) -> None:
         """A variable has the type that its value has now."""
         self.memo.setdefault(let.var, let.var)
         if let.value in self.lowered:
             self.lowered.add(let.var)
             lowered = self._lowered_type(type_of(let.value))
-            self.memo[let.var] = derived(Var(let.var.name_hint, lowered, span=let.var.span), let.var)
+            self.memo[let.var] = derived(ir.Var(let.var.name_hint, lowered, span=let.var.span), let.var)
 
-    def _lowered_type(self, t: Type | None) -> Type | None:
-        if isinstance(t, TupleType):
-            return TupleType([cast(Type, self._lowered_type(f)) for f in t.fields])
-        return TensorType(t.shape, self.mixed) if isinstance(t, TensorType) and _is_float(t.dtype) else t
+    def _lowered_type(self, t: ir.Type | None) -> ir.Type | None:
+        if isinstance(t, ir.TupleType):
+            return ir.TupleType([cast(ir.Type, self._lowered_type(f)) for f in t.fields])
+        return ir.TensorType(t.shape, self.mixed) if isinstance(t, ir.TensorType) and _is_float(t.dtype) else t
 
-    def _rewritten(self, node: Expr, root: Function) -> Expr:
-        if isinstance(node, Call) and isinstance(node.op, Op):
+    def _rewritten(self, node: ir.Expr, root: ir.Function) -> ir.Expr:
+        if isinstance(node, ir.Call) and isinstance(node.op, ir.Op):
             return self._call(node)
-        if isinstance(node, Function):
+        if isinstance(node, ir.Function):
             return self._function(node, node is root)
-        parts = children(node)
-        if isinstance(node, Call):
-            return rebuild(node, [self._in(p, None) for p in parts])
-        if isinstance(node, Let):
+        parts = ir.children(node)
+        if isinstance(node, ir.Call):
+            return ir.rebuild(node, [self._in(p, None) for p in parts])
+        if isinstance(node, ir.Let):
             self._mark(node, node.body in self.lowered)
-            return rebuild(node, [self.memo[p] for p in parts])
+            return ir.rebuild(node, [self.memo[p] for p in parts])
         # both or none: a conditional has one type
-        if isinstance(node, If) and {node.true_branch, node.false_branch} <= self.lowered:
+        if isinstance(node, ir.If) and {node.true_branch, node.false_branch} <= self.lowered:
             self.lowered.add(node)
-            return rebuild(node, [self.memo[p] for p in parts])
-        if isinstance(node, (If, Match, RefCreate, RefRead, RefWrite)):
-            return rebuild(node, [self._in(p, None) if p in self.memo else p for p in parts])
-        if isinstance(node, Tuple):
+            return ir.rebuild(node, [self.memo[p] for p in parts])
+        if isinstance(node, (ir.If, ir.Match, ir.RefCreate, ir.RefRead, ir.RefWrite)):
+            return ir.rebuild(node, [self._in(p, None) if p in self.memo else p for p in parts])
+        if isinstance(node, ir.Tuple):
             return self._tuple(node)
         if len(parts) == 1 and parts[0] in self.lowered:
             self._mark(node, any(_is_float(t.dtype) for t in _leaves(type_of(node))))
-        return rebuild(node, [self.memo[p] for p in parts])
+        return ir.rebuild(node, [self.memo[p] for p in parts])
 
-    def _tuple(self, node: Tuple) -> Expr:
+    def _tuple(self, node: ir.Tuple) -> ir.Expr:
         """A tuple is lowered if all its floats are; else those that are become what they were."""
         floats = [f for f in node.fields if any(_is_float(t.dtype) for t in _leaves(type_of(f)))]
         lowered = bool(floats) and all(f in self.lowered for f in floats)
         self._mark(node, lowered)
-        return rebuild(node, [self.memo[f] if lowered else self._in(f, None) for f in node.fields])
+        return ir.rebuild(node, [self.memo[f] if lowered else self._in(f, None) for f in node.fields])
 
-    def _mark(self, node: Expr, lowered: bool) -> None:
+    def _mark(self, node: ir.Expr, lowered: bool) -> None:
         if lowered:
             self.lowered.add(node)
 
-    def _function(self, func: Function, is_root: bool) -> Expr:
+    def _function(self, func: ir.Function, is_root: bool) -> ir.Expr:
         if func.is_primitive:
             return func
         body = self._in(func.body, None) if not is_root or self.keep_output else self.memo[func.body]
         changed = body is not self.memo[func.body] or func.body not in self.lowered
-        return FunctionWithFields(func, body=body, ret_type=func.ret_type if changed else None)
+        return ir.FunctionWithFields(func, body=body, ret_type=func.ret_type if changed else None)
 
     # ---- one operator
 
-    def _call(self, node: Call) -> Expr:
-        category = category_of(op_name(node), self.mode)
+    def _call(self, node: ir.Call) -> ir.Expr:
+        category = category_of(ir.op_name(node), self.mode)
         if category is Category.FOLLOW:
             ready = all(self._ready(a) for a in node.args)
             category = Category.ALWAYS if ready and self._touches_floats(node) else Category.NEVER
@@ -184,25 +164,25 @@ class _Converter:
         attrs = self._attrs(node) if lower else node.attrs
         self._mark(node, lower and any(_is_float(t.dtype) for t in _leaves(type_of(node))))
         if attrs is node.attrs:
-            return rebuild(node, (node.op, *args))
-        return Call(node.op, args, attrs, node.type_args)
+            return ir.rebuild(node, (node.op, *args))
+        return ir.Call(node.op, args, attrs, node.type_args)
 
-    def _touches_floats(self, node: Call) -> bool:
+    def _touches_floats(self, node: ir.Call) -> bool:
         return any(_is_float(t.dtype) for a in (node, *node.args) for t in _leaves(type_of(a)))
 
-    def _ready(self, arg: Expr) -> bool:
+    def _ready(self, arg: ir.Expr) -> bool:
         """Whether an argument is in the mixed precision already, or is not worth asking."""
         # variables and constants decide nothing: a weight is cast once, where it comes in
-        if isinstance(arg, (Var, Constant)) or arg in self.lowered:
+        if isinstance(arg, (ir.Var, ir.Constant)) or arg in self.lowered:
             return True
-        if isinstance(arg, Tuple):
+        if isinstance(arg, ir.Tuple):
             return all(self._ready(f) for f in arg.fields)
         return not any(_is_float(t.dtype) and t.dtype != self.mixed for t in _leaves(type_of(arg)))
 
-    def _attrs(self, node: Call) -> Attrs | DictAttrs | None:
+    def _attrs(self, node: ir.Call) -> ir.Attrs | ir.DictAttrs | None:
         """Attributes that name a data type name the mixed one."""
         attrs = node.attrs
-        if not isinstance(attrs, Attrs):
+        if not isinstance(attrs, ir.Attrs):
             return attrs
         changes = {
             k: self.mixed for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])
@@ -214,35 +194,35 @@ class _Converter:
 
     # ---- values in the precision that is asked for
 
-    def _in(self, old: Expr, dtype: str | None) -> Expr:
+    def _in(self, old: ir.Expr, dtype: str | None) -> ir.Expr:
         """A value in a data type (None: that of the original program)."""
         new, found = self.memo[old], type_of(old)
-        if isinstance(old, Tuple) and isinstance(found, TupleType):
-            return rebuild(new, [self._in(f, dtype) for f in old.fields])
-        if isinstance(found, TupleType) and old in self.lowered and dtype is None:
-            return Tuple([self._field(new, i, t) for i, t in enumerate(found.fields)])
-        if not isinstance(found, TensorType) or not _is_float(found.dtype):
+        if isinstance(old, ir.Tuple) and isinstance(found, ir.TupleType):
+            return ir.rebuild(new, [self._in(f, dtype) for f in old.fields])
+        if isinstance(found, ir.TupleType) and old in self.lowered and dtype is None:
+            return ir.Tuple([self._field(new, i, t) for i, t in enumerate(found.fields)])
+        if not isinstance(found, ir.TensorType) or not _is_float(found.dtype):
             return new
         have = self.mixed if old in self.lowered else found.dtype
         want = dtype or found.dtype
         return new if have == want else self._cast(old, new, want)
 
-    def _field(self, new: Expr, index: int, wanted: Type) -> Expr:
+    def _field(self, new: ir.Expr, index: int, wanted: ir.Type) -> ir.Expr:
         """A field of a lowered tuple, as the original program has it."""
-        field = TupleGetItem(new, index)
-        if isinstance(wanted, TupleType):
-            return Tuple([self._field(field, i, t) for i, t in enumerate(wanted.fields)])
-        if isinstance(wanted, TensorType) and _is_float(wanted.dtype):
+        field = ir.TupleGetItem(new, index)
+        if isinstance(wanted, ir.TupleType):
+            return ir.Tuple([self._field(field, i, t) for i, t in enumerate(wanted.fields)])
+        if isinstance(wanted, ir.TensorType) and _is_float(wanted.dtype):
             return call("cast", field, dtype=wanted.dtype)
         return field
 
-    def _cast(self, old: Expr, new: Expr, dtype: str) -> Expr:
+    def _cast(self, old: ir.Expr, new: ir.Expr, dtype: str) -> ir.Expr:
         if (old, dtype) not in self.casts:
             self.casts[old, dtype] = copied(call("cast", new, dtype=dtype), old)
         return self.casts[old, dtype]
 
 
-def mixed_precision(func: Function, mixed: str, mode: int, keep_output: bool) -> Function:
+def mixed_precision(func: ir.Function, mixed: str, mode: int, keep_output: bool) -> ir.Function:
     """`func` with its heavy operators in the data type `mixed`."""
     return _Converter(mixed, mode, keep_output).run(func)
 
@@ -255,7 +235,7 @@ def check_arguments(mixed: str, mode: int) -> None:
         raise RelayValueError(f"`{mixed}` is not a float data type", code="precision.bad-dtype")
 
 
-def _is_called(func: Function, mod: IRModule) -> bool:
+def _is_called(func: ir.Function, mod: ir.IRModule) -> bool:
     """Whether other functions rely on the type of this one."""
     called = {gv for f in mod.functions.values() for gv in global_vars(f)}
     return any(mod.functions.get(gv) is func for gv in called)
@@ -273,6 +253,6 @@ class ToMixedPrecision(FunctionPass):
     def __post_init__(self) -> None:
         check_arguments(self.mixed_precision_type, self.missing_op_mode)
 
-    def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+    def run(self, func: ir.Function, mod: ir.IRModule, ctx: PassContext) -> ir.Expr:
         keep = bool(ctx.get_config("relay.ToMixedPrecision.keep_orig_output_dtype")) or _is_called(func, mod)
         return mixed_precision(typed(func, mod), self.mixed_precision_type, self.missing_op_mode, keep)

@@ -5,57 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from relaylab import ir
 from relaylab.analysis.infer import calls, patterns
 from relaylab.analysis.infer.solver import FAILED, Constraint, FailedType
 from relaylab.analysis.kind import constructor_type
-from relaylab.ir.adt import Clause, Constructor, Match
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.op import Op
-from relaylab.ir.types import FuncType, IncompleteType, RefType, TensorType, TupleType, Type
-from relaylab.ir.visit import children
 
 if TYPE_CHECKING:
     from relaylab.analysis.infer.typer import Typer
 
-BOOL = TensorType((), "bool")
+BOOL = ir.TensorType((), "bool")
 
 
-def place(part: Expr, whole: Expr) -> Expr:
+def place(part: ir.Expr, whole: ir.Expr) -> ir.Expr:
     """Where to show an error about `part`: at `whole` if it is only a name or a constant."""
-    return whole if not children(part) else part
+    return whole if not ir.children(part) else part
 
 
 # ---- nodes that open scopes
 
 
-def _enter_function(t: Typer, fn: Function) -> None:
+def _enter_function(t: Typer, fn: ir.Function) -> None:
     t.signature(fn)
     t.push(t.finish, fn)
     t.push(t.visit, fn.body)
 
 
-def _finish_function(t: Typer, fn: Function) -> Type:
+def _finish_function(t: Typer, fn: ir.Function) -> ir.Type:
     signature = t.signature(fn)
     ret = t.require(signature.ret_type, t.of(fn.body), place(fn.body, fn), "the result of the function")
-    return FuncType(signature.arg_types, signature.ret_type if fn.ret_type is not None else ret, fn.type_params)
+    return ir.FuncType(signature.arg_types, signature.ret_type if fn.ret_type is not None else ret, fn.type_params)
 
 
-def _enter_let(t: Typer, let: Let) -> None:
-    if isinstance(let.value, Function) and let.value not in t.types and let.value.inferred is None:
+def _enter_let(t: Typer, let: ir.Let) -> None:
+    if isinstance(let.value, ir.Function) and let.value not in t.types and let.value.inferred is None:
         signature = t.signature(let.value)
         stated = let.var.type_annotation
         t.types[let.var] = signature if stated is None else t.declare(let.var)
@@ -65,16 +47,16 @@ def _enter_let(t: Typer, let: Let) -> None:
     t.push(t.visit, let.value)
 
 
-def _bind_let(t: Typer, let: Let) -> None:
+def _bind_let(t: Typer, let: ir.Let) -> None:
     found = t.of(let.value)
-    if let.var.type_annotation is None and (let.var not in t.types or isinstance(let.value, Function)):
+    if let.var.type_annotation is None and (let.var not in t.types or isinstance(let.value, ir.Function)):
         t.types[let.var] = found
     else:
         t.require(t.declare(let.var), found, place(let.value, let), f"the value of %{let.var.name_hint}")
 
 
-def _enter_match(t: Typer, match: Match) -> None:
-    def open_clause(clause: Clause) -> None:
+def _enter_match(t: Typer, match: ir.Match) -> None:
+    def open_clause(clause: ir.Clause) -> None:
         patterns.bind(t, clause.lhs, t.of(match.data), match)
 
     t.push(t.finish, match)
@@ -84,9 +66,9 @@ def _enter_match(t: Typer, match: Match) -> None:
     t.push(t.visit, match.data)
 
 
-def _finish_match(t: Typer, match: Match) -> Type:
+def _finish_match(t: Typer, match: ir.Match) -> ir.Type:
     patterns.check_complete(t, match)
-    out: Type = IncompleteType()
+    out: ir.Type = ir.IncompleteType()
     for clause in match.clauses:
         out = t.require(out, t.of(clause.rhs), place(clause.rhs, match), "the result of this clause")
     return out
@@ -95,12 +77,12 @@ def _finish_match(t: Typer, match: Match) -> Type:
 # ---- the other nodes
 
 
-def _finish_if(t: Typer, node: If) -> Type:
+def _finish_if(t: Typer, node: ir.If) -> ir.Type:
     t.require(BOOL, t.of(node.cond), place(node.cond, node), "the condition of an if")
     return t.require(t.of(node.true_branch), t.of(node.false_branch), node, "the branches of an if must agree")
 
 
-def _finish_constructor(t: Typer, ctor: Constructor) -> Type:
+def _finish_constructor(t: Typer, ctor: ir.Constructor) -> ir.Type:
     found = constructor_type(ctor, t.mod)
     return found or t.fail(
         "unknown-type",
@@ -109,62 +91,62 @@ def _finish_constructor(t: Typer, ctor: Constructor) -> Type:
     )
 
 
-def _finish_projection(t: Typer, node: TupleGetItem) -> Type:
-    of, out = t.of(node.tuple_value), IncompleteType()
+def _finish_projection(t: Typer, node: ir.TupleGetItem) -> ir.Type:
+    of, out = t.of(node.tuple_value), ir.IncompleteType()
 
     def attempt() -> bool:
         found = t.solver.shallow(of)
-        if type(found) is not IncompleteType:
+        if type(found) is not ir.IncompleteType:
             t.require(out, _field(t, node, found), node, "the field of the tuple")
-        return type(found) is not IncompleteType
+        return type(found) is not ir.IncompleteType
 
-    if isinstance(known := t.solver.shallow(of), TupleType):
+    if isinstance(known := t.solver.shallow(of), ir.TupleType):
         return _field(t, node, known)
     t.solver.post(Constraint(attempt, (of,)))
     return out
 
 
-def _field(t: Typer, node: TupleGetItem, found: Type) -> Type:
+def _field(t: Typer, node: ir.TupleGetItem, found: ir.Type) -> ir.Type:
     if isinstance(found, FailedType):
         return found
-    if not isinstance(found, TupleType):
+    if not isinstance(found, ir.TupleType):
         return t.fail("not-a-tuple", f"a projection needs a tuple, found {t.solver.resolve(found)}", node)
     if node.index >= len(found.fields):
         return t.fail("tuple-index", f"there is no field {node.index} in {t.solver.resolve(found)}", node)
     return found.fields[node.index]
 
 
-def _content(t: Typer, ref: Expr, site: Expr) -> Type:
+def _content(t: Typer, ref: ir.Expr, site: ir.Expr) -> ir.Type:
     found = t.solver.shallow(t.of(ref))
-    if isinstance(found, RefType):
+    if isinstance(found, ir.RefType):
         return found.value
-    content = IncompleteType()
-    t.require(RefType(content), found, site, "a reference is needed here")
+    content = ir.IncompleteType()
+    t.require(ir.RefType(content), found, site, "a reference is needed here")
     return content
 
 
-def _finish_write(t: Typer, node: RefWrite) -> Type:
+def _finish_write(t: Typer, node: ir.RefWrite) -> ir.Type:
     t.require(
         _content(t, node.ref, node), t.of(node.value), place(node.value, node), "the value written to the reference"
     )
-    return TupleType(())
+    return ir.TupleType(())
 
 
-ENTER: dict[type, Callable] = {Function: _enter_function, Let: _enter_let, Match: _enter_match}
+ENTER: dict[type, Callable] = {ir.Function: _enter_function, ir.Let: _enter_let, ir.Match: _enter_match}
 FINISH: dict[type, Callable] = {
-    Var: lambda t, var: t.declare(var),
-    Constant: lambda t, node: node.type,
-    GlobalVar: lambda t, gv: t.global_type(gv),
-    Constructor: _finish_constructor,
-    Op: lambda t, node: FAILED,
-    Call: calls.finish_call,
-    Tuple: lambda t, node: TupleType([t.of(f) for f in node.fields]),
-    TupleGetItem: _finish_projection,
-    Function: _finish_function,
-    Let: lambda t, node: t.of(node.body),
-    If: _finish_if,
-    Match: _finish_match,
-    RefCreate: lambda t, node: RefType(t.of(node.value)),
-    RefRead: lambda t, node: _content(t, node.ref, node),
-    RefWrite: _finish_write,
+    ir.Var: lambda t, var: t.declare(var),
+    ir.Constant: lambda t, node: node.type,
+    ir.GlobalVar: lambda t, gv: t.global_type(gv),
+    ir.Constructor: _finish_constructor,
+    ir.Op: lambda t, node: FAILED,
+    ir.Call: calls.finish_call,
+    ir.Tuple: lambda t, node: ir.TupleType([t.of(f) for f in node.fields]),
+    ir.TupleGetItem: _finish_projection,
+    ir.Function: _finish_function,
+    ir.Let: lambda t, node: t.of(node.body),
+    ir.If: _finish_if,
+    ir.Match: _finish_match,
+    ir.RefCreate: lambda t, node: ir.RefType(t.of(node.value)),
+    ir.RefRead: lambda t, node: _content(t, node.ref, node),
+    ir.RefWrite: _finish_write,
 }

@@ -13,9 +13,8 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
+from relaylab import ir
 from relaylab.codegen.network.names import KernelNames
-from relaylab.ir.adt import Constructor, Match
-from relaylab.ir.base import Expr
 from relaylab.ir.expr import (
     Call,
     Constant,
@@ -31,11 +30,6 @@ from relaylab.ir.expr import (
     Var,
     set_type,
 )
-from relaylab.ir.module import IRModule
-from relaylab.ir.names import parameter_names
-from relaylab.ir.op import Op
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.ir.visit import children, walk
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -114,17 +108,17 @@ def flatten(value: NetworkValue) -> Iterator[NetworkTensor]:
             stack.extend(reversed(top))
 
 
-def operator_of(call: Call) -> Op:
+def operator_of(call: Call) -> ir.Op:
     """The operator of a call in a fused function, which has no other calls; else RelayTypeError."""
-    if not isinstance(call.op, Op):
+    if not isinstance(call.op, ir.Op):
         raise RelayTypeError("a fused function calls operators only", code="codegen.not-an-operator")
     return call.op
 
 
-def tensor_type(expr: Expr) -> TensorType:
+def tensor_type(expr: ir.Expr) -> ir.TensorType:
     """The type of an expression that is one tensor, as every operand of a contraction is; else RelayTypeError."""
     found = expr.checked_type
-    if not isinstance(found, TensorType):
+    if not isinstance(found, ir.TensorType):
         raise RelayTypeError(f"a tensor is needed, not a value of type {found}", code="codegen.not-a-tensor")
     return found
 
@@ -137,28 +131,28 @@ def network_of(main: Function, prefix: str = "tvmgen_default") -> Network:
     return _Reader(main, prefix).read()
 
 
-def is_static_graph(mod: IRModule) -> bool:
+def is_static_graph(mod: ir.IRModule) -> bool:
     """Can the graph executor run the `main` of a typed module?"""
     main = first_order(mod)["main"]
-    typed = (node for node in walk((mod["main"],)) if node.inferred is not None)
-    return all(_plain(node) for node in walk((main.body,), _parts)) and not any(
-        is_dynamic(n.checked_type) for n in typed
+    typed = (node for node in ir.walk((mod["main"],)) if node.inferred is not None)
+    return all(_plain(node) for node in ir.walk((main.body,), _parts)) and not any(
+        ir.is_dynamic(n.checked_type) for n in typed
     )
 
 
-def _parts(expr: Expr) -> tuple[Expr, ...]:
+def _parts(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """What a graph computes an expression from; Primitive functions are not looked into."""
-    return expr.args if isinstance(expr, Call) else children(expr)
+    return expr.args if isinstance(expr, Call) else ir.children(expr)
 
 
 def _is_call(expr: Call) -> bool:
-    return not isinstance(expr.op, Op) and not (isinstance(expr.op, Function) and expr.op.is_primitive)
+    return not isinstance(expr.op, ir.Op) and not (isinstance(expr.op, Function) and expr.op.is_primitive)
 
 
-def _plain(expr: Expr) -> bool:
+def _plain(expr: ir.Expr) -> bool:
     if isinstance(expr, Call):
         return not _is_call(expr)
-    return isinstance(expr, (Constant, Op, Tuple, TupleGetItem, Var))
+    return isinstance(expr, (Constant, ir.Op, Tuple, TupleGetItem, Var))
 
 
 class _Reader:
@@ -167,20 +161,20 @@ class _Reader:
     def __init__(self, main: Function, prefix: str):
         self.main, self.network = main, Network()
         self.names = KernelNames(prefix)
-        self.values: dict[Expr, NetworkValue] = {}
-        self.bound: dict[Var, Expr] = {}
+        self.values: dict[ir.Expr, NetworkValue] = {}
+        self.bound: dict[Var, ir.Expr] = {}
 
     def read(self) -> Network:
         """All of the function."""
-        for param, name in zip(self.main.params, parameter_names(self.main.params)):
+        for param, name in zip(self.main.params, ir.parameter_names(self.main.params)):
             self.values[param] = self._input(param, param.checked_type, name)
-        for expr in walk((self.main.body,), self._below):
+        for expr in ir.walk((self.main.body,), self._below):
             if expr not in self.values:
                 self.values[expr] = self._value(expr)
         self.network.outputs = list(flatten(self.values[self.main.body]))
         return self.network
 
-    def _below(self, expr: Expr) -> tuple[Expr, ...]:
+    def _below(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
         """What must have a value before `expr` has one."""
         match expr:
             case Call():
@@ -196,11 +190,11 @@ class _Reader:
                 return (expr.tuple_value,)
         return ()
 
-    def _value(self, expr: Expr) -> NetworkValue:
+    def _value(self, expr: ir.Expr) -> NetworkValue:
         match expr:
             case Call(op=Function() as function) if function.is_primitive:
                 return self._operation(expr, function)
-            case Call(op=Op()):
+            case Call(op=ir.Op()):
                 return self._operation(expr, _as_primitive(expr))
             case Let():
                 return self.values[expr.body]
@@ -214,8 +208,8 @@ class _Reader:
                 return self._constant(expr)
         raise not_static(_construct(expr), expr)
 
-    def _input(self, param: Var, type: Type, name: str) -> NetworkValue:
-        if isinstance(type, TupleType):
+    def _input(self, param: Var, type: ir.Type, name: str) -> NetworkValue:
+        if isinstance(type, ir.TupleType):
             return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
         tensor = _tensor(type, "input", param)
         tensor.name = self._unique(name)
@@ -253,14 +247,14 @@ class _Reader:
         return value
 
 
-def _results(type: Type, call: Call) -> NetworkValue:
-    if isinstance(type, TupleType):
+def _results(type: ir.Type, call: Call) -> NetworkValue:
+    if isinstance(type, ir.TupleType):
         return tuple(_results(field, call) for field in type.fields)
     return _tensor(type, "result", call)
 
 
-def _tensor(type: Type, origin: str, place: Expr) -> NetworkTensor:
-    if not isinstance(type, TensorType):
+def _tensor(type: ir.Type, origin: str, place: ir.Expr) -> NetworkTensor:
+    if not isinstance(type, ir.TensorType):
         raise not_static(f"a value of type {type}", place)
     if type.is_dynamic:
         raise not_static(f"a tensor of the unknown shape {type}", place)
@@ -279,24 +273,24 @@ def _as_primitive(call: Call) -> Function:
 
 _WORDS = {
     If: "an `if`",
-    Match: "a `match`",
+    ir.Match: "a `match`",
     RefCreate: "a reference",
     RefRead: "a reference",
     RefWrite: "a reference",
-    Constructor: "a data type",
+    ir.Constructor: "a data type",
     GlobalVar: "a function as a value",
     Function: "a closure",
-    Op: "an operator as a value",
+    ir.Op: "an operator as a value",
 }
 
 
-def _construct(expr: Expr) -> str:
+def _construct(expr: ir.Expr) -> str:
     """What to call an expression that a graph cannot hold."""
     if isinstance(expr, Call):
         match expr.op:
             case GlobalVar():
                 return f"a call of the function @{expr.op.name_hint}"
-            case Constructor():
+            case ir.Constructor():
                 return f"a value of a data type ({expr.op.name_hint})"
             case Function():
                 return "a call of a function that is not one kernel"
@@ -304,7 +298,7 @@ def _construct(expr: Expr) -> str:
     return f"the variable %{expr.name_hint} that is not bound" if isinstance(expr, Var) else _WORDS[type(expr)]
 
 
-def not_static(construct: str, place: Expr) -> RelayError:
+def not_static(construct: str, place: ir.Expr) -> RelayError:
     """The error for what only the other executors can run."""
     return RelayError(
         f"the graph executor cannot run {construct}",

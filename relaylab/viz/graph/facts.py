@@ -6,42 +6,25 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from relaylab import ir
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, pattern_parts
-from relaylab.ir.base import Expr
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.op import Op, op_name
-from relaylab.ir.types import type_text
-from relaylab.ir.visit import post_order
 from relaylab.viz.graph.view import Attr, Operand
 
 _FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "fusable"}
 _KINDS: dict[type, tuple[str, str]] = {
-    Var: ("var", "input"),
-    Constant: ("constant", "value"),
-    Tuple: ("tuple", "value"),
-    TupleGetItem: ("projection", "value"),
-    If: ("if", "control"),
+    ir.Var: ("var", "input"),
+    ir.Constant: ("constant", "value"),
+    ir.Tuple: ("tuple", "value"),
+    ir.TupleGetItem: ("projection", "value"),
+    ir.If: ("if", "control"),
     Match: ("match", "control"),
-    Let: ("let", "value"),
-    Function: ("function", "function"),
-    RefCreate: ("reference", "reference"),
-    RefRead: ("reference", "reference"),
-    RefWrite: ("reference", "reference"),
-    GlobalVar: ("global", "value"),
-    Op: ("operator", "value"),
+    ir.Let: ("let", "value"),
+    ir.Function: ("function", "function"),
+    ir.RefCreate: ("reference", "reference"),
+    ir.RefRead: ("reference", "reference"),
+    ir.RefWrite: ("reference", "reference"),
+    ir.GlobalVar: ("global", "value"),
+    ir.Op: ("operator", "value"),
     Constructor: ("constructor", "value"),
 }
 COMMUTATIVE = frozenset(
@@ -49,49 +32,49 @@ COMMUTATIVE = frozenset(
 )
 
 
-def kind_family(expr: Expr) -> tuple[str, str]:
+def kind_family(expr: ir.Expr) -> tuple[str, str]:
     """The kind of a node and its colour class; calls of operators are coloured by their fusion pattern."""
-    if isinstance(expr, Call):
-        return "call", _FAMILIES.get(int(expr.op.pattern), "opaque") if isinstance(expr.op, Op) else "call"
+    if isinstance(expr, ir.Call):
+        return "call", _FAMILIES.get(int(expr.op.pattern), "opaque") if isinstance(expr.op, ir.Op) else "call"
     return _KINDS.get(type(expr), ("expression", "value"))
 
 
-def title(expr: Expr) -> str:
+def title(expr: ir.Expr) -> str:
     """The one line by which people know the node."""
     match expr:
-        case Call():
+        case ir.Call():
             return _call_title(expr.op)
-        case Var():
+        case ir.Var():
             return f"%{expr.name_hint}"
-        case GlobalVar():
+        case ir.GlobalVar():
             return f"@{expr.name_hint}"
         case Constructor():
             return expr.name_hint
-        case Op():
+        case ir.Op():
             return expr.name
-        case Constant():
+        case ir.Constant():
             return constant_text(expr)
-        case TupleGetItem():
+        case ir.TupleGetItem():
             return f".{expr.index}"
-        case Tuple():
+        case ir.Tuple():
             return "tuple" if expr.fields else "()"
-        case Function():
+        case ir.Function():
             return function_title(expr)
         case Match():
             return "match" if expr.complete else "match?"
-        case Let():
+        case ir.Let():
             return f"let %{expr.var.name_hint}"
-    names = {If: "if", RefCreate: "ref", RefRead: "ref_read", RefWrite: "ref_write"}
+    names = {ir.If: "if", ir.RefCreate: "ref", ir.RefRead: "ref_read", ir.RefWrite: "ref_write"}
     return names.get(type(expr), type(expr).__name__)
 
 
-def _call_title(op: Expr) -> str:
-    if isinstance(op, (Op, GlobalVar, Constructor)):
+def _call_title(op: ir.Expr) -> str:
+    if isinstance(op, (ir.Op, ir.GlobalVar, Constructor)):
         return title(op)
-    return f"call %{op.name_hint}" if isinstance(op, Var) else "call"
+    return f"call %{op.name_hint}" if isinstance(op, ir.Var) else "call"
 
 
-def function_title(func: Function) -> str:
+def function_title(func: ir.Function) -> str:
     """`fn (%x, %y)`, or the composite or kernel name that the function carries."""
     for name in ("Composite", "global_symbol"):
         if func.attr(name):
@@ -101,22 +84,22 @@ def function_title(func: Function) -> str:
     return f"fn ({shown})"
 
 
-def type_of(expr: Expr) -> str:
+def type_of(expr: ir.Expr) -> str:
     """The type as Relay text; empty while it is not known."""
     known = expr.inferred
-    if known is None and isinstance(expr, Var):
+    if known is None and isinstance(expr, ir.Var):
         known = expr.type_annotation
-    if known is None and isinstance(expr, Constant):
+    if known is None and isinstance(expr, ir.Constant):
         known = expr.type
-    return type_text(known) if known is not None else ""
+    return ir.type_text(known) if known is not None else ""
 
 
-def attrs_of(expr: Expr) -> tuple[Attr, ...]:
+def attrs_of(expr: ir.Expr) -> tuple[Attr, ...]:
     """The attributes of a call or a function, with those that are just the default marked."""
     attrs = getattr(expr, "attrs", None)
     if attrs is None:
         return ()
-    defaults: Mapping = getattr(attrs, "fields", {}) if isinstance(expr, Call) else {}
+    defaults: Mapping = getattr(attrs, "fields", {}) if isinstance(expr, ir.Call) else {}
     return tuple(Attr(k, value_text(v), k in defaults and _same(defaults[k].default, v)) for k, v in attrs.items())
 
 
@@ -133,7 +116,7 @@ def value_text(value: object) -> str:
     return str(value)
 
 
-def constant_text(constant: Constant) -> str:
+def constant_text(constant: ir.Constant) -> str:
     """A scalar's value; the word "constant" for a tensor (its type stands beside it)."""
     data = constant.data
     if data.ndim:
@@ -142,7 +125,7 @@ def constant_text(constant: Constant) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def constant_detail(constant: Constant, most: int = 1 << 22) -> str:
+def constant_detail(constant: ir.Constant, most: int = 1 << 22) -> str:
     """Smallest, mean and largest value of a tensor, and its first ones."""
     data = np.asarray(constant.data)
     if data.ndim == 0 or data.size == 0:
@@ -154,21 +137,21 @@ def constant_detail(constant: Constant, most: int = 1 << 22) -> str:
     return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
 
 
-def operand_row(position: int, name: str, atom: Expr) -> Operand:
+def operand_row(position: int, name: str, atom: ir.Expr) -> Operand:
     """A variable, constant or name folded into its user."""
     kind, _ = kind_family(atom)
     detail = ""
-    if isinstance(atom, Constant):
+    if isinstance(atom, ir.Constant):
         kind, detail = ("scalar" if not atom.data.ndim else kind), constant_detail(atom)
     return Operand(position, name, kind, title(atom), type_of(atom), detail)
 
 
-def operand_names(call: Call, callee: Expr) -> list[str]:
+def operand_names(call: ir.Call, callee: ir.Expr) -> list[str]:
     """What the arguments of a call are called: by the operator, or by the parameters of the `callee` it resolves to."""
-    if isinstance(callee, Op):
+    if isinstance(callee, ir.Op):
         names = list(callee.arguments)
     else:
-        names = [p.name_hint for p in callee.params] if isinstance(callee, Function) else []
+        names = [p.name_hint for p in callee.params] if isinstance(callee, ir.Function) else []
     return (names + [""] * len(call.args))[: len(call.args)]
 
 
@@ -194,17 +177,17 @@ def _pattern_line(pattern: Pattern, parts: list[str]) -> str:
     return f"%{pattern.var.name_hint}" if isinstance(pattern, PatternVar) else "_"
 
 
-def kernel_title(func: Function, most: int = 4) -> str:
+def kernel_title(func: ir.Function, most: int = 4) -> str:
     """What a fused function is called: its own name, else its operators in order."""
     for name in ("Composite", "global_symbol"):
         if func.attr(name):
             return str(func.attr(name))
-    ops = [op_name(e) for e in post_order(func.body) if op_name(e)]
+    ops = [ir.op_name(e) for e in ir.post_order(func.body) if ir.op_name(e)]
     more = f" + {len(ops) - most} more" if len(ops) > most else ""
     return " + ".join(ops[:most]) + more or function_title(func)
 
 
-def signature(func: Function, most: int = 3) -> str:
+def signature(func: ir.Function, most: int = 3) -> str:
     """The parameters of a function in short: the first ones and how many more."""
     names = ", ".join(f"%{p.name_hint}" for p in func.params[:most])
     more = len(func.params) - most
