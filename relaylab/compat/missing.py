@@ -45,26 +45,11 @@ REASONS: dict[str, str] = {
     "tvm.tir": _LEVELS,
     "tvm.topi": _LEVELS,
     **{f"tvm.target.{kind}": _CPU for kind in _GPU},
-    **dict.fromkeys(
-        (f"relay.transform.{name}" for name in ("CollagePartition", "MarkCompilerFunctionsAsExtern")), _REGIONS
-    ),
+    "relay.transform.CollagePartition": _REGIONS,
     **dict.fromkeys(
         (
             f"relay.transform.{name}"
-            for name in (
-                "AnnotateSpans",
-                "CapturePostDfsIndexInSpans",
-                "Conv2dToSparse",
-                "Conv2dToSparse2",
-                "Defunctionalization",
-                "DenseToSparse",
-                "FlexibleShapeDispatch",
-                "LazyGradientInit",
-                "ToCPS",
-                "recast",
-                "to_cps",
-                "un_cps",
-            )
+            for name in ("Conv2dToSparse", "Conv2dToSparse2", "DenseToSparse", "FlexibleShapeDispatch")
         ),
         _FORMS,
     ),

@@ -7,7 +7,9 @@ The engine declares passes and runs them; `pattern` matches dataflow patterns, `
 the default passes.
 """
 
+from relaylab.transform.annotate_spans import AnnotateSpans
 from relaylab.transform.bind import BindParams, bind, bind_params_by_name
+from relaylab.transform.capture_post_dfs_index_in_spans import CapturePostDfsIndexInSpans
 from relaylab.transform.change_batch import ChangeBatch
 from relaylab.transform.engine.context import CONFIG, PassContext, build_config, register_config
 from relaylab.transform.engine.declare import parse_pass, pass_, register_pass
@@ -38,21 +40,25 @@ from relaylab.transform.fusion.defuse_ops import DefuseOps
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
 from relaylab.transform.gradients.first_order_gradient import FirstOrderGradient, gradient
+from relaylab.transform.gradients.lazy_gradient_init import LazyGradientInit
 from relaylab.transform.inline import Inline
 from relaylab.transform.layouts.alter_op_layout import AlterOpLayout
 from relaylab.transform.layouts.convert_layout import ConvertLayout, LayoutConfig
 from relaylab.transform.layouts.registered import register_alter_op_layout, register_convert_op_layout
 from relaylab.transform.legalize import Legalize, register_legalize
 from relaylab.transform.normal_forms.dead_code_elimination import DeadCodeElimination
+from relaylab.transform.normal_forms.defunctionalization import Defunctionalization
 from relaylab.transform.normal_forms.eta_expand import EtaExpand
 from relaylab.transform.normal_forms.lambda_lift import LambdaLift
 from relaylab.transform.normal_forms.manifest_lifetimes import ManifestLifetimes
 from relaylab.transform.normal_forms.partial_evaluate import PartialEvaluate
 from relaylab.transform.normal_forms.to_a_normal_form import ToANormalForm, ToANormalFormExpr
 from relaylab.transform.normal_forms.to_basic_block_normal_form import ToBasicBlockNormalForm
+from relaylab.transform.normal_forms.to_cps import ToCPS, to_cps, un_cps
 from relaylab.transform.normal_forms.to_graph_normal_form import ToGraphNormalForm
 from relaylab.transform.partition.annotate_target import AnnotateTarget
 from relaylab.transform.partition.inline_compiler_functions_bound_to import InlineCompilerFunctionsBoundTo
+from relaylab.transform.partition.mark_compiler_functions_as_extern import MarkCompilerFunctionsAsExtern
 from relaylab.transform.partition.merge_compiler_regions import MergeCompilerRegions
 from relaylab.transform.partition.merge_composite import MergeComposite
 from relaylab.transform.partition.outline_compiler_functions_with_existing_global_symbols import (
@@ -63,6 +69,7 @@ from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
 from relaylab.transform.quantized.fake_quantization_to_integer import FakeQuantizationToInteger
 from relaylab.transform.quantized.qnn import QnnCanonicalizeOps, QnnLegalize
+from relaylab.transform.recast import recast
 from relaylab.transform.remove_unused_functions import RemoveUnusedFunctions
 from relaylab.transform.rewriting.rules import Rule, RuleSet, apply_rules, rule
 from relaylab.transform.simplify.batching_ops import BatchingOps
@@ -87,22 +94,22 @@ from relaylab.transform.simplify.split_args import SplitArgs
 from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [
-    "AlterOpLayout", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
-    "CanonicalizeCast", "CanonicalizeOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D",
-    "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "DefuseOps", "DynamicToStatic",
-    "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath", "FirstOrderGradient",
-    "FlattenAtrousConv", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding", "FoldScaleAxis",
-    "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal", "Inline",
-    "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "Legalize", "ManifestLifetimes",
-    "MergeCompilerRegions", "MergeComposite", "ModulePass", "Option",
-    "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate", "PartitionGraph", "Pass",
-    "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord", "PassTimingInstrument", "PlanDevices",
-    "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize", "RemoveUnusedFunctions", "Rule",
-    "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "Stage",
-    "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToGraphNormalForm", "ToMixedPrecision",
-    "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting", "create", "default_passes",
-    "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_", "pass_instrument",
-    "register_alter_op_layout", "register_config", "register_convert_op_layout", "register_legalize", "register_pass",
-    "rule", "run_pipeline",
+    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
+    "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
+    "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization",
+    "DefuseOps", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath",
+    "FirstOrderGradient", "FlattenAtrousConv", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding",
+    "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal",
+    "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "LazyGradientInit",
+    "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions", "MergeComposite",
+    "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate",
+    "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
+    "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",
+    "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
+    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",
+    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting",
+    "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_",
+    "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
+    "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -77,7 +77,7 @@ BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
 BOX = GlobalTypeVar("Box")
 ITEM = TypeVar("T")
 EMPTY = Constructor("Empty", [], BOX)
-ONE = Constructor("One", [ITEM], BOX)
+ONE = Constructor("Single", [ITEM], BOX)
 PAIR = Constructor("Pair", [ITEM, ITEM], BOX)
 
 

@@ -19,7 +19,8 @@ from relaylab.transform.engine.renewal import copied, rewrite_function
 PARAM = "eta_expand_param"
 
 
-def _constructor(ctor: Constructor, mod: IRModule) -> Function:
+def constructor_lambda(ctor: Constructor, mod: IRModule) -> Function:
+    """A lambda that calls a constructor."""
     data = mod[ctor.belong_to]
     own = {v: TypeVar(v.name_hint, v.kind) for v in data.type_vars}
     params = [Var(PARAM, substitute_type(t, own)) for t in ctor.inputs]
@@ -27,7 +28,8 @@ def _constructor(ctor: Constructor, mod: IRModule) -> Function:
     return Function(params, Call(ctor, params, None, own.values()), result, own.values())
 
 
-def _function(gv: GlobalVar, mod: IRModule) -> Function:
+def function_lambda(gv: GlobalVar, mod: IRModule) -> Function:
+    """A lambda that calls a function of the module."""
     func = mod[gv]
     own = {v: TypeVar(v.name_hint, v.kind) for v in func.type_params}
     typ = func.annotated_type() or func.inferred
@@ -63,7 +65,11 @@ class _Expander:
     def _lambda(self, used: Expr) -> Function:
         if used not in self.known:
             is_constructor = isinstance(used, Constructor)
-            made = _constructor(used, self.mod) if is_constructor else _function(cast(GlobalVar, used), self.mod)
+            made = (
+                constructor_lambda(used, self.mod)
+                if is_constructor
+                else function_lambda(cast(GlobalVar, used), self.mod)
+            )
             self.known[used] = copied(made, used)
         return self.known[used]
 

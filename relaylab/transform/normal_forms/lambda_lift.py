@@ -53,7 +53,7 @@ class _FunctionLifter:
     def __init__(self, lifter: _Lifter, root: Function):
         self.lifter, self.root = lifter, root
         self.memo: dict[Expr, Expr] = {}
-        self.free = _free_variables(root)
+        self.free = free_variables(root)
         self.names = {n.value: n.var for n in walk((root,)) if isinstance(n, Let) and isinstance(n.value, Function)}
 
     def run(self) -> Function:
@@ -76,18 +76,20 @@ class _FunctionLifter:
         captured = [v for v in self.free[old] if v is not own]
         if own is not None and own in self.free[old]:
             return self._recursive(old, new, own, captured)
-        if not captured:
+        if not captured and not free_type_vars(new):  # type variables from outside make a closure as well
             return self.lifter.place(new)
-        return Call(self.lifter.place(copied(_closure(new, captured), old)), captured)
+        return Call(self.lifter.place(copied(_closure(new, captured), old)), captured, None, free_type_vars(new))
 
     def _recursive(self, old: Function, new: Function, own: Var, captured: list[Var]) -> Expr:
         """A function that calls itself by its `let` variable calls the global one instead."""
         # the name is needed before there is a body to share: the body calls it
         gv = self.lifter.fresh(structural_hash(old))
-        inner = Call(gv, captured) if captured else gv
-        body = renewed(new, {own: inner}) if own in self.free[old] else new
-        self.lifter.lifted[gv] = copied(_closure(as_function(body), captured) if captured else as_function(body), old)
-        return Call(gv, captured) if captured else gv
+        types = free_type_vars(new)
+        closure = bool(captured or types)
+        inner = Call(gv, captured, None, types) if closure else gv
+        body = as_function(renewed(new, {own: inner}) if own in self.free[old] else new)
+        self.lifter.lifted[gv] = copied(_closure(body, captured) if closure else body, old)
+        return Call(gv, captured, None, types) if closure else gv
 
 
 def _closure(func: Function, captured: list[Var]) -> Function:
@@ -111,7 +113,7 @@ def _below(node: Expr) -> tuple[Expr, ...]:
             return children(node)
 
 
-def _free_variables(root: Function) -> dict[Expr, tuple[Var, ...]]:
+def free_variables(root: Function) -> dict[Expr, tuple[Var, ...]]:
     """The variables from outside that each function inside `root` uses, in the order of use."""
     inner = [n for n in walk((root,), _below) if isinstance(n, Function) and n is not root]
     out: dict[Expr, tuple[Var, ...]] = {}

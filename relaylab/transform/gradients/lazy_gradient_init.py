@@ -1,0 +1,208 @@
+"""LazyGradientInit: tensors of zeros and ones, of which gradients are full, are not made before they are read.
+
+Inside a function every tensor is a cell of `gradient.rly`: a tensor, or zeros or ones to be made on demand. Sums and
+products of cells know zeros and ones; other operators read their arguments. From outside nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from relaylab.ir.adt import Clause, Constructor, Match, map_pattern, pattern_vars
+from relaylab.ir.base import Expr
+from relaylab.ir.expr import Call, Constant, Function, FunctionWithFields, GlobalVar, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.free import bound_by
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, op_name
+from relaylab.ir.trail import current_trail, derived, made_from
+from relaylab.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall, TypeVar, map_type, type_leaves
+from relaylab.ir.visit import children, rewrite, walk
+from relaylab.support.errors import RelayValueError
+from relaylab.transform.engine.context import PassContext
+from relaylab.transform.engine.declare import pass_
+from relaylab.transform.engine.infer_type import type_of
+from relaylab.transform.engine.manager import ModulePass, create, is_optimizable
+from relaylab.transform.engine.renewal import as_function, copied
+
+_LAZY = {"zeros": "Zero", "zeros_like": "Zero", "ones": "One", "ones_like": "One"}
+_SUMS = {"add": "AddGradCell", "multiply": "MultiplyGradCell"}
+
+
+class _Cells:
+    """The data type of cells and its functions, and values in and out of it."""
+
+    def __init__(self, mod: IRModule):
+        self.header, *constructors = mod.get_type("GradCell")
+        self.make = {cast(Constructor, c).name_hint: cast(Constructor, c) for c in constructors}
+        self.mod, self.global_var = mod, mod.get_global_var
+
+    def type(self, t: Type) -> Type:
+        """The type with cells in the place of tensors; data types stay as they are declared."""
+        if isinstance(t, TensorType):
+            return TypeCall(self.header, (t,))
+        return map_type(t, self.type) if isinstance(t, (TupleType, FuncType, RefType)) else t
+
+    def into(self, value: Expr, t: Type | None) -> Expr:
+        """A value of the type `t` with cells for its tensors."""
+        match t:
+            case TensorType():
+                return Call(self.make["Raw"], (value,))
+            case TupleType(fields=(_, *_)):
+                return Tuple([self.into(TupleGetItem(value, i), f) for i, f in enumerate(t.fields)])
+            case FuncType():
+                params = [Var(f"x{i}", self.type(p)) for i, p in enumerate(t.arg_types)]
+                args = [self.out_of(v, p) for v, p in zip(params, t.arg_types)]
+                return Function(params, self.into(Call(value, args), t.ret_type), None, t.type_params)
+            case _:
+                return self._same(value, t)
+
+    def out_of(self, value: Expr, t: Type | None) -> Expr:
+        """A value with cells as one of the type `t`."""
+        match t:
+            case TensorType():
+                return Call(self.global_var("FromGradCell"), (value,), None, (t,))
+            case TupleType(fields=(_, *_)):
+                return Tuple([self.out_of(TupleGetItem(value, i), f) for i, f in enumerate(t.fields)])
+            case FuncType():
+                params = [Var(f"x{i}", p) for i, p in enumerate(t.arg_types)]
+                args = [self.into(v, p) for v, p in zip(params, t.arg_types)]
+                return Function(params, self.out_of(Call(value, args), t.ret_type), None, t.type_params)
+            case _:
+                return self._same(value, t)
+
+    def _same(self, value: Expr, t: Type | None) -> Expr:
+        if t is not None and self.type(t) is not t:
+            raise RelayValueError(
+                f"a {t} cannot go in or out of a function",
+                code="pass.lazy-reference",
+                help="LazyGradientInit keeps references to tensors within one function",
+            )
+        return value
+
+
+class _Lazy:
+    """Rewrites one typed function."""
+
+    def __init__(self, func: Function, cells: _Cells):
+        self.func, self.cells = func, cells
+        self.memo: dict[Expr, Expr] = {}
+
+    def run(self) -> Function:
+        for node in walk((self.func,)):
+            for var in bound_by(node):
+                t = type_of(var)
+                if t is not None and self.cells.type(t) is not t:
+                    self.memo[var] = copied(Var(var.name_hint, self.cells.type(t), span=var.span), var)
+        inside = {p: self.memo.setdefault(p, p) for p in self.func.params}
+        body = rewrite(self.func.body, self._at, keep=_is_kernel, memo=self.memo)
+        with made_from(self.func.body):
+            plain = _accounted(self.cells.out_of(body, type_of(self.func.body)), self.func.body, stop=(body,))
+        for param, cell in reversed(inside.items()):
+            if isinstance(cell, Var) and cell is not param:
+                with made_from(param):
+                    plain = Let(cell, _accounted(self.cells.into(param, type_of(param)), param), plain)
+                    copied(plain, param)
+        return derived(FunctionWithFields(self.func, body=plain), self.func)
+
+    def _at(self, new: Expr, old: Expr) -> Expr:
+        return _accounted(self._changed(new, old), old, stop=(new, *children(new)))
+
+    def _changed(self, new: Expr, old: Expr) -> Expr:
+        match old, new:
+            case Constant(), _:
+                return self.cells.into(old, type_of(old))
+            case GlobalVar(), _:
+                return self.cells.into(old, type_of(old)) if type_of(old) is not None else old
+            case Call(), Call():
+                return self._call(new, old)
+            case Let(value=Constructor(belong_to=header)), Let() if not self.cells.mod[header].type_vars:
+                return Let(new.var, self.cells.into(old.value, type_of(old.var)), new.body, span=new.span)
+            case If(), If():
+                cond = self.cells.out_of(new.cond, type_of(old.cond))
+                return If(cond, new.true_branch, new.false_branch, span=new.span)
+            case Match(), Match():
+                return self._match(new, old)
+            case Function(), Function() if not _is_kernel(old):
+                ret = None if new.ret_type is None else self.cells.type(new.ret_type)
+                return FunctionWithFields(new, ret_type=ret)
+            case _:
+                return new
+
+    def _call(self, new: Call, old: Call) -> Expr:
+        op = old.op
+        direct = isinstance(op, (Op, Constructor, GlobalVar)) or (isinstance(op, Function) and _is_kernel(op))
+        types, name = [type_of(a) for a in old.args], op_name(old)
+        if not direct:
+            return self._closure(new, old, types)
+        if name in _SUMS and types[0] == types[1] == type_of(old):
+            return self._sum(new, old, _SUMS[name])
+        names = (Constructor, GlobalVar)  # as arguments they are what they were
+        args = [b if isinstance(b, names) else self.cells.out_of(a, t) for a, b, t in zip(new.args, old.args, types)]
+        plain = Call(op, args, old.attrs, old.type_args, span=new.span)
+        if name in _LAZY:
+            return Call(self.cells.make[_LAZY[name]], (Function((), plain, type_of(old)),), span=new.span)
+        return self.cells.into(plain, type_of(old))
+
+    def _closure(self, new: Call, old: Call, types: Sequence[Type | None]) -> Expr:
+        """A call of a function value: where its type has variables, these stand for ordinary types."""
+        known = type_of(old.op)
+        if not isinstance(known, FuncType) or not known.type_params:
+            return Call(new.op, new.args, new.attrs, (), span=new.span)
+        generic = [any(isinstance(p, TypeVar) for p in type_leaves(t)) for t in (*known.arg_types, known.ret_type)]
+        args = [self.cells.out_of(a, t) if g else a for a, t, g in zip(new.args, types, generic)]
+        made = Call(new.op, args, new.attrs, new.type_args, span=new.span)
+        return self.cells.into(made, type_of(old)) if generic[-1] else made
+
+    def _sum(self, new: Call, old: Call, name: str) -> Expr:
+        t = cast(Type, type_of(old))
+        a, b = Var("a", t), Var("b", t)
+        by = Function((a, b), Call(old.op, (a, b), old.attrs), t)
+        return Call(self.cells.global_var(name), (by, *new.args), None, (t,), span=new.span)
+
+    def _match(self, new: Match, old: Match) -> Expr:
+        """Patterns take data apart, which holds ordinary tensors: the variables are cells from there on."""
+        clauses: list[Clause] = []
+        for clause, before in zip(new.clauses, old.clauses):
+            plain = {v: v for v in pattern_vars(clause.lhs)}
+            body = clause.rhs
+            for v, was in zip(pattern_vars(clause.lhs), pattern_vars(before.lhs)):
+                if v is not was:
+                    plain[v] = Var(v.name_hint, type_of(was), span=v.span)
+                    body = Let(v, self.cells.into(plain[v], type_of(was)), body)
+            clauses.append(Clause(map_pattern(clause.lhs, lambda v, known=plain: known[v]), body))
+        return Match(self.cells.out_of(new.data, type_of(old.data)), clauses, new.complete, span=new.span)
+
+
+def _is_kernel(node: Expr) -> bool:
+    return isinstance(node, Function) and bool(node.is_primitive or node.attr("Compiler"))
+
+
+def _accounted(new: Expr, old: Expr, stop: Sequence[Expr] = ()) -> Expr:
+    """Note that everything in `new` above `stop` was made from `old`."""
+    trail = current_trail()
+    if trail is not None and new is not old:
+        known = {old, *stop}
+        for node in walk((new,), lambda n: () if n in known else children(n)):
+            if node not in known and not isinstance(node, (Op, GlobalVar)):
+                copied(node, old)
+    return new
+
+
+@pass_(level=2)
+class LazyGradientInit(ModulePass):
+    """Makes tensors of zeros and ones only where they are read; the signatures of functions stay."""
+
+    def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        mod = create("InferType")(mod)
+        new = mod.shallow_copy()
+        new.import_from_std("gradient.rly")
+        origin = next(iter(mod.functions.values()), None)
+        cells, lazy = _Cells(new), dict[GlobalVar, Function]()
+        library = {*_SUMS.values(), "FromGradCell"}
+        for gv, func in new.functions.items():
+            if gv.name_hint in library or not is_optimizable(func) or func.is_primitive:
+                lazy[gv] = func if origin is None else as_function(_accounted(func, origin))
+            else:
+                lazy[gv] = _Lazy(func, cells).run()
+        return create("InferType")(new.with_functions(lazy))
