@@ -74,4 +74,4 @@ def read(path: Path) -> IRModule:
             else ""
         )
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
-    return relay.parse(text, path.name)
+    return relay.parse(text, path.name, fill=0)

@@ -68,8 +68,9 @@ def _fits(value: int, bits: int) -> bool:
     return _INT_RANGE[bits].min <= value <= _INT_RANGE[bits].max
 
 
-def special_number(word: str, negative: bool = False) -> tuple[float, str] | None:
-    """The value and the data type of `inff`, `nanf64` …; None for any other word."""
+def special_number(word: str, negative: bool = False, plain: bool = False) -> tuple[float, str] | None:
+    """The value and the data type of `inff`, `nanf64` …, and of a `plain` `inf`; None for any other word."""
+    word = f"{word}f" if plain and word in ("inf", "nan") else word
     if word not in _SPECIAL:
         return None
     name, width = _SPECIAL[word]

@@ -92,7 +92,7 @@ def test_type_variables_are_bound_where_they_stand() -> None:
         (f"def @main() {{ 1e{DIGITS}f64 }}", "parse.number-range"),
         (f"def @main(%x: Tensor[({DIGITS}), int32]) {{ %x }}", "parse.number-range"),
         (f"def @main(%x: int32) {{ nn.softmax(%x, axis={DIGITS}) }}", "parse.number-range"),
-        (f"def @main() {{ meta[relay.Constant][{DIGITS}] }}", "parse.unknown-metadata"),
+        (f"def @main() {{ meta[relay.attrs.PadAttrs][{DIGITS}] }}", "parse.unknown-metadata"),
         (f'def @main() {{ 1 }}\n#[metadata]\n{{"version": {DIGITS}}}', "parse.bad-metadata"),
     ],
     ids=lambda value: value.replace(DIGITS, "9…"),

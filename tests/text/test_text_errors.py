@@ -83,7 +83,7 @@ EXPRESSIONS = [
     ("parse.unexpected-token", "1:14", "values are numbers", "sum(1f, axis=%x)"),
     ("parse.unknown-attrs-type", "1:13", "no attribute record named `relay.attrs.Nope`",
      'free_var %f;%f(1, attrs_type_key="relay.attrs.Nope")'),
-    ("parse.unknown-metadata", "1:1", "print the program with its meta data", "meta[relay.Constant][0]"),
+    ("parse.unknown-metadata", "1:1", "print the program with its meta data", "meta[relay.attrs.ReduceAttrs][0]"),
     ("parse.unknown-constructor", "1:13", "there is no constructor named `Foo`", "match (1) { Foo => { 1 } }"),
     ("parse.unexpected-token", "1:15", "expected `=>` and the value of the clause", "match (1) { _ -> { 1 } }"),
     ("parse.unexpected-token", "1:13", "patterns are _, %x", "match (1) { 3 => { 1 } }"),
@@ -98,9 +98,8 @@ EXPRESSIONS = [
 ]  # fmt: skip
 
 MODULES = [
-    ("parse.missing-version", "1:1", 'begin the text with #[version = "0.0.5"]', "def @main() { 1 }"),
-    ("parse.missing-version", "1:1", "does not say its version", ""),
-    ("parse.unexpected-token", "2:1", "a module consists of `def` and `type`", V + "fn () { 1 }"),
+    ("parse.unexpected-end", "1:1", "there is no program in the text", ""),
+    ("parse.unexpected-token", "2:1", "a module consists of `def` and `type`", V + "func () { 1 }"),
     ("parse.unexpected-token", "2:5", "expected the name of the function, like @main", V + "def main() { 1 }"),
     ("parse.unexpected-token", "2:19", "expected `def`, `type` or the end", V + "def @main() { 1 } }"),
     ("parse.unexpected-end", "3:1", "the `{` at 2:13 is still open", V + "def @main() { 1\n"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from relaylab.ir.expr import Call, Constant, Expr, Var
+from relaylab.ir.expr import Call, Constant, Expr, TupleGetItem, Var
 from relaylab.ir.op import OPERATORS
 from relaylab.support.table import did_you_mean
+from relaylab.text.reading import holes
 from relaylab.text.reading.attributes import global_name, number
+from relaylab.text.reading.metadata import CONSTANT, slot_of
+from relaylab.text.reading.older import in_words, renamed
 from relaylab.text.reading.state import State
-from relaylab.text.scalars import scalar_array, special_number
+from relaylab.text.scalars import BadNumber, scalar_array, special_number, whole
 
 PLACEHOLDER = Var("error")
 """Stands for what could not be read, so that the rest of the text can be checked too."""
@@ -35,11 +38,40 @@ def _local(p: State) -> Expr:
     var = p.names.variable(name)
     if var is not None:
         return var
+    head, fields = _known_part(p, name)
+    var = p.names.variable(head)
+    if var is not None:
+        return projected(p, var, fields, p.i - 1, p.i - 1)
+    name = head
     close = did_you_mean(name, [*p.names.variables.known, *p.names.free])
     help = close or f"bind it, make it a parameter, or declare it before: free_var {name}: T;"
     p.report("parse.unbound-variable", f"{name} is not bound here", p.span(p.i - 1), help)
     p.names.free[name] = Var(name[1:])
     return p.names.free[name]
+
+
+def _known_part(p: State, name: str) -> tuple[str, str]:
+    """`%x` and `0.1` of `%x.0.1`, unless that is the name of a variable."""
+    head, fields = name, ""
+    while "." in head and p.names.variable(head) is None:
+        before, _, last = head.rpartition(".")
+        if not last.isdigit() and p.names.variable(before) is None:
+            break
+        head, fields = before, f"{last}.{fields}" if fields else last
+    return head, fields
+
+
+def projected(p: State, expr: Expr, fields: str, token: int, first: int) -> Expr:
+    """`expr.0.1` for the `0.1` in a token, where the expression begins at `first`."""
+    for part in fields.split("."):
+        if not part.isdigit():
+            help = "fields are counted from 0: %x.0"
+            raise p.stop("parse.bad-projection", f"`{fields}` is not the number of a field", token, help)
+        try:
+            expr = TupleGetItem(expr, whole(part), span=p.since(first))
+        except BadNumber as bad:
+            raise p.stop(bad.args[0], bad.args[1], token, bad.args[2]) from None
+    return expr
 
 
 def _graph(p: State) -> Expr:
@@ -70,6 +102,10 @@ def _bool(p: State) -> Expr:
 
 
 def _meta(p: State) -> Expr:
+    key, index = slot_of(p.texts[p.i])
+    if key == CONSTANT and not p.meta.holds(key):
+        p.i += 1
+        return holes.constant(p, index)
     value = p.meta.lookup(p, p.i)
     if isinstance(value, Expr):
         p.i += 1
@@ -89,14 +125,15 @@ def _name(p: State) -> Expr:
     ctor = p.names.constructors.get(name)
     if ctor is not None:
         return ctor if ctor.inputs or p.at("(") else Call(ctor, (), span=p.since(first))
-    op = OPERATORS.get(name)
+    op = OPERATORS.get(renamed(name))
     if op is not None:
         return op
     return _unknown_name(p, name, first)
 
 
 def _unknown_name(p: State, name: str, first: int) -> Expr:
-    help = did_you_mean(name, [*OPERATORS, *p.names.constructors]) or "variables begin with `%`, functions with `@`"
+    near = did_you_mean(name, [*OPERATORS, *p.names.constructors])
+    help = in_words(name) or near or "variables begin with `%`, functions with `@`"
     p.report("parse.unknown-operator", f"there is no operator or constructor named `{name}`", p.since(first), help)
     return PLACEHOLDER
 

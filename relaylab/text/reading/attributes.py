@@ -11,6 +11,7 @@ from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
 from relaylab.text.reading.lexer import KEYWORDS
+from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote
 
@@ -64,8 +65,10 @@ def _name(p: State) -> str:
 def value_(p: State, depth: int = 0) -> object:
     """The value of an attribute."""
     token, kind, text = p.i, p.kinds[p.i], p.texts[p.i]
-    if kind in ("number", "-") or (kind == "name" and special_number(text)):
-        return number(p)[0]
+    if kind in ("number", "-") or (kind == "name" and special_number(text, plain=True)):
+        return number(p, attribute=True)[0]
+    if kind == "name" and p.kinds[token + 1] == "(":
+        return _printed(p)
     p.i += 1
     match kind:
         case "string":
@@ -77,7 +80,7 @@ def value_(p: State, depth: int = 0) -> object:
         case "?":
             return AnyDim()
         case "meta":
-            return p.meta.lookup(p, token)
+            return _meta(p, token)
         case "global":
             return p.names.global_var(global_name(text), token, p.span(token))
         case "[" | "(" | "{":
@@ -100,6 +103,27 @@ def _nested(p: State, opened: int, depth: int) -> object:
     return value
 
 
+def _meta(p: State, token: int) -> object:
+    """`meta[key][i]`; for what is not read (devices and the like) the reference itself, for missing data None."""
+    key, _ = slot_of(p.texts[token])
+    if "." not in key:
+        return p.texts[token]
+    return None if key == CONSTANT and not p.meta.holds(key) else p.meta.lookup(p, token)
+
+
+def _printed(p: State) -> str:
+    """An object that text has no syntax for, as TVM prints it: `VirtualDevice(device_type=1, …)`; its own text."""
+    first, depth = p.i, 0
+    while True:
+        p.i += 1
+        depth += (p.kinds[p.i] in ("(", "{", "[")) - (p.kinds[p.i] in (")", "}", "]"))
+        if p.at("end"):
+            raise p.unexpected("`)`", opened=first + 1)
+        if depth == 0:
+            p.i += 1
+            return p.text[p.starts[first] : p.starts[p.i - 1] + 1]
+
+
 def _list(p: State, opened: int, depth: int) -> tuple[object, ...]:
     found: list[object] = []
     more = not p.accept("]")
@@ -118,20 +142,20 @@ def _mapping(p: State, opened: int, depth: int) -> DictAttrs:
     return DictAttrs(values_of(written))
 
 
-def number(p: State) -> tuple[int | float, str]:
-    """A number with its signs, and its data type."""
+def number(p: State, attribute: bool = False) -> tuple[int | float, str]:
+    """A number with its signs, and its data type; floats of attributes are doubles, whatever their suffix."""
     first, negative = p.i, False
     while p.accept("-"):
         negative = not negative
     text = p.texts[p.i]
-    special = special_number(text, negative) if p.at("name") else None
+    special = special_number(text, negative, plain=attribute) if p.at("name") else None
     if special is None and not p.at("number"):
         raise p.unexpected("a number", help="`-` stands before a number; the negative of an expression is negative(…)")
     p.i += 1
     if special is not None:
         return special
     try:
-        return parse_number(text, negative)
+        return parse_number(f"{text}64" if attribute and text[-1] == "f" else text, negative)
     except BadNumber as bad:
         p.report(bad.args[0], bad.args[1], p.since(first), bad.args[2])
         return 0, "int32"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from relaylab.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
 from relaylab.ir.expr import Expr, Function, If, RefCreate, RefRead, RefWrite, Var
 from relaylab.support.table import did_you_mean
+from relaylab.text.reading.atoms import PLACEHOLDER
 from relaylab.text.reading.attributes import Written, at_attribute, attribute, values_of
 from relaylab.text.reading.expressions import annotation, block, postfix, sequence
+from relaylab.text.reading.reader import DEFINES
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_, type_params
 from relaylab.text.trampoline import Task
@@ -46,12 +48,8 @@ def _params(p: State) -> tuple[list[Var], Written]:
 
 
 def _param(p: State) -> Var:
-    """`%x {virtual_device=…}: T`; the device is read and left out (there is one)."""
+    """`%x: T`."""
     token = p.expect("local")
-    if p.at("{"):
-        opened = p.expect("{")
-        attribute(p, {})
-        p.expect("}", opened=opened)
     name = p.texts[token]
     var = Var(name[1:], annotation(p), span=p.span(token))
     p.names.variables.bind(name, var)
@@ -95,11 +93,33 @@ def match_(p: State) -> Task[Expr]:
 
 def _clause(p: State) -> Task[Clause]:
     mark = p.names.variables.open()
+    if p.at("name") and p.texts[p.i] == "case" and p.kinds[p.i + 1] == "name":
+        return _case(p)
     lhs = _pattern(p)
     p.expect("=>", "`=>` and the value of the clause")
     rhs = (yield block(p)) if p.at("{") else (yield sequence(p))
     p.names.variables.close(mark)
     return Clause(lhs, rhs)
+
+
+def _case(p: State) -> Clause:
+    """`case Pair(x, y) { … }`, as documentation of old writes it: reported with the edit, and stepped over."""
+    first, words = p.i, ""
+    p.i += 1
+    while not p.at("{") and p.kinds[p.i] not in DEFINES:
+        words += f"%{p.texts[p.i]}" if words and p.at("name") else p.texts[p.i] + " " * p.at(",")
+        p.i += 1
+    written = f"{words.removesuffix('()')} => {{ … }},"
+    help = f"write `{written}` with `%` before variables inside"
+    p.report("parse.documentation", "`case` is not part of the text format", p.since(first), help)
+    depth = p.accept("{")
+    while depth and p.kinds[p.i] not in DEFINES:
+        depth += p.at("{") - p.at("}")
+        p.i += 1
+    if not p.at(",") and not p.at("}"):
+        p.i -= 1
+        p.kinds[p.i] = ","  # what follows is read as the next clause
+    return Clause(PatternWildcard(), PLACEHOLDER)
 
 
 def _pattern(p: State, depth: int = 0) -> Pattern:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TypeData
 from relaylab.support.errors import RelayError
@@ -14,22 +15,25 @@ from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
 from relaylab.text.reading.attributes import Written, attribute, global_name, values_of
 from relaylab.text.reading.control import function
+from relaylab.text.reading.expressions import sequence
+from relaylab.text.reading.holes import Holes, close
 from relaylab.text.reading.reader import DEFINES, Stop
 from relaylab.text.reading.state import State
-from relaylab.text.reading.types import type_params, types
+from relaylab.text.reading.types import type_, type_params, types
 from relaylab.text.scalars import unquote
 from relaylab.text.trampoline import run
 
 VERSION = "0.0.5"
 _HEADER = f'#[version = "{VERSION}"]'
+_BARE = frozenset(("fn", "free_var", "let", "graph", "if", "match", "match?", "(", "meta"))
+"""The tokens at which an expression begins that is a module alone."""
 
 
-def header(p: State, required: bool) -> None:
-    """`#[version = "0.0.5"]`."""
+def header(p: State) -> None:
+    """`#[version = "0.0.5"]`, if it is there; what `str` prints has none, and that of TVM 0.6 is `v0.0.4`."""
+    if p.texts[p.i] == "v0" and p.kinds[p.i + 1] == ".":
+        p.i += 3
     if not p.at("#"):
-        if required:
-            help = f"begin the text with {_HEADER}"
-            raise p.stop("parse.missing-version", "the text does not say its version", help=help)
         return
     opened = _hash(p)
     if p.texts[p.expect("name")] != "version":
@@ -46,27 +50,36 @@ def _hash(p: State) -> int:
     return p.expect("[")
 
 
-def module(p: State, mod: IRModule) -> IRModule:
-    """Read everything that the text defines into `mod`."""
+def module(p: State, mod: IRModule) -> tuple[IRModule, dict[GlobalVar, Holes]]:
+    """Read everything that the text defines into `mod`; the parameters that stand for constants without data.
+
+    An expression alone, as printing a function gives it, is `@main`.
+    """
     try:
-        header(p, required=True)
+        if p.at("end"):
+            raise p.stop("parse.unexpected-end", "there is no program in the text")
+        header(p)
         mod.attrs = _module_attrs(p) or mod.attrs
     except Stop:
         _skip_to_definition(p)
-    starts = _definitions(p)
+    starts, bare = _definitions(p), p.i
     functions: dict[GlobalVar, Function] = {}
+    own: dict[GlobalVar, Holes] = {}
     for start in starts:
         if p.kinds[start] != "def":
             _one(p, start, lambda p: _type(p, mod))
+    if p.kinds[bare] in _BARE:
+        _one(p, bare, lambda p: _main(p, functions, own))
     for start in starts:
         if p.kinds[start] == "def":
-            _one(p, start, lambda p: _function(p, functions))
+            _one(p, start, lambda p: _function(p, functions, own))
     _check_names(p, mod, functions)
     p.raise_errors()
+    holes = close(p, functions, own) if any(own.values()) else {}
     for var, func in functions.items():
         _add(p, mod, var, func)
     p.raise_errors()
-    return mod
+    return mod, holes
 
 
 def _add(p: State, mod: IRModule, var: GlobalVar, func: Function) -> None:
@@ -96,8 +109,11 @@ def _skip_to_definition(p: State) -> None:
 
 def _definitions(p: State) -> list[int]:
     """The tokens at which definitions begin."""
+    for i in range(p.i, len(p.kinds) - 2):
+        if p.texts[i] == "data" and p.kinds[i : i + 2] == ["name", "name"] and p.kinds[i + 2] in ("{", "["):
+            p.kinds[i] = "type"
     starts = [i for i in range(p.i, len(p.kinds)) if p.kinds[i] in DEFINES]
-    if starts[0] != p.i:
+    if starts[0] != p.i and p.kinds[p.i] not in _BARE:
         help = "a module consists of `def` and `type`"
         p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), help)
     return [i for k, i in enumerate(starts[:-1]) if k == 0 or p.kinds[starts[k - 1]] != "extern"]
@@ -106,8 +122,7 @@ def _definitions(p: State) -> list[int]:
 def _one(p: State, start: int, read: Callable[[State], None]) -> None:
     """Read one definition; it must end where the next begins."""
     p.i = start
-    p.names.variables.close(0)
-    p.names.types.close(0)
+    p.names.begin_definition()
     try:
         read(p)
         if p.kinds[p.i] not in DEFINES:
@@ -119,7 +134,17 @@ def _one(p: State, start: int, read: Callable[[State], None]) -> None:
 # ---- functions
 
 
-def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
+def _main(p: State, functions: dict[GlobalVar, Function], own: dict[GlobalVar, Holes]) -> None:
+    """`fn (…) {…}`, or `free_var %x; %0 = …; …`, as `@main`; its free variables are parameters."""
+    var, first = p.names.define_global("main", p.span(p.i)), p.i
+    expr = run(sequence(p, "end"))
+    f = expr if isinstance(expr, Function) else Function((), expr, None, free_type_vars(expr), span=p.since(first))
+    own[var], p.holes = p.holes, {}
+    free = (v for v in free_vars(f) if v not in own[var].values())
+    functions[var] = Function((*f.params, *free), f.body, f.ret_type, f.type_params, f.attrs, span=f.span)
+
+
+def _function(p: State, functions: dict[GlobalVar, Function], own: dict[GlobalVar, Holes]) -> None:
     """`def @f…`"""
     first = p.expect("def")
     token = p.expect("global", "the name of the function, like @main")
@@ -129,6 +154,7 @@ def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
         help = "give one of them another name"
         p.report("parse.duplicate-function", f"@{name} is defined twice", p.span(token), help)
     functions[var] = run(function(p, first))
+    own[var], p.holes = p.holes, {}
 
 
 # ---- data types
@@ -137,32 +163,41 @@ def _function(p: State, functions: dict[GlobalVar, Function]) -> None:
 def _type(p: State, mod: IRModule) -> None:
     """`type List[A] { … }` or `extern type Storage`."""
     p.accept("extern")
-    p.expect("type")
+    first = p.expect("type")
     token = p.expect("name", "the name of the data type")
     name = p.texts[token]
     head = p.names.global_types.setdefault(name, GlobalTypeVar(name))
     if head in mod.type_definitions:
         p.report("parse.duplicate-type", f"the data type `{name}` is defined twice", p.span(token))
     params = type_params(p)
-    mod[head] = TypeData(head, params, _constructors(p, head))
+    old = p.texts[first] == "data"
+    found = _constructors(p, head, old)
+    mod[head] = TypeData(head, params, found)
+    if old:
+        inside = ", ".join(c.name_hint + f"({', '.join(map(str, c.inputs))})" * bool(c.inputs) for c in found)
+        written = f"type {name}{'[' + ', '.join(map(str, params)) + ']' if params else ''} {{ {inside} }}"
+        p.report("parse.documentation", "`data` is not part of the text format", p.span(first), f"write `{written}`")
 
 
-def _constructors(p: State, head: GlobalTypeVar) -> list[Constructor]:
+def _constructors(p: State, head: GlobalTypeVar, old: bool) -> list[Constructor]:
     found: list[Constructor] = []
     opened = p.i
     more = p.accept("{") and not p.accept("}")
     while more:
-        found.append(_constructor(p, head))
-        more = p.more("}", opened)
+        found.append(_constructor(p, head, old))
+        more = not p.accept("}") if old and p.at_new_line() else p.more("}", opened)
     return found
 
 
-def _constructor(p: State, head: GlobalTypeVar) -> Constructor:
-    """`Cons(A, List[A])`."""
+def _constructor(p: State, head: GlobalTypeVar, old: bool) -> Constructor:
+    """`Cons(A, List[A])`; `old` documentation has it as `Cons : (A, List[A]) -> List`."""
     token = p.expect("name", "the name of a constructor")
     name = p.texts[token]
+    typed = old and p.accept(":")
     opened = p.i
     inputs = types(p, ")", opened) if p.accept("(") else []
+    if typed and p.accept("->"):
+        type_(p)
     if name in p.names.constructors:
         p.report("parse.duplicate-constructor", f"there are two constructors named `{name}`", p.span(token))
     return p.names.constructors.setdefault(name, Constructor(name, inputs, head))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import warnings
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.expr import Call, Expr, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Expr, Let, Tuple, Var
 from relaylab.ir.op import OPERATORS
 from relaylab.ir.types import Type
 from relaylab.support.source import caret
-from relaylab.text.reading.atoms import PLACEHOLDER, atom, simple
+from relaylab.text.reading.atoms import PLACEHOLDER, atom, projected, simple
 from relaylab.text.reading.attributes import Written, at_attribute, attribute, call_attrs
+from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_
-from relaylab.text.scalars import BadNumber, whole
 from relaylab.text.trampoline import Task
 
 PRECEDENCE = {"*": 12, "/": 12, "+": 10, "-": 10, "<": 8, "<=": 8, ">": 8, ">=": 8, "==": 7, "!=": 7}
@@ -77,23 +77,34 @@ def _statement(p: State, lets: list[tuple[Var, Expr, int]]) -> Task[Expr | None]
     return None
 
 
+_BEGINNINGS = frozenset(("graph", "local", "global", "name", "let", "if", "match", "match?", "fn", "free_var"))
 _END_HELP = "every binding ends with `;`, and an expression follows the last one"
 
 
+def _end(p: State) -> None:
+    """The `;` of a binding; where only a new line is in its place, reading goes on."""
+    if p.accept(";"):
+        return
+    if not p.at_new_line() or p.kinds[p.i] not in _BEGINNINGS:
+        raise p.unexpected("`;`", help=_END_HELP)
+    p.report("parse.unexpected-token", "expected `;` at the end of this line", p.span(p.i - 1), _END_HELP)
+
+
 def _graph_binding(p: State) -> Task[None]:
-    """`%0 = value;`: a name for a node, known in the whole text; the first binding of a number stays."""
+    """`%0 = value;`: a name for a node, until a later function binds it; in one function the first binding stays."""
     token = p.i
     p.i += 2
     name, known = p.texts[token], p.names.graph
     value: Expr = PLACEHOLDER
     try:
         value = yield binary(p)
-        p.expect(";", "`;`", help=_END_HELP)
+        _end(p)
     finally:
-        if name in known and known[name][0] is not PLACEHOLDER:
+        if name in p.names.own and known[name][0] is not PLACEHOLDER:
             _warn_rebinding(p, token)
         else:
             known[name] = (value, p.span(token))
+            p.names.own.add(name)
 
 
 def _warn_rebinding(p: State, token: int) -> None:
@@ -117,7 +128,7 @@ def _let(p: State) -> Task[tuple[Var, Expr, int]]:
         p.names.variables.bind(name, var)
     try:
         value = yield binary(p)
-        p.expect(";", "`;`", help=_END_HELP)
+        _end(p)
     finally:
         if not recursive:
             p.names.variables.bind(name, var)
@@ -130,11 +141,17 @@ def _free_var(p: State) -> None:
     token = p.expect("local", "a variable like %x")
     name = p.texts[token]
     p.names.free[name] = Var(name[1:], annotation(p), span=p.span(token))
-    p.expect(";", "`;`", help="write free_var %x: T; and then the expression")
+    if not p.at_new_line():  # TVM before 0.8 prints no `;` here
+        p.expect(";", "`;`", help="write free_var %x: T; and then the expression")
+    p.accept(";")
 
 
 def annotation(p: State) -> Type | None:
-    """`: T`, if it is there."""
+    """` {virtual_device=…}: T`, if it is there; the device is read and left out (there is one)."""
+    if p.at("{"):
+        opened = p.expect("{")
+        attribute(p, {})
+        p.expect("}", opened=opened)
     return type_(p) if p.accept(":") else None
 
 
@@ -209,15 +226,7 @@ def _projection(p: State, expr: Expr, first: int) -> Expr:
     """`.0`, and `.0.1` (of which the lexer makes one number)."""
     p.i += 1
     token = p.expect("number", "the number of a field")
-    for part in p.texts[token].split("."):
-        if not part.isdigit():
-            help = "fields are counted from 0: %x.0"
-            raise p.stop("parse.bad-projection", f"`{p.texts[token]}` is not the number of a field", token, help)
-        try:
-            expr = TupleGetItem(expr, whole(part), span=p.since(first))
-        except BadNumber as bad:
-            raise p.stop(bad.args[0], bad.args[1], token, bad.args[2]) from None
-    return expr
+    return projected(p, expr, p.texts[token], token, first)
 
 
 def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
@@ -245,7 +254,7 @@ def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
 
 def _stored_attrs(p: State) -> Attrs | None:
     """The record of a bare `meta[relay.attrs.X][0]`."""
-    if not p.at("meta"):
+    if not p.at("meta") or slot_of(p.texts[p.i])[0] == CONSTANT:
         return None
     value = p.meta.lookup(p, p.i)
     if not isinstance(value, Attrs):

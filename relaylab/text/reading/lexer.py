@@ -1,6 +1,6 @@
 """Text to tokens: parallel lists of kinds, texts and offsets (a module has many thousands).
 
-A token's kind is its own text for keywords and punctuation, else one of `local` (`%x`), `graph`
+A token's kind is its own text for keywords and punctuation, else one of `local` (`%x`, `%conv1.weight`), `graph`
 (`%12`), `global` (`@f`), `name`, `number`, `string`, `bool`, `meta` (`meta[key][0]`), `_`,
 `metadata` (all that follows `#[metadata]`) and `end`. Comments and white space are dropped.
 A sign is never part of a number: the parser decides whether `-` is a sign or a subtraction.
@@ -19,17 +19,22 @@ KEYWORDS = frozenset("let fn def if else type match match? extern free_var ref r
 
 # (?>(?:…)*) where (?:…)*+ would do: Python before 3.11.4 loses the place behind a possessive group
 IDENT = r"[A-Za-z_](?>(?:[A-Za-z0-9_]|/(?![/*]))*)"
+_PART = rf"(?:\.|::)(?:[0-9][A-Za-z0-9_]*+|{IDENT})"
+LOCAL = rf"{IDENT}(?>(?:{_PART})*)"
+"""Names of variables: those of PyTorch's parameters have dots, those of ONNX exporters two colons."""
+GLOBAL = rf"{IDENT}(?>(?:\.{IDENT})*)"
 _STRING = r'"(?>(?:[^"\\\n]|\\.)*)"'
+_SINGLE = r"'(?>(?:[^'\\\n]|\\.)*)'"  # TVM prints so within what it has no syntax for
 _SKIP = r"(?>(?:[ \t\n]++|\r\n|//[^\n]*+|/\*(?>(?:[^*/]++|\*(?!/)|/(?!\*))*)\*/)*)"
 _TOKEN = re.compile(
     rf"{_SKIP}(?:"
-    rf"(?P<local>%{IDENT})|(?P<graph>%[0-9]++)|(?P<global>@(?:{IDENT}|{_STRING}))"
+    rf"(?P<local>%{LOCAL})|(?P<graph>%[0-9]++)|(?P<global>@(?:{GLOBAL}|{_STRING}))"
     rf"|(?P<meta>meta\[[A-Za-z0-9_.]++\]\[[0-9]++\])"
     rf"|(?P<name>match\?|{IDENT})"
     r"|(?P<number>[0-9](?>(?:[0-9A-Za-z_.]|(?<=[eE])[+-])*))"
-    rf"|(?P<string>{_STRING})"
+    rf"|(?P<string>{_STRING}|{_SINGLE})"
     r"|(?P<metadata>\#\[metadata\])"
-    r"|(?P<comment>/\*)"
+    r"|(?P<comment>/\*)|(?P<hash>\#(?!\[))"
     r"|(?P<punctuation>->|=>|==|!=|<=|>=|[(){}\[\]<>,.=;:+\-*/!?@%\#])"
     r"|(?P<quote>\")|(?P<end>\Z)|(?P<unknown>.))",
     re.DOTALL,
@@ -82,7 +87,7 @@ def tokenize(text: str, complain: Complain) -> Tokens:
         starts(start)
 
 
-_RARE = frozenset(("comment", "metadata", "quote", "unknown", "end"))
+_RARE = frozenset(("comment", "hash", "metadata", "quote", "unknown", "end"))
 
 
 def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain) -> int:
@@ -92,9 +97,12 @@ def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain)
     if group == "metadata":
         tokens.metadata = start + len("#[metadata]")
         return len(text)
+    line_end = text.find("\n", start)
+    end = len(text) if line_end < 0 else line_end
+    if group == "hash":
+        complain("parse.unexpected-character", "`#` does not begin a comment", start, end, "write `//`")
+        return end
     if group == "quote":
-        line_end = text.find("\n", start)
-        end = len(text) if line_end < 0 else line_end
         complain("parse.unterminated-string", "this string has no closing quote", start, end, 'close it with `"`')
         return end
     end = start + 1

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 CONSTANT, SIZE_VAR = "relay.Constant", "tir.SizeVar"
+_SIZES = (SIZE_VAR, "tir.Var")
 
 
 Storable = Constant | SizeVar | Attrs
@@ -108,10 +109,19 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
+def slot_of(reference: str) -> tuple[str, int]:
+    """The kind and the number in `meta[key][i]`."""
+    key, _, index = reference[len("meta[") : -1].partition("][")
+    return key, int(index.lstrip("0")[:MOST_DIGITS] or "0")
+
+
 class MetaTable:
     """The entries that a text refers to; each is decoded when it is first asked for."""
 
-    def __init__(self, stored: Mapping[str, Sequence[object]], given: Mapping[str, Sequence[object]]):
+    def __init__(
+        self, stored: Mapping[str, Sequence[object]], given: Mapping[str, Sequence[object]], section: bool = True
+    ):
+        self._section = section
         self._stored = {key: list(values) for key, values in stored.items()}
         self._ready: dict[tuple[str, int], object] = {}
         for key, values in given.items():
@@ -122,8 +132,10 @@ class MetaTable:
     @classmethod
     def read(cls, section: str, given: Mapping[str, Sequence[object]], complain: Callable[[str], None]) -> MetaTable:
         """The table of a section's text; `given` objects are appended to each key's entries."""
+        if not section.strip():
+            return cls({}, given, section=False)
         try:
-            stored: object = json.loads(section) if section.strip() else {}
+            stored: object = json.loads(section)
         except (ValueError, RecursionError) as error:
             complain(f"the metadata section is not JSON: {error}")
             return cls({}, given)
@@ -137,17 +149,22 @@ class MetaTable:
             except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
                 complain(f"the metadata section that TVM wrote is damaged: {error}")
                 return cls({}, given)
-        if entries and entries.get("version") != VERSION:
+        if entries.get("version") != VERSION:
             complain(f"the metadata section is not of version {VERSION}")
             return cls({}, given)
         lists = {key: listed(values) for key, values in entries.items()}
         return cls({key: values for key, values in lists.items() if values is not None}, given)
 
+    def holds(self, key: str) -> bool:
+        """Whether there is any data of a kind, so that a missing entry is a mistake."""
+        return self._section or key in self._stored
+
     def lookup(self, p: TokenReader, token: int) -> object:
         """What the `meta[key][i]` at a token stands for; a missing or broken entry is an error there."""
-        key, _, index = p.texts[token][len("meta[") : -1].partition("][")
-        slot = (key, int(index.lstrip("0")[:MOST_DIGITS] or "0"))
+        key, _ = slot = slot_of(p.texts[token])
         if slot not in self._ready:
+            if key in _SIZES and not self.holds(key):
+                return self._ready.setdefault(slot, SizeVar(f"n{slot[1]}"))
             entries = self._stored.get(key, [])
             if slot[1] >= len(entries):
                 help = "print the program with its meta data: `astext()`, not `str()`"
@@ -175,6 +192,6 @@ def _decode(key: str, stored: object, span: Span) -> object:
             raise ValueError(f"{len(raw)} bytes for shape {shape} of {dtype}")
         array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
         return Constant(array, span=span)
-    if key == SIZE_VAR:
+    if key in _SIZES:
         return SizeVar(str(entry["name"]))
     return OPERATORS.lookup(entry["op"]).definition(**entry["attrs"])

@@ -46,6 +46,8 @@ class Names:
         self.types: NameScope[TypeVar] = NameScope()
         self.free: dict[str, Var] = {}
         self.graph: dict[str, tuple[Expr, Span]] = {}
+        self.own: set[str] = set()
+        """The numbers that the definition which is being read has bound itself."""
         self.constructors: dict[str, Constructor] = {}
         self.globals: dict[str, GlobalVar] = {}
         self.global_types: dict[str, GlobalTypeVar] = {}
@@ -62,6 +64,12 @@ class Names:
             names.global_types[header.name_hint] = header
             names.constructors.update((c.name_hint, c) for c in data.constructors)
         return names
+
+    def begin_definition(self) -> None:
+        """Forget the variables and the types of the definition before; its numbers may be bound again."""
+        self.variables.close(0)
+        self.types.close(0)
+        self.own.clear()
 
     def variable(self, name: str) -> Var | None:
         """The variable `name` (with its `%`), bound or declared free."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
-from relaylab.ir.expr import Expr
+import numpy as np
+
+from relaylab.ir.expr import Expr, GlobalVar
 from relaylab.ir.module import IRModule
+from relaylab.support.errors import DiagnosticError
 from relaylab.text import hooks
 from relaylab.text.reading.control import branch, cell, function_literal, match_
 from relaylab.text.reading.definitions import header, module
-from relaylab.text.reading.expressions import block, parentheses, sequence
+from relaylab.text.reading.expressions import ParseWarning, block, parentheses, sequence
+from relaylab.text.reading.holes import UNTYPED, Holes, drawn, words
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import Productions, State
 from relaylab.text.trampoline import run
@@ -35,14 +40,38 @@ def parse(
     source_name: str = "from_string",
     init_module: IRModule | None = None,
     init_meta_table: MetaTables | None = None,
+    fill: int | None = None,
 ) -> IRModule:
     """The module that `source` describes, typed if type inference is loaded.
 
-    The text begins with `#[version = "0.0.5"]`. Its definitions are added to (a copy of)
-    `init_module`; the objects of `init_meta_table` follow the entries of the text's own meta data.
+    The text may be what TVM printed: with `#[version = "0.0.5"]` before it or without, a module, or one function
+    or expression, which is `@main`. Its definitions are added to (a copy of) `init_module`; the objects of
+    `init_meta_table` follow the entries of the text's own meta data.
+
+    Constants whose data the text does not hold become the last parameters of the functions that use them,
+    `%constant_0` …, of the type in the comment behind them or as inferred, with a `ParseWarning`. With `fill`, a seed,
+    they are constants of numbers drawn from it.
+
     Raises `DiagnosticError` with everything that is wrong in the text.
     """
-    return hooks.typed(read_module(source, source_name, init_module, init_meta_table))
+    mod, found = _read(source, source_name, init_module, init_meta_table, {})
+    if not found:
+        return hooks.typed(mod)
+    try:
+        mod = hooks.typed(mod)
+    except DiagnosticError as error:
+        for wrong in (error, *error.diagnostics):
+            if isinstance(wrong, DiagnosticError) and wrong.message.startswith("the type of %constant_"):
+                wrong.help = UNTYPED
+        raise
+    what = words(found.values())
+    if fill is None:
+        help = "parse(text, fill=seed) puts seeded numbers in their place"
+        warnings.warn(f"{what}: they are parameters %constant_… now; {help}", ParseWarning, stacklevel=3)
+        return mod
+    numbers = drawn(mod, found, fill)
+    warnings.warn(f"{what}: numbers drawn from the seed {fill} stand in their place", ParseWarning, stacklevel=3)
+    return hooks.typed(_read(source, source_name, init_module, init_meta_table, numbers)[0])
 
 
 def read_module(
@@ -52,9 +81,20 @@ def read_module(
     init_meta_table: MetaTables | None = None,
 ) -> IRModule:
     """As `parse`, without type inference."""
+    return _read(source, source_name, init_module, init_meta_table, {})[0]
+
+
+def _read(
+    source: str,
+    source_name: str,
+    init_module: IRModule | None,
+    init_meta_table: MetaTables | None,
+    filled: Mapping[int, np.ndarray],
+) -> tuple[IRModule, dict[GlobalVar, Holes]]:
     mod = IRModule() if init_module is None else init_module.shallow_copy()
     source = source.removeprefix("\ufeff")  # editors on Windows begin files with it
     state = State(source, NESTED, source_name, mod, init_meta_table)
+    state.filled = filled
     mod.source_map[source_name] = source
     return module(state, mod)
 
@@ -69,7 +109,7 @@ def parse_expr(source: str, source_name: str = "from_string", init_meta_table: M
     state = State(source, NESTED, source_name, None, init_meta_table)
     expr = None
     try:
-        header(state, required=False)
+        header(state)
         expr = run(sequence(state, "end"))
         state.expect("end", "the end of the text")
     except Stop:

@@ -100,6 +100,11 @@ class TokenReader:
     def at(self, kind: str) -> bool:
         return self.kinds[self.i] == kind
 
+    def at_new_line(self) -> bool:
+        """Whether the current token is on another line than the one before."""
+        before = self.i - 1
+        return self.text.find("\n", self.starts[before] + len(self.texts[before]), self.starts[self.i]) >= 0
+
     def accept(self, kind: str) -> bool:
         """Step over a token of that kind if it is next."""
         if self.kinds[self.i] == kind:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from relaylab.ir.expr import Expr
+import numpy as np
+
+from relaylab.ir.expr import Expr, Var
 from relaylab.ir.module import IRModule
 from relaylab.text.reading.metadata import MetaTable
 from relaylab.text.reading.names import Names
@@ -35,6 +37,10 @@ class State(TokenReader):
         self.names = Names() if mod is None else Names.of(mod)
         section = text[self.metadata :] if self.metadata >= 0 else ""
         self.meta = MetaTable.read(section, meta_table or {}, self._bad_metadata)
+        self.holes: dict[int, Var] = {}
+        """What stands for the constants of the function that is being read whose data the text does not hold."""
+        self.filled: Mapping[int, np.ndarray] = {}
+        """Numbers for such constants."""
 
     def _bad_metadata(self, message: str) -> None:
         span = self.offsets(self.metadata - len("#[metadata]"), self.metadata)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from relaylab.text.reading.lexer import IDENT
+from relaylab.text.reading.lexer import IDENT, LOCAL
 from relaylab.text.scalars import quote
 
 _LEGAL = re.compile(IDENT)
+_LEGAL_LOCAL = re.compile(LOCAL)
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_/]|/(?=[/*])")
 
 
@@ -32,9 +33,16 @@ class UniqueNames:
 
 def variable_name(hint: str) -> str:
     """`%x` for the hint `x`: a `v` before what is not a letter, `_` for what names cannot hold."""
-    if not _LEGAL.fullmatch(hint):
-        hint = _ILLEGAL.sub("_", hint)
-    return f"%{hint}" if hint[:1].isalpha() else f"%v{hint}"
+    for name in (hint, _ILLEGAL.sub("_", hint)):
+        name = name if name[:1].isalpha() else f"v{name}"
+        if _LEGAL_LOCAL.fullmatch(name):
+            return f"%{name}"
+    return "%v"
+
+
+def like_projection(hint: str) -> bool:
+    """Whether a variable `%x.0` could be taken for field 0 of `%x`."""
+    return hint[-1:].isdigit() and hint.rpartition(".")[2].isdigit() and "." in hint
 
 
 def global_text(name: str) -> str:

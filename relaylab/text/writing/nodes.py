@@ -52,8 +52,8 @@ def _tuple(p: Printer, e: Tuple) -> Doc:
 
 def _projection(p: Printer, e: TupleGetItem) -> Doc:
     value = p.place(e.tuple_value)
-    if type(e.tuple_value) is Constant:
-        value = ["(", value, ")"]  # or else the dot would be part of the number
+    if type(e.tuple_value) is Constant or (p.dotted and type(e.tuple_value) is Var):
+        value = ["(", value, ")"]  # or else the dot would be part of the number, or of another name
     return [value, f".{e.index}"]
 
 

@@ -18,7 +18,7 @@ from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.trampoline import Task
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, braces, joined
-from relaylab.text.writing.naming import UniqueNames, variable_name
+from relaylab.text.writing.naming import UniqueNames, like_projection, variable_name
 from relaylab.text.writing.nodes import FLAT, NESTED, parentheses, unknown
 from relaylab.text.writing.type_text import TypeText
 
@@ -36,12 +36,15 @@ class Printer:
         self.stored, self.annotate, self.spans = meta, annotate, spans
         self.names = UniqueNames()
         self.count = 0
+        self.dotted = False
+        """Whether the program has variables like `%x.0`, so that field 0 of `%x` is written `(%x).0`."""
         self.start(None)
 
     def start(self, root: Expr | None) -> None:
         """Begin a function or an expression: nodes of others are not known in it."""
-        self.left, self.typed = _survey(root)
+        self.left, self.typed, dotted = _survey(root)
         """How often each node is still going to be used; whether inference has seen the program."""
+        self.dotted = self.dotted or dotted
         self.spelled: dict[Expr, str] = {}
         """The names of the variables."""
         self.raw: dict[Expr, Doc] = {}
@@ -176,13 +179,14 @@ class Printer:
         return [head, parameters, "(", *joined(params), ")", *result, " ", braces(body)]
 
 
-def _survey(root: Expr | None) -> tuple[dict[Expr, int], bool]:
-    """How often each node below `root` is used, and whether a node that inference must type has a type."""
+def _survey(root: Expr | None) -> tuple[dict[Expr, int], bool, bool]:
+    """How often each node below `root` is used; whether inference has seen it; whether a name is like `x.0`."""
     uses: dict[Expr, int] = {}
-    typed = False
+    typed = dotted = False
     for node in walk(() if root is None else (root,)):
         below = children(node)
         for child in below:
             uses[child] = uses.get(child, 0) + 1
         typed = typed or (node.inferred is not None and not isinstance(node, _INLINE))
-    return uses, typed
+        dotted = dotted or (type(node) is Var and like_projection(node.name_hint))
+    return uses, typed, dotted
