@@ -74,12 +74,11 @@ class NameSupply:
 class GlobalVarSupply:
     """Fresh global variables, beside those of a module, of several, or of a name supply."""
 
-    def __init__(self, value: IRModule | list[IRModule] | NameSupply | None = None):
+    def __init__(self, value: IRModule | Sequence[IRModule] | NameSupply | None = None):
         self.name_supply = value if isinstance(value, NameSupply) else NameSupply()
         self._known: dict[str, GlobalVar] = {}
-        for mod in (
-            value if isinstance(value, list) else [] if value is None or isinstance(value, NameSupply) else [value]
-        ):
+        modules = [] if value is None or isinstance(value, NameSupply) else value
+        for mod in modules if isinstance(modules, Sequence) else [modules]:
             for gv in mod.functions:
                 self.reserve_global(gv)
 

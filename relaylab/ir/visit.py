@@ -13,6 +13,7 @@ from typing import TypeVar as _T
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
 from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.trail import current_trail
+from relaylab.support.errors import RelayValueError
 
 R = _T("R")
 E = _T("E", bound=Expr)
@@ -64,9 +65,16 @@ _kind(Match, lambda e: (e.data, *(x for c in e.clauses for x in (*pattern_vars(c
 
 
 def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
-    """`expr` with other direct sub-expressions; the same object if they are all the same."""
+    """`expr` with other direct sub-expressions; the same object if they are all the same.
+
+    RelayValueError if they are not as many.
+    """
     old = children(expr)
-    if len(old) == len(new) and all(a is b for a, b in zip(old, new)):
+    if len(old) != len(new):
+        raise RelayValueError(
+            f"{type(expr).__name__} has {len(old)} direct sub-expressions, not {len(new)}", code="ir.parts"
+        )
+    if all(a is b for a, b in zip(old, new)):
         return expr
     return remake(expr, new)
 

@@ -278,7 +278,14 @@ def _mapping(key: object, value: object) -> tuple[Test, str]:
             fits_key(k) and fits(v) for k, v in cast("Mapping[object, object]", given).items()
         )
 
-    return test, f"a dict from {keys} to {values}"
+    return test, f"a dict from {_several(keys)} to {_several(values)}"
+
+
+def _several(words: str) -> str:
+    """`words` of one thing, said of many."""
+    article, _, noun = words.partition(" ")
+    simple = article in ("a", "an") and not {"or", "of", "from"} & set(noun.split())
+    return f"{noun}s" if simple else words
 
 
 def _record(found: list[tuple[Test, str]]) -> tuple[Test, str]:
@@ -303,4 +310,5 @@ def _items(origin: type, fits: Test, words: str) -> tuple[Test, str]:
         again = isinstance(given, (abc.Sized, np.ndarray))
         return not again or fits is _always or all(map(fits, cast("Iterable[object]", given)))
 
-    return test, f"a list of {'anything' if fits is _always else words}"
+    several = _several(words)
+    return test, f"a list, each item {words}" if several == words and fits is not _always else f"a list of {several}"

@@ -168,6 +168,7 @@ def test_fresh_names() -> None:
 
 def test_fresh_globals() -> None:
     mod = IRModule({"f": identity()})
+    assert GlobalVarSupply((mod, mod)).name_supply.contains_name("f")  # a tuple as well as a list
     supply = GlobalVarSupply(mod)
     assert supply.unique_global_for("f") is mod.get_global_var("f")
     assert supply.fresh_global("f").name_hint == "f_1"

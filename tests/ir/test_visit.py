@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.programs import programs, random_program
 
+from relaylab.support.errors import RelayError
 from relaylab.ir import (
     Call,
     Clause,
@@ -80,6 +81,13 @@ def test_post_order_is_children_first_and_once(main) -> None:
 
 def test_rebuild_of_the_same_parts_is_the_same_node(main) -> None:
     assert all(rebuild(n, children(n)) is n for n in post_order(main))
+
+
+def test_rebuild_takes_as_many_parts_as_there_are(main) -> None:
+    for node in post_order(main):
+        for parts in ((*children(node), main), children(node)[1:]) if children(node) else ((main,),):
+            with pytest.raises(RelayError, match=f"{type(node).__name__} has {len(children(node))} direct"):
+                rebuild(node, parts)
 
 
 def test_rewrite_without_change_is_the_same_object(main) -> None:
