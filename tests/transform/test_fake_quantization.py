@@ -52,6 +52,8 @@ CASES: dict[str, Callable[[Expr, Expr], Expr]] = {
     "max": lambda x, y: relay.max(real(x), 1),
     "min": lambda x, y: relay.min(real(x), 1),
     "split": lambda x, y: relay.split(real(x), 2, 1)[1],
+    "topk": lambda x, y: relay.topk(real(x), 3, 2, "values"),
+    "image.resize2d": lambda x, y: relay.image.resize2d(real(x), (4, 9), method="linear"),
     "nn.relu": lambda x, y: nn.relu(real(x)),
     "clip": lambda x, y: relay.clip(real(x), -1.0, 2.0),
     "nn.pad": lambda x, y: nn.pad(real(x), ((0, 0), (0, 0), (1, 1), (1, 1)), 0.5),
@@ -109,6 +111,71 @@ def test_a_region_on_integers_gives_the_same_up_to_one_step(name: str) -> None:
     left = set(list_op_freqs(history.mod))
     assert not left & {"qnn.quantize", "qnn.dequantize"}
     np.testing.assert_allclose(run(history.mod).astype(int), run(before).astype(int), atol=1)
+
+
+EACH = {"scale": np.array([0.03, 0.05, 0.08, 0.11], "float32"), "zero": np.array([3, -7, 0, 12], "int32"), "axis": 1}
+WIDE = {"scale": np.array([0.09, 0.05, 0.04, 0.03, 0.02, 0.01], "float32"), "zero": np.full(6, 5, "int32"), "axis": 3}
+CHANNELS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "relu": lambda x, y: nn.relu(real(x, **EACH)),
+    "clip": lambda x, y: relay.clip(real(x, **EACH), -1.0, 2.0),
+    "add": lambda x, y: real(x, **EACH) + real(y, **EACH),
+    "subtract": lambda x, y: real(x, **EACH) - real(y, **WIDE),
+    "multiply": lambda x, y: real(x, **WIDE) * relay.const(0.75),
+    "maximum": lambda x, y: relay.maximum(real(x), real(y, **EACH)),
+    "minimum": lambda x, y: relay.minimum(real(x, **WIDE), real(y, **EACH)),
+}
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_a_scale_for_each_channel(name: str) -> None:
+    before = module(lambda x, y: whole(CHANNELS[name](x, y)))
+    after = t.FakeQuantizationToInteger(hard_fail=True)(before)
+    assert not set(list_op_freqs(after)) & {"qnn.quantize", "qnn.dequantize"}
+    np.testing.assert_allclose(run(after).astype(int), run(before).astype(int), atol=1)
+
+
+def test_scales_of_channels_are_kept_to_the_end() -> None:
+    scale, zero = relay.const(EACH["scale"]), relay.const(EACH["zero"])
+    for step in (nn.relu, lambda x: relay.clip(x, 0.0, 6.0)):
+        same = lambda x: relay.qnn.op.quantize(x, scale, zero, axis=1, out_dtype="int8")
+        before = module(lambda x, y, step=step, same=same: same(step(real(x, **EACH))))
+        after = t.FakeQuantizationToInteger(hard_fail=True)(before)
+        assert not any(name.startswith("qnn.") for name in list_op_freqs(after))
+        np.testing.assert_array_equal(run(after), run(before))
+
+
+def test_sums_of_many_numbers_do_not_overflow() -> None:
+    x = relay.var("x", shape=(1, 3, 224, 224), dtype="uint8")
+    before = t.InferType()(IRModule.from_expr(whole(relay.mean(real(x, 2.0, 114)), 2.0, 114, "uint8")))
+    after = t.FakeQuantizationToInteger(hard_fail=True)(before)
+    data = np.full((1, 3, 224, 224), 250, "uint8")
+    for mod in (before, after):
+        assert relay.create_executor("graph", mod, target="llvm").evaluate()(data).numpy() == 250
+
+
+def test_a_rule_that_a_program_registers_comes_first() -> None:
+    from relaylab.transform.quantized.fake_quantization_rules import TensorAffineType
+
+    def negated(expr, types):
+        found = types[expr.args[0]]
+        assert isinstance(found, TensorAffineType)
+        return [relay.negative(expr.args[0]), TensorAffineType(found.scale, relay.const(-3), found.dtype, found.axis)]
+
+    def refused(expr, types):
+        raise NotImplementedError("not today")
+
+    key = "FTVMFakeQuantizationToInteger"
+    with relay.testing.TempOpAttr("negative", key, negated):
+        before = module(lambda x, y: whole(relay.negative(real(x))))
+        after = t.FakeQuantizationToInteger(hard_fail=True)(before)
+        assert set(list_op_freqs(after)) == {"negative", "qnn.requantize"}
+        np.testing.assert_allclose(run(after).astype(int), run(before).astype(int), atol=1)
+    with relay.testing.TempOpAttr("clip", key, refused):
+        mod = module(lambda x, y: whole(relay.clip(real(x), 0.0, 1.0)))
+        assert t.FakeQuantizationToInteger()(mod) is mod
+        with pytest.raises(RelayError, match="clip: not today"):
+            t.FakeQuantizationToInteger(hard_fail=True)(mod)
 
 
 def test_what_has_no_rule_stays_or_is_an_error() -> None:

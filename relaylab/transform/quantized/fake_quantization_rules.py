@@ -6,9 +6,10 @@ quantities of its arguments and the one that the region shall give (`goal`); it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -45,6 +46,23 @@ class Unquantized(Exception):
     """An operator or a way of using one that has no form on integers; says which."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorAffineType:
+    """What a rule that a program registers says of an expression: TVM's words for a scale and a zero point."""
+
+    scale: Expr
+    zero_point: Expr
+    dtype: str
+    axis: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleAffineType:
+    """As `TensorAffineType`, of the fields of a tuple."""
+
+    types: Sequence[TensorAffineType]
+
+
 IntegerRule = Callable[[Call, list[Any], QuantizedValue | None], QuantizedValue]
 RULES: dict[str, IntegerRule] = {}
 
@@ -57,6 +75,22 @@ def integer_rule(*names: str) -> Callable[[IntegerRule], IntegerRule]:
         return rule
 
     return register
+
+
+def registered(node: Call, rule: Callable[..., object], args: Sequence[Known]) -> QuantizedValue:
+    """What a rule `(call on integers, affine types of its arguments) -> [expression, affine type]` says.
+
+    `NotImplementedError` is its way to refuse; another error goes on to the caller.
+    """
+    if not all(isinstance(a, QuantizedValue) for a in args):
+        raise refuse(node, "a registered rule knows only dequantized tensors")
+    known = [a for a in args if isinstance(a, QuantizedValue)]
+    types = {a.value: TensorAffineType(a.scale, a.zero, a.dtype, a.axis) for a in known}
+    try:
+        value, found = cast("tuple[Expr, TensorAffineType]", rule(again(node, *types), types))
+    except NotImplementedError as error:
+        raise refuse(node, str(error) or "its registered rule refuses it") from None
+    return QuantizedValue(value, found.scale, found.zero_point, found.dtype, found.axis)
 
 
 def refuse(node: Expr, why: str) -> Unquantized:
@@ -90,6 +124,8 @@ def needed(node: Call, goal: QuantizedValue | None, *args: QuantizedValue | Expr
     """The goal, for an operator that gives the region's result; its arguments must still have their own range."""
     if goal is None:
         raise refuse(node, "its scale is not known without a qnn.quantize after it")
+    if not _is_single(goal):
+        raise refuse(node, "a scale for each channel of the result")
     for arg in args:
         if isinstance(arg, Expr) or arg.clamped:
             raise refuse(node, "an argument was already clamped to the range of the result")
@@ -98,25 +134,48 @@ def needed(node: Call, goal: QuantizedValue | None, *args: QuantizedValue | Expr
 
 def real_part(node: Call, arg: QuantizedValue | Expr) -> QuantizedValue:
     """An argument that must be a quantity with one scale."""
-    if isinstance(arg, Expr) or not is_one(arg.scale):
+    if isinstance(arg, Expr) or not _is_single(arg):
         raise refuse(node, "an argument has no single scale")
     return arg
+
+
+def _is_single(x: QuantizedValue) -> bool:
+    return is_one(x.scale) and is_one(x.zero)
+
+
+def real_or_channels(node: Call, arg: QuantizedValue | Expr) -> QuantizedValue:
+    """An argument that must be a quantity, with one scale or one for each channel."""
+    if isinstance(arg, Expr):
+        raise refuse(node, "an argument is not dequantized")
+    return arg
+
+
+def along(parameter: Constant, x: QuantizedValue, rank: int) -> np.ndarray:
+    """A known scale or zero point as an array that broadcasts to a tensor of a rank."""
+    array = np.asarray(parameter.data)
+    if array.size == 1:
+        return array.reshape(())
+    return array.reshape([-1 if axis == x.axis % rank else 1 for axis in range(rank)])
 
 
 def rescaled(x: QuantizedValue, to: QuantizedValue) -> Expr:
     """A quantity as integers of another scale."""
     if x.dtype == to.dtype and same(x.scale, to.scale) and same(x.zero, to.zero):
         return x.value
-    return call("qnn.requantize", x.value, x.scale, x.zero, to.scale, to.zero, axis=x.axis, out_dtype=to.dtype)
+    axis = x.axis if _is_single(to) else to.axis
+    if not _is_single(to) and not _is_single(x) and x.axis != to.axis:
+        raise Unquantized("qnn.quantize: scales along another axis than those of its argument")
+    return call("qnn.requantize", x.value, x.scale, x.zero, to.scale, to.zero, axis=axis, out_dtype=to.dtype)
 
 
-def quantized_constant(node: Call, value: Expr, like: QuantizedValue) -> QuantizedValue:
-    """A constant of real numbers as integers of the scale of another argument."""
+def quantized_constant(node: Call, value: Expr, like: QuantizedValue, rank: int) -> QuantizedValue:
+    """A constant of real numbers as integers of the scale of another argument, which has a rank."""
     if not isinstance(value, Constant) or not isinstance(like.scale, Constant) or not isinstance(like.zero, Constant):
         raise refuse(node, "an argument is neither dequantized nor a constant")
-    if not is_one(like.scale):
-        raise refuse(node, "a constant beside a scale for each channel")
-    exact = np.rint(np.asarray(value.data, "float64") / float(like.scale.data)) + int(like.zero.data)
+    scale, zero = along(like.scale, like, rank), along(like.zero, like, rank)
+    exact = np.rint(np.asarray(value.data, "float64") / scale) + zero
+    if exact.ndim > rank:
+        raise refuse(node, "a constant of more dimensions beside a scale for each channel")
     low, high = limits(like.dtype)
     if exact.size and (exact.min() < low or exact.max() > high):
         raise refuse(node, f"a constant is beyond the range of {like.dtype}")
@@ -126,9 +185,11 @@ def quantized_constant(node: Call, value: Expr, like: QuantizedValue) -> Quantiz
 def two(node: Call, args: Sequence[Any]) -> tuple[QuantizedValue, QuantizedValue]:
     """The arguments of a binary operator, a constant in the scale of the other one."""
     a, b = args
+    ranks = [rank_of(arg) for arg in node.args]
     if isinstance(a, Expr):
-        a = quantized_constant(node, a, real_part(node, b))
-    return real_part(node, a), real_part(node, quantized_constant(node, b, a) if isinstance(b, Expr) else b)
+        a = quantized_constant(node, a, real_or_channels(node, b), ranks[1])
+    b = quantized_constant(node, b, a, ranks[0]) if isinstance(b, Expr) else b
+    return real_or_channels(node, a), real_or_channels(node, b)
 
 
 @integer_rule("reshape", "squeeze", "strided_slice", "transpose", "expand_dims", "broadcast_to", "max", "min", "split")
@@ -138,24 +199,38 @@ def _moved(node: Call, args: list[Any], goal: QuantizedValue | None) -> Quantize
     return replace(x, value=again(node, x.value))
 
 
+@integer_rule("topk")
+def _topk(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
+    if facets(node).ret_type != "values":
+        raise refuse(node, "it gives indices too")
+    return _moved(node, args, goal)
+
+
 @integer_rule("nn.relu")
 def _relu(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
-    if isinstance(args[0], QuantizedValue) and isinstance(args[0].zero, Constant) and not np.any(args[0].zero.data):
-        return replace(args[0], value=again(node, args[0].value))
-    x = real_part(node, args[0])
-    return replace(x, value=call("maximum", x.value, call("cast", x.zero, dtype=x.dtype)))
+    x = real_or_channels(node, args[0])
+    if isinstance(x.zero, Constant) and not np.any(x.zero.data):
+        return replace(x, value=again(node, x.value))
+    if is_one(x.zero):
+        return replace(x, value=call("maximum", x.value, call("cast", x.zero, dtype=x.dtype)))
+    if not isinstance(x.zero, Constant):
+        raise refuse(node, "its zero points are not known")
+    zero = along(x.zero, x, rank_of(node.args[0]))
+    return replace(x, value=call("maximum", x.value, const(zero.astype(x.dtype))))
 
 
 @integer_rule("clip")
 def _clip(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
-    x = real_part(node, args[0])
+    x = real_or_channels(node, args[0])
     if not isinstance(x.scale, Constant) or not isinstance(x.zero, Constant):
         raise refuse(node, "its scale is not known")
-    edges = facets(node)
-    low, high = (float(np.rint(v / float(x.scale.data)) + int(x.zero.data)) for v in (edges.a_min, edges.a_max))
-    least, most = limits(x.dtype)
-    bounds = {"a_min": min(max(low, least), most), "a_max": min(max(high, least), most)}
-    return replace(x, value=call("clip", x.value, **bounds))
+    edges, rank = facets(node), rank_of(node.args[0])
+    scale, zero = along(x.scale, x, rank).astype("float64"), along(x.zero, x, rank)
+    low, high = (np.clip(np.rint(v / scale) + zero, *limits(x.dtype)) for v in (edges.a_min, edges.a_max))
+    if low.size == 1:
+        return replace(x, value=call("clip", x.value, a_min=float(low), a_max=float(high)))
+    above = call("maximum", x.value, const(low.astype(x.dtype)))
+    return replace(x, value=call("minimum", above, const(high.astype(x.dtype))))
 
 
 @integer_rule("nn.pad")
@@ -164,24 +239,52 @@ def _pad(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedV
     if facets(node).pad_mode != "constant":
         return replace(x, value=again(node, x.value, const(0, x.dtype)))
     if isinstance(args[1], Expr):
-        return replace(x, value=again(node, x.value, quantized_constant(node, args[1], x).value))
+        return replace(x, value=again(node, x.value, quantized_constant(node, args[1], x, 0).value))
     return replace(x, value=again(node, x.value, rescaled(real_part(node, args[1]), x)))
 
 
 @integer_rule("nn.avg_pool2d", "nn.global_avg_pool2d", "nn.adaptive_avg_pool1d", "mean")
 def _mean(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
     """Integers are averaged with eight bits of fraction, and scaled back with the result."""
-    x = real_part(node, args[0])
-    record = facets(node)
+    x, record = real_part(node, args[0]), facets(node)
     padded = any(getattr(record, "padding", ())) and getattr(record, "count_include_pad", False)
     if padded and (not isinstance(x.zero, Constant) or np.any(x.zero.data)):
         raise refuse(node, "it counts padding, which is not the zero point")
-    if np.dtype(x.dtype).itemsize > 2:
-        raise refuse(node, f"sums of {x.dtype} may overflow")
-    fine = call("multiply", call("cast", x.value, dtype=INT32), const(256, INT32))
-    zero = call("multiply", x.zero, const(256, INT32))
-    scale = times(x.scale, const(np.float32(1 / 256)))
-    return rescale_to(node, QuantizedValue(again(node, fine), scale, zero, INT32), needed(node, goal, x))
+    return _averaged(node, x, needed(node, goal, x), _count(node))
+
+
+@integer_rule("image.resize2d")
+def _resize(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
+    """Nearest neighbours are moved, others averaged."""
+    x, record = real_part(node, args[0]), facets(node)
+    if record.coordinate_transformation_mode == "tf_crop_and_resize" or record.out_dtype not in ("", None):
+        raise refuse(node, "it gives numbers that are not its argument's, or another data type")
+    if record.method == "nearest_neighbor":
+        return _moved(node, args, goal)
+    return _averaged(node, x, needed(node, goal, x), 2)
+
+
+def _count(node: Call) -> int:
+    """How many numbers an average is of, at most."""
+    shape = shape_of(node.args[0])
+    if not all(isinstance(n, int) for n in shape):
+        raise refuse(node, "the number of its summands is not known")
+    return math.prod(shape)
+
+
+def _averaged(node: Call, x: QuantizedValue, goal: QuantizedValue, count: int) -> QuantizedValue:
+    """Averages of integers with up to eight bits of fraction, as many as the sums have room for."""
+    low, high = limits(x.dtype)
+    room = 2**31 // (max(-low, high) * count)
+    if not room:
+        raise refuse(node, f"sums of {count} numbers of {x.dtype} may overflow")
+    parts = min(256, 2 ** (room.bit_length() - 1))
+    fine = call("multiply", call("cast", x.value, dtype=INT32), const(parts, INT32))
+    zero = (
+        const(x.zero.data * np.int32(parts)) if isinstance(x.zero, Constant) else call("multiply", x.zero, const(parts))
+    )
+    scale = times(x.scale, const(np.float32(1 / parts)))
+    return rescale_to(node, QuantizedValue(again(node, fine), scale, zero, INT32), goal)
 
 
 def rescale_to(node: Call, x: QuantizedValue, goal: QuantizedValue) -> QuantizedValue:
@@ -213,11 +316,27 @@ def _of_type(node: Call, goal: QuantizedValue, *args: QuantizedValue) -> Quantiz
 
 @integer_rule("add", "subtract", "multiply")
 def _binary(node: Call, args: list[Any], goal: QuantizedValue | None) -> QuantizedValue:
-    a, b = two(node, args)
+    a, b = two(node, _factors(args) if op_name(node) == "multiply" else args)
     out = _of_type(node, needed(node, goal, a, b), a, b)
+    axes = {"lhs_axis": a.axis, "rhs_axis": b.axis}
     name = "qnn.mul" if op_name(node) == "multiply" else f"qnn.{op_name(node)}"
-    value = call(name, a.value, b.value, a.scale, a.zero, b.scale, b.zero, out.scale, out.zero)
+    value = call(name, a.value, b.value, a.scale, a.zero, b.scale, b.zero, out.scale, out.zero, **axes)
     return replace(out, value=value, clamped=True)
+
+
+def _factors(args: Sequence[Known]) -> list[Known]:
+    """The factors of a product; a constant gets the finest scale, since it need not share that of the other one."""
+    dtype = next((a.dtype for a in args if isinstance(a, QuantizedValue)), INT32)
+    low, most = limits(dtype)
+    made: list[Known] = []
+    for arg in args:
+        if isinstance(arg, Constant) and np.any(arg.data) and (low or np.all(arg.data >= 0)):
+            scale = np.float32(np.abs(arg.data).max() / most)
+            value = const(np.rint(np.asarray(arg.data, "float64") / scale).astype(dtype))
+            made.append(QuantizedValue(value, const(scale), const(0, INT32), dtype))
+        else:
+            made.append(arg)
+    return made
 
 
 @integer_rule("maximum", "minimum")

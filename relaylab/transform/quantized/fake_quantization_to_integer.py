@@ -27,18 +27,18 @@ from relaylab.transform.quantized.fake_quantization_rules import (
     QuantizedValue,
     Unquantized,
     field_of,
-    is_one,
     refuse,
+    registered,
     rescaled,
 )
 
+REGISTERED = "FTVMFakeQuantizationToInteger"
+"""The attribute of an operator under which a program registers a rule of its own."""
 QUANTIZE, DEQUANTIZE = "qnn.quantize", "qnn.dequantize"
 
 
 def _goal(node: Call) -> QuantizedValue:
     """What a qnn.quantize asks for."""
-    if not is_one(node.args[1]):
-        raise refuse(node, "a scale for each channel of the result")
     return QuantizedValue(node, node.args[1], node.args[2], dtype_of(node), facets(node).axis)
 
 
@@ -65,8 +65,9 @@ def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None)
             return [known[f] for f in node.fields]
         case TupleGetItem():
             return field_of(node, known[node.tuple_value])
-        case Call() if op_name(node) in RULES:
-            found = RULES[op_name(node)](node, [known[a] for a in node.args], goal)
+        case Call(op=Op() as op) if op_name(node) in RULES or callable(op.get_attr(REGISTERED)):
+            args, rule = [known[a] for a in node.args], op.get_attr(REGISTERED)
+            found = registered(node, rule, args) if callable(rule) else RULES[op_name(node)](node, args, goal)
             return QuantizedValue(
                 copied(found.value, node), found.scale, found.zero, found.dtype, found.axis, found.clamped
             )
