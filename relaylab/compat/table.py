@@ -128,6 +128,13 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "relay.transform": ("passes", {"transform": "*"}),
+    "relay.transform.flexible_shape": (
+        "programs for several sizes of an axis",
+        {
+            "transform.flexible_shape_dispatch": """FlexibleShapeDispatch, flexible_dispatch, override_shape,
+                specialize_body"""
+        },
+    ),
     "relay.ty": ("types", {"ir.types": _TYPES}),
     "relay.type_functor": ("visitors and mutators of types", {"ir.functor": "TypeFunctor, TypeMutator, TypeVisitor"}),
     "relay.vision": ("operators of detectors", {"op.vision": "*"}),

@@ -36,6 +36,7 @@ from relaylab.transform.engine.manager import (
 )
 from relaylab.transform.engine.options import Option, PassRecord
 from relaylab.transform.engine.print_ir import PrintIR
+from relaylab.transform.flexible_shape_dispatch import FlexibleShapeDispatch
 from relaylab.transform.fusion.defuse_ops import DefuseOps
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
@@ -98,12 +99,12 @@ __all__ = [
     "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
     "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization",
     "DefuseOps", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath",
-    "FirstOrderGradient", "FlattenAtrousConv", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding",
-    "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal",
-    "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "LazyGradientInit",
-    "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions", "MergeComposite",
-    "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate",
-    "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
+    "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
+    "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType",
+    "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig",
+    "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions",
+    "MergeComposite", "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES",
+    "PartialEvaluate", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
     "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",
     "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
     "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",

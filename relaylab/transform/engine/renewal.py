@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Function, RefCreate, RefRead, RefWrite, Var
+from relaylab.ir.expr import Call, Function, GlobalVar, RefCreate, RefRead, RefWrite, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
@@ -41,6 +41,17 @@ def copied(new: E, *olds: Expr) -> E:
     trail = current_trail()
     if trail is not None:
         trail.derive(new, olds)
+    return new
+
+
+def accounted(new: E, old: Expr, stop: Iterable[Expr] = ()) -> E:
+    """Note that everything in `new` above `stop` that nobody has accounted for was made from `old`."""
+    trail = current_trail()
+    if trail is not None and new is not old:
+        known = {old, *stop}
+        for node in walk((new,), lambda n: () if n in known else children(n)):
+            if node not in known and node not in trail.parents and not isinstance(node, (Op, GlobalVar)):
+                trail.derive(node, (old,))
     return new
 
 

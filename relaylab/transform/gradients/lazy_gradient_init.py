@@ -15,7 +15,7 @@ from relaylab.ir.expr import Call, Constant, Function, FunctionWithFields, Globa
 from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, op_name
-from relaylab.ir.trail import current_trail, derived, made_from
+from relaylab.ir.trail import derived, made_from
 from relaylab.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall, TypeVar, map_type, type_leaves
 from relaylab.ir.visit import children, rewrite, walk
 from relaylab.support.errors import RelayValueError
@@ -23,7 +23,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import ModulePass, create, is_optimizable
-from relaylab.transform.engine.renewal import as_function, copied
+from relaylab.transform.engine.renewal import accounted, as_function, copied
 
 _LAZY = {"zeros": "Zero", "zeros_like": "Zero", "ones": "One", "ones_like": "One"}
 _SUMS = {"add": "AddGradCell", "multiply": "MultiplyGradCell"}
@@ -97,16 +97,16 @@ class _Lazy:
         inside = {p: self.memo.setdefault(p, p) for p in self.func.params}
         body = rewrite(self.func.body, self._at, keep=_is_kernel, memo=self.memo)
         with made_from(self.func.body):
-            plain = _accounted(self.cells.out_of(body, type_of(self.func.body)), self.func.body, stop=(body,))
+            plain = accounted(self.cells.out_of(body, type_of(self.func.body)), self.func.body, stop=(body,))
         for param, cell in reversed(inside.items()):
             if isinstance(cell, Var) and cell is not param:
                 with made_from(param):
-                    plain = Let(cell, _accounted(self.cells.into(param, type_of(param)), param), plain)
+                    plain = Let(cell, accounted(self.cells.into(param, type_of(param)), param), plain)
                     copied(plain, param)
         return derived(FunctionWithFields(self.func, body=plain), self.func)
 
     def _at(self, new: Expr, old: Expr) -> Expr:
-        return _accounted(self._changed(new, old), old, stop=(new, *children(new)))
+        return accounted(self._changed(new, old), old, stop=(new, *children(new)))
 
     def _changed(self, new: Expr, old: Expr) -> Expr:
         match old, new:
@@ -178,17 +178,6 @@ def _is_kernel(node: Expr) -> bool:
     return isinstance(node, Function) and bool(node.is_primitive or node.attr("Compiler"))
 
 
-def _accounted(new: Expr, old: Expr, stop: Sequence[Expr] = ()) -> Expr:
-    """Note that everything in `new` above `stop` was made from `old`."""
-    trail = current_trail()
-    if trail is not None and new is not old:
-        known = {old, *stop}
-        for node in walk((new,), lambda n: () if n in known else children(n)):
-            if node not in known and not isinstance(node, (Op, GlobalVar)):
-                copied(node, old)
-    return new
-
-
 @pass_(level=2)
 class LazyGradientInit(ModulePass):
     """Makes tensors of zeros and ones only where they are read; the signatures of functions stay."""
@@ -202,7 +191,7 @@ class LazyGradientInit(ModulePass):
         library = {*_SUMS.values(), "FromGradCell"}
         for gv, func in new.functions.items():
             if gv.name_hint in library or not is_optimizable(func) or func.is_primitive:
-                lazy[gv] = func if origin is None else as_function(_accounted(func, origin))
+                lazy[gv] = func if origin is None else as_function(accounted(func, origin))
             else:
                 lazy[gv] = _Lazy(func, cells).run()
         return create("InferType")(new.with_functions(lazy))
