@@ -412,6 +412,8 @@ def same_value(a: object, b: object) -> bool:
 def value_label(value: object) -> str:
     """A text that is the same for equal attribute values (floats, which agree within a tolerance, are left out)."""
     match value:
+        case None | str() | bool() | int() | AnyDim():
+            return repr(value)
         case float():
             return "float"
         case tuple() | list():
@@ -424,7 +426,5 @@ def value_label(value: object) -> str:
         case np.ndarray():
             array = cast("np.ndarray[Any, Any]", value)
             return f"{array.dtype}{array.shape}"
-        case str() | bool() | int() | AnyDim() | None:
-            return repr(value)
         case _:
             return type(value).__name__

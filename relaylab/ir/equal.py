@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from relaylab.ir import types as ty
@@ -380,6 +381,8 @@ def _label(n: Expr, number: dict[object, int]) -> str:
 
 def _type_label(t: ty.Type | None) -> str:
     """A type's text without the names of type variables: equal types have equal labels."""
+    if t is None or type(t) is ty.TensorType:
+        return str(t)
     out: list[str] = []
     stack: list[ty.Type | None] = [t]
     while stack:
@@ -394,5 +397,10 @@ def _type_label(t: ty.Type | None) -> str:
 
 
 def _digest(*parts: object) -> int:
-    data = hashlib.blake2b("\x00".join(map(str, parts)).encode(errors="surrogatepass"), digest_size=8).digest()
+    return _digest_of("\x00".join(map(str, parts)))
+
+
+@lru_cache(4096)  # kernels are much alike
+def _digest_of(text: str) -> int:
+    data = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(data, "little", signed=True)

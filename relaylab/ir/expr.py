@@ -324,7 +324,7 @@ class Function(Callee, Shown):
     @property
     def is_primitive(self) -> bool:
         """Whether the function is one kernel, made by FuseOps."""
-        return bool(self.attr("Primitive", 0))
+        return self.attrs is not None and bool(self.attrs.get("Primitive", 0))
 
     def _attributes(self) -> Mapping[str, object]:
         return {} if self.attrs is None else self.attrs

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from relaylab.ir.adt import Match, pattern_vars
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
 from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, type_leaves
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import post_order, walk
 
 BINDERS = frozenset((Function, Let, Match))
 
@@ -40,20 +41,28 @@ def bound_vars(expr: Expr) -> list[Var]:
 
 def free_vars(expr: Expr) -> list[Var]:
     """The variables that `expr` uses and does not bind."""
-    nodes = list(walk((expr,)))
+    return unbound(post_order(expr))
+
+
+def unbound(nodes: Sequence[Expr]) -> list[Var]:
+    """The variables among all nodes of an expression that none of them binds."""
     bound = {v for n in nodes if type(n) in BINDERS for v in bound_by(n)}
     return [n for n in nodes if type(n) is Var and n not in bound]
 
 
 def types_in(expr: Expr) -> Iterator[Type]:
     """The types written in an expression: annotations, type arguments, result types."""
-    return (t for n in walk((expr,)) for t in _written(n))
+    return (t for n in walk((expr,)) for t in written(n))
 
 
-def _written(node: Expr) -> tuple[Type, ...]:
-    if isinstance(node, Call):
-        return node.type_args
-    stated = node.type_annotation if isinstance(node, Var) else node.ret_type if isinstance(node, Function) else None
+def written(node: Expr) -> tuple[Type, ...]:
+    """The types that are written in one node."""
+    kind = type(node)
+    if kind is Call:
+        return cast(Call, node).type_args
+    stated = cast(Var, node).type_annotation if kind is Var else None
+    if kind is Function:
+        stated = cast(Function, node).ret_type
     return () if stated is None else (stated,)
 
 
@@ -85,10 +94,19 @@ def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
 
 def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
     """The type variables that are used and not declared."""
-    if isinstance(expr, Expr) and all(type(t) is TensorType for t in types_in(expr)):
-        return []
-    bound = set(bound_type_vars(expr))
-    return [v for v in all_type_vars(expr) if v not in bound]
+    return _undeclared([expr], []) if isinstance(expr, Type) else unbound_types(post_order(expr))
+
+
+def unbound_types(nodes: Sequence[Expr]) -> list[TypeVar]:
+    """The type variables among all nodes of an expression that none of them declares."""
+    types = [t for n in nodes for t in written(n) if type(t) is not TensorType]
+    return _undeclared(types, [v for n in nodes if isinstance(n, Function) for v in n.type_params]) if types else []
+
+
+def _undeclared(types: Sequence[Type], declared: Sequence[TypeVar]) -> list[TypeVar]:
+    parts = [part for t in types for part in type_leaves(t)]
+    bound = {*declared, *(v for part in parts if isinstance(part, FuncType) for v in part.type_params)}
+    return list(dict.fromkeys(v for part in parts for v in _vars_of(part) if v not in bound))
 
 
 def global_vars(expr: Expr) -> list[GlobalVar]:

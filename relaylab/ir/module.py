@@ -10,11 +10,11 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.display import Shown, node_text
 from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var
-from relaylab.ir.free import free_type_vars, free_vars
+from relaylab.ir.free import free_type_vars, free_vars, unbound, unbound_types
 from relaylab.ir.names import NameSupply
 from relaylab.ir.node import expect
 from relaylab.ir.types import GlobalTypeVar, Type, TypeData
-from relaylab.ir.visit import rewrite
+from relaylab.ir.visit import post_order, rewrite
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.hook import Hook
@@ -248,7 +248,8 @@ def _as_function(func: Expr) -> Function:
 
 
 def _checked(var: GlobalVar, func: Function) -> Function:
-    free = free_vars(func)
+    nodes = post_order(func)
+    free = unbound(nodes)
     if free:
         names = ", ".join(f"%{v.name_hint}" for v in free)
         raise RelayValueError(
@@ -256,7 +257,7 @@ def _checked(var: GlobalVar, func: Function) -> Function:
             code="module.free-variable",
             help="make it a parameter, or use IRModule.from_expr on the body",
         )
-    loose = free_type_vars(func)
+    loose = unbound_types(nodes)
     if loose:
         raise RelayValueError(
             f"@{var.name_hint} uses type variables that it does not declare: {', '.join(map(str, loose))}",

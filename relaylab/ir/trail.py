@@ -56,7 +56,11 @@ class Trail:
         if old is new:
             return
         self.became[old] = new
-        self.derive(new, (old,))
+        known = self.parents.get(new)
+        if known is None:
+            self.parents[new] = {old: None}
+        else:
+            known[old] = None
 
     def derive(self, new: Expr, olds: Iterable[Expr]) -> None:
         """`new` was made from `olds` (in addition to what is known)."""

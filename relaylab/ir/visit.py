@@ -69,14 +69,14 @@ def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
 
     RelayValueError if they are not as many.
     """
-    old = children(expr)
-    if len(old) != len(new):
-        raise RelayValueError(
-            f"{type(expr).__name__} has {len(old)} direct sub-expressions, not {len(new)}", code="ir.parts"
-        )
-    if all(a is b for a, b in zip(old, new)):
+    old, parts = children(expr), tuple(new)
+    if old == parts:  # nodes are equal only to themselves, and tuples compare without a step of Python for each
         return expr
-    return remake(expr, new)
+    if len(old) != len(parts):
+        raise RelayValueError(
+            f"{type(expr).__name__} has {len(old)} direct sub-expressions, not {len(parts)}", code="ir.parts"
+        )
+    return remake(expr, parts)
 
 
 def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
@@ -87,15 +87,18 @@ def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
 def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
     """Every node reachable from `roots`, once each, sub-expressions first."""
     seen: set[Expr] = set()
-    stack: list[Expr | None] = [*roots]  # None: what lies below it has been seen
+    stack: list[Any] = [*roots]  # None: what lies below the node under it has been seen
     stack.reverse()
+    pop, usual = stack.pop, below is children
     while stack:
-        node = stack.pop()
+        node: Expr | None = pop()
         if node is None:
-            yield cast(Expr, stack.pop())
+            yield pop()
         elif node not in seen:
             seen.add(node)
-            parts = tuple(below(node))
+            # a call less for each node where nothing is left out
+            of = _CHILDREN.get(type(node)) if usual else below
+            parts = () if of is None else tuple(of(node))
             if parts:
                 stack += (node, None)
                 stack += parts[::-1]
@@ -150,9 +153,13 @@ def rewrite(
             continue
         if trail is not None:
             trail.site = node
-        new = rebuild(node, [done[c] for c in children(node)])
-        if trail is not None and new is not node:
-            trail.record(node, new)
+        new, parts = node, children(node)
+        if parts:
+            fresh = tuple([done[c] for c in parts])
+            if fresh != parts:
+                new = remake(node, fresh)
+                if trail is not None:
+                    trail.record(node, new)
         after = done[node] = post(new, node)
         if trail is not None and after is not node:
             trail.record(node, after)

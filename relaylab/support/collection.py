@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Generator[None, None, None]:
-    """Let the search for reference cycles rest: builds and pictures make very many objects, hardly any in cycles."""
+    """Let the search for reference cycles rest: passes, builds and pictures make many objects, few in cycles."""
     if not gc.isenabled():  # by one around this, or by the user
         yield
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from relaylab.ir import Expr, IRModule
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.arrange import OPTIONS as SELECTING
@@ -54,6 +55,7 @@ class Picture:
         """The Dot text."""
         return dot_text(self.view, direction=self.options.direction, types=self.options.types, attrs=self.options.attrs)
 
+    @no_collection()
     def data(self, form: str, **options: Any) -> str | bytes:
         """The picture in one of `FORMATS`; `options` go to the writer (`paper=` for PDF, `scale=` for PNG and SVG)."""
         if self.engine == "dot" and form in ("svg", "pdf", "png"):

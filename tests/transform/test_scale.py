@@ -1,14 +1,15 @@
 """No pass recurses on the depth of a program, and none takes much more than linear time: these would not end.
 
 Each pass alone takes ten thousand levels; the default pipeline takes a hundred thousand operators and twenty thousand
-lets, fusion alone forty thousand of them. How times grow: tests/bench/growth.py.
+lets, fusion alone forty thousand of them, a build a hundred thousand operators. How times grow: tests/bench/growth.py.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-import relaylab.op  # noqa: F401
+from relaylab import relay
 from relaylab.ir import Call, Function, IRModule, Let, Op, TensorType, Var, walk
 from relaylab.transform import PASSES, PassContext, default_passes, run_pipeline
 
@@ -78,3 +79,12 @@ def test_fusion_makes_forty_thousand_kernels_of_as_many_lets() -> None:
     history = run_pipeline(lets(40_000), ["InferType", "FuseOps", "LabelOps"], PassContext(opt_level=3))
     assert history.error is None
     assert sum(isinstance(n, Function) and n.is_primitive for n in walk((history.mod["main"],))) == 40_000
+
+
+def test_a_hundred_thousand_operators_are_built_and_run() -> None:
+    lib = relay.build(chain(100_000), target="llvm")
+    x = np.linspace(-1, 1, 4, dtype="float32")
+    want = x
+    for _ in range(50_000):
+        want = np.maximum(np.tanh(want), 0)
+    np.testing.assert_allclose(lib.run(x=x), want, rtol=1e-3)

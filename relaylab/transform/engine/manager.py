@@ -15,6 +15,7 @@ from relaylab.ir import Expr, Function, IRModule
 from relaylab.ir.excerpt import place_of
 from relaylab.ir.node import expect
 from relaylab.support.checked import checked
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import Table
 from relaylab.transform.engine.context import PassContext
@@ -55,7 +56,7 @@ class Pass:
         if not ctx.before_pass(mod, self.info):
             note(Stage(self, mod, mod, skipped="an instrument said no"))
             return mod
-        with staged(self, mod) as stage:
+        with no_collection(), staged(self, mod) as stage:
             if not self.effects:
                 _refuse_effects(self.info, mod)
             after = self.apply(mod, ctx)

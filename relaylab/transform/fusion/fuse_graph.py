@@ -83,29 +83,28 @@ def build(func: Function) -> list[FusionNode]:
 
 
 def _link(func: Function) -> list[FusionNode]:
-    known: dict[Expr, FusionNode] = {}
-
-    def node_of(expr: Expr) -> FusionNode:
-        return known.setdefault(expr, FusionNode(expr)) if expr not in known else known[expr]
-
-    order = [e for e in walk((func,), _visible) if not isinstance(e, Op)]
-    for expr in order:
-        node = node_of(expr)
-        node.pattern = _pattern(expr)
+    known = {e: FusionNode(e) for e in walk((func,), visible) if type(e) is not Op}
+    for index, (expr, node) in enumerate(known.items()):
+        node.index, node.pattern = index, _pattern(expr)
         for part, edge in _reads(expr, node.pattern):
+            read = known.get(part)
+            if read is None:  # an operator that is passed on
+                continue
             if edge is None:
-                node_of(part).external = True
+                read.external = True
             else:
-                node_of(part).outputs.append((node, edge))
-    nodes = [known[e] for e in order]
-    for index, node in enumerate(nodes):
-        node.index = index
-    return nodes
+                read.outputs.append((node, edge))
+    return list(known.values())
 
 
-def _visible(expr: Expr) -> tuple[Expr, ...]:
-    """Functions made for another compiler and kernels are not looked into."""
-    return () if isinstance(expr, Function) and (expr.attr("Compiler") or expr.is_primitive) else children(expr)
+def is_closed(func: Function) -> bool:
+    """Whether a function is a kernel or made for another compiler: it is not looked into."""
+    return func.is_primitive or bool(func.attr("Compiler"))
+
+
+def visible(expr: Expr) -> tuple[Expr, ...]:
+    """The parts of an expression but for what closed functions consist of."""
+    return () if type(expr) is Function and is_closed(expr) else children(expr)
 
 
 def _pattern(expr: Expr) -> OpPattern:
@@ -113,9 +112,8 @@ def _pattern(expr: Expr) -> OpPattern:
         case Constant():
             return ELEMWISE if expr.data.shape == () and expr.data.dtype.name in _SIMPLE else OPAQUE
         case Call(op=Op() as op):
-            found = type_of(expr)
-            dependent = found is not None and is_dynamic(found) and getattr(op.definition, "data_dependent", False)
-            return OPAQUE if dependent else OpPattern(op.pattern)
+            found = type_of(expr) if getattr(op.definition, "data_dependent", False) else None
+            return OPAQUE if found is not None and is_dynamic(found) else OpPattern(op.pattern)
         case Tuple():
             return TUPLE
         case TupleGetItem():
@@ -140,7 +138,7 @@ def _reads(expr: Expr, pattern: OpPattern) -> list[tuple[Expr, OpPattern | None]
             return [(expr.tuple_value, INJECTIVE)]
         case Call():
             return [(expr.op, None), *((a, OPAQUE) for a in expr.args)]
-        case Function() if expr.attr("Compiler") or expr.is_primitive:
+        case Function() if is_closed(expr):
             return []
         case _:
             return [(part, None) for part in children(expr)]

@@ -14,7 +14,7 @@ from relaylab.ir.base import Expr, set_type
 from relaylab.ir.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, is_call_to
-from relaylab.ir.trail import derived, made_from
+from relaylab.ir.trail import current_trail, derived
 from relaylab.ir.types import FuncType, Type
 from relaylab.ir.visit import rebuild, walk
 from relaylab.transform.engine.context import PassContext
@@ -22,6 +22,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.renewal import as_function, copied
+from relaylab.transform.fusion.fuse_graph import is_closed, visible
 from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
 
 MAX_DEPTH = 256
@@ -51,15 +52,19 @@ class Fuser:
 
     def run(self) -> Function:
         """The function with each group a call of a primitive function."""
-        for node in walk((self.func,), lambda n: () if isinstance(n, Function) and _is_closed(n) else parts_of(n)):
-            with made_from(node):
-                new = self.memo[node] = derived(self._rewritten(node), node)
+        trail = current_trail()
+        for node in walk((self.func,), visible):
+            if trail is not None:
+                trail.site = node
+            new = self.memo[node] = derived(self._rewritten(node), node)
             if new.inferred is None:  # fusing changes no types: nothing is left for inference to do
                 set_type(new, node.inferred)
+        if trail is not None:
+            trail.site = None
         return as_function(self.memo[self.func])
 
     def _rewritten(self, node: Expr) -> Expr:
-        if isinstance(node, Function) and _is_closed(node):
+        if isinstance(node, Function) and is_closed(node):
             return node
         if is_call_to(node, "annotation.stop_fusion"):
             return self.memo[node.args[0]]
@@ -109,10 +114,6 @@ class Fuser:
 
 def _copy(node: Expr) -> Expr:
     return Call(node.op, node.args, node.attrs, node.type_args, span=node.span) if isinstance(node, Call) else node
-
-
-def _is_closed(func: Function) -> bool:
-    return func.is_primitive or bool(func.attr("Compiler"))
 
 
 def _reshapes(call: Call) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import structural_equal
 from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
-from relaylab.ir.op import Op
+from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import TensorType, Type
 from relaylab.ir.visit import children
 from relaylab.transform.pattern import nodes as pn
@@ -249,7 +249,7 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
 
 def _reassociated(p: pn.CallPattern, e: Call) -> Iterator[pn.CallPattern]:
     """(a * b) / c also fits a * (b / c), and the other way round."""
-    name = pn.CallPattern(pn.as_pattern(e.op), None).op_name
+    name = op_name(e)
     if p.args is None or (p.op_name, name) not in (("divide", "multiply"), ("multiply", "divide")):
         return
     for inner in p.args[:1] if p.op_name == "divide" else p.args:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz import layout as engine
@@ -51,6 +52,7 @@ class DrawOptions:
                 )
 
 
+@no_collection()
 def draw(view: View, options: DrawOptions | None = None, seed: Mapping[str, float] | None = None) -> Scene:
     """The picture of a view. `seed` is the `Scene.seed` of an earlier picture that this one is to resemble."""
     return _Drawing(view, options or DrawOptions(), seed).scene()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from relaylab.ir import Expr, IRModule
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz.draw.graph_builder import GraphBuilder, GraphParts
 from relaylab.viz.graph import annotate
@@ -39,6 +40,7 @@ class ViewOptions:
             )
 
 
+@no_collection()
 def view(
     program: IRModule | Expr, options: ViewOptions | None = None, identities: Identities | None = None, title: str = ""
 ) -> View:

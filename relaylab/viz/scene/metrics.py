@@ -39,7 +39,7 @@ _UNPRINTABLE = dict.fromkeys(range(32), " ") | dict.fromkeys(
 
 def plain(text: str) -> str:
     """`text` as one line that every writer and terminal can hold: control characters and lone surrogates replaced."""
-    return text.translate(_UNPRINTABLE)
+    return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 
 @lru_cache(maxsize=16384)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from relaylab.viz.scene.metrics import plain, text_width
 from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text, rounded
 from relaylab.viz.scene.theme import FONT, MONO, css
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+_SPECIAL = re.compile("[&<>\"']")
 _OWN = {"fill": "fill", "stroke": "stroke", "width": "stroke-width", "dash": "stroke-dasharray"}
 FACES = {"regular": "", "bold": " b", "mono": " m"}
 
 
 def escape(text: str) -> str:
     """`text` safe inside SVG elements and attributes; what XML cannot hold becomes a blank or a question mark."""
-    return plain(text).translate(_ESCAPES)
+    text = plain(text)
+    return text.translate(_ESCAPES) if _SPECIAL.search(text) else text
 
 
 def svg(scene: Scene, *, scale: float = 1.0) -> str:
@@ -62,6 +66,7 @@ def _shape(shape: Shape) -> str:
     return _rect(shape, style)
 
 
+@lru_cache(1024)  # a few, on thousands of shapes
 def style_attributes(styles: tuple[str, ...]) -> str:
     """The `class` of a shape, and its `style` where the user asked for colours of their own."""
     own = own_style(styles)
