@@ -14,9 +14,8 @@ class Dependence:
     def __call__(self, root: ScalarExpr) -> frozenset[Axis]:
         """The axes that `root` depends on."""
         if root not in self._known:
-            for node in post_order(root):
-                if node not in self._known:
-                    self._known[node] = self._own(node)
+            for node in post_order(root, known=self._known):
+                self._known[node] = self._own(node)
         return self._known[root]
 
     def _own(self, node: ScalarExpr) -> frozenset[Axis]:

@@ -9,7 +9,7 @@ Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -344,12 +344,12 @@ def _index_identity(op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr | None:
 def children(node: ScalarExpr) -> tuple[ScalarExpr, ...]:
     """The expressions that a node is built from (the axes of a `Reduce` are not among them)."""
     match node:
+        case Apply():
+            return node.args
         case Const() | Axis() | Local():
             return ()
         case Load():
             return node.indices
-        case Apply():
-            return node.args
         case Cast() | Reduce():
             return (node.value,)
         case Guard():
@@ -358,18 +358,24 @@ def children(node: ScalarExpr) -> tuple[ScalarExpr, ...]:
             raise RelayTypeError(f"not a scalar expression: {type(node).__name__}", code="loop.not-an-expression")
 
 
-def post_order(*roots: ScalarExpr) -> Iterator[ScalarExpr]:
-    """Every node under the roots once, each after its children; no recursion."""
+def post_order(*roots: ScalarExpr, known: Container[ScalarExpr] = ()) -> Iterator[ScalarExpr]:
+    """Every node under the roots once, each after its children; no recursion. Nodes in `known` are left out, with
+    what only they lead to."""
     seen: set[int] = set()
-    stack: list[tuple[ScalarExpr, bool]] = [(r, False) for r in reversed(roots)]
+    open_: list[ScalarExpr] = []
+    stack: list[ScalarExpr | None] = [*reversed(roots)]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
-        elif id(node) not in seen:
+        node = stack.pop()
+        if node is None:  # all below the last open node have been given
+            yield open_.pop()
+        elif id(node) not in seen and node not in known:
             seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((c, False) for c in reversed(children(node)) if id(c) not in seen)
+            if below := children(node):
+                open_.append(node)
+                stack.append(None)
+                stack.extend(reversed(below))
+            else:
+                yield node
 
 
 def rebuild(node: ScalarExpr, new: tuple[ScalarExpr, ...]) -> ScalarExpr:

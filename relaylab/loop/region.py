@@ -152,9 +152,7 @@ def substitute(
     """`root` with axes replaced by `values`; reductions over a replaced axis run over `axes[axis]` instead."""
     axes = axes or {}
     done: dict[ScalarExpr, ScalarExpr] = {**values}
-    for node in post_order(root):
-        if node in done:
-            continue
+    for node in post_order(root, known=done):
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Reduce) and any(a in axes for a in new.axes):
             new = Reduce(new.kind, tuple(b for a in new.axes for b in axes.get(a, (a,))), new.value, new.part)

@@ -60,9 +60,8 @@ class Simplifier:
     def __call__(self, root: ScalarExpr, replace: Mapping[ScalarExpr, ScalarExpr] | None = None) -> ScalarExpr:
         """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
         done = dict(replace) if replace else self._done  # what was simplified without exchanges holds for all calls
-        for node in post_order(root):
-            if node not in done:
-                done[node] = self._node(node, tuple(done[c] for c in children(node)))
+        for node in post_order(root, known=done):
+            done[node] = self._node(node, tuple(done[c] for c in children(node)))
         return done[root]
 
     # ---- interning
@@ -237,9 +236,8 @@ class Simplifier:
         """Inclusive bounds of an interned integer expression; `UNBOUNDED` if nothing is known."""
         found = self._bounds.get(node)
         if found is None:
-            for n in post_order(node):
-                if n not in self._bounds:
-                    self._bounds[n] = self._bounds_of(n)
+            for n in post_order(node, known=self._bounds):
+                self._bounds[n] = self._bounds_of(n)
             found = self._bounds[node]
         return found
 

@@ -203,7 +203,7 @@ class _Place:
 
     def bounds(self, node: ScalarExpr) -> Rect:
         """An interval that holds an interned integer expression."""
-        for n in post_order(node):
+        for n in post_order(node, known=self.found):
             if n not in self.found and is_integer(n.dtype):
                 self.found[n] = _meet(self._structure(n), self.tight.get(n, UNBOUNDED))
         return self.found[node]

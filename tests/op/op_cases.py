@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 import relaylab.op  # noqa: F401  (registers the operators)
@@ -87,6 +89,7 @@ def type_of(value) -> Type:
     return TensorType(value.shape, value.dtype)
 
 
+@cache
 def cases():
     """(operator name, number, sample) of all samples."""
     return [(n, k, c) for n in sorted(OPERATORS) for k, c in enumerate(OPERATORS[n].definition.samples())]
