@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # a test run must neither read nor leave compiled kernels of the user's
 os.environ.setdefault("RELAYLAB_CACHE_DIR", str(ROOT / "tests" / "artifacts" / "cache"))
+
+# as many processes as processors: more threads for numpy's and torch's products only get in each other's way
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# tests start many processes: each would compile the package anew where bytecode is not kept
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

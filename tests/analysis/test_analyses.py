@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 import numpy as np
 import pytest
-from support.programs import FEATURES, programs
+from support.programs import FEATURES, random_program
 
 import relaylab.op  # noqa: F401
 from relaylab.analysis import (
@@ -71,12 +73,12 @@ from relaylab.support.errors import RelayIndexError, RelayTypeError, RelayValueE
 
 F23 = TensorType((2, 3))
 X, Y = Var("x", F23), Var("y", F23)
-PURE = programs(15, features=FEATURES - {"ref"})
+pure = cache(partial(random_program, features=FEATURES - {"ref"}))
 
 
-@pytest.fixture(params=range(len(PURE)))
+@pytest.fixture(params=range(15))
 def mod(request):
-    return PURE[request.param]
+    return pure(request.param)
 
 
 def add(a, b):
@@ -368,7 +370,7 @@ def test_liveness_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_liveness_is_what_evaluation_needs(seed) -> None:
     """Run the steps with values dropped as soon as liveness allows."""
-    func = programs(seed + 1, features={"graph", "tuple"})[seed]["main"]
+    func = random_program(seed, features={"graph", "tuple"})["main"]
     found = liveness(func)
     args = random_inputs(func, seed)
     dead: set = set()

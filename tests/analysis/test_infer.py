@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 import numpy as np
 import pytest
-from support.programs import programs, random_program
+from support.programs import random_program
 
 import relaylab.op  # noqa: F401
 from relaylab.analysis import infer_expr, infer_module, infer_type_local
@@ -323,13 +325,13 @@ def test_nullary_data_types_are_applied() -> None:
 # ---- what is kept
 
 
-PROGRAMS = programs(20, typed=False)
+untyped = cache(partial(random_program, typed=False))
 SHARED = (Op, GlobalVar, Constructor)
 
 
-@pytest.fixture(params=range(len(PROGRAMS)))
+@pytest.fixture(params=range(20))
 def mod(request):
-    return PROGRAMS[request.param]
+    return untyped(request.param)
 
 
 def test_every_node_has_a_type(mod) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,11 @@ from relaylab.interp.plan import Plan
 from relaylab.ir import Call, Expr, IRModule, Let, Tuple, TupleGetItem, children, walk
 
 ROOT = Path(__file__).resolve().parents[1]
-RANDOM = programs(60) + [random_network(7100 + k, 12).mod for k in range(8)]
+
+
+@cache
+def random_modules() -> list[IRModule]:
+    return programs(60) + [random_network(7100 + k, 12).mod for k in range(8)]
 
 
 def assert_every_use_is_counted(plan: Plan) -> None:
@@ -53,7 +58,7 @@ class Watching(Interpreter):
 
 
 def test_every_use_is_counted_in_random_programs() -> None:
-    for mod in RANDOM:
+    for mod in random_modules():
         for func in mod.functions.values():
             assert_every_use_is_counted(Plan(func))
 
@@ -66,7 +71,7 @@ def test_every_use_is_counted_in_the_golden_programs() -> None:
 
 
 def test_nothing_is_computed_twice() -> None:
-    for mod in RANDOM[:40]:
+    for mod in random_modules()[:40]:
         Watching(mod).evaluate()(*random_inputs(mod["main"], 3))
 
 

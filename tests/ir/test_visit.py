@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
-from support.programs import programs, random_program
+from support.programs import random_program
 
 from relaylab.support.errors import RelayError
 from relaylab.ir import (
@@ -40,12 +42,12 @@ from relaylab.op.base import call_operator
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS = programs(20)
+made = cache(random_program)
 
 
-@pytest.fixture(params=range(len(PROGRAMS)))
+@pytest.fixture(params=range(20))
 def main(request):
-    return PROGRAMS[request.param]["main"]
+    return made(request.param)["main"]
 
 
 def add(a, b):
@@ -69,7 +71,7 @@ def lets(length):
     return Function([x], body)
 
 
-LONG = {"chain": chain(100_000), "lets": lets(100_000)}
+LONG = {"chain": chain, "lets": lets}
 
 
 def test_post_order_is_children_first_and_once(main) -> None:
@@ -162,7 +164,7 @@ def test_scope_of_a_node_is_the_common_ancestor_of_its_uses(main) -> None:
 
 @pytest.mark.parametrize("name", LONG)
 def test_long_programs_pass(name) -> None:
-    func = LONG[name]
+    func = LONG[name](100_000)
     assert fold(func, lambda n, below: 1 + max(below, default=0)) > 100_000
     assert rewrite(func, lambda new, old: new) is func
     assert ExprMutator().visit(func) is func

@@ -8,15 +8,18 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
-
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def nbformat():
+    return pytest.importorskip("nbformat")
 
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebook_runs(path: Path, tmp_path: Path) -> None:
+def test_notebook_runs(path: Path, tmp_path: Path, nbformat) -> None:
+    nbclient = pytest.importorskip("nbclient")
     notebook = nbformat.read(path, as_version=4)
     nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
@@ -27,7 +30,7 @@ def test_notebook_runs(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_notebook_is_saved_clean(path: Path) -> None:
+def test_notebook_is_saved_clean(path: Path, nbformat) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     assert all(not c.outputs and c.execution_count is None for c in notebook.cells if c.cell_type == "code")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from support.programs import FEATURES, programs
 from support.values import assert_same_results
@@ -16,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 APPROXIMATE = {"FastMath": 2e-2, "ToMixedPrecision": 5e-2}
 """Passes that change results a little, on purpose."""
-MODULES = programs(14)
-PURE = programs(14, features=FEATURES - {"ref"})
+made = cache(programs)
+PURE = FEATURES - {"ref"}
 
 
 def places(mod: IRModule) -> list[AnySpan | None]:
@@ -27,7 +29,7 @@ def places(mod: IRModule) -> list[AnySpan | None]:
 
 @pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if e.preserves))
 def test_every_pass_keeps_its_promises(name: str) -> None:
-    for mod in MODULES if PASSES[name].effects else PURE:
+    for mod in made(14) if PASSES[name].effects else made(14, features=PURE):
         functions = dict(mod.functions)
         history = run_pipeline(mod, PASSES[name].make(), PassContext(opt_level=4))
         assert history.error is None, (name, history.error)
@@ -42,7 +44,7 @@ def test_every_pass_keeps_its_promises(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if e.idempotent))
 def test_idempotent_passes_change_nothing_the_second_time(name: str) -> None:
-    for mod in PURE[:6]:
+    for mod in made(14, features=PURE)[:6]:
         with PassContext(opt_level=4):
             once = PASSES[name].make()(mod)
             assert PASSES[name].make()(once) is once
@@ -54,7 +56,7 @@ def writes(mod: IRModule) -> bool:
 
 @pytest.mark.parametrize("name", sorted(n for n, e in PASSES.items() if not e.effects))
 def test_a_pass_that_loses_effects_refuses_them(name: str) -> None:
-    refused = [mod for mod in programs(30) if writes(mod)]
+    refused = [mod for mod in made(30) if writes(mod)]
     assert len(refused) > 5
     for mod in refused:
         with pytest.raises(RelayValueError, match="does not keep the order of effects") as caught:
@@ -62,7 +64,7 @@ def test_a_pass_that_loses_effects_refuses_them(name: str) -> None:
         assert caught.value.code == "pass.effects" and caught.value.help and "in @" in caught.value.place
         apart = mod.with_functions({gv: f.with_attr("SkipOptimization", 1) for gv, f in mod.functions.items()})
         assert writes(PASSES[name].make()(apart))
-    for mod in programs(30):
+    for mod in made(30):
         if not writes(mod):
             PASSES[name].make()(mod)
 
