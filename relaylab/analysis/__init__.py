@@ -14,7 +14,7 @@ from relaylab.analysis.counts import (
     list_op_freqs,
 )
 from relaylab.analysis.dominators import post_dominates, post_dominators
-from relaylab.analysis.extract import extract_fused_functions, extract_intermdeiate_expr, extract_intermediate_expr
+from relaylab.analysis.extract import extract_intermdeiate_expr, extract_intermediate_expr
 from relaylab.analysis.features import Feature, detect_feature
 from relaylab.analysis.infer import infer_expr, infer_module, infer_type_local
 from relaylab.analysis.kind import check_kind, constructor_type
@@ -29,7 +29,7 @@ __all__ = [
     "AnnotatedRegion", "AnnotatedRegionSet", "CallGraph", "Cost", "Feature", "LiveInterval", "Liveness", "all_dtypes",
     "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "call_macs", "check_basic_block_normal_form",
     "check_constant", "check_kind", "constructor_type", "costs", "count_layers", "detect_feature", "dtype_bytes",
-    "extract_fused_functions", "extract_intermdeiate_expr", "extract_intermediate_expr", "free_type_vars", "free_vars",
+    "extract_intermdeiate_expr", "extract_intermediate_expr", "free_type_vars", "free_vars",
     "get_calibration_data", "get_total_mac_number", "infer_expr", "infer_module", "infer_type_local", "lifted",
     "liveness", "list_fake_quantized_op_freqs", "list_op_freqs", "node_cost", "pattern_text", "post_dominates",
     "post_dominators", "post_order_visit", "scope_faults", "scopes", "search_fc_transpose", "strong_components",

@@ -1,25 +1,11 @@
-"""Taking parts out of a module: fused functions, intermediate values."""
+"""Taking parts out of a module: intermediate values."""
 
 from __future__ import annotations
 
-from relaylab.ir.equal import StructuralTable
-from relaylab.ir.expr import Call, Function, Tuple, TupleGetItem
+from relaylab.ir.expr import Call, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
-from relaylab.ir.names import NameSupply
 from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayIndexError
-
-
-def extract_fused_functions(mod: IRModule) -> dict[str, Function]:
-    """The fused functions of a module by their structural hashes: equal kernels are there once.
-
-    Different kernels may have one hash, as numbers that nearly agree count as equal; later ones get `_1`, `_2` ...
-    """
-    names, kernels = NameSupply(), StructuralTable[str]()
-    found: dict[str, Function] = {}
-    for f in (n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive):
-        found.setdefault(kernels.at(f, lambda code: names.fresh_name(str(code))), f)
-    return found
 
 
 def extract_intermediate_expr(mod: IRModule, expr_id: int) -> IRModule:

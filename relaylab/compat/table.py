@@ -63,7 +63,10 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "relay.adt": ("algebraic data types", {"ir.adt": _MATCHING, "ir.types": "TypeData"}),
-    "relay.analysis": ("facts about programs", {"analysis": "*"}),
+    "relay.analysis": (
+        "facts about programs",
+        {"analysis": "*", "transform.fusion.extract_fused_functions": "extract_fused_functions"},
+    ),
     "relay.backend": ("executors and runtimes as options of `relay.build`", {"codegen.options": "Executor, Runtime"}),
     "relay.build_module": (
         "building, and binding parameters",

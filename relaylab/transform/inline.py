@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from relaylab.analysis.components import strong_components
-from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule
+from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, Op, Var, children, rebuild
 from relaylab.ir.free import global_vars
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -34,9 +34,18 @@ class _Inliner:
 
     def _at(self, new: Expr, old: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(old, Call) and old.op in self.ready:
-            func = self.functions[cast(GlobalVar, cast(Call, old).op)]
-            return Call(renewed(func), new.args) if _is_foreign(func) else inlined(func, new.args)
-        return new
+            func = self.functions[cast(GlobalVar, old.op)]
+            if not _is_foreign(func):
+                return inlined(func, new.args)
+        if isinstance(new, (GlobalVar, Op, Var)):
+            return new
+        # a name that is a value, or that of a function which stays one
+        return rebuild(new, [self._literal(c) for c in children(new)])
+
+    def _literal(self, part: Expr) -> Expr:
+        if not isinstance(part, GlobalVar) or part not in self.ready:
+            return part
+        return renewed(self.functions[part])
 
     def _without_unused(self) -> dict[GlobalVar, Function]:
         used = {c for f in self.functions.values() for c in global_vars(f)}
@@ -51,7 +60,9 @@ def _is_foreign(func: Function) -> bool:
 
 @pass_(level=1, name="InlineGlobals", idempotent=True)
 class Inline(ModulePass):
-    """Replaces calls of functions marked `Inline=1` by their bodies, and drops those that lost all calls so."""
+    """Replaces calls of functions marked `Inline=1` by their bodies, and their names elsewhere by the functions; drops
+    those that nobody names any more.
+    """
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
         return _Inliner(mod).run()

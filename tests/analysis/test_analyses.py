@@ -20,7 +20,6 @@ from relaylab.analysis import (
     costs,
     count_layers,
     detect_feature,
-    extract_fused_functions,
     extract_intermdeiate_expr,
     get_calibration_data,
     get_total_mac_number,
@@ -39,6 +38,7 @@ from relaylab.analysis import (
     unmatched_cases,
 )
 from relaylab.interp import Interpreter, random_inputs
+from relaylab.relay.analysis import extract_fused_functions
 from relaylab.ir import (
     OPERATORS,
     AnyDim,

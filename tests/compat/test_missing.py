@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
         ("frontend.from_keras", "docs/relay_programs.md"),
         ("quantize", "quantized ones (relay.qnn) are compiled"),
         ("transform.CollagePartition", "PartitionGraph"),
-        ("transform.ToCPS", "`relaylab passes` lists"),
+        ("transform.Conv2dToSparse", "`relaylab passes` lists"),
     ],
 )
 def test_unknown_names(path: str, words: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypeVar, cast
 
 from relaylab.analysis.infer import infer_expr, infer_module
-from relaylab.ir import Constant, Expr, IRModule, TensorType, TupleType, Type
+from relaylab.ir import Constant, Expr, GlobalVar, IRModule, Op, TensorType, TupleType, Type, walk
+from relaylab.ir.base import set_type
 from relaylab.support.errors import RelayTypeError
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -73,5 +74,9 @@ def dtype_of(expr: Expr) -> str:
 
 
 def InferTypeLocal(expr: Expr) -> Type | None:
-    """The type of one expression, its module being unknown; the expression itself stays as it is."""
-    return type_of(typed(expr))
+    """The type of one expression, its module being unknown, which is its `checked_type` from then on."""
+    found = typed(expr)
+    for old, new in zip(walk((expr,)), walk((found,))):
+        if old.inferred is None and not isinstance(old, (Op, GlobalVar)):
+            set_type(old, new.inferred)
+    return type_of(found)

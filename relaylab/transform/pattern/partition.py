@@ -52,7 +52,7 @@ def _function(group: PatternGroup, number: int, attrs: Mapping[str, Any]) -> Fun
 
 
 def _param(node: Expr, name: str) -> Var:
-    return copied(Var(name, node.inferred, span=node.span), node)
+    return copied(Var(name, span=node.span), node)
 
 
 def _label(node: Expr) -> str:

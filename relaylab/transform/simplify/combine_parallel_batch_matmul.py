@@ -47,7 +47,7 @@ class _BatchMatmul(Combiner):
         return last_axis_fits(a, b, index)
 
     def arguments(self, branches: Sequence[Branch], depth: int, index: int) -> Expr:
-        return concatenated([b[depth].args[index] for b in branches], self._columns(branches))
+        return concatenated([b[depth].args[index] for b in branches], self._columns(branches), axis=-1)
 
     def outputs(self, combined: Expr, branches: Sequence[Branch]) -> list[Expr]:
         return sliced(combined, 3, self._columns(branches))

@@ -58,11 +58,20 @@ class _Batched(_Dense):
         return [call("squeeze", TupleGetItem(parts, i), axis=[0]) for i in range(len(branches))]
 
 
-def concatenated(args: Sequence[Expr], widths: Sequence[int]) -> Expr:
-    """Arguments that broadcast against results of these widths, repeated to full width, side by side."""
-    axis = rank_of(args[0]) - 1
-    full = [call("repeat", a, repeats=w, axis=axis) if int(shape_of(a)[-1]) != w else a for a, w in zip(args, widths)]
-    return call("concatenate", Tuple(full), axis=axis)
+def concatenated(args: Sequence[Expr], widths: Sequence[int], axis: int | None = None) -> Expr:
+    """Arguments that broadcast against results of these widths, repeated to full width, side by side; `axis` is how
+    their last axis is called.
+    """
+    last = max(rank_of(args[0]) - 1, 0)
+    full = [_widened(a, w, last) for a, w in zip(args, widths)]
+    return call("concatenate", Tuple(full), axis=last if axis is None else axis)
+
+
+def _widened(arg: Expr, width: int, axis: int) -> Expr:
+    shape = shape_of(arg)
+    if shape and int(shape[-1]) == width:
+        return arg
+    return call("repeat", arg if shape else call("expand_dims", arg, axis=-1), repeats=width, axis=axis)
 
 
 def sliced(combined: Expr, rank: int, widths: Sequence[int]) -> list[Expr]:
@@ -100,7 +109,8 @@ class _Wide(_Dense):
         return Call(first.op, (first.args[0], weight), facets(first).replace(units=sum(self._units(branches))))
 
     def argument_fits(self, a: Call, b: Call, index: int) -> bool:
-        return last_axis_fits(a, b, index)
+        s, t = tensor_of(a.args[index]), tensor_of(b.args[index])
+        return (s == t and not s.shape) or last_axis_fits(a, b, index)
 
     def arguments(self, branches: Sequence[Branch], depth: int, index: int) -> Expr:
         return concatenated([b[depth].args[index] for b in branches], self._units(branches))

@@ -60,7 +60,7 @@ def reshape_like(root, types, x):
 def collapse_sum_like(root, types, x):
     """collapse_sum_like(x, y) is collapse_sum_to(x) of y's shape."""
     t = _static(types, root)
-    return t and call("collapse_sum_to", x, Constant(np.array(t.concrete_shape, "int32")), shape=t.shape)
+    return t and call("collapse_sum_to", x, Constant(np.array(t.concrete_shape, "int64")), shape=t.shape)
 
 
 @rule(is_op("broadcast_to_like")(x, like))
