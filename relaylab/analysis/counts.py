@@ -51,6 +51,21 @@ def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str]) -> int:
     )
 
 
+class LayerCounter:
+    """Counts the calls of `valid_ops` along a path: `visit(expr)`, then `count()`."""
+
+    def __init__(self, valid_ops: Sequence[str]):
+        self.valid_ops, self._deepest = list(valid_ops), 0
+
+    def visit(self, expr: Expr) -> None:
+        """Look at an expression."""
+        self._deepest = max(self._deepest, count_layers(expr, self.valid_ops))
+
+    def count(self) -> int:
+        """The largest number of calls along one path of what was visited."""
+        return self._deepest
+
+
 def all_dtypes(expr: Expr) -> set[str]:
     """The data types of all tensors in a typed program."""
     return {part.dtype for t in _types(walk((expr,))) for part in type_leaves(t) if isinstance(part, TensorType)}

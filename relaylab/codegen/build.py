@@ -23,6 +23,7 @@ from relaylab.codegen.operations.plan import NetworkPlan, plan_network
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.ir import Function, IRModule
+from relaylab.runtime.aot_executor import AOTExecutorFactoryModule
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
@@ -104,7 +105,8 @@ def compile_main(
         {t.name: t.constant for t in network.constants},
         graph_json(network, planned.storage),
     )
-    return GraphExecutorFactoryModule(
+    kind = AOTExecutorFactoryModule if str(executor) == "aot" else GraphExecutorFactoryModule
+    return kind(
         executable,
         ir_mod=mod if ir_mod is None else ir_mod,
         target=target,

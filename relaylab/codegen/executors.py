@@ -83,6 +83,12 @@ class GraphRunner(CompiledExecutor):
         return run
 
 
+class AotRunner(GraphRunner):
+    """As `GraphRunner`: every network is compiled ahead of time to one native entry point."""
+
+    kind = "aot"
+
+
 def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The values of parameters from positional and named arguments; RelayTypeError for too many, missing or unknown."""
     names = parameter_names(params)
@@ -130,6 +136,6 @@ class VMRunner(CompiledExecutor):
 
 
 EXECUTORS.insert("graph", GraphRunner)
-EXECUTORS.insert("aot", GraphRunner)
+EXECUTORS.insert("aot", AotRunner)
 EXECUTORS.insert("vm", VMRunner)
 EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params, array), replace=True)

@@ -7,7 +7,7 @@ without a loop form (sorting), is evaluated by the operators' reference semantic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.vm_listing import constants, listing
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.values import Closure, Value
@@ -30,9 +31,10 @@ from relaylab.op.base import Operator
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
-from relaylab.runtime.ndarray import array
+from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType, optimize
 
@@ -92,8 +94,10 @@ def _flat_result(t: Type | None) -> bool:
 class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
-    def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], params: Mapping[str, Any]):
-        self.mod, self.natives, self.params = mod, dict(natives), dict(params)
+    def __init__(
+        self, mod: IRModule, natives: Mapping[Function, NativeFunction], params: Mapping[str, Any], target: str = "llvm"
+    ):
+        self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
 
     @property
     def globals(self) -> list[str]:
@@ -110,6 +114,44 @@ class VMExecutable:
         return parameter_names(self.mod[func_name].params)
 
     @property
+    def bytecode(self) -> str:
+        """What the functions do, one instruction for each value, as text."""
+        return listing(self.mod, {f: next(iter(n.library.kernels()), "kernel") for f, n in self.natives.items()})
+
+    @property
+    def constants(self) -> list[NDArray]:
+        """The constants of the program."""
+        return [array(c.data.numpy()) for c in constants(self.mod)]
+
+    @property
+    def lib(self) -> VMLibrary:
+        """What `load_exec` needs besides the code: what the kernels are compiled for."""
+        return VMLibrary(self.target, self.primitive_ops)
+
+    def save(self) -> tuple[bytearray, VMLibrary]:
+        """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
+
+        The bytes are the optimized module as text; its kernels are compiled again when it is loaded (object files that
+        the cache has are taken from there).
+        """
+        return bytearray(self.mod.astext().encode()), self.lib
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray, lib: VMLibrary) -> VMExecutable:
+        """The executable that `save` gave; `RelayError` for bytes that are no such program."""
+        if not is_a(lib, VMLibrary):
+            raise RelayTypeError(
+                f"the library of an executable is needed, not a {type(lib).__name__}",
+                code="vm.library",
+                help="give what exe.save() returned, or load_module(path) of the file that it was exported to",
+            )
+        try:
+            text = bytes(bytecode).decode()
+        except UnicodeDecodeError:
+            raise RelayValueError("the bytes are no saved program", code="vm.code") from None
+        return executable_of(InferType()(IRModule.from_text(text)), lib.target)
+
+    @property
     def stats(self) -> str:
         """What was compiled, in words."""
         kernels = {id(n) for n in self.natives.values()}
@@ -122,8 +164,56 @@ def compile(
     """The executable of a program for the virtual machine; `params` (by name) are built in."""
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
-    final = optimize(inline_external(mod), params, vm=True).mod
-    return VMExecutable(final, natives_of(final, parse_target(target)), {})
+    return executable_of(optimize(inline_external(mod), params, vm=True).mod, target)
+
+
+def executable_of(final: IRModule, target: object) -> VMExecutable:
+    """The executable of a module after the passes."""
+    native = parse_target(target)
+    return VMExecutable(final, natives_of(final, native), {}, str(native))
+
+
+class VMCompiler:
+    """Compiles step by step: `set_params`, `lower` (or `optimize` alone), `codegen`, `get_exec`."""
+
+    def __init__(self) -> None:
+        self.params: dict[str, Any] = {}
+        self._final: tuple[IRModule, object] | None = None
+        self._executable: VMExecutable | None = None
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Values of parameters, by name, to be built in."""
+        self.params.update(params)
+
+    def get_params(self) -> dict[str, Any]:
+        """The values of parameters that were set."""
+        return dict(self.params)
+
+    def optimize(
+        self, mod: IRModule, target: object = None, target_host: object = None, params: Mapping[str, Any] | None = None
+    ) -> tuple[IRModule, dict[str, Any]]:
+        """The module after the passes of the virtual machine, and the parameters."""
+        if isinstance(mod, Expr):
+            mod = IRModule.from_expr(mod)
+        parse_target(target)
+        self.set_params(params or {})
+        return optimize(inline_external(mod), self.params or None, vm=True).mod, self.get_params()
+
+    def lower(self, mod: IRModule, target: object = None, target_host: object = None) -> None:
+        """Run the passes; `codegen` comes next."""
+        self._final = self.optimize(mod, target)[0], target
+
+    def codegen(self) -> None:
+        """Compile the kernels of what was lowered."""
+        if self._final is None:
+            raise RelayValueError("nothing was lowered", code="vm.compiler", help="call lower(mod, target) first")
+        self._executable = executable_of(*self._final)
+
+    def get_exec(self) -> VMExecutable:
+        """The executable that `codegen` made."""
+        if self._executable is None:
+            raise RelayValueError("nothing was compiled", code="vm.compiler", help="call codegen() first")
+        return self._executable
 
 
 def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunction]:
@@ -153,7 +243,7 @@ class NativeMachine(Machine):
             frame.release(call)
 
 
-class _VMInterpreter(Interpreter):
+class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
     def __init__(self, executable: VMExecutable):
@@ -175,8 +265,9 @@ class VirtualMachine:
                 code="vm.executable",
             )
         self.exe, self.device = exe, device if device is not None else cpu(0)
-        self._interpreter = _VMInterpreter(exe)
+        self.interpreter = VMInterpreter(exe)
         self._inputs: dict[str, dict[str, Any]] = {}
+        self._targets: dict[str, tuple[NDArray, ...]] = {}
         self._outputs: Any = None
 
     def invoke(self, func_name: str, *args: object, **kwargs: object) -> Any:
@@ -188,7 +279,7 @@ class VirtualMachine:
                 help=did_you_mean(func_name, self.exe.globals),
             )
         given = self._inputs.get(func_name, {}) if not args and not kwargs else {}
-        self._outputs = self._interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **{**given, **kwargs})
+        self._outputs = self.interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **{**given, **kwargs})
         return self._outputs
 
     def run(self, *args: object, **kwargs: object) -> Any:
@@ -200,9 +291,41 @@ class VirtualMachine:
         names = self.exe.get_function_params(func_name)
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
 
-    def invoke_stateful(self, func_name: str) -> None:
-        """Call a function with the inputs that were set; `get_outputs` gives what it returned."""
+    def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:
+        """Keep one argument for the next call: `set_one_input("main", 0, value)`, or by its name."""
+        names = self.exe.get_function_params(func_name)
+        given: dict[str, object] = dict(kwargs)
+        if len(args) == 2:
+            key, value = args
+            given[names[key] if isinstance(key, int) and 0 <= key < len(names) else str(key)] = value
+        if len(given) != 1 or len(args) not in (0, 2) or next(iter(given)) not in names:
+            raise RelayValueError(
+                "one input is set by its number or its name", code="vm.input", help=f"inputs: {', '.join(names)}"
+            )
+        self._inputs.setdefault(func_name, {}).update(given)
+
+    def set_outputs(self, func_name: str, *args: NDArray) -> None:
+        """Arrays into which the next `invoke_stateful` copies what the function returns."""
+        self._targets[func_name] = args
+
+    def invoke_stateful(self, func_name: str, *args: object, **kwargs: object) -> None:
+        """Call a function with the inputs that were set, or are given here; `get_outputs` gives what it returned."""
+        if args or kwargs:
+            self.set_input(func_name, *args, **kwargs)
         self.invoke(func_name)
+        for value, out in zip(self.get_outputs(), self._targets.pop(func_name, ())):
+            value.copyto(out)
+
+    def invoke_with_outputs(
+        self, func_name: str, input_args: Mapping[str, object], output_args: Sequence[NDArray]
+    ) -> None:
+        """Call a function on named inputs and copy what it returns into arrays."""
+        self.set_input(func_name, **input_args)
+        self.set_outputs(func_name, *output_args)
+        self.invoke_stateful(func_name)
+
+    def load_late_bound_consts(self, *given: object) -> None:
+        """Nothing is bound late: an executable has its constants in it."""
 
     def get_outputs(self) -> list[Any]:
         """What the last call returned, as a list."""
@@ -220,7 +343,16 @@ class VirtualMachine:
         func_name: str = "main",
         repeat: int = 5,
         number: int = 5,
+        min_repeat_ms: float | None = None,
+        limit_zero_time_iterations: int = 100,
+        end_to_end: bool = False,
+        cooldown_interval_ms: float = 0,
+        repeats_to_cooldown: int = 1,
         **kwargs: object,
     ) -> BenchmarkResult:
-        """Measured time of calls."""
-        return Evaluator(lambda: self.invoke(func_name, *args, **kwargs), number=number, repeat=repeat)()
+        """Measured time of calls: `repeat` measurements of `number` calls each.
+
+        Values go in and come out of each call either way, so `end_to_end` measures the same.
+        """
+        options = (min_repeat_ms or 0, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown)
+        return Evaluator(lambda: self.invoke(func_name, *args, **kwargs), number, repeat, *options)()

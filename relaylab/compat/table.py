@@ -33,7 +33,7 @@ _TYPES = """AnyDim as Any, FuncType, GlobalTypeVar, IncompleteType, RefType, Sha
 _MATCHING = """Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard"""
 _IR = """Attrs, BaseFunc, DictAttrs, Expr as RelayExpr, FuncType, GlobalTypeVar, GlobalVar, GlobalVarSupply, IRModule,
     IncompleteType, NameSupply, Op, RefType as RelayRefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeKind,
-    TypeVar, assert_structural_equal, get_first_structural_mismatch, structural_equal, structural_hash"""
+    TypeVar, assert_structural_equal, structural_equal, structural_hash"""
 _DEVICES = "Device, cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu"
 _INSTRUMENTS = {"transform.engine.instrument": "PassInstrument, PassTimingInstrument, pass_instrument"}
 _MANAGER = {
@@ -44,10 +44,24 @@ _MANAGER = {
 _REGISTERED = {
     "transform.layouts.registered": "register_alter_op_layout, register_convert_op_layout",
     "transform.legalize": "register_legalize",
+    "op.custom": """register, register_broadcast_schedule, register_compute, register_external_compiler,
+        register_fake_quantization_to_integer, register_gradient, register_infer_correct_layout,
+        register_injective_schedule, register_mixed_precision_conversion,
+        register_optional_fake_quantization_to_integer, register_pattern, register_reduce_schedule, register_schedule,
+        register_shape_func, register_stateful, register_strategy""",
+    "compat.refused": "OpImplementation, OpSpecialization, OpStrategy",
 }
+_FACTS = {"analysis": "*", "transform.fusion.extract_fused_functions": "extract_fused_functions"}
+_QNN = "register_qnn_canonicalize, register_qnn_legalize"
 _PATTERN_TABLES = {"compat.patterns": "get_pattern_table, register_pattern_table"}
-_EXECUTOR = {"runtime.graph_executor": "GraphModule, create"}
-_FOLDERS = {"runtime.utils": "TempDirectory, tempdir"}
+_REGISTRY = {
+    "compat.registry": """get_global_func, list_global_func_names, lookup as _get_global_func, register_func,
+        register_object, remove_global_func"""
+}
+_EXECUTOR = {"runtime.graph_executor": "GraphModule, create, get_device"}
+_FOLDERS = {
+    "runtime.utils": "DirectoryCreatedPastAtExit, FileLock, TempDirectory, filelock, is_source_path, tempdir, which"
+}
 _VISUALIZER = {"viz.relay_viz": "*"}
 _OPERATORS = {"op": "*"}
 
@@ -63,31 +77,91 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "relay.adt": ("algebraic data types", {"ir.adt": _MATCHING, "ir.types": "TypeData"}),
-    "relay.analysis": (
-        "facts about programs",
-        {"analysis": "*", "transform.fusion.extract_fused_functions": "extract_fused_functions"},
-    ),
+    "relay.analysis": ("facts about programs", _FACTS),
+    "relay.analysis.analysis": ("facts about programs", _FACTS),
+    "relay.analysis.annotated_regions": ("regions for external compilers", {"analysis.regions": "AnnotatedRegionSet"}),
+    "relay.analysis.call_graph": ("who calls whom", {"analysis": "CallGraph"}),
+    "relay.analysis.count_layers": ("layers along a path", {"analysis.counts": "LayerCounter, count_layers"}),
+    "relay.analysis.feature": ("features of the language", {"analysis": "Feature"}),
     "relay.backend": ("executors and runtimes as options of `relay.build`", {"codegen.options": "Executor, Runtime"}),
+    "relay.backend.aot": ("networks as one function", {"compat.refused": "AOTLowerMain"}),
+    "relay.backend.executor": ("executors as options", {"codegen.options": "Executor"}),
+    "relay.backend.executor_factory": (
+        "compiled networks",
+        {
+            "runtime.module": "GraphExecutorFactoryModule, GraphExecutorFactoryModule as ExecutorFactoryModule",
+            "runtime.aot_executor": "AOTExecutorFactoryModule",
+        },
+    ),
+    "relay.backend.graph_executor_codegen": (
+        "the graph of a network as JSON",
+        {"compat.build_module": "GraphExecutorCodegen"},
+    ),
+    "relay.backend.interpreter": (
+        "evaluating programs",
+        {
+            "codegen.executors": "CompiledExecutor as Executor",
+            "interp": "Interpreter",
+            "interp.values": "ConstructorValue, RefValue",
+        },
+    ),
+    "relay.backend.name_transforms": (
+        "names as C writes them",
+        {
+            "compat.backend": """prefix_generated_name, prefix_name, sanitize_name, to_c_constant_style,
+                to_c_function_style, to_c_variable_style"""
+        },
+    ),
+    "relay.backend.runtime": ("runtimes as options", {"codegen.options": "Runtime"}),
+    "relay.backend.utils": ("names of compiled modules", {"compat.backend": "CallType, mangle_module_name"}),
+    "relay.backend.vm": (
+        "compiling for the virtual machine",
+        {"codegen.vm": "VMCompiler, compile", "codegen.executors": "VMRunner as VMExecutor"},
+    ),
+    "relay.base": ("nodes", {"ir.expr": "Var as Id", "ir.node": "Node as RelayNode"}),
     "relay.build_module": (
         "building, and binding parameters",
         {
             "codegen.build": "build, optimize",
-            "codegen.executors": "create_executor",
+            "codegen.executors": "AotRunner as AotExecutor, GraphRunner as GraphExecutor, create_executor",
             "transform.bind": "bind, bind_params_by_name",
             "transform.engine.context": "PassContext, build_config",
+            "compat.build_module": "BuildModule",
         },
     ),
-    "relay.dataflow_pattern": ("matching and rewriting parts of graphs", {"transform.pattern": "*"}),
-    "relay.expr": ("expressions", {"ir.expr": _EXPRESSIONS, "ir.leaves": "const, var", "transform.bind": "bind"}),
+    "relay.dataflow_pattern": (
+        "matching and rewriting parts of graphs",
+        {"transform.pattern": "*", "compat.registry": "register_object as register_df_node"},
+    ),
+    "relay.expr": (
+        "expressions",
+        {
+            "ir.expr": _EXPRESSIONS,
+            "ir.leaves": "const, var",
+            "transform.bind": "bind",
+            "compat.records": "StaticMemoryPlan, StorageInfo",
+        },
+    ),
     "relay.expr_functor": (
         "visitors and mutators of expressions",
         {"ir.functor": "ExprFunctor, ExprMutator, ExprVisitor"},
     ),
     "relay.frontend": ("other formats", {"frontend": "from_onnx, from_pytorch, to_onnx"}),
+    "relay.frontend.common": ("what importers share", {"frontend.common": "*"}),
     "relay.function": ("functions", {"ir.expr": "BaseFunc, Function, FunctionWithFields"}),
     "relay.image": ("operators on images", {"op.image": "*"}),
     "relay.loops": ("while loops as recursive closures", {"ir.loops": "while_loop"}),
     "relay.nn": ("operators of neural networks", {"op.nn": "*"}),
+    "relay.op.annotation": ("operators that tell passes something", {"op.vm.annotation": "*"}),
+    "relay.op.annotation.annotation": ("operators that tell passes something", {"op.vm.annotation": "*"}),
+    "relay.op.memory": ("explicit allocation", {"op.vm.memory": "*"}),
+    "relay.op.memory.memory": ("explicit allocation", {"op.vm.memory": "*"}),
+    "relay.op.nn.nn": ("operators of neural networks", {"op.nn": "*"}),
+    "relay.op.nn.utils": (
+        "padding as the operators take it",
+        {"op.window": "get_pad_tuple1d, get_pad_tuple2d, get_pad_tuple3d"},
+    ),
+    "relay.op.op_attrs": ("the records of attributes", {"compat.op_attrs": "*"}),
     "relay.op": (
         "operators, and the table of them",
         {
@@ -106,19 +180,24 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.op": ("the table of operators", {"op": "*", "op.base": "OpPattern", "ir.op": "Op", **_REGISTERED}),
     "relay.op.random": ("random numbers", {"op.random": "*"}),
     "relay.op.reduce": ("reductions", _OPERATORS),
-    "relay.op.tensor": ("elementwise operators", _OPERATORS),
+    "relay.op.tensor": ("elementwise operators", {**_OPERATORS, "compat.refused": "copy_shape_func"}),
     "relay.op.transform": ("operators that move elements", _OPERATORS),
     "relay.op.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.param_dict": ("parameters as bytes", {"runtime.params": "load_param_dict, save_param_dict"}),
     "relay.prelude": ("the standard library of data types and functions", {"text.prelude": "Prelude"}),
     "relay.qnn": ("the quantized dialect", {"op.qnn": "*"}),
-    "relay.qnn.op": ("quantized operators", {"op.qnn": "*"}),
+    "relay.qnn.op": ("quantized operators", {"op.qnn": "*", "transform.legalize": _QNN}),
+    "relay.qnn.op.op": ("legalization of quantized operators", {"transform.legalize": _QNN}),
+    "relay.qnn.op.qnn": ("quantized operators", {"op.qnn": "*"}),
     "relay.qnn.transform": (
         "passes that lower the quantized dialect",
         {"transform.quantized.qnn": "QnnCanonicalizeOps as CanonicalizeOps, QnnLegalize as Legalize"},
     ),
     "relay.random": ("random numbers", {"op.random": "*"}),
-    "relay.scope_builder": ("building programs statement by statement", {"ir.scope_builder": "ScopeBuilder"}),
+    "relay.scope_builder": (
+        "building programs statement by statement",
+        {"ir.scope_builder": "ScopeBuilder, WithScope"},
+    ),
     "relay.testing": (
         "the networks, and helpers of tests",
         {
@@ -130,6 +209,10 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "zoo.temp_op_attr": "TempOpAttr",
         },
     ),
+    "relay.testing.py_converter": (
+        "programs as Python",
+        {"codegen.python_source": "PythonConverter, run_as_python, to_python"},
+    ),
     "relay.transform": ("passes", {"transform": "*"}),
     "relay.transform.flexible_shape": (
         "programs for several sizes of an axis",
@@ -138,12 +221,33 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
                 specialize_body"""
         },
     ),
+    "relay.transform.fake_quantization_to_integer": (
+        "rules of the pass of that name",
+        {
+            "op.custom": "register_fake_quantization_to_integer",
+            "transform": "FakeQuantizationToInteger",
+            "transform.quantized.affine": """TensorAffineType, TupleAffineType, adaptive_avgpool1d, approx_equal,
+                avgpool2d, batch_matmul, bias_add, broadcast_to, clip, concat, conv2d, conv2d_transpose, dense,
+                dequantize, get_binary_types, get_zeros, global_avgpool2d, infer_shape, leaky_relu, mean, pad, quantize,
+                register_binary_identity, register_binary_qnn, register_unary_identity, register_unary_qnn, relu,
+                split, topk""",
+        },
+    ),
+    "relay.transform.mixed_precision": (
+        "categories of operators for half precision",
+        {
+            "op.custom": "register_mixed_precision_conversion",
+            "transform.to_mixed_precision": """generic_always_op, generic_follow_op, generic_never_op,
+                get_generic_out_dtypes, register_func_to_op_list""",
+        },
+    ),
+    "relay.transform.transform": ("passes", {"transform": "*", "compat.refused": "CollagePartition"}),
     "relay.ty": ("types", {"ir.types": _TYPES}),
     "relay.type_functor": ("visitors and mutators of types", {"ir.functor": "TypeFunctor, TypeMutator, TypeVisitor"}),
     "relay.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.vm": (
         "compiling for the virtual machine",
-        {"codegen.vm": "VMExecutable as Executable, VirtualMachine, compile"},
+        {"codegen.vm": "VMCompiler, VMExecutable as Executable, VirtualMachine, compile"},
     ),
     "contrib": ("what lived in tvm.contrib", {}),
     "contrib.graph_executor": ("running a compiled graph", _EXECUTOR),
@@ -151,13 +255,16 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm": (
         "the module tree that `import tvm` finds",
         {
-            "compat.registry": "get_global_func, register_func, VERSION as __version__",
+            "compat.registry": "get_global_func, register_func, register_object, VERSION as __version__",
+            "compat.values": "DataType",
             "ir": "IRModule",
             "runtime.device": _DEVICES,
             "runtime.ndarray": "NDArray",
             "support.errors": "RelayError as TVMError",
         },
     ),
+    "tvm._ffi": ("the registry of functions", _REGISTRY),
+    "tvm._ffi.registry": ("the registry of functions", _REGISTRY),
     "tvm.contrib": ("executors, the visualizer, temporary folders", {}),
     "tvm.contrib.debugger": ("running node by node", {}),
     "tvm.contrib.debugger.debug_executor": (
@@ -181,11 +288,68 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.instrument": ("hooks around passes", _INSTRUMENTS),
     "tvm.ir": (
         "modules, types, structural equality",
-        {"ir": _IR, "compat.registry": "make_node, register_op_attr", "support.source": "SourceName, Span"},
+        {
+            "ir": _IR,
+            "compat.object_path": "get_first_structural_mismatch",
+            "compat.records": "CallingConv, PointerType, PrimType, TypeConstraint, TypeRelation",
+            "compat.registry": "EnvFunc, make_node, register_op_attr",
+            "compat.refused": "register_intrin_lowering",
+            "compat.values": "Array, BaseExpr, Map, PrimExpr, Range",
+            "ir.adt": "Constructor",
+            "ir.node": "Node",
+            "support.source": "SourceName, Span",
+            "text.node_json": "load_json, save_json",
+            "transform.quantized.affine": "AffineType, TensorAffineType, TupleAffineType",
+        },
     ),
+    "tvm.ir.adt": ("algebraic data types", {"ir": "TypeData", "ir.adt": "Constructor"}),
+    "tvm.ir.affine_type": (
+        "what integers stand for",
+        {"transform.quantized.affine": "AffineType, TensorAffineType, TupleAffineType"},
+    ),
+    "tvm.ir.attrs": ("attributes", {"ir": "Attrs, DictAttrs", "compat.registry": "make_node"}),
+    "tvm.ir.base": (
+        "nodes, their text and their equality",
+        {
+            "ir": "assert_structural_equal, structural_equal, structural_hash",
+            "compat.object_path": "get_first_structural_mismatch",
+            "compat.registry": "EnvFunc",
+            "ir.node": "Node",
+            "support.source": "SourceName, Span",
+            "text.node_json": "load_json, save_json",
+        },
+    ),
+    "tvm.ir.container": ("lists and maps", {"compat.values": "Array, Map"}),
+    "tvm.ir.diagnostics": ("errors of programs", {"compat.diagnostics": "*"}),
+    "tvm.ir.expr": (
+        "expressions",
+        {"ir": "Expr as RelayExpr, GlobalVar", "compat.values": "BaseExpr, PrimExpr, Range"},
+    ),
+    "tvm.ir.function": ("functions", {"ir": "BaseFunc", "compat.records": "CallingConv"}),
+    "tvm.ir.json_compact": ("older JSON of programs", {"text.node_json_versions": "*"}),
+    "tvm.ir.memory_pools": (
+        "memories as options",
+        {
+            "compat.records": """ConstantMemoryPools, ConstantPoolInfo, PoolInfo, PoolInfoProperties,
+                WorkspaceMemoryPools, WorkspacePoolInfo"""
+        },
+    ),
+    "tvm.ir.tensor_type": ("types of tensors", {"ir": "TensorType"}),
+    "tvm.ir.type": (
+        "types",
+        {
+            "ir": """FuncType, GlobalTypeVar, IncompleteType, RefType as RelayRefType, TupleType, Type, TypeKind,
+                TypeVar""",
+            "compat.records": "PointerType, PrimType, TypeConstraint",
+        },
+    ),
+    "tvm.ir.type_relation": ("relations between types", {"ir": "TypeCall", "compat.records": "TypeRelation"}),
     "tvm.ir.instrument": ("hooks around passes", _INSTRUMENTS),
     "tvm.ir.module": ("modules", {"ir": "IRModule"}),
-    "tvm.ir.op": ("operators", {"ir": "Op", "compat.registry": "register_op_attr"}),
+    "tvm.ir.op": (
+        "operators",
+        {"ir": "Op", "compat.registry": "register_op_attr", "compat.refused": "register_intrin_lowering"},
+    ),
     "tvm.ir.supply": ("fresh names", {"ir.names": "GlobalVarSupply, NameSupply"}),
     "tvm.ir.transform": ("the pass manager", _MANAGER),
     "tvm.nd": (
@@ -199,23 +363,70 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.runtime": (
         "arrays, devices, loading what was compiled",
         {
-            "compat.registry": "String, convert",
+            "compat.object_path": "ObjectPath, ObjectPathPair",
+            "compat.values": "Object, ObjectGeneric, PackedFunc, const, convert, convert_to_object",
             "compat.target": "enabled",
-            "runtime.container": "ADT",
+            "runtime.benchmark": "BenchmarkResult",
+            "runtime.container": "ADT, ShapeTuple, String",
             "runtime.device": "Device, cpu, cuda, device, gpu",
-            "runtime.module": "load_module",
+            "runtime.module": "Module, load_module",
+            "runtime.threads": "num_threads",
             "runtime.ndarray": "NDArray, array",
             "runtime.params": "load_param_dict, save_param_dict",
         },
     ),
     "tvm.runtime.container": ("values that are not tensors", {"runtime.container": "*"}),
-    "tvm.runtime.ndarray": ("arrays", {"runtime.ndarray": "*", "runtime.device": "Device, device"}),
-    "tvm.runtime.profiling": ("reports of measured time", {"runtime.profiling": "*"}),
-    "tvm.runtime.vm": ("the virtual machine", {"codegen.vm": "VMExecutable as Executable, VirtualMachine"}),
-    "tvm.target": ("what to compile for", {"compat.target": "Target"}),
+    "tvm.runtime.executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
+    "tvm.runtime.executor.aot_executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
+    "tvm.runtime.module": (
+        "what was compiled",
+        {
+            "compat.refused": "load_static_library, system_lib",
+            "compat.target": "enabled",
+            "runtime.benchmark": "BenchmarkResult",
+            "runtime.module": "Module, load_module",
+            "runtime.threads": "num_threads",
+        },
+    ),
+    "tvm.runtime.ndarray": ("arrays", {"runtime.ndarray": "*, numpyasarray", "runtime.device": f"{_DEVICES}"}),
+    "tvm.runtime.object": ("objects", {"compat.values": "Object"}),
+    "tvm.runtime.object_generic": (
+        "Python values as objects",
+        {"compat.values": "ObjectGeneric, const, convert, convert_to_object"},
+    ),
+    "tvm.runtime.object_path": ("ways from a program to a part of it", {"compat.object_path": "*"}),
+    "tvm.runtime.packed_func": ("functions", {"compat.values": "PackedFunc"}),
+    "tvm.runtime.profiler_vm": (
+        "time in the virtual machine",
+        {"codegen.vm_profiler": "VirtualMachineProfiler, enabled"},
+    ),
+    "tvm.runtime.profiling": (
+        "reports of measured time",
+        {"runtime.profiling": "*", "runtime.function_profile": "DeviceWrapper, MetricCollector, profile_function"},
+    ),
+    "tvm.runtime.vm": (
+        "the virtual machine",
+        {"codegen.vm": "VMExecutable as Executable, VirtualMachine", "compat.values": "convert_arguments as convert"},
+    ),
+    "tvm.target": ("what to compile for", {"compat.target": "Target, VirtualDevice"}),
     "tvm.te": ("symbolic sizes", {"ir.types": "SizeVar as size_var, SizeVar as var"}),
     "tvm.testing": ("helpers of test-suites", {"compat.testing": "*"}),
-    "tvm.tir": ("dimensions", {"ir.types": "AnyDim as Any, SizeVar, SizeVar as Var", "compat.registry": "IntImm"}),
+    "tvm.tir": (
+        "dimensions",
+        {
+            "ir.types": "AnyDim as Any, SizeVar, SizeVar as Var",
+            "compat.registry": "IntImm",
+            "compat.values": "FloatImm, PrimExpr, StringImm, const",
+        },
+    ),
+    "tvm.tir.expr": (
+        "numbers in shapes",
+        {
+            "ir.types": "AnyDim as Any, SizeVar, SizeVar as Var",
+            "compat.registry": "IntImm",
+            "compat.values": "FloatImm, PrimExpr, StringImm",
+        },
+    ),
     "tvm.transform": ("the pass manager", _MANAGER),
 }
 """Modules made of names of others: what each is for, and from which of relaylab its names are (`*`: all public)."""

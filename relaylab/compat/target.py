@@ -9,6 +9,7 @@ from typing import Any
 
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.isa.target import CpuTarget as NativeTarget
+from relaylab.runtime.device import Device
 from relaylab.support.checked import checked
 
 _current: ContextVar[tuple[Target, ...]] = ContextVar("relaylab_targets", default=())
@@ -92,4 +93,42 @@ def enabled(target: str) -> bool:
     return target.split()[0] in ("cpu", "llvm") if target.split() else False
 
 
-__all__ = ["Target", "TargetKind", "enabled"]
+class VirtualDevice:
+    """Where a value lives: a kind of device, its number, what code for it is made for, a kind of memory.
+
+    What is not given is left open: device type 0, number -1, no target, no memory.
+    """
+
+    def __init__(self, device: Device | int | None = None, target: Target | str | None = None, memory_scope: str = ""):
+        self.device_type = device.device_type if isinstance(device, Device) else int(device or 0)
+        self.virtual_device_id = device.device_id if isinstance(device, Device) else -1
+        self.target = Target(target) if isinstance(target, str) else target
+        self.memory_scope = memory_scope
+
+    @property
+    def device_type_int(self) -> int:
+        """The kind of device as DLPack numbers it; 0 if it is left open."""
+        return self.device_type
+
+    def _key(self) -> tuple[object, ...]:
+        return self.device_type, self.virtual_device_id, self.target, self.memory_scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VirtualDevice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        known = {
+            "device_type": self.device_type or None,
+            "target": self.target,
+            "memory_scope": self.memory_scope or None,
+        }
+        if self.virtual_device_id >= 0:
+            known["virtual_device_id"] = self.virtual_device_id
+        parts = [f"{name}={value!r}" for name, value in known.items() if value is not None]
+        return f"VirtualDevice({', '.join(parts) or '?'})"
+
+
+__all__ = ["Target", "TargetKind", "VirtualDevice", "enabled"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeGuard, cast
 
 from relaylab.ir.attrs import Attrs, Field
@@ -36,8 +36,21 @@ class Definition(Protocol):
     def reshapes(self) -> bool: ...
     @property
     def waivers(self) -> Mapping[str, str]: ...
+    @property
+    def takes_any(self) -> bool: ...
     def call(self, *args: object, **attrs: object) -> Call: ...
     def __call__(self, **attrs: Any) -> Attrs: ...
+
+
+class RegisteredDefinition(Protocol):
+    """What a program may say of an operator that it has registered."""
+
+    inputs: tuple[str, ...]
+    level: int
+    named: tuple[str, ...]
+
+    def set_relation(self, name: str, function: Callable[..., object] | None) -> None: ...
+    def set_key(self, key: str) -> None: ...
 
 
 @node
@@ -93,12 +106,12 @@ class Op(Callee):
     @property
     def pattern(self) -> int:
         """How FuseOps treats the operator (an `OpPattern`)."""
-        return self.definition.pattern
+        return cast(int, EXTRA_ATTRS.get((self.name, "TOpPattern"), self.definition.pattern))
 
     def get_attr(self, attr_name: str) -> object:
         """A registered fact of the operator (`TOpPattern`, or one set by `set_attr`); None if unset."""
         if attr_name == "TOpPattern":
-            return self.definition.pattern
+            return self.pattern
         return EXTRA_ATTRS.get((self.name, attr_name))
 
     def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
@@ -111,6 +124,44 @@ class Op(Callee):
         EXTRA_ATTRS.pop((self.name, attr_name), None)
         _LEVELS.pop((self.name, attr_name), None)
 
+    # ---- what a program says of an operator that it has registered (`op.custom.register`)
+
+    def _registered(self) -> RegisteredDefinition:
+        if not self.definition.takes_any:
+            raise RelayError(
+                f"{self.name} is one of relaylab's operators: its inputs and types are fixed",
+                code="op.fixed",
+                help="register an operator of your own",
+            )
+        return cast(RegisteredDefinition, self.definition)
+
+    def set_num_inputs(self, n: int) -> None:
+        """How many inputs the operator takes."""
+        made = self._registered()
+        made.inputs = (*made.inputs[:n], *(f"data_{k}" for k in range(len(made.inputs), n)))
+
+    def add_argument(self, name: str, type: str = "Tensor", description: str = "") -> None:
+        """The name of the next input, what kind of value it is and what it means."""
+        made = self._registered()
+        named: list[str] = [*made.named, name]
+        made.named = tuple(named)
+        made.inputs = (*named, *made.inputs[len(named) :])
+
+    def add_type_rel(self, rel_name: str, type_rel_func: Callable[..., object] | None = None) -> None:
+        """The type of a call: `type_rel_func(types, attrs)` gives it, or None while too little is known.
+
+        Without a function `rel_name` is one of Identity, Broadcast and BroadcastComp.
+        """
+        self._registered().set_relation(rel_name, type_rel_func)
+
+    def set_support_level(self, level: int) -> None:
+        """How well known the operator is: 1 for the core, 10 for the rest."""
+        self._registered().level = level
+
+    def set_attrs_type_key(self, key: str) -> None:
+        """The kind of its attributes: `DictAttrs`, any names and values."""
+        self._registered().set_key(key)
+
     def facets(self, attrs: Attrs | None) -> Any:
         """The record on which the facets are methods: `attrs`, adapted if it was made for a sister operator."""
         if cast(object, type(attrs)) is self.definition:
@@ -119,7 +170,7 @@ class Op(Callee):
             if self.default is None:
                 set_field(self, "default", self.definition())
             return self.default
-        known = {k: v for k, v in attrs.items() if k in self.definition.fields}
+        known = {k: v for k, v in attrs.items() if self.definition.takes_any or k in self.definition.fields}
         return self.definition(**known)
 
 

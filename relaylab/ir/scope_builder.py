@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import cast
 
@@ -31,6 +31,19 @@ class _Block:
         for var, value in reversed(self.bindings):
             body = Let(var, value, body)
         return body
+
+
+class WithScope:
+    """A scope as a context: `with` gives `enter_value`, and calls `exit_cb` at the end."""
+
+    def __init__(self, enter_value: object, exit_cb: Callable[[], None]):
+        self._enter_value, self._exit_cb = enter_value, exit_cb
+
+    def __enter__(self) -> object:
+        return self._enter_value
+
+    def __exit__(self, *exc: object) -> None:
+        self._exit_cb()
 
 
 @checked

@@ -116,6 +116,8 @@ class Operator(Attrs):
     inputs: ClassVar[tuple[str, ...]] = ()
     level: ClassVar[int] = 10
     pattern: ClassVar[OpPattern] = OpPattern.OPAQUE
+    takes_any: ClassVar[bool] = False
+    """A call may have any attributes: the operator was registered by a program."""
     stateful: ClassVar[bool] = False
     """The operator has an effect or a state: never folded, merged or dropped."""
     computes: ClassVar[bool] = True

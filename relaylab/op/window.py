@@ -34,6 +34,21 @@ def spread_padding(padding: int | Sequence[int], n: int) -> tuple[int, ...]:
     return values if len(values) == 2 * n else values * 2
 
 
+def get_pad_tuple1d(padding: int | Sequence[int]) -> tuple[int, ...]:
+    """Padding as (left, right), from one value for both or from both."""
+    return spread_padding(padding, 1)
+
+
+def get_pad_tuple2d(padding: int | Sequence[int]) -> tuple[int, ...]:
+    """Padding as (top, left, bottom, right), from one value, two or four."""
+    return spread_padding(padding, 2)
+
+
+def get_pad_tuple3d(padding: int | Sequence[int]) -> tuple[int, ...]:
+    """Padding as (front, top, left, back, bottom, right), from one value, three or six."""
+    return spread_padding(padding, 3)
+
+
 def pads(padding: Sequence[int], n: int) -> Pads:
     """(before, after) for each of `n` spatial axes."""
     values = spread_padding(tuple(padding), n)

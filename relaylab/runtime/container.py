@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayIndexError, RelayTypeError, is_a
 
-__all__ = ["ADT", "ConstructorValue", "RefValue", "String", "getitem_helper", "tuple_object"]
+__all__ = ["ADT", "ConstructorValue", "RefValue", "ShapeTuple", "String", "getitem_helper", "tuple_object"]
 
 T = TypeVar("T")
 
@@ -91,3 +91,15 @@ class String(str):
         if not is_a(content, str):
             raise RelayTypeError(f"a String holds text, not {type(content).__name__}", code="runtime.string")
         return super().__new__(cls, content)
+
+
+class ShapeTuple(tuple[int, ...]):
+    """A shape as a runtime value: whole numbers that do not change."""
+
+    __slots__ = ()
+
+    def __new__(cls, shape: Iterable[int] = ()) -> ShapeTuple:
+        sizes = tuple(shape)
+        if not all(is_a(n, int) or hasattr(n, "__index__") for n in sizes):
+            raise RelayTypeError("a ShapeTuple holds whole numbers", code="runtime.shape-tuple")
+        return super().__new__(cls, map(int, sizes))

@@ -213,3 +213,13 @@ def _graph(text: str) -> object:
         raise RelayValueError(
             f"the graph is not JSON: {error}", code="runtime.graph-json", help="give the text of lib.get_graph_json()"
         ) from None
+
+
+def get_device(
+    libmod: object, device: Device | list[Device] | tuple[Device, ...]
+) -> tuple[list[Device], int, list[int]]:
+    """The devices of a network as a list, how many they are, and their kinds and numbers one after the other."""
+    devices = list(device) if isinstance(device, (list, tuple)) else [device]
+    for dev in devices:
+        require_present(dev)
+    return devices, len(devices), [number for dev in devices for number in (dev.device_type, dev.device_id)]

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from relaylab.runtime.archive import ArchiveReader
 from relaylab.runtime.benchmark import Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.executable import Executable
@@ -204,6 +205,16 @@ class GraphExecutorFactoryModule(Module):
         return self
 
     module = lib
+
+    @property
+    def graph_json(self) -> str:
+        """The graph as JSON text."""
+        return self.graph_json_str
+
+    @property
+    def mod_name(self) -> str:
+        """The name given to `relay.build(mod_name=)`."""
+        return self.libmod_name
 
     def get_graph_json(self) -> str:
         """The graph as JSON text."""
@@ -401,9 +412,19 @@ def _not_kept(what: str) -> RelayValueError:
     )
 
 
-def load_module(path: str | os.PathLike[str], fmt: str = "") -> GraphExecutorFactoryModule:
+Loaded = Any
+"""A `GraphExecutorFactoryModule`, or what another kind of file holds."""
+READERS: dict[str, Callable[[ArchiveReader], Loaded]] = {}
+"""Kinds of files beside networks, by the name of the section that they alone have."""
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Loaded:
     """A module from a file that `export_library` wrote; ArtifactError says what is wrong with another file."""
-    return GraphExecutorFactoryModule(Executable.load(_file_name(path)))
+    file = ArchiveReader(_file_name(path))
+    for section, reader in READERS.items():
+        if section in file.sections:
+            return reader(file)
+    return GraphExecutorFactoryModule(Executable.load(path))
 
 
 def _file_name(path: str | os.PathLike[str]) -> str | os.PathLike[str]:

@@ -243,3 +243,9 @@ def _checked_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
 
 def _is_whole(index: object) -> bool:
     return index is Ellipsis or (isinstance(index, slice) and index == slice(None))
+
+
+def numpyasarray(np_data: np.ndarray) -> tuple[NDArray, tuple[int, ...]]:
+    """An NDArray over the memory of a numpy array where that is possible, else of a copy, and its shape."""
+    shared = np_data.flags.writeable and np_data.flags.c_contiguous
+    return (from_dlpack(np_data) if shared else array(np_data)), np_data.shape

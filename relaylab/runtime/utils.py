@@ -6,13 +6,14 @@ import datetime
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError
 
 
 class TempDirectory:
@@ -83,3 +84,52 @@ class TempDirectory:
 def tempdir(custom_path: str | None = None, keep_for_debug: bool | None = None) -> TempDirectory:
     """A new `TempDirectory`, at `custom_path` if given (it must not exist)."""
     return TempDirectory(custom_path, keep_for_debug)
+
+
+class DirectoryCreatedPastAtExit(RelayError):
+    """A temporary directory is asked for while Python shuts down: nothing would delete it."""
+
+
+class FileLock:
+    """A file that one process at a time holds: a context that waits for it, at most `timeout` seconds."""
+
+    def __init__(self, path: str | os.PathLike[str], timeout: float = 60.0):
+        self.lock_file, self.timeout = os.fspath(path), timeout
+
+    def __enter__(self) -> FileLock:
+        until = time.monotonic() + self.timeout
+        while True:
+            try:
+                os.close(os.open(self.lock_file, os.O_CREAT | os.O_EXCL | os.O_RDWR))
+            except FileExistsError:
+                if time.monotonic() > until:
+                    raise RelayValueError(
+                        f"another process holds {self.lock_file}", code="utils.locked", help="remove it if none does"
+                    ) from None
+                time.sleep(0.01)
+            else:
+                return self
+
+    def __exit__(self, *exc: object) -> None:
+        Path(self.lock_file).unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let others have it."""
+        self.__exit__()
+
+
+def filelock(path: str | os.PathLike[str]) -> FileLock:
+    """A lock on a file: `with filelock(path): …`."""
+    return FileLock(path)
+
+
+def is_source_path(path: str) -> str:
+    """The path of a file of source code (.cc, .cpp, .c, .h and the like); RelayValueError for another text."""
+    if Path(path).suffix not in (".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".ll", ".s"):
+        raise RelayValueError(f"{path} is no path of source code", code="utils.source-path")
+    return path
+
+
+def which(exec_name: str) -> str | None:
+    """Where a program lies on the search path; None if it does not."""
+    return shutil.which(exec_name)

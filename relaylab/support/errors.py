@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import cast
 
+from relaylab.support.hook import Hook
+
 
 class RelayError(RuntimeError):
     """An error with a stable `code`, the `place` it concerns (ready to print) and a `help` line."""
@@ -101,3 +103,8 @@ class DiagnosticError(RelayError):
         if len(self.diagnostics) < 2:
             return super().__str__()
         return "\n\n".join([*(str(d) for d in self.diagnostics), f"{len(self.diagnostics)} errors"])
+
+
+@Hook
+def rendered(error: DiagnosticError) -> None:
+    """Called with every `DiagnosticError` before it is raised; a renderer of one's own registers here."""

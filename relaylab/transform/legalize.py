@@ -71,3 +71,19 @@ class Legalize(FunctionPass):
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         return rewrite(func, lambda new, old: _replaced(new, old, self.legalize_map_attr_name))
+
+
+def register_qnn_legalize(qnn_op_name: str, legal_op: Replacement | None = None, level: int = 10) -> object:
+    """As `register_legalize`, for `relay.qnn.transform.Legalize`: quantized operators by others that run."""
+    return _registering(qnn_op_name, legal_op, level, "FTVMQnnLegalize")
+
+
+def register_qnn_canonicalize(qnn_op_name: str, legal_op: Replacement | None = None, level: int = 10) -> object:
+    """As `register_legalize`, for `relay.qnn.transform.CanonicalizeOps`: quantized operators by plain ones."""
+    return _registering(qnn_op_name, legal_op, level, "FTVMQnnCanonicalize")
+
+
+def _registering(name: str, rule: Replacement | None, level: int, attr: str) -> object:
+    return (
+        register_legalize(name, level=level, attr=attr) if rule is None else register_legalize(name, rule, level, attr)
+    )

@@ -9,13 +9,15 @@ types: their arguments and results are cast, so closures, recursion and data typ
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from relaylab import ir
 from relaylab.ir.free import global_vars
 from relaylab.ir.trail import derived, made_from
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.ir.types import dtype_name
+from relaylab.support.errors import RelayError, RelayValueError, shown
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -68,6 +70,56 @@ def category_of(name: str, missing_op_mode: int) -> Category:
     if missing_op_mode == 1:
         warnings.warn(f"{text}; it follows its arguments", stacklevel=2)
     return Category.FOLLOW
+
+
+def converted(node: ir.Call, mixed: str) -> tuple[Category, str, str] | None:
+    """What a function that a program registered says of a call: its category, and the data types in which it
+    accumulates and which it gives. None if there is none.
+    """
+    own = node.op.get_attr("FTVMMixedPrecisionConversionType") if isinstance(node.op, ir.Op) else None
+    if own is None:
+        return None
+    answer = list(cast(Callable[..., Sequence[Any]], own)(node, mixed))
+    try:
+        category, inner, outer = answer
+        return Category(int(category)), dtype_name(str(inner)), dtype_name(str(outer))
+    except ValueError:
+        raise RelayValueError(
+            f"the function for {ir.op_name(node)} gave {shown(answer)}",
+            code="precision.rule",
+            help="return [category 0 to 2, accumulation dtype, output dtype]",
+        ) from None
+
+
+def get_generic_out_dtypes(call_node: ir.Call, mixed_precision_type: str) -> list[str]:
+    """In which data types an operator accumulates and which it gives: the mixed one, both."""
+    return [mixed_precision_type, mixed_precision_type]
+
+
+def generic_always_op(call_node: ir.Call, mixed_precision_type: str) -> list[int | str]:
+    """The answer of an operator that is always lowered."""
+    return [int(Category.ALWAYS), *get_generic_out_dtypes(call_node, mixed_precision_type)]
+
+
+def generic_follow_op(call_node: ir.Call, mixed_precision_type: str) -> list[int | str]:
+    """The answer of an operator that is as its arguments are."""
+    return [int(Category.FOLLOW), *get_generic_out_dtypes(call_node, mixed_precision_type)]
+
+
+def generic_never_op(call_node: ir.Call, mixed_precision_type: str) -> list[int | str]:
+    """The answer of an operator that keeps its precision."""
+    return [int(Category.NEVER), *get_generic_out_dtypes(call_node, mixed_precision_type)]
+
+
+def register_func_to_op_list(list_op: Sequence[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that registers `func(call, mixed_precision_type)` with each of these operators."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in list_op:
+            ir.Op.get(name).set_attr("FTVMMixedPrecisionConversionType", function)
+        return function
+
+    return register
 
 
 def _leaves(t: ir.Type | None) -> list[ir.TensorType]:
@@ -155,17 +207,21 @@ class _Converter:
     # ---- one operator
 
     def _call(self, node: ir.Call) -> ir.Expr:
-        category = category_of(ir.op_name(node), self.mode)
+        category, inner, outer = converted(node, self.mixed) or (category_of(ir.op_name(node), self.mode), None, None)
         if category is Category.FOLLOW:
             ready = all(self._ready(a) for a in node.args)
             category = Category.ALWAYS if ready and self._touches_floats(node) else Category.NEVER
         lower = category is Category.ALWAYS
         args = [self._in(a, self.mixed if lower else None) for a in node.args]
-        attrs = self._attrs(node) if lower else node.attrs
-        self._mark(node, lower and any(_is_float(t.dtype) for t in _leaves(type_of(node))))
-        if attrs is node.attrs:
-            return ir.rebuild(node, (node.op, *args))
-        return ir.Call(node.op, args, attrs, node.type_args)
+        attrs = self._attrs(node, inner or self.mixed) if lower else node.attrs
+        same = attrs is node.attrs
+        new = ir.rebuild(node, (node.op, *args)) if same else ir.Call(node.op, args, attrs, node.type_args)
+        if lower and inner != outer and isinstance(found := type_of(node), ir.TensorType):
+            # a result of neither data type becomes what it was
+            new = call("cast", new, dtype=outer if outer == self.mixed else found.dtype)
+        floats = any(_is_float(t.dtype) for t in _leaves(type_of(node)))
+        self._mark(node, lower and floats and outer in (None, self.mixed))
+        return new
 
     def _touches_floats(self, node: ir.Call) -> bool:
         return any(_is_float(t.dtype) for a in (node, *node.args) for t in _leaves(type_of(a)))
@@ -179,14 +235,12 @@ class _Converter:
             return all(self._ready(f) for f in arg.fields)
         return not any(_is_float(t.dtype) and t.dtype != self.mixed for t in _leaves(type_of(arg)))
 
-    def _attrs(self, node: ir.Call) -> ir.Attrs | ir.DictAttrs | None:
-        """Attributes that name a data type name the mixed one."""
+    def _attrs(self, node: ir.Call, dtype: str) -> ir.Attrs | ir.DictAttrs | None:
+        """Attributes that name a data type name `dtype`."""
         attrs = node.attrs
         if not isinstance(attrs, ir.Attrs):
             return attrs
-        changes = {
-            k: self.mixed for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])
-        }
+        changes = {k: dtype for k in ("out_dtype", "dtype") if k in attrs.fields and self._names_float(k, attrs[k])}
         return attrs.replace(**changes) if changes else attrs
 
     def _names_float(self, field: str, value: str | None) -> bool:

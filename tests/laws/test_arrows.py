@@ -186,7 +186,10 @@ def test_ipython_and_widgets_only_in_lab() -> None:
             assert not bad, f"{path.relative_to(ROOT)} imports {bad}"
 
 
-WRITES_CODE = {"ir/declare.py": "constructors of nodes, from the declared names only, as `dataclasses` does"}
+WRITES_CODE = {
+    "ir/declare.py": "constructors of nodes, from the declared names only, as `dataclasses` does",
+    "codegen/python_source.py": "`run_as_python` runs the Python that it made of a program: calls of operators",
+}
 
 
 def test_nothing_dangerous_is_imported() -> None:

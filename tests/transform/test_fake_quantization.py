@@ -155,7 +155,7 @@ def test_sums_of_many_numbers_do_not_overflow() -> None:
 
 
 def test_a_rule_that_a_program_registers_comes_first() -> None:
-    from relaylab.transform.quantized.fake_quantization_rules import TensorAffineType
+    from relaylab.transform.quantized.affine import TensorAffineType
 
     def negated(expr, types):
         found = types[expr.args[0]]

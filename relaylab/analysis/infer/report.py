@@ -8,7 +8,7 @@ from relaylab.ir.excerpt import place_of
 from relaylab.ir.expr import Expr
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import walk
-from relaylab.support.errors import DiagnosticError, RelayError
+from relaylab.support.errors import DiagnosticError, RelayError, rendered
 from relaylab.support.source import AnySpan, Span
 
 QUOTED = 10
@@ -65,9 +65,11 @@ class ErrorReport:
         if self.found:
             faults = self.faults(functions)
             first = faults[0]
-            raise DiagnosticError(
+            error = DiagnosticError(
                 first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(faults)
             )
+            rendered(error)
+            raise error
 
 
 def _homes(functions: dict[str, Expr], sites: Iterable[Expr]) -> dict[Expr, tuple[str, int]]:

@@ -186,7 +186,9 @@ def call_attrs(p: State, callee: Expr, written: Written, stored: Attrs | None, t
     return DictAttrs(values_of(written)) if key is None else _keyed_attrs(p, str(key), written, token)
 
 
-def _op_attrs(p: State, op: Op, written: Written, token: int) -> Attrs | None:
+def _op_attrs(p: State, op: Op, written: Written, token: int) -> Attrs | DictAttrs | None:
+    if op.definition.takes_any:
+        return DictAttrs(values_of(written)) if written else None
     if not op.definition.fields and not written:
         return None
     if not written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from relaylab.support.errors import DiagnosticError
+from relaylab.support.errors import DiagnosticError, rendered
 from relaylab.support.source import SourceName, Span, caret
 from relaylab.text.reading.lexer import tokenize
 
@@ -89,11 +89,12 @@ class TokenReader:
             return
         errors = [error for _, error in sorted(self._errors, key=lambda entry: entry[0])]
         first = errors[0]
-        if len(errors) == 1:
-            raise first
-        raise DiagnosticError(
-            first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(errors)
-        )
+        if len(errors) > 1:
+            first = DiagnosticError(
+                first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(errors)
+            )
+        rendered(first)
+        raise first
 
     # ---- moving
 

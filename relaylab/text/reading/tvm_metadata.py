@@ -76,3 +76,14 @@ def tensor(dump: bytes) -> np.ndarray:
     if min(shape, default=0) < 0 or not len(raw) == size == math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{len(raw)} bytes for shape {tuple(shape)} of {dtype}")
     return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="), copy=False).reshape(shape)
+
+
+def dump(array: np.ndarray) -> bytes:
+    """The DLTensor dump of an array on a CPU; ValueError for data types that it cannot hold."""
+    codes = {kind: code for code, kind in KINDS.items()} | {"b": 1}
+    if array.dtype.kind not in codes:
+        raise ValueError(f"a tensor of {array.dtype} cannot be written")
+    bits = 1 if array.dtype == bool else 8 * array.dtype.itemsize
+    raw = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    head = HEAD.pack(MAGIC, 0, 1, 0, array.ndim, codes[array.dtype.kind], bits, 1)
+    return head + struct.pack(f"<{array.ndim}qq", *array.shape, len(raw)) + raw

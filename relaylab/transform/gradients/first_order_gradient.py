@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 import relaylab.transform.gradients.rules_moves
@@ -92,6 +93,9 @@ class _Reverse:
 
 def _rule(node: Call) -> GradientRule:
     name = op_name(node)
+    own = node.op.get_attr("FPrimalGradient") if isinstance(node.op, Op) else None
+    if own is not None:
+        return lambda call, value, grad: cast(Callable[..., Sequence[Expr]], own)(call, _expr(grad))
     if name not in GRADIENTS:
         hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
         raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)

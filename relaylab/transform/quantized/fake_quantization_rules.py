@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -46,23 +46,6 @@ class Unquantized(Exception):
     """An operator or a way of using one that has no form on integers; says which."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TensorAffineType:
-    """What a rule that a program registers says of an expression: TVM's words for a scale and a zero point."""
-
-    scale: Expr
-    zero_point: Expr
-    dtype: str
-    axis: int = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TupleAffineType:
-    """As `TensorAffineType`, of the fields of a tuple."""
-
-    types: Sequence[TensorAffineType]
-
-
 IntegerRule = Callable[[Call, list[Any], QuantizedValue | None], QuantizedValue]
 RULES: dict[str, IntegerRule] = {}
 
@@ -75,22 +58,6 @@ def integer_rule(*names: str) -> Callable[[IntegerRule], IntegerRule]:
         return rule
 
     return register
-
-
-def registered(node: Call, rule: Callable[..., object], args: Sequence[Known]) -> QuantizedValue:
-    """What a rule `(call on integers, affine types of its arguments) -> [expression, affine type]` says.
-
-    `NotImplementedError` is its way to refuse; another error goes on to the caller.
-    """
-    if not all(isinstance(a, QuantizedValue) for a in args):
-        raise refuse(node, "a registered rule knows only dequantized tensors")
-    known = [a for a in args if isinstance(a, QuantizedValue)]
-    types = {a.value: TensorAffineType(a.scale, a.zero, a.dtype, a.axis) for a in known}
-    try:
-        value, found = cast("tuple[Expr, TensorAffineType]", rule(again(node, *types), types))
-    except NotImplementedError as error:
-        raise refuse(node, str(error) or "its registered rule refuses it") from None
-    return QuantizedValue(value, found.scale, found.zero_point, found.dtype, found.axis)
 
 
 def refuse(node: Expr, why: str) -> Unquantized:

@@ -20,6 +20,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import dtype_of, typed
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.renewal import as_function, copied
+from relaylab.transform.quantized.affine import registered
 from relaylab.transform.quantized.fake_quantization_rules import (
     PRODUCTS,
     RULES,
@@ -28,12 +29,9 @@ from relaylab.transform.quantized.fake_quantization_rules import (
     Unquantized,
     field_of,
     refuse,
-    registered,
     rescaled,
 )
 
-REGISTERED = "FTVMFakeQuantizationToInteger"
-"""The attribute of an operator under which a program registers a rule of its own."""
 QUANTIZE, DEQUANTIZE = "qnn.quantize", "qnn.dequantize"
 
 
@@ -54,7 +52,7 @@ def _region(root: Expr) -> list[Expr]:
     return [n for n in walk((root,), below) if not isinstance(n, Op)]
 
 
-def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None) -> Known:
+def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None, qat: bool = False) -> Known:
     """The quantity (for tuples a list, for constants the constant) that a node of a region stands for."""
     match node:
         case Call() if is_call_to(node, DEQUANTIZE):
@@ -65,9 +63,12 @@ def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None)
             return [known[f] for f in node.fields]
         case TupleGetItem():
             return field_of(node, known[node.tuple_value])
-        case Call(op=Op() as op) if op_name(node) in RULES or callable(op.get_attr(REGISTERED)):
-            args, rule = [known[a] for a in node.args], op.get_attr(REGISTERED)
-            found = registered(node, rule, args) if callable(rule) else RULES[op_name(node)](node, args, goal)
+        case Call(op=Op()):
+            args = [known[a] for a in node.args]
+            found = registered(node, args, goal, qat)
+            if found is None and op_name(node) not in RULES:
+                raise refuse(node, "there is no rule for it")
+            found = found or RULES[op_name(node)](node, args, goal)
             return QuantizedValue(
                 copied(found.value, node), found.scale, found.zero, found.dtype, found.axis, found.clamped
             )
@@ -95,7 +96,7 @@ def _products(func: Function) -> dict[Expr, QuantizedValue]:
     used: set[Expr] = set()
     for node in walk((func.body,)):
         try:
-            known[node] = _quantity(node, known, None)
+            known[node] = _quantity(node, known, None, True)
         except (Unquantized, KeyError):
             used.update(children(node))
             continue

@@ -1,0 +1,42 @@
+"""The library of an executable of the virtual machine: what its kernels are compiled for, and their names."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import cast
+
+from relaylab.runtime.archive import ArchiveReader, write
+from relaylab.runtime.module import READERS, Module
+from relaylab.support.checked import checked
+
+SECTION = "vm"
+
+
+class VMLibrary(Module):
+    """The target and the kernels of an executable; the code itself is compiled when the program is loaded."""
+
+    type_key = "VMLibrary"
+
+    def __init__(self, target: str, kernels: Iterable[str]):
+        self.target, self.kernels = target, list(kernels)
+
+    @checked
+    def export_library(self, file_name: str | os.PathLike[str], **options: object) -> None:
+        """Write it into a file of any suffix that `load_module` reads; ArtifactError if that is impossible."""
+        write(file_name, {SECTION: json.dumps({"target": self.target, "kernels": self.kernels}).encode()})
+
+    save = export_library
+
+    @staticmethod
+    def read(file: ArchiveReader) -> VMLibrary:
+        """The library in a file; ArtifactError if it is damaged."""
+        try:
+            found = cast("dict[str, object]", json.loads(file.read(SECTION).tobytes()))
+            return VMLibrary(str(found["target"]), map(str, cast("list[object]", found["kernels"])))
+        except (ValueError, KeyError, TypeError):
+            raise file.damaged("its library cannot be understood") from None
+
+
+READERS[SECTION] = VMLibrary.read
