@@ -68,3 +68,61 @@ def test_shapes_of_sums_are_written_as_by_hand():
     x, y = relay.var("x", shape=(4, 3)), relay.var("y", shape=(3,))
     after = run_opt_pass(Function([x, y], relay.collapse_sum_like(x, y)), transform.SimplifyExpr())
     assert_structural_equal(after, run_infer_type(Function([x, y], relay.collapse_sum_to(x, (3,)))))
+
+
+class taking:
+    """Within the block the compiler `zz` takes these operators."""
+
+    def __init__(self, *names: str):
+        self.ops = [relay.op.get(name) for name in names]
+
+    def __enter__(self) -> None:
+        for op in self.ops:
+            op.set_attr("target.zz", True)
+
+    def __exit__(self, *exc: object) -> None:
+        for op in self.ops:
+            op.reset_attr("target.zz")
+
+
+def annotated(expr, **how: bool):
+    return run_opt_pass(expr, transform.AnnotateTarget("zz", **how))
+
+
+def begin(x, target="zz"):
+    return relay.annotation.compiler_begin(x, target)
+
+
+def end(x, target="zz"):
+    return relay.annotation.compiler_end(x, target)
+
+
+def test_every_use_of_a_result_leaves_the_region_by_itself():
+    x = relay.var("x", shape=(4, 4))
+    r = relay.nn.relu(x)
+    with taking("nn.relu"):
+        found = annotated(Function([x], relay.add(relay.abs(r), relay.abs(r))))
+    r = relay.nn.relu(begin(x))
+    a, b = (relay.abs(begin(end(r), "default")) for _ in range(2))
+    want = end(relay.add(begin(end(a, "default"), "default"), begin(end(b, "default"), "default")), "default")
+    assert_structural_equal(found, run_infer_type(Function([x], want)))
+
+
+def test_results_without_operands_and_of_branches():
+    with taking("nn.relu", "erf"):
+        zeros = annotated(Function([], relay.zeros((0,), "float32")))
+        assert_structural_equal(zeros, run_infer_type(Function([], end(relay.zeros((0,), "float32"), "default"))))
+        c, x = relay.var("c", shape=(), dtype="bool"), relay.var("x", shape=(3,))
+        found = annotated(Function([c, x], relay.erf(If(c, relay.nn.relu(x), x))))
+    want = relay.erf(begin(If(c, end(relay.nn.relu(begin(x))), x)))
+    assert_structural_equal(found, run_infer_type(Function([c, x], end(want))))
+
+
+def test_cells_belong_to_no_other_compiler():
+    x = relay.var("x", shape=(3,))
+    with taking("nn.relu"):
+        found = annotated(Function([x], RefCreate(x)))
+        other = annotated(Function([x], RefCreate(x)), include_non_call_ops=False)
+    want = end(RefCreate(begin(x, "default")), "default")
+    assert_structural_equal(found, run_infer_type(Function([x], want)))
+    assert_structural_equal(other, run_infer_type(Function([x], RefCreate(x))))

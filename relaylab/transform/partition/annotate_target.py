@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, cast
 
-from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, TupleGetItem, children, facets, rebuild, rewrite
+from relaylab.ir import (
+    Call,
+    Expr,
+    Function,
+    IRModule,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    children,
+    facets,
+    rebuild,
+    rewrite,
+)
 from relaylab.ir.op import is_call_to
-from relaylab.ir.types import TensorType, TupleType, Type, type_leaves
+from relaylab.ir.types import RefType, TensorType, TupleType, type_leaves
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -33,9 +49,10 @@ def supports(target: str, node: Call) -> bool:
     return bool(check(node) if callable(check) else check)
 
 
-def _is_data(t: Type | None) -> bool:
-    """Whether values of a type can cross a border: tensors, and tuples of them."""
-    return t is not None and all(isinstance(part, (TensorType, TupleType)) for part in type_leaves(t))
+def _crosses(value: Expr) -> bool:
+    """Whether a value can cross a border: tensors, tuples of them, and cells."""
+    t = type_of(value)
+    return t is not None and all(isinstance(part, (TensorType, TupleType, RefType)) for part in type_leaves(t))
 
 
 def _closed(node: Expr) -> bool:
@@ -49,58 +66,74 @@ class _Annotator:
     def __init__(self, targets: Sequence[str], others: bool):
         self.targets, self.others = targets, others
         self.taken: dict[Expr, str] = {}
-        self.ends: dict[Expr, Expr] = {}
 
     def at(self, new: Expr, old: Expr) -> Expr:
-        if is_call_to(new, BEGIN, END):
+        if isinstance(new, Call) and is_call_to(new, BEGIN, END):
             return self._border(new)
-        if not all(_is_data(type_of(c)) for c in _operands(old)) or not _is_data(type_of(old)):
+        if not all(map(_crosses, _operands(old))) or not _crosses(old):
             return self._around(new)
         match new:
             case Call(op=op) if isinstance(op, Op) or (isinstance(op, Function) and op.attr("Composite")):
-                return self._call(new, cast(Call, old))
+                return self._inside(new, self._target(cast(Call, old)))
             case Tuple() | TupleGetItem() if self.others and _operands(new):
-                return self._inside(new, self._common(_operands(new)))
+                return self._inside(new)
+            case RefCreate() | RefRead() | RefWrite() if self.others and self._common(children(new)) == DEFAULT:
+                return self._inside(new)  # no other compiler keeps cells
+            case Let() if isinstance(new.value, Function):
+                return rebuild(new, (new.var, new.value, self._ended(new.body)))
             case _:
                 return self._around(new)
 
     def _border(self, new: Call) -> Expr:
-        """Borders of other compilers stay; those of the default one are drawn again."""
-        if compiler_of(new) == DEFAULT:
-            return new.args[0]
-        if is_call_to(new, END):
-            self.taken[new] = compiler_of(new)
-            self.ends[new] = new
-        return new
+        """Borders that were drawn before are drawn again, as the operators within them ask."""
+        value = new.args[0]
+        if is_call_to(new, BEGIN):
+            return value
+        self.taken.setdefault(value, compiler_of(new))
+        return self._end(value)
 
-    def _call(self, new: Call, old: Call) -> Expr:
-        if any(is_call_to(arg, BEGIN) for arg in new.args):
-            return new  # drawn before, for another compiler
-        return self._inside(new, next((t for t in self.targets if supports(t, old)), DEFAULT))
+    def _target(self, old: Call) -> str:
+        """The compiler that takes a call: one that took it before, else the first that can."""
+        before = compiler_of(old.args[0]) if old.args and is_call_to(old.args[0], BEGIN) else DEFAULT
+        return before if before != DEFAULT else next((t for t in self.targets if supports(t, old)), DEFAULT)
 
-    def _common(self, args: Iterable[Expr]) -> str:
-        """The compiler that takes all of `args`."""
-        found = {self.taken.get(arg, DEFAULT) for arg in args}
-        return found.pop() if len(found) == 1 else DEFAULT
-
-    def _inside(self, new: Expr, target: str) -> Expr:
-        """A node whose operands enter the region of a compiler."""
+    def _inside(self, new: Expr, target: str = "") -> Expr:
+        """A node whose operands enter the region of a compiler, without `target` of the one that took them all."""
         first = len(children(new)) - len(_operands(new))
-        entered = [copied(call(BEGIN, self._ended(arg), compiler=target), arg) for arg in _operands(new)]
+        target, entered = self._entered(_operands(new), target)
         out = rebuild(new, [*children(new)[:first], *entered])
         self.taken[out] = target
         return out
+
+    def _entered(self, args: Sequence[Expr], target: str = "") -> tuple[str, list[Expr]]:
+        target = target or self._common(args)
+        # what is made from nothing comes in as a variable does
+        left = [arg if isinstance(arg, Call) and not arg.args else self._left(arg) for arg in args]
+        return target, [copied(call(BEGIN, value, compiler=target), value) for value in left]
+
+    def _common(self, args: Sequence[Expr]) -> str:
+        """The compiler that takes all of `args`."""
+        found = {self.taken.get(arg, DEFAULT) for arg in args}
+        return found.pop() if len(found) == 1 else DEFAULT
 
     def _around(self, new: Expr) -> Expr:
         """A node of no compiler: what it uses has left its region."""
         return rebuild(new, [self._ended(c) for c in children(new)])
 
+    def _left(self, value: Expr) -> Expr:
+        return self._end(value) if value in self.taken else value
+
     def _ended(self, value: Expr) -> Expr:
-        if value not in self.taken:
+        """A value that has left its region, and is known to come from there."""
+        if value not in self.taken or is_call_to(value, END):
             return value
-        if value not in self.ends:
-            self.ends[value] = copied(call(END, value, compiler=self.taken[value]), value)
-        return self.ends[value]
+        end = self._end(value)
+        self.taken[end] = self.taken[value]
+        return end
+
+    def _end(self, value: Expr) -> Expr:
+        """A border of its own for each use."""
+        return copied(call(END, value, compiler=self.taken[value]), value)
 
 
 def _operands(node: Expr) -> tuple[Expr, ...]:

@@ -49,7 +49,9 @@ class _Groups:
         """Join the regions on both sides of a border, if nothing that lies between them would be left in a circle."""
         end = _read(begin)
         before, after = self.of(end), self.of(begin)
-        if before is after or compiler_of(begin) != compiler_of(end) or self.scope[begin] != self.scope[end]:
+        if before is after or compiler_of(begin) != compiler_of(end):
+            return
+        if self.scope[begin] != self.scope[_read(end)]:  # each use has an end of its own, in its own scope
             return
         if not self._between(before, after) and not self._between(after, before):
             self._join(before, after)
