@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, cast
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, facets, op_name
 from relaylab.op.layout import convertible, parse_layout
@@ -21,6 +21,9 @@ from relaylab.transform.layouts.registered import Asked, asked
 _KERNELS = {
     "nn.conv1d": {"NCW": "OIW", "NWC": "WIO"},
     "nn.conv2d": {"NCHW": "OIHW", "NHWC": "HWIO", "HWNC": "HWOI"},
+    "nn.deformable_conv2d": {"NCHW": "OIHW", "NHWC": "HWIO"},
+    "qnn.conv2d": {"NCHW": "OIHW", "NHWC": "HWIO"},
+    "qnn.conv2d_transpose": {"NCHW": "IOHW", "NHWC": "HWIO"},
     "nn.conv3d": {"NCDHW": "OIDHW", "NDHWC": "DHWIO"},
     "nn.conv1d_transpose": {"NCW": "IOW", "NWC": "WIO"},
     "nn.conv2d_transpose": {"NCHW": "IOHW", "NHWC": "HWIO"},
@@ -75,7 +78,7 @@ def _kernel_layout(site: Site, data: str, asked: str) -> str:
     name = op_name(site.call)
     if asked != "default":
         return asked
-    if name == "nn.conv2d" and data == "NHWC" and _depthwise(site.call, site.types[1]):
+    if name in ("nn.conv2d", "qnn.conv2d") and data == "NHWC" and _depthwise(site.call, site.types[1]):
         return "HWOI"
     known = _KERNELS[name].get(data)
     if known is None:
@@ -93,14 +96,20 @@ def _convolution(site: Site, desired: Sequence[str]) -> LayoutPlan | None:
     out = attrs.out_layout or attrs.data_layout
     _check(op_name(site.call), (attrs.data_layout, data), (attrs.kernel_layout, kernel))
     changed = attrs.replace(data_layout=data, kernel_layout=kernel, out_layout="" if not attrs.out_layout else data)
-    return LayoutPlan(((attrs.data_layout, data), (attrs.kernel_layout, kernel)), ((out, data),), changed)
+    pairs = {
+        "data": (attrs.data_layout, data),
+        "offset": (attrs.data_layout, data),
+        "weight": (attrs.kernel_layout, kernel),
+    }
+    names = cast(Op, site.call.op).arguments
+    return LayoutPlan(tuple(pairs.get(n) for n in names), ((out, data),), changed)
 
 
 def _own_layout(site: Site, desired: Sequence[str]) -> LayoutPlan | None:
     attrs = site.attrs
     want = attrs.layout if desired[0] == "default" else desired[0]
     _check(op_name(site.call), (attrs.layout, want))
-    changes = {"layout": want, **({"out_layout": ""} if "out_layout" in attrs.fields else {})}
+    changes = {"layout": want, **({"out_layout": want} if "out_layout" in attrs.fields else {})}
     rest = (None,) * (len(site.given) - 1)
     return LayoutPlan(((attrs.layout, want), *rest), ((attrs.layout, want),), attrs.replace(**changes))
 

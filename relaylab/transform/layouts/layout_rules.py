@@ -160,9 +160,7 @@ def reduce(site: Site) -> LayoutPlan | None:
     if attrs.keepdims:
         kept = fitting(pair, site.result)
         return kept and LayoutPlan((pair,), (kept,), changed)
-    old_left, new_left = ("".join(a.text for a in layout.axes if a.letter not in gone) for layout in (old, new))
-    left = (old_left, new_left) if len(old_left) > 1 and old_left != new_left else None
-    return LayoutPlan((pair,), (left,), changed)
+    return LayoutPlan((pair,), (_without(pair, gone),), changed)
 
 
 def along_axis(site: Site) -> LayoutPlan | None:
@@ -243,14 +241,84 @@ def own_layout(site: Site) -> LayoutPlan | None:
     channels.
     """
     pair, attrs = site.given[0], site.attrs
-    if pair is None or pair[0] != attrs.layout:
-        return None
+    if pair is None or pair[0] != attrs.layout or ("out_layout" in attrs.fields and attrs.out_layout):
+        return None  # who says the layout of the result wants it so
     layout = parse_layout(pair[1])
     if not layout.is_plain() and not ("_pool" in op_name(site.call) and _splits_only("C", layout)):
         return None
-    changes = {"layout": pair[1], **({"out_layout": ""} if "out_layout" in attrs.fields else {})}
     rest = (None,) * (len(site.given) - 1)
-    return LayoutPlan((pair, *rest), (pair,), attrs.replace(**changes))
+    return LayoutPlan((pair, *rest), (pair,), attrs.replace(layout=pair[1]))
+
+
+def _plain(pair: Pair | None) -> bool:
+    return pair is not None and all(parse_layout(text).is_plain() for text in pair)
+
+
+def _without(pair: Pair, letters: set[str]) -> Pair | None:
+    """The layouts of what is left when axes go; None if it is the same in both."""
+    old, new = ("".join(a.text for a in parse_layout(text).axes if a.letter not in letters) for text in pair)
+    return (old, new) if len(old) > 1 and old != new else None
+
+
+def squeeze(site: Site) -> LayoutPlan | None:
+    """The axes that go are others in the new layout."""
+    pair, attrs = site.first, site.attrs
+    if pair is None or not _plain(pair):
+        return None
+    old = parse_layout(pair[0])
+    shape = cast(TensorType, site.types[0]).shape
+    axes = [k for k, n in enumerate(shape) if n == 1] if attrs.axis is None else [a % old.ndim for a in attrs.axis]
+    new = attrs.replace(axis=sorted(moved_axis(a, pair) for a in axes))
+    return LayoutPlan((pair,), (_without(pair, {old.axes[a].letter for a in axes}),), new)
+
+
+def transpose(site: Site) -> LayoutPlan | None:
+    """Takes the axes from where they are: the result is what the program wants."""
+    pair = site.first
+    if pair is None or not _plain(pair):
+        return None
+    rank = parse_layout(pair[0]).ndim
+    axes = [moved_axis(a, pair) for a in site.attrs.axes or range(rank - 1, -1, -1)]
+    return LayoutPlan((pair,), (None,), site.attrs.replace(axes=axes))
+
+
+def along_axes(site: Site) -> LayoutPlan | None:
+    """An attribute `axis` or `axes` with several that move with the layout."""
+    pair = site.first
+    if pair is None or not _plain(pair):
+        return None
+    name = "axes" if "axes" in site.attrs.fields else "axis"
+    axes = site.attrs.get(name)
+    return _same(site, 1, site.attrs.replace(**{name: axes and [moved_axis(a, pair) for a in axes]}))
+
+
+def slice_like(site: Site) -> LayoutPlan | None:
+    """Both tensors in one layout."""
+    pair = site.first
+    ranks = {site.rank(0), site.rank(1)}
+    return along_axes(site) if pair is not None and ranks == {parse_layout(pair[0]).ndim} else None
+
+
+def quantized_broadcast(site: Site) -> LayoutPlan | None:
+    """Both tensors in one layout, scales and zero points as they are along axes that move."""
+    pair = site.first
+    if pair is None or not _plain(pair) or any(p is not None and p[0] != pair[0] for p in site.given):
+        return None
+    rank, ranks = parse_layout(pair[0]).ndim, (site.rank(0), site.rank(1))
+    if max(ranks) != rank or min(ranks) not in (0, rank):
+        return None
+    axes = {name: moved_axis(site.attrs.get(name), pair) for name in ("lhs_axis", "rhs_axis")}
+    inputs = [pair if r else None for r in ranks]
+    return LayoutPlan((*inputs, *[None] * (len(site.given) - 2)), (pair,), site.attrs.replace(**axes))
+
+
+def quantized_concatenate(site: Site) -> LayoutPlan | None:
+    """The tensors in one layout, with a scale and a zero point each as they are."""
+    pair, count = site.first, (len(site.given) - 2) // 3
+    if pair is None or not _plain(pair) or any(site.rank(i) != parse_layout(pair[0]).ndim for i in range(count)):
+        return None
+    attrs = site.attrs.replace(axis=moved_axis(site.attrs.axis, pair))
+    return LayoutPlan((pair,) * count + (None,) * (len(site.given) - count), (pair,), attrs)
 
 
 def _splits_only(letter: str, layout: Layout) -> bool:
@@ -259,8 +327,15 @@ def _splits_only(letter: str, layout: Layout) -> bool:
 
 RULES: dict[str, LayoutRule] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin"), reduce),
-    **dict.fromkeys(("concatenate", "split"), along_axis),
-    **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.prelu"), normalization),
+    **dict.fromkeys(("concatenate", "split", "topk", "nn.softmax", "nn.log_softmax"), along_axis),
+    **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.layer_norm", "nn.prelu", "nn.bias_add"), normalization),
+    **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), normalization),
+    **dict.fromkeys(("qnn.add", "qnn.subtract", "qnn.mul"), quantized_broadcast),
+    "qnn.concatenate": quantized_concatenate,
+    "nn.l2_normalize": along_axes,
+    "slice_like": slice_like,
+    "squeeze": squeeze,
+    "transpose": transpose,
     **dict.fromkeys(("nn.dropout", "annotation.stop_fusion", "annotation.checkpoint"), elementwise),
     "nn.pad": pad,
     "strided_slice": strided_slice,
