@@ -1,8 +1,8 @@
 """What operators mean in plain numpy, written for the search and by nobody's loop or reference form.
 
-    values = evaluate(body, {var: array}, wide=True)
+    values = evaluate(body, {var: array}, wide="longdouble")
 
-`wide` keeps floats in float64 whatever the program's types say: the results that exact arithmetic comes close to.
+`wide` is the dtype of floats whatever the program's types say: the results that exact arithmetic comes close to.
 """
 
 from __future__ import annotations
@@ -41,16 +41,14 @@ def trunc_divide(a: np.ndarray, b: np.ndarray) -> Any:
 
 
 ELEMENTS: dict[str, Meaning] = {
-    **{
-        n: getattr(np, n)
-        for n in "abs exp log tanh sin cos tan sqrt floor ceil trunc negative sign add subtract".split()
-    },
+    **{n: getattr(np, n) for n in "abs exp log tanh sin cos tan sqrt floor ceil trunc negative add subtract".split()},
     **{n: getattr(np, n) for n in "multiply maximum minimum equal not_equal less less_equal greater".split()},
     **{n: getattr(np, n) for n in "greater_equal logical_not logical_and logical_or logical_xor power".split()},
     **{n: getattr(np, n) for n in "bitwise_and bitwise_or bitwise_xor floor_divide isnan isinf isfinite".split()},
     **{n: getattr(np, n) for n in "sinh cosh log2 log10 left_shift right_shift".split()},
     **{"a" + n[3:]: getattr(np, n) for n in "arcsin arccos arctan arcsinh arccosh arctanh".split()},
     "bitwise_not": np.invert,
+    "sign": lambda x: (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype),  # 0 of NaN
     "round": away,
     "sigmoid": sigmoid,
     "rsqrt": lambda x: 1 / np.sqrt(x),
@@ -371,17 +369,17 @@ def meaning(call: Call, args: list[Any]) -> Any:
     return TYPED[name](facets(call), *args, call.checked_type) if name in TYPED else NotImplemented
 
 
-def as_type(value: Any, t: Any, wide: bool) -> Any:
-    """A result in the dtype of a type; floats in float64 if wide."""
+def as_type(value: Any, t: Any, wide: str) -> Any:
+    """A result in the dtype of a type; floats in the dtype `wide`, if that is not empty."""
     if isinstance(t, TupleType):
         return tuple(as_type(v, f, wide) for v, f in zip(value, t.fields))
-    return np.asarray(value).astype("float64" if wide and t.dtype.startswith("float") else t.dtype)
+    return np.asarray(value).astype(wide if wide and t.dtype.startswith("float") else t.dtype)
 
 
 class Values:
     """The values of expressions, found as they are asked for."""
 
-    def __init__(self, inputs: Mapping[Var, np.ndarray], wide: bool):
+    def __init__(self, inputs: Mapping[Var, np.ndarray], wide: str):
         self.made = lambda value, t: as_type(value, t, wide)
         self.done: dict[Expr, Any] = {v: self.made(x, v.checked_type) for v, x in inputs.items()}
 
@@ -407,7 +405,7 @@ class Values:
         return done[root]
 
 
-def evaluate(body: Expr, inputs: Mapping[Var, np.ndarray], wide: bool = False) -> Any:
+def evaluate(body: Expr, inputs: Mapping[Var, np.ndarray], wide: str = "") -> Any:
     """The value of a body of lets, tuples and operators."""
     values = Values(inputs, wide)
     while isinstance(body, Let):

@@ -45,7 +45,7 @@ class Walker:
 
     def __init__(self, mod: IRModule):
         self.mod = mod
-        self.tensors = Values({}, wide=False)
+        self.tensors = Values({}, wide="")
 
     def run(self, *arrays: Any) -> Any:
         return self.closure(self.mod["main"], {})(*arrays)

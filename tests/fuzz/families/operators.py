@@ -1,11 +1,12 @@
 """Graphs of operators in plain numpy, in the interpreter, and compiled in every way that there is.
 
 Two sorts. *Networks* are the random tensor programs of `support.networks`, evaluated by `support.plain` once with all
-floats in float64 and once in the types that they have. How far the two are apart says how much the program amplifies
-rounding; a result may be LOOSE times as far from the exact one (sums in other orders, fused multiply-adds, Winograd's
-and Strassen's algorithms), measured against the largest element. *Special values* are short programs on nan,
-infinities, -0, extremes and denormals: exact operators must give equal numbers; after a rounded one, RELATIVE.
-Signs of zero are not compared.
+floats in a wider type and once in the types that they have. How far the two are apart says how much the program
+amplifies rounding; a result may be LOOSE times as far from the exact one (sums in other orders, fused multiply-adds,
+Winograd's and Strassen's algorithms), measured against the largest element. Where the program's own types overflow and
+the wider one does not, nothing is known. *Special values* are short programs on nan, infinities, -0, extremes and
+denormals: exact operators must give equal numbers; after a rounded one, RELATIVE, or near zero TINY of the smallest
+normal number at level 4, whose rational functions lose digits of denormals. Signs of zero are not compared.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from relaylab.runtime import set_num_threads
 TARGETS = ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64")
 LOOSE = 16
 RELATIVE = {"float16": 2e-3, "float32": 1e-6, "float64": 4e-15}
+TINY = 1e-4
 
 
 @dataclass(frozen=True)
@@ -70,38 +72,49 @@ class Truth:
             same = a == c
             if c.dtype.kind == "f":
                 x, y = a.astype("float64"), c.astype("float64")
-                same = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.isfinite(y) & (np.abs(x - y) <= bar))
+                same = (
+                    (x == y) | (np.isnan(x) & np.isnan(y)) | (np.isfinite(y) & (np.abs(x - y) <= bar)) | np.isinf(bar)
+                )
             off = ~same
             if off.any():
                 return f"result {k}, {a.dtype}{a.shape}, differs in {off.sum()} places: {a[off][:4]}, not {c[off][:4]}"
         return ""
 
 
-def truth(net: Network, special: bool = False, times: float = LOOSE) -> Truth:
-    """What a network's results should be."""
+def truth(net: Network, special: bool = False, times: float = LOOSE, level: int = 0) -> Truth:
+    """What a network's results should be, compiled at a level."""
     main = net.mod["main"]
     values = {p: net.inputs[p.name_hint] for p in main.params}
     plainly = flat(plain.evaluate(main.body, values))
     types = [a.dtype for a in plainly]
     if special:
-        return Truth(plainly, types, [bar_of_special(a) for a in plainly])
-    wide = flat(plain.evaluate(main.body, values, wide=True))
+        return Truth(plainly, types, [bar_of_special(a, level) for a in plainly])
     eps = rounding(net)
-    bars = []
-    for a, b in zip(wide, plainly):
-        finite = np.isfinite(a) & np.isfinite(b.astype("float64")) if a.dtype.kind == "f" else np.zeros(a.shape, bool)
-        size = float(np.abs(a[finite]).max(initial=0))
-        apart = float(np.abs(a[finite] - b[finite].astype("float64")).max(initial=0))
-        bars.append(np.full(a.shape, times * (apart + eps * size) if a.dtype.kind == "f" else 0.0))
-    return Truth(wide, types, bars)
+    finest = min((t.itemsize for t in types if t.kind == "f"), default=8)
+    wide = flat(plain.evaluate(main.body, values, wide="longdouble" if finest == 8 else "float64"))
+    return Truth(wide, types, [bar_of_rounding(a, b, eps, times) for a, b in zip(wide, plainly)])
 
 
-def bar_of_special(a: np.ndarray) -> np.ndarray:
+def bar_of_rounding(wide: np.ndarray, plainly: np.ndarray, eps: float, times: float) -> np.ndarray:
+    """How far numbers may be off: `times` what rounding changed and a few units of the largest, since numpy adds in
+    pairs; anything where only the wide ones are finite.
+    """
+    if wide.dtype.kind != "f":
+        return np.zeros(wide.shape)
+    finite = np.isfinite(wide) & np.isfinite(plainly)
+    size = float(np.abs(wide[finite]).max(initial=0))
+    apart = float(np.abs(wide[finite] - plainly[finite]).max(initial=0))
+    return np.where(np.isfinite(wide) & ~finite, np.inf, times * (apart + 4 * eps * size))
+
+
+def bar_of_special(a: np.ndarray, level: int) -> np.ndarray:
     """How far numbers may be off that an operator has rounded once: RELATIVE, or two of the smallest steps."""
     if a.dtype.kind != "f":
         return np.zeros(a.shape)
+    of = np.finfo(a.dtype)
+    least = max(2 * float(of.smallest_subnormal), TINY * float(of.smallest_normal) if level >= 4 else 0.0)
     with np.errstate(all="ignore"):
-        return np.abs(a.astype("float64")) * RELATIVE[a.dtype.name] + 2 * float(np.finfo(a.dtype).smallest_subnormal)
+        return np.abs(a.astype("float64")) * RELATIVE[a.dtype.name] + least
 
 
 @family("operators", "graphs of operators, also on special values: all executors, levels and targets against numpy")
@@ -117,7 +130,7 @@ class Operators:
     def run(self, case: Case) -> str:
         net = case.net
         with np.errstate(all="ignore"):
-            right = truth(net, case.special)
+            right = truth(net, case.special, level=case.level)
             self.check(case, "the interpreter", right.unlike(interpreted(net.mod, net.inputs)))
             set_num_threads(case.threads)
             try:
@@ -139,7 +152,7 @@ class Operators:
             ],
             [
                 f"net = Network(mod, INPUTS, {{n: INPUTS[n] for n in {sorted(net.params)}}}, 0.0)",
-                f"right = truth(net, special={case.special})",
+                f"right = truth(net, special={case.special}, level={case.level})",
                 "assert not right.unlike(interpreted(mod, INPUTS))",
                 f"assert not right.unlike(compiled(net, {case.target!r}, {case.level}, {case.kind!r}))",
             ],
