@@ -676,7 +676,7 @@ def reinterpret(data: Arg, dtype: Dtype) -> Call:
     dtype: the new data type, as wide as that of data
     Result: the shape of data, of `dtype`
     """
-def repeat(data: Arg, repeats: int, axis: int | None = None) -> Call:
+def repeat(data: Arg, repeats: int, axis: int | None) -> Call:
     """Each element `repeats` times in a row along an axis (of the flattened tensor if there is none).
 
     data: the tensor whose elements are repeated; shape any; dtype any
@@ -705,7 +705,7 @@ def reshape_like(data: Arg, shape_like: Arg, lhs_begin: int = 0, lhs_end: int | 
     rhs_end: the dimension of shape_like before which it ends; None: all that follow
     Result: (*data.shape[:lhs_begin], *shape_like.shape[rhs_begin:rhs_end], *data.shape[lhs_end:]), of the dtype of data
     """
-def reverse(data: Arg, axis: int | None = None) -> Call:
+def reverse(data: Arg, axis: int | None) -> Call:
     """The elements in opposite order along an axis.
 
     data: the tensor whose elements are reversed; shape any; dtype any

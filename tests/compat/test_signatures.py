@@ -56,6 +56,13 @@ def test_signatures_are_those_of_the_table() -> None:
         (lambda x: relay.image.resize2d(x), "size"),
         (lambda x: relay.image.crop_and_resize(x, x, x), "crop_size"),
         (lambda x: relay.vision.yolo_reorg(x), "stride"),
+        (lambda x: relay.vision.proposal(x, x, x), "scales"),
+        (lambda x: relay.repeat(x, 2), "axis"),
+        (lambda x: relay.reverse(x), "axis"),
+        (lambda x: relay.qnn.op.dense(x, x, x, x, x, x), "units"),
+        (lambda x: relay.qnn.op.conv2d(x, x, x, x, x, x), "kernel_size"),
+        (lambda x: relay.qnn.op.concatenate([x], [x], [x], x, x), "axis"),
+        (lambda x: relay.image.affine_grid(x), "target_shape"),
     ],
 )
 def test_what_must_be_given_is_asked_for(call: object, missing: str) -> None:

@@ -25,6 +25,7 @@ class affine_grid(Injective):
         "the matrices that take (x, y, 1) of the result to the (x, y) that is read", "(N, 2, 3)", "floats"
     )
     target_shape: Ints = attr(doc="the height and width of the grids")
+    defaults = {"target_shape": None}
     yields = "(N, 2, *target_shape), of the dtype of data: data @ (x, y, 1) with x and y from -1 to 1"
     source = "Jaderberg et al., Spatial transformer networks, 2015"
 

@@ -115,6 +115,7 @@ class Adaptive(SizedPool):
     layout: str = "NCHW"
     out_layout: str = ""
     yields = "(N, C, *output_size) laid out as `layout`, dtype of data"
+    defaults = {"output_size": None}
     source = "torch.nn.AdaptiveAvgPool2d and its kin; He et al., Spatial pyramid pooling, 2014"
 
     def target(self) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ def batch_matmul(x: Arg, y: Arg, x_zero_point: Arg, y_zero_point: Arg, x_scale: 
     out_dtype: the data type of sums and result, which must be int32
     Result: (b, m, n), of `out_dtype`; a batch of 1 goes with any b
     """
-def concatenate(data: Arg, input_scales: Arg, input_zero_points: Arg, output_scale: Arg, output_zero_point: Arg, axis: int = 0) -> Call:
+def concatenate(data: Arg, input_scales: Arg, input_zero_points: Arg, output_scale: Arg, output_zero_point: Arg, axis: int) -> Call:
     """Quantized tensors, each with its scale and zero point, brought to one scale and joined along an axis.
 
     data: a tuple of quantized tensors; shape equal but along `axis`; dtype one integer type
@@ -57,7 +57,7 @@ def concatenate(data: Arg, input_scales: Arg, input_zero_points: Arg, output_sca
     axis: the axis along which the tensors are joined; negative ones count from the end
     Result: the shape of the tensors with the sum of their extents along `axis`, their dtype
     """
-def conv2d(data: Arg, kernel: Arg, input_zero_point: Arg, kernel_zero_point: Arg, input_scale: Arg, kernel_scale: Arg, kernel_size: Ints | None = None, channels: int | None = None, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = 'int32') -> Call:
+def conv2d(data: Arg, kernel: Arg, input_zero_point: Arg, kernel_zero_point: Arg, input_scale: Arg, kernel_scale: Arg, kernel_size: Ints | None, channels: int | None, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = 'int32') -> Call:
     """Convolution of quantized numbers, as int32; the padding stands for real zeros.
 
     data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype integers
@@ -100,7 +100,7 @@ def conv2d_transpose(data: Arg, weight: Arg, input_zero_point: Arg, kernel_zero_
     out_dtype: the data type of sums and result, which must be int32
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding
     """
-def dense(data: Arg, weight: Arg, input_zero_point: Arg, kernel_zero_point: Arg, input_scale: Arg, kernel_scale: Arg, units: int | None = None, out_dtype: Dtype = 'int32') -> Call:
+def dense(data: Arg, weight: Arg, input_zero_point: Arg, kernel_zero_point: Arg, input_scale: Arg, kernel_scale: Arg, units: int | None, out_dtype: Dtype = 'int32') -> Call:
     """Fully connected layer of quantized numbers, as int32.
 
     data: what the layer is applied to; shape (..., k); dtype integers

@@ -117,7 +117,7 @@ def int8(*shape: int) -> TensorType:
     return TensorType(shape, "int8")
 
 
-@quantized_op("qnn.dense", attrs_key="Dense", defaults={"units": None, "out_dtype": "int32"})
+@quantized_op("qnn.dense", attrs_key="Dense", defaults={"out_dtype": "int32"}, required="units")
 class dense(QuantizedProduct, plain_dense.definition):
     """Fully connected layer of quantized numbers, as int32."""
 
@@ -152,7 +152,7 @@ class batch_matmul(QuantizedProduct, plain_batch_matmul.definition):
         return [sample(int8(2, 3, 5), int8(2, 4, 5), *ZEROS, out_dtype="int32", transpose_b=True, **LOW)]
 
 
-@quantized_op("qnn.conv2d", attrs_key="Conv2D", defaults={"out_dtype": "int32"}, parameters=CONV)
+@quantized_op("qnn.conv2d", attrs_key="Conv2D", defaults={"out_dtype": "int32"}, parameters=CONV, required="kernel_size channels")
 class conv2d(QuantizedProduct, plain_conv2d.definition):
     """Convolution of quantized numbers, as int32; the padding stands for real zeros."""
 

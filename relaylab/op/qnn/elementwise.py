@@ -246,6 +246,7 @@ class concatenate(Quantized):
     output_scale: Input = scale_of("the result", "() or (1,)")
     output_zero_point: Input = zero_of("the result", "() or (1,)")
     axis: int = attr(0, "the axis along which the tensors are joined; negative ones count from the end")
+    required = "axis"
     yields = "the shape of the tensors with the sum of their extents along `axis`, their dtype"
 
     def relation(self, s: TypeSolver, data: Type, scales: Type, zeros: Type, scale: Type, zero: Type) -> Type | None:

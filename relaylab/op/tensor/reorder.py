@@ -100,6 +100,7 @@ class reverse(Injective):
 
     data: Input = arg("the tensor whose elements are reversed")
     axis: int | None = attr(None, "the axis that is reversed; None: the first")
+    required = "axis"
 
     def relation(self, s: TypeSolver, data: Type) -> Type | None:
         found = rules.tensor(s, data)
@@ -134,6 +135,7 @@ class repeat(Injective):
     data: Input = arg("the tensor whose elements are repeated")
     repeats: int = attr(doc="how often each element stands in the result")
     axis: int | None = attr(None, "the axis along which elements are repeated; None: that of the flattened tensor")
+    required = "axis"
     pattern = OpPattern.BROADCAST
 
     def relation(self, s: TypeSolver, data: Type) -> Type | None:

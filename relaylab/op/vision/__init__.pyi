@@ -71,7 +71,7 @@ def non_max_suppression(data: Arg, valid_count: Arg, indices: Arg, max_output_si
     invalid_to_bottom: whether rows that stay move to the front (without `return_indices`)
     Result: a tuple of (B, N) and (B, 1) of int32: the indices, the rest -1, and their count; without `return_indices` (B, N, K), of the dtype of data
     """
-def proposal(cls_prob: Arg, bbox_pred: Arg, im_info: Arg, scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0), feature_stride: int = 16, threshold: float = 0.7, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, rpn_min_size: int = 16, iou_loss: bool = False) -> Call:
+def proposal(cls_prob: Arg, bbox_pred: Arg, im_info: Arg, scales: Floats, ratios: Floats, feature_stride: int, threshold: float, rpn_pre_nms_top_n: int, rpn_post_nms_top_n: int, rpn_min_size: int, iou_loss: bool) -> Call:
     """Region proposals of a region proposal network: the best of its boxes that do not overlap a better one.
 
     cls_prob: scores of A anchors per cell: A of the background, then A of objects; shape (B, 2 A, H, W); dtype floats

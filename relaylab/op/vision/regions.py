@@ -251,6 +251,7 @@ class proposal(Opaque):
         "cls_prob bbox_pred im_info scales ratios feature_stride threshold "
         "rpn_pre_nms_top_n rpn_post_nms_top_n rpn_min_size iou_loss"
     )
+    required = "iou_loss"
 
     def relation(self, s: TypeSolver, cls_prob: Type, bbox_pred: Type, im_info: Type) -> Type | None:
         p, d, info = (rules.tensor(s, t, n) for t, n in zip((cls_prob, bbox_pred, im_info), self.inputs))
