@@ -18,7 +18,7 @@ from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import NDArray, array
-from relaylab.support.checked import checked
+from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType
@@ -57,6 +57,7 @@ class CompiledExecutor:
         raise RelayTypeError(f"{type(self).__name__} cannot compile", code="executor.abstract")
 
 
+@fitting
 class GraphRunner(CompiledExecutor):
     """Static graphs of tensors: one native entry point."""
 
@@ -125,6 +126,7 @@ def nested(type_: Type, outputs: Iterator[NDArray]) -> NDArray | list:
     return [nested(field, outputs) for field in type_.fields] if isinstance(type_, TupleType) else next(outputs)
 
 
+@fitting
 class VMRunner(CompiledExecutor):
     """The whole language: control flow is evaluated, kernels run natively."""
 

@@ -35,10 +35,9 @@ class Pattern(Node):
     __slots__ = ()
 
 
+@node
 class PatternWildcard(Pattern):
     """`_`: matches anything."""
-
-    __slots__ = ()
 
 
 @node

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
 from relaylab.ir.node import Node, expect, expect_all
+from relaylab.support.checked import fitting
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
@@ -117,8 +118,7 @@ def node(cls: type[N]) -> type[N]:
     space.setdefault("__match_args__", tuple(own))
     # slots cannot be added to a class: it is made anew (as `dataclass(slots=True)` does)
     new = cast("type[N]", type(cls)(cls.__name__, cls.__bases__, space))
-    if "__init__" not in space:
-        new.__init__ = _constructor(new, space["_declared"])
+    new.__init__ = fitting(space.get("__init__") or _constructor(new, space["_declared"]))
     return new
 
 

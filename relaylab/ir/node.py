@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn, Self, TypeVar, cast
 
+from relaylab.support.checked import fitting
 from relaylab.support.errors import RelayTypeError
 
 T = TypeVar("T")
@@ -16,6 +17,9 @@ class Node:
 
     __slots__ = ("__weakref__",)
     _fields: tuple[str, ...] = ()
+
+    @fitting
+    def __init__(self) -> None: ...
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise RelayTypeError(

@@ -17,6 +17,7 @@ from relaylab.runtime.graph_executor import create as create_graph
 from relaylab.runtime.module import GraphExecutorModule
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.params import save_param_dict
+from relaylab.support.checked import fitting
 from relaylab.support.errors import RelayValueError
 
 COLUMNS = ("Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)")
@@ -28,6 +29,7 @@ Options = tuple[int, int, float, int, float, int]  # what `Evaluator` takes afte
 OUTPUTS_FILE = "output_tensors.params"
 
 
+@fitting
 class GraphModuleDebug(GraphModule):
     """A GraphModule whose `run` also measures and dumps: the table goes to the terminal, files to `dump_path`."""
 

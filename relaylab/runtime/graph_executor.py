@@ -12,13 +12,14 @@ from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorMod
 from relaylab.runtime.ndarray import NDArray, as_numpy
 from relaylab.runtime.profiling import Report
 from relaylab.runtime.roofline import profile
-from relaylab.support.checked import checked
+from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 
 __all__ = ["BenchmarkResult", "GraphModule", "create"]
 
 
+@fitting
 class GraphModule:
     """A network ready to run: `m = GraphModule(lib["default"](dev))`, `m.set_input`, `m.run`, `m.get_output`."""
 

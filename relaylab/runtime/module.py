@@ -18,7 +18,7 @@ from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.overview import overview
 from relaylab.runtime.threads import num_threads
-from relaylab.support.checked import checked
+from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
 from relaylab.support.quoting import is_name
 from relaylab.support.table import did_you_mean
@@ -54,6 +54,7 @@ class StageSource(Protocol):
         ...
 
 
+@fitting
 class Module:
     """Named functions. `module["name"]` gives one."""
 
@@ -110,6 +111,7 @@ class Module:
         )
 
 
+@fitting
 class GraphExecutorModule(Module):
     """One runnable instance of a network; `graph_executor.GraphModule` is its comfortable face."""
 
@@ -141,6 +143,7 @@ class GraphExecutorModule(Module):
         self.executor.share_params(other.executor, data)
 
 
+@fitting
 class GraphExecutorFactoryModule(Module):
     """A compiled network: makes instances, saves itself, shows the stages that it was compiled through.
 

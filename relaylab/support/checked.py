@@ -16,8 +16,8 @@ import inspect
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
-from types import FunctionType, NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from types import FunctionType, NoneType, TracebackType, UnionType
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 
@@ -55,8 +55,9 @@ def _gate_member(cls: type, name: str, value: object) -> None:
         kind, member = cast("type[Any]", type(cast(object, value))), cast(Any, value)
         inner = member.__func__
     own = kind is not staticmethod  # `self` or `cls`: a method of nothing else has nothing to check
-    if isinstance(inner, FunctionType) and len(inspect.signature(inner).parameters) > own:
-        setattr(cls, name, kind(_behind(inner)) if kind else _behind(inner))
+    if isinstance(inner, FunctionType):
+        gate = _behind if len(inspect.signature(inner).parameters) > own else _fitted
+        setattr(cls, name, kind(gate(inner)) if kind else gate(inner))
 
 
 @cache
@@ -72,6 +73,37 @@ def _behind(function: FunctionType) -> FunctionType:
             gate.append(Gate(function))
         gate[0](args, kwargs)
         return function(*args, **kwargs)
+
+    return cast(FunctionType, run)
+
+
+def fitting(made: T) -> T:
+    """The function, or the class with its constructor and public methods: a call with a wrong number of arguments or a
+    wrong name raises `RelayTypeError`.
+
+    For what is called too often for the gate: nothing is looked at until Python has refused the call.
+    """
+    if isinstance(made, type):
+        for name, value in list(vars(made).items()):
+            if isinstance(value, FunctionType) and (name[0] != "_" or name == "__init__"):
+                setattr(made, name, _fitted(value))
+        return cast(T, made)
+    return cast(T, _fitted(made)) if isinstance(made, FunctionType) else made
+
+
+def _fitted(function: FunctionType) -> FunctionType:
+    if hasattr(function, "__wrapped__"):  # behind the gate already
+        return function
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def run(*args: object, **kwargs: object) -> object:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if cast(TracebackType, error.__traceback__).tb_next is not None:  # from within
+                raise
+        misfit(name, inspect.signature(function), args, kwargs)
 
     return cast(FunctionType, run)
 
@@ -133,22 +165,28 @@ class Gate:
             help=f"it is called as {self.name.rpartition('.')[2]}{self.text()}",
         )
 
-    def misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    def misfit(self, args: Sequence[object], kwargs: Mapping[str, object]) -> NoReturn:
         """Raises what is wrong with the number or the names of arguments."""
-        known = list(self.signature.parameters)
-        wrong = next((k for k in kwargs if k not in known), None)
-        help = (did_you_mean(wrong, known) if wrong is not None else "") or f"it takes {', '.join(known) or 'nothing'}"
-        try:
-            self.signature.bind(*args, **kwargs)
-            said = "these arguments do not fit"
-        except TypeError as error:
-            said = str(error)
-        raise RelayTypeError(f"{self.name}: {said}", code="call.arguments", help=help)
+        misfit(self.name, self.signature, args, kwargs)
 
     def text(self) -> str:
         """The parameters as a call writes them."""
         names = [n for n in self.signature.parameters if n not in ("self", "cls")]
         return f"({', '.join(names)})"
+
+
+def misfit(name: str, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> NoReturn:
+    """Raises what is wrong with the number or the names of the arguments of a call."""
+    known = list(signature.parameters)
+    wrong = next((k for k in kwargs if k not in known), None)
+    taken = ", ".join(n for n in known if n not in ("self", "cls"))
+    help = (did_you_mean(wrong, known) if wrong is not None else "") or f"it takes {taken or 'nothing'}"
+    try:
+        signature.bind(*args, **kwargs)
+        said = "these arguments do not fit"
+    except TypeError as error:
+        said = str(error)
+    raise RelayTypeError(f"{name}: {said}", code="call.arguments", help=help)
 
 
 def _signature(function: Callable[..., object]) -> inspect.Signature:

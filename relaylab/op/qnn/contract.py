@@ -31,6 +31,8 @@ CONV = (
     "dilation groups data_layout kernel_layout out_layout out_dtype"
 )
 
+CONV_NEEDS = "kernel_size channels"
+
 CHANNELS = "() or (1,), or one number per output channel or unit"
 UNUSED = "; the sums do not depend on it"
 
@@ -152,7 +154,9 @@ class batch_matmul(QuantizedProduct, plain_batch_matmul.definition):
         return [sample(int8(2, 3, 5), int8(2, 4, 5), *ZEROS, out_dtype="int32", transpose_b=True, **LOW)]
 
 
-@quantized_op("qnn.conv2d", attrs_key="Conv2D", defaults={"out_dtype": "int32"}, parameters=CONV, required="kernel_size channels")
+@quantized_op(
+    "qnn.conv2d", attrs_key="Conv2D", defaults={"out_dtype": "int32"}, parameters=CONV, required="kernel_size channels"
+)
 class conv2d(QuantizedProduct, plain_conv2d.definition):
     """Convolution of quantized numbers, as int32; the padding stands for real zeros."""
 
