@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from relaylab.codegen.inspection.stages import KernelForJob, Stages
-from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.isa.target import FOREIGN_KINDS, CpuTarget
 from relaylab.codegen.kernels.kernel import module_text
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import Compilation, compile_objects
@@ -24,6 +24,7 @@ from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.ir import Function, IRModule
 from relaylab.runtime.aot_executor import AOTExecutorFactoryModule
+from relaylab.runtime.device import FOREIGN
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
@@ -121,6 +122,8 @@ def parse_target(target: object) -> CpuTarget:
         if isinstance(target, Mapping) and "kind" in target:
             return _from_config(target)
         values = list(target.values() if isinstance(target, Mapping) else target)
+        if len(values) > 1 and FOREIGN.read(f"a program for {len(values)} targets"):
+            return CpuTarget.parse()
         if len(values) != 1:
             raise RelayValueError(
                 f"relaylab compiles for one target, not {len(values)}", code="build.target", help='write target="llvm"'
@@ -129,7 +132,7 @@ def parse_target(target: object) -> CpuTarget:
     if target is None or isinstance(target, (str, CpuTarget)):
         return CpuTarget.parse(target)
     text = "" if isinstance(target, (int, float)) else str(target)
-    if not text.startswith("llvm"):
+    if not text.startswith("llvm") and text.partition(" ")[0] not in FOREIGN_KINDS:
         raise RelayTypeError(f"{type(target).__name__} is no target", code="build.target", help='write target="llvm"')
     return CpuTarget.parse(text)
 

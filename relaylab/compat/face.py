@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from types import FunctionType, ModuleType
 
+from relaylab.compat import elsewhere, older
 from relaylab.compat.table import FACES, SAME
 from relaylab.support.checked import checked
 
@@ -34,7 +35,8 @@ class PublicNames:
     def modules(self) -> set[str]:
         """The modules right below this one."""
         below = f"{self.key}."
-        return {k.removeprefix(below).split(".")[0] for k in (*FACES, *SAME) if k.startswith(below)}
+        every = (*FACES, *SAME, *elsewhere.PARTS)
+        return {k.removeprefix(below).split(".")[0] for k in every if k.startswith(below)}
 
     @cached_property
     def exported(self) -> dict[str, str]:
@@ -58,6 +60,12 @@ class PublicNames:
             return _attribute(_full(source), old)
         if name.startswith("_"):  # what Python and notebooks look for in all modules
             raise AttributeError(f"module {_full(self.key)!r} has no attribute {name!r}")
+        if f"{self.key}.{name}" in older.MODULES:
+            return importlib.import_module(_full(f"{self.key}.{name}"))
+        if (former := older.old_name(f"{self.key}.{name}")) is not None:
+            return former
+        if name not in self.exported and elsewhere.is_part(self.key):
+            return elsewhere.found(f"{self.key}.{name}")
         if name not in self.exported:
             raise explained(self.key, name, self.public())
         return _attribute(_full(self.exported[name]), name)

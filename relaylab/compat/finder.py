@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from relaylab.compat import elsewhere, older
 from relaylab.compat.face import Face
 from relaylab.compat.table import FACES, SAME
 
@@ -29,6 +30,13 @@ class _Made(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """There is nothing to run: names are found when they are asked for."""
+
+
+class _Unkept(_Made):
+    """Loads a module of a part of TVM that is not kept."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return elsewhere.UnkeptPart(self.key)
 
 
 class _Same(Loader):
@@ -59,12 +67,15 @@ class Finder:
         if root != "relaylab":
             key = fullname
         home = same(key)
+        older.told_of_module(key)
         if home != key or root != "relaylab":
             found = _found(f"relaylab.{home}")
             if found is None:
                 raise self.absent(home)
             is_package = found.submodule_search_locations is not None
             return ModuleSpec(fullname, _Same(f"relaylab.{home}"), is_package=is_package)
+        if key not in FACES and elsewhere.is_part(key):
+            return ModuleSpec(fullname, _Unkept(key), is_package=True)
         if key not in FACES and "." in key and key.partition(".")[0] in ROOTS:
             raise self.absent(key)
         return ModuleSpec(fullname, _Made(key), is_package=True) if key in FACES and key != REAL else None
@@ -85,12 +96,15 @@ FINDER = Finder()
 sys.meta_path.insert(0, FINDER)
 
 
+_HOMES = {**older.MODULES, **SAME}
+
+
 def same(key: str) -> str:
     """The module that a module of the table is, by the longest prefix; itself if it is no other."""
     head = key
-    while head and head not in SAME:
+    while head and head not in _HOMES:
         head = head.rpartition(".")[0]
-    return SAME[head] + key[len(head) :] if head else key
+    return _HOMES[head] + key[len(head) :] if head else key
 
 
 def _found(name: str) -> ModuleSpec | None:

@@ -7,12 +7,14 @@ import sys
 from types import ModuleType
 
 from relaylab.compat.finder import FINDER
+from relaylab.runtime.device import FOREIGN
 from relaylab.support.errors import RelayError
 
 
 def install_as_tvm() -> ModuleType:
     """Make `import tvm` and everything Relay programs import below it resolve to relaylab; returns the module `tvm`.
 
+    Targets and devices that are not here (`cuda`, `opencl`, other CPUs) are read as this CPU then, with one warning.
     Raises `RelayError` if another package named tvm has been imported already in this process.
     """
     known = sys.modules.get("tvm")
@@ -23,11 +25,13 @@ def install_as_tvm() -> ModuleType:
             help="call relaylab.install_as_tvm() before importing it, or in a new process",
         )
     FINDER.roots.add("tvm")
+    FOREIGN.switch(as_cpu=True)
     return importlib.import_module("tvm")
 
 
 def uninstall_tvm() -> None:
     """Undo `install_as_tvm`; modules that were imported stay usable under relaylab's names."""
     FINDER.roots.discard("tvm")
+    FOREIGN.switch(as_cpu=False)
     for name in [n for n in sys.modules if n == "tvm" or n.startswith("tvm.")]:
         del sys.modules[name]

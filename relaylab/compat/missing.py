@@ -14,9 +14,7 @@ _OUT = "; docs/relay_programs.md tells how a program gets from there to here"
 _TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
 _LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
-_CPU = 'code is made for CPUs, through LLVM: Target("llvm") or Target("llvm -mcpu=haswell")'
 _FORMS = "this pass is not kept; `relaylab passes` lists those that are"
-_GPU = ("arm_cpu", "cuda", "hexagon", "intel_graphics", "mali", "metal", "micro", "opencl", "rocm", "vulkan")
 
 _ROUTES = {
     "from_keras": 'model.export("model.onnx", format="onnx") of Keras 3 writes ONNX',
@@ -44,7 +42,6 @@ REASONS: dict[str, str] = {
     "tvm.te": _LEVELS,
     "tvm.tir": _LEVELS,
     "tvm.topi": _LEVELS,
-    **{f"tvm.target.{kind}": _CPU for kind in _GPU},
     "relay.transform.CollagePartition": _REGIONS,
     **dict.fromkeys(
         (

@@ -35,7 +35,10 @@ _IR = """Attrs, BaseFunc, DictAttrs, Expr as RelayExpr, FuncType, GlobalTypeVar,
     IncompleteType, NameSupply, Op, RefType as RelayRefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeKind,
     TypeVar, assert_structural_equal, structural_equal, structural_hash"""
 _DEVICES = "Device, cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu"
-_INSTRUMENTS = {"transform.engine.instrument": "PassInstrument, PassTimingInstrument, pass_instrument"}
+_INSTRUMENTS = {
+    "transform.engine.instrument": """PassInstrument, PassTimingInstrument, PrintAfterAll, PrintBeforeAll,
+        pass_instrument"""
+}
 _MANAGER = {
     "transform.engine.context": "PassContext",
     "transform": "ModulePass, Pass, PassInfo, Sequential, module_pass",
@@ -62,6 +65,15 @@ _EXECUTOR = {"runtime.graph_executor": "GraphModule, create, get_device"}
 _FOLDERS = {
     "runtime.utils": "DirectoryCreatedPastAtExit, FileLock, TempDirectory, filelock, is_source_path, tempdir, which"
 }
+_FOREIGN = """arm_cpu, bifrost, create, cuda, hexagon, intel_graphics, mali, metal, micro, opencl, rasp, riscv_cpu,
+    rocm, vulkan, webgpu"""
+_NEEDS = ", ".join(
+    f"requires_{what}"
+    for what in """aarch64_sve adreno_opencl arm_dot cascadelake cmsisnn corstone300 cublas cuda cudagraph cudnn cutlass
+    ethosn ethosu gpu hexagon hexagon_toolchain libtorch metal micro mps not32bit nvcc_version nvptx opencl python3
+    rocm rpc skylake_avx512 tensorcore vitis_ai vulkan x86_avx512 x86_vnni""".split()
+)
+_TESTING = {"compat.testing": f"*, {_NEEDS}"}
 _VISUALIZER = {"viz.relay_viz": "*"}
 _OPERATORS = {"op": "*"}
 
@@ -149,6 +161,10 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.frontend": ("other formats", {"frontend": "from_onnx, from_pytorch, to_onnx"}),
     "relay.frontend.common": ("what importers share", {"frontend.common": "*"}),
     "relay.function": ("functions", {"ir.expr": "BaseFunc, Function, FunctionWithFields"}),
+    "relay.ir_pass": (
+        "passes and facts as TVM 0.5 had them",
+        {"analysis": "*", "ir": "structural_equal as alpha_equal", "zoo.helpers": "run_infer_type as infer_type"},
+    ),
     "relay.image": ("operators on images", {"op.image": "*"}),
     "relay.loops": ("while loops as recursive closures", {"ir.loops": "while_loop"}),
     "relay.nn": ("operators of neural networks", {"op.nn": "*"}),
@@ -271,8 +287,9 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "running node by node",
         {"runtime.debug_executor": "GraphModuleDebug, create"},
     ),
+    "tvm.contrib.download": ("files that programs would download", {"compat.download": "*"}),
+    "tvm.contrib.download_testdata": ("files that programs would download", {"compat.download": "*"}),
     "tvm.contrib.graph_executor": ("running a compiled graph", _EXECUTOR),
-    "tvm.contrib.graph_runtime": ("the old name of graph_executor", _EXECUTOR),
     "tvm.contrib.relay_viz": ("drawing programs", _VISUALIZER),
     "tvm.contrib.relay_viz.dot": ("drawing programs as pictures", _VISUALIZER),
     "tvm.contrib.relay_viz.interface": ("what is drawn of a program", _VISUALIZER),
@@ -408,9 +425,11 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "the virtual machine",
         {"codegen.vm": "VMExecutable as Executable, VirtualMachine", "compat.values": "convert_arguments as convert"},
     ),
-    "tvm.target": ("what to compile for", {"compat.target": "Target, VirtualDevice"}),
+    "tvm.target": ("what to compile for", {"compat.target": "Target, VirtualDevice", "compat.foreign": _FOREIGN}),
     "tvm.te": ("symbolic sizes", {"ir.types": "SizeVar as size_var, SizeVar as var"}),
-    "tvm.testing": ("helpers of test-suites", {"compat.testing": "*"}),
+    "tvm.testing": ("helpers of test-suites", _TESTING),
+    "tvm.testing.plugin": ("fixtures of test-suites", {"compat.fixtures": "*"}),
+    "tvm.testing.utils": ("helpers of test-suites", _TESTING),
     "tvm.tir": (
         "dimensions",
         {

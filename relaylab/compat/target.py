@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylab.codegen.build import parse_target
+from relaylab.codegen.isa.target import FOREIGN_KINDS
 from relaylab.codegen.isa.target import CpuTarget as NativeTarget
 from relaylab.runtime.device import Device
 from relaylab.support.checked import checked
@@ -17,7 +18,7 @@ _current: ContextVar[tuple[Target, ...]] = ContextVar("relaylab_targets", defaul
 
 @dataclass(frozen=True)
 class TargetKind:
-    """What kind of device code is made for: always `llvm`."""
+    """What kind of device code is made for: `llvm`, or one that is read as this CPU."""
 
     name: str = "llvm"
 
@@ -36,7 +37,7 @@ class Target:
             target if isinstance(target, str) else str(target) if isinstance(target, Target) else str(self.native)
         )
         self.host = host if isinstance(host, Target) or host is None else Target(host)
-        self.kind = TargetKind()
+        self.kind = TargetKind(self.text.partition(" ")[0] if self.text.partition(" ")[0] in FOREIGN_KINDS else "llvm")
 
     @property
     def mcpu(self) -> str:
@@ -50,7 +51,7 @@ class Target:
 
     @property
     def keys(self) -> list[str]:
-        return ["cpu"]
+        return ["cpu"] if self.kind.name == "llvm" else [self.kind.name, "gpu"]
 
     @property
     def libs(self) -> list[str]:
@@ -60,6 +61,16 @@ class Target:
     def attrs(self) -> Mapping[str, Any]:
         """The options that were given."""
         return {"mcpu": self.mcpu, "mattr": self.mattr}
+
+    @staticmethod
+    def check_and_update_host_consist(
+        target: Target | str | Mapping[str, object],
+        host: Target | str | Mapping[str, object] | None = None,
+        target_is_dict_key: bool = True,
+    ) -> tuple[Target, Target | None]:
+        """A target with its host, and the host, as programs of TVM 0.8 and 0.9 ask for them."""
+        made = target if isinstance(target, Target) else Target(target, host)
+        return made, made.host
 
     def __enter__(self) -> Target:
         _current.set((*_current.get(), self))

@@ -10,12 +10,16 @@ import numpy as np
 
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.device import device as make_device
+from relaylab.support.errors import RelayValueError
 
 Marked = TypeVar("Marked", bound=Callable)
+Value = TypeVar("Value")
 
 __all__ = [
-    "assert_allclose", "device_enabled", "enabled_targets", "fixture", "main", "parameter", "parameters",
-    "parametrize_targets", "requires_llvm", "requires_package", "requires_x86", "uses_gpu",
+    "Needs", "assert_allclose", "device_enabled", "enabled_targets", "exclude_targets", "fixture", "identity_after",
+    "install_request_hook", "known_failing_targets", "main", "parameter", "parameters", "parametrize_targets",
+    "requires_llvm", "requires_package", "requires_x86", "skip_if_32bit", "skip_if_wheel_test", "slow", "strtobool",
+    "terminate_self", "uses_gpu",
 ]  # fmt: skip
 
 
@@ -76,7 +80,7 @@ def parameter(*values: object, ids: list[str] | None = None, by_dict: dict[str, 
     if by_dict is not None:
         ids, values = list(by_dict), tuple(by_dict.values())
 
-    @pytest.fixture(params=list(values), ids=ids)
+    @pytest.fixture(params=list(values) or None, ids=ids)
     def as_fixture(request: Any) -> Any:
         return request.param
 
@@ -84,8 +88,16 @@ def parameter(*values: object, ids: list[str] | None = None, by_dict: dict[str, 
 
 
 def parameters(*value_sets: tuple, ids: list[str] | None = None) -> list[Any]:
-    """Fixtures that take the columns of a table of values."""
-    return [parameter(*column, ids=ids) for column in zip(*value_sets)]
+    """Fixtures that take the columns of a table of values, row by row where `tvm.testing.plugin` is loaded."""
+    if "relaylab.compat.fixtures" not in sys.modules:
+        return [parameter(*column, ids=ids) for column in zip(*value_sets)]
+    fixtures = [parameter() for _ in value_sets[0]]
+    ROWS.extend((made, fixtures[0], value_sets, column) for column, made in enumerate(fixtures))
+    return fixtures
+
+
+ROWS: list[tuple[object, object, tuple[tuple, ...], int]] = []
+"""Each fixture that `parameters` made, with the first of its table, the table, and its column there."""
 
 
 def fixture(func: Callable | None = None, *, cache_return_value: bool = False) -> Any:
@@ -96,12 +108,37 @@ def fixture(func: Callable | None = None, *, cache_return_value: bool = False) -
     return make if func is None else make(func)
 
 
-def requires_llvm(function: Marked | None = None) -> Marked | Callable[[Marked], Marked]:
-    """Marks a test that needs LLVM, which is always there."""
-    return function if function is not None else (lambda f: f)
+class Needs:
+    """What a test needs, as a decorator with or without parentheses: it skips where that is not here."""
+
+    def __init__(self, what: str):
+        self.what, self.here = what, what in _HERE
+
+    def __call__(self, function: Callable | None = None) -> object:
+        if function is None:
+            return self
+        for mark in self.marks():
+            function = mark(function)
+        return function
+
+    def marks(self) -> list[Any]:
+        """The marks of pytest that do it."""
+        import pytest
+
+        return [] if self.here else [pytest.mark.skip(reason=f"needs {self.what}, which relaylab does not use")]
 
 
-requires_x86 = requires_llvm
+_HERE = ("llvm", "x86", "not32bit", "python3")
+
+
+def __getattr__(name: str) -> Needs:
+    """`requires_cuda` and its like."""
+    if not name.startswith("requires_"):
+        raise AttributeError(f"tvm.testing has no `{name}`")
+    return Needs(name.removeprefix("requires_"))
+
+
+requires_llvm, requires_x86 = Needs("llvm"), Needs("x86")
 
 
 def requires_package(*packages: str) -> Callable:
@@ -117,3 +154,59 @@ def requires_package(*packages: str) -> Callable:
 def uses_gpu(function: Marked | None = None) -> Marked | Callable[[Marked], Marked]:
     """Marks a test that would use a GPU if there were one."""
     return function if function is not None else (lambda f: f)
+
+
+def exclude_targets(*args: object) -> Callable[[Marked], Marked]:
+    """Tests that do not run for some targets: for the one that is here they do, unless `llvm` is named."""
+    import pytest
+
+    named = any(str(t).split()[0] == "llvm" for t in args)
+    return pytest.mark.skip(reason="not for llvm") if named else (lambda f: f)
+
+
+def known_failing_targets(*args: object) -> Callable[[Marked], Marked]:
+    """Tests that are known to fail for some targets."""
+    import pytest
+
+    named = any(str(t).split()[0] == "llvm" for t in args)
+    return pytest.mark.xfail(reason="known to fail for llvm") if named else (lambda f: f)
+
+
+def slow(function: Marked) -> Marked:
+    """Marks a test that takes long; it runs all the same."""
+    return function
+
+
+def skip_if_32bit(reason: str | Callable = "") -> object:
+    """Marks a test that 32-bit systems cannot run."""
+    return reason if callable(reason) else (lambda f: f)
+
+
+skip_if_wheel_test = slow
+
+
+def install_request_hook(depth: int = 3) -> None:
+    """Nothing: tutorials call it so that their downloads go to a mirror (see `tvm.contrib.download`)."""
+
+
+def identity_after(value: Value, sleep: float) -> Value:
+    """`value`, after some seconds."""
+    import time
+
+    time.sleep(sleep)
+    return value
+
+
+def terminate_self() -> None:
+    """End the process with status -1."""
+    sys.exit(-1)
+
+
+def strtobool(val: str) -> bool:
+    """Whether a word such as `yes`, `on` or `1` means True; ValueError for other words."""
+    word = val.lower()
+    if word in ("y", "yes", "t", "true", "on", "1"):
+        return True
+    if word in ("n", "no", "f", "false", "off", "0"):
+        return False
+    raise RelayValueError(f"`{val}` is neither yes nor no", code="testing.bool")

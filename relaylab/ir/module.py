@@ -234,6 +234,14 @@ class IRModule(Shown):
         """
         return import_text(self, std=str(file_to_import))
 
+    def script(self, *args: object, **settings: object) -> str:
+        """The text of the module, under the name that TVM 0.9 and later have for it."""
+        return node_text(self)
+
+    def show(self, *args: object, **settings: object) -> None:
+        """Print the text of the module; a style is not asked for."""
+        print(node_text(self))
+
     def __str__(self) -> str:
         return node_text(self)
 

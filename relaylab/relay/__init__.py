@@ -15,6 +15,7 @@ from relaylab import text as _text
 from relaylab.analysis import infer_module as _infer
 from relaylab.compat.face import PublicNames as _Names
 from relaylab.compat.face import explained as _explained
+from relaylab.compat.older import old_name as _old_name
 from relaylab.ir import *  # noqa: F403
 from relaylab.ir import AnyDim as Any
 from relaylab.ir import GlobalVar, Op, const, var
@@ -62,6 +63,8 @@ def __getattr__(name: str) -> object:
     if name not in _names.named:
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if (former := _old_name(f"relay.{name}")) is not None:
+            return former
         raise _explained("relay", name, {*__dir__(), *(f"nn.{n}" for n in dir(nn))})
     value = globals()[name] = _names.find(name)
     return value

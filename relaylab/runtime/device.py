@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import warnings
 from dataclasses import dataclass
 
 from relaylab.support.checked import checked
@@ -73,15 +74,44 @@ def device(kind: str | int = "cpu", index: int = 0) -> Device:
     return Device(KINDS[name], _index(index))
 
 
+class ForeignDevices:
+    """Whether targets and devices that are not here stand for this CPU; off, unless programs for TVM are run.
+
+    `read(what)` says so, and warns once that it happens.
+    """
+
+    def __init__(self) -> None:
+        self.as_cpu = self._warned = False
+
+    def switch(self, as_cpu: bool) -> None:
+        """Turn it on or off; the next use warns again."""
+        self.as_cpu, self._warned = as_cpu, False
+
+    def read(self, what: str) -> bool:
+        """Whether `what` is read as this CPU."""
+        if self.as_cpu and not self._warned:
+            self._warned = True
+            warnings.warn(f"{what} is not here: such targets and devices are read as this CPU", stacklevel=4)
+        return self.as_cpu
+
+
+FOREIGN = ForeignDevices()
+READ_AS_CPU = "`relaylab run-tvm FILE`, or relaylab.install_as_tvm(), reads other targets and devices as this CPU"
+
+
 def require_present(dev: Device) -> Device:
-    """`dev`, or a RelayValueError when it is no device or not in this machine."""
+    """`dev`, or what it stands for; a RelayValueError when it is no device or not in this machine."""
     if not is_a(dev, Device):
         raise RelayTypeError(
             f"expected a device, got {type(dev).__name__}", code="runtime.device", help="write relaylab.cpu(0)"
         )
-    if not dev.exist:
-        raise RelayValueError(f"the device {dev} does not exist here", code="runtime.device", help="use cpu(0)")
-    return dev
+    if dev.exist:
+        return dev
+    if FOREIGN.read(f"the device {dev}"):
+        return cpu(0)
+    raise RelayValueError(
+        f"the device {dev} does not exist here", code="runtime.device", help=f"use cpu(0); {READ_AS_CPU}"
+    )
 
 
 def _index(index: int) -> int:

@@ -14,6 +14,7 @@ from relaylab.runtime.benchmark import Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.executable import Executable
 from relaylab.runtime.executor import GraphExecutor, unpicklable
+from relaylab.runtime.kernel_source import KernelModule, source
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.overview import overview
@@ -82,9 +83,13 @@ class Module:
         return self.get_function(name)
 
     @property
-    def imported_modules(self) -> list[Module]:
-        """The modules that this one consists of: none, everything is in one piece."""
+    def imported_modules(self) -> list[Module | KernelModule]:
+        """The modules that this one consists of: for a network its kernels, else none."""
         return []
+
+    def get_source(self, fmt: str = "") -> str:
+        """The code of the module; this one has none of its own."""
+        return ""
 
     def time_evaluator(
         self,
@@ -320,6 +325,19 @@ class GraphExecutorFactoryModule(Module):
         self.executable.save(_file_name(file_name), self._kept_stages() if self._stage_source else None)
 
     save = export_library
+
+    @property
+    def imported_modules(self) -> list[Module | KernelModule]:
+        """The kernels as a module of their own."""
+        return [KernelModule(self.get_source)]
+
+    @checked
+    def get_source(self, fmt: str = "") -> str:
+        """The code of all kernels: LLVM IR ("" or "ll"), or assembly ("asm" or "s").
+
+        RelayValueError for another format, and for assembly of a loaded module, which keeps the IR alone.
+        """
+        return source(self.kernels(), self._stage, fmt)
 
     @checked
     def inspect(self, stage: str = "loop", kernel: str | None = None) -> str:

@@ -133,12 +133,15 @@ class NDArray:
         return f"<tvm.nd.NDArray shape={self.shape}, {self.device}>\n{self._data!r}"
 
 
-def array(source: object, device: Device | None = None, dtype: str | None = None) -> NDArray:
+def array(
+    source: object, device: Device | None = None, dtype: str | None = None, *, ctx: Device | None = None
+) -> NDArray:
     """A new array with a copy of `source`: an NDArray, a numpy array, a number or a nested list.
 
     It keeps the dtype that numpy gives the source (float64 for Python floats) unless `dtype` is given.
+    `ctx` is the former name of `device`.
     """
-    require_present(cpu(0) if device is None else device)
+    _placed(device, ctx)
     values = as_numpy(source)
     target = np.dtype(_checked_dtype(dtype)) if dtype is not None else values.dtype.newbyteorder("=")
     data = aligned_like(values.shape, target)
@@ -146,10 +149,19 @@ def array(source: object, device: Device | None = None, dtype: str | None = None
     return NDArray(data)
 
 
-def empty(shape: int | tuple[int, ...], dtype: str = "float32", device: Device | None = None) -> NDArray:
-    """A new array of zeros of `shape`."""
-    require_present(cpu(0) if device is None else device)
+def empty(
+    shape: int | tuple[int, ...], dtype: str = "float32", device: Device | None = None, *, ctx: Device | None = None
+) -> NDArray:
+    """A new array of zeros of `shape`; `ctx` is the former name of `device`."""
+    _placed(device, ctx)
     return NDArray(aligned_like(_checked_shape(shape), np.dtype(_checked_dtype(dtype))))
+
+
+def _placed(device: Device | None, ctx: Device | None) -> None:
+    """Refuse devices that are not here."""
+    if ctx is not None:
+        warnings.warn("`ctx` is the former name of `device`", DeprecationWarning, stacklevel=4)
+    require_present(device or ctx or cpu(0))
 
 
 def from_dlpack(source: object) -> NDArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import GlobalVar
 from relaylab.ir.module import IRModule
@@ -10,6 +12,12 @@ from relaylab.support.checked import checked
 from relaylab.support.errors import RelayAttributeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.text.library import import_text
+
+_FORMER = {
+    "l": "List", "nil": "List.Nil", "cons": "List.Cons", "optional": "Option", "some": "Option.Some",
+    "none": "Option.None", "tree": "Tree", "rose": "Tree.Rose",
+}  # fmt: skip
+"""The types and constructors that were attributes in TVM 0.6."""
 
 
 @checked
@@ -41,7 +49,12 @@ class Prelude:
         help = did_you_mean(ctor_name, [c.name_hint for c in data.constructors])
         raise RelayValueError(f"{ty_name} has no constructor `{ctor_name}`", code="module.no-constructor", help=help)
 
-    def __getattr__(self, name: str) -> GlobalVar:
+    def __getattr__(self, name: str) -> GlobalVar | GlobalTypeVar | Constructor:
+        if name in _FORMER:
+            type_name, _, ctor = _FORMER[name].partition(".")
+            words = f'get_ctor("{type_name}", "{ctor}")' if ctor else f'get_type("{type_name}")'
+            warnings.warn(f"prelude.{name} is a former name: prelude.{words}", DeprecationWarning, stacklevel=2)
+            return self.get_ctor(type_name, ctor) if ctor else self.get_type(type_name)
         names = [gv.name_hint for gv in self.__dict__["mod"].functions]
         if name in names:
             return self.mod.get_global_var(name)

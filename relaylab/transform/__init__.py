@@ -79,6 +79,7 @@ from relaylab.transform.simplify.canonicalize_ops import CanonicalizeOps
 from relaylab.transform.simplify.combine_parallel_batch_matmul import CombineParallelBatchMatmul
 from relaylab.transform.simplify.combine_parallel_conv2d import CombineParallelConv2D
 from relaylab.transform.simplify.combine_parallel_dense import CombineParallelDense
+from relaylab.transform.simplify.div_to_mul import DivToMul
 from relaylab.transform.simplify.dynamic_to_static import DynamicToStatic
 from relaylab.transform.simplify.eliminate_common_subexpr import EliminateCommonSubexpr
 from relaylab.transform.simplify.fast_math import FastMath
@@ -98,19 +99,19 @@ __all__ = [
     "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
     "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
     "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization",
-    "DefuseOps", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath",
-    "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
+    "DefuseOps", "DivToMul", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger",
+    "FastMath", "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
     "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType",
     "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig",
     "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions",
     "MergeComposite", "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES",
-    "PartialEvaluate", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
-    "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",
-    "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
+    "PartialEvaluate", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument",
+    "PassRecord", "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps",
+    "QnnLegalize", "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
     "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",
-    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting",
-    "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_",
-    "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
+    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config",
+    "collecting", "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass",
+    "pass_", "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
     "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

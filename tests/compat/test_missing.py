@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import relaylab
 from relaylab import relay
 
 pytestmark = pytest.mark.slow
@@ -39,6 +40,16 @@ def test_unknown_names(path: str, words: str) -> None:
     assert words in str(error.value)
 
 
+def test_other_targets_and_devices_are_errors_with_advice_where_programs_are_relaylabs_own() -> None:
+    mod = relay.IRModule.from_expr(relay.const(1))
+    for use in (
+        lambda: relay.build(mod, target="cuda"),
+        lambda: relaylab.runtime.array([1.0], relaylab.runtime.cuda(0)),
+    ):
+        with pytest.raises(relaylab.RelayError, match="relaylab run-tvm"):
+            use()
+
+
 def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[str]:
     (tmp_path / "net.py").write_text(text)
     return subprocess.run(
@@ -59,9 +70,12 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
             ["there is no tvm.relay.frontend.from_keras", "docs/relay_programs.md"],
         ),
         ("from tvm.relay.transform import CollagePartition", ["PartitionGraph"]),
-        ("import tvm.autotvm", ["nothing is tuned"]),
+        (
+            "from tvm import autotvm\nautotvm.LocalTuner()",
+            ["line 2", "autotvm.LocalTuner is not kept", "nothing is tuned"],
+        ),
         ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
-        ("import tvm\ntvm.target.cuda()", ["line 2", 'Target("llvm")']),
+        ("import tvm\ntvm.target.Target('cud')", ["line 2", "targets begin with `llvm`"]),
         (
             "from tvm import relay\ndef net():\n    relay.nn.relu(3)\nnet()",
             ["line 3, in net", "relay.nn.relu(3)", "error[ir.python-number]"],

@@ -72,6 +72,7 @@ LATE = {
     "__init__.py": "the parts load when they are first used, so that `import relaylab` is quick",
     "cli": "a command loads what it needs: `relaylab --help` is quick",
     "compat/face.py": "what explains a missing name loads when one is missing, so that `import relaylab` is quick",
+    "compat/elsewhere.py": "as compat/face.py",
     "compat/finder.py": "as compat/face.py",
     "relay/__init__.py": "pictures load when the first one is drawn",
     "bench/peers.py": "a process imports the one engine that it measures, and nothing else",

@@ -19,6 +19,7 @@ from functools import lru_cache
 from relaylab.codegen.isa.cpus import BASELINE, LEVEL_OF, LEVELS, PERMANENT
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.runtime.abi import MAX_THREADS
+from relaylab.runtime.device import FOREIGN, READ_AS_CPU
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -59,7 +60,12 @@ class CpuTarget:
         if cpu in ("native", "host") or (not cpu and all(a[0] == "-" for a in attributes)):
             host = CpuTarget.host()
             return CpuTarget(host.cpu, ",".join([host.features, *attributes]) if attributes else host.features, cores)
-        _check_cpu(cpu)
+        try:
+            _check_cpu(cpu)
+        except RelayValueError:
+            if not FOREIGN.read(f"the CPU `{cpu}`"):
+                raise
+            return CpuTarget(CpuTarget.host().cpu, CpuTarget.host().features, cores)
         return CpuTarget(cpu or BASELINE, ",".join(attributes), cores)
 
     @property
@@ -205,6 +211,19 @@ def _host() -> CpuTarget:
     return CpuTarget(llvm.get_host_cpu_name(), ",".join(sorted("+" + name for name, on in features.items() if on)))
 
 
+FOREIGN_KINDS = frozenset(
+    """c cuda opencl rocm metal vulkan nvptx webgpu hexagon ext_dev hybrid stackvm aocl aocl_sw_emu sdaccel
+    intel_graphics mali bifrost adreno arm_cpu ccompiler composite""".split()
+)
+"""Targets of TVM that no code is made for."""
+_ELSEWHERE = ("mtriple=", "device=", "mfloat-abi=", "target=")
+_WITHOUT_MEANING = frozenset(
+    """-keys -libs -model -jit -executor -runtime -system-lib -link-params -fast-math -unpacked-api -interface-api
+    -mabi -host -tag""".split()
+)
+"""Options of TVM's targets that change nothing here."""
+
+
 def _options(text: str) -> dict[str, str]:
     try:
         words = shlex.split(text)
@@ -213,10 +232,19 @@ def _options(text: str) -> dict[str, str]:
             f"the target `{text}` cannot be read: {error}", code="target.text", help="close the quotation mark"
         ) from None
     if not words or words[0] not in ("llvm", "cpu"):
+        if words and words[0] in FOREIGN_KINDS:
+            if FOREIGN.read(f"the target `{text}`"):
+                return {}
+            help = f'code is made for CPUs, through LLVM: target="llvm"; {READ_AS_CPU}'
+            raise RelayValueError(f"there is no code for the target `{text}`", code="target.kind", help=help)
         raise RelayValueError(f"unknown target `{text}`", code="target.kind", help="targets begin with `llvm`")
+    if any(word.lstrip("-").startswith(_ELSEWHERE) for word in words) and FOREIGN.read(f"the target `{text}`"):
+        return {}
     options: dict[str, str] = {}
     for word in words[1:]:
         name, _, value = word.replace("--", "-", 1).partition("=")
+        if name in _WITHOUT_MEANING and FOREIGN.as_cpu:
+            continue
         if name not in ("-mcpu", "-mattr", "-num-cores", "-opt-level"):
             raise RelayValueError(
                 f"unknown target option `{word}`",

@@ -50,6 +50,20 @@ def pass_instrument(cls: type | None = None) -> object:
     return wrap if cls is None else wrap(cls)
 
 
+class PrintBeforeAll(PassInstrument):
+    """Prints the program before each pass."""
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        print(f"Before Running Pass: {info}\n{mod}")
+
+
+class PrintAfterAll(PassInstrument):
+    """Prints the program after each pass."""
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        print(f"After Running Pass: {info}\n{mod}")
+
+
 class _Timed:
     """One pass run: when it began, how long it took, what ran inside it."""
 

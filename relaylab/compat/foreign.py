@@ -1,0 +1,32 @@
+"""`tvm.target.cuda()` and its like: targets of other devices, which are read as this CPU where programs for TVM run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from relaylab.compat.target import Target
+
+KINDS = {
+    "arm_cpu": "llvm -device=arm_cpu", "bifrost": "opencl -device=bifrost", "cuda": "cuda", "hexagon": "hexagon",
+    "intel_graphics": "opencl -device=intel_graphics", "mali": "opencl -device=mali", "metal": "metal",
+    "micro": "c -device=micro_dev", "opencl": "opencl", "rasp": "llvm -device=arm_cpu",
+    "riscv_cpu": "llvm -device=riscv_cpu", "rocm": "rocm", "vulkan": "vulkan", "webgpu": "webgpu",
+}  # fmt: skip
+"""The targets that `tvm.target` has as functions."""
+
+
+def __getattr__(name: str) -> Callable[..., Target]:
+    if name not in KINDS:
+        raise AttributeError(name)
+
+    def made(model: object = "unknown", options: object = None, **settings: object) -> Target:
+        """The target of this name; of the model nothing is asked here."""
+        return Target(KINDS[name])
+
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+def create(target: Target | str | Mapping[str, object]) -> Target:
+    """The former name of `Target(…)`."""
+    return Target(target)
