@@ -31,9 +31,9 @@ class Unavailable:
         self.__name__ = self.__qualname__ = name
 
     def _refuse(self) -> NoReturn:
-        from relaylab.compat.missing import reason
+        from relaylab.compat.missing import LEVELS, reason
 
-        raise RelayError(f"{self.__name__} is not kept", code="name.unavailable", help=reason(self.__name__))
+        raise RelayError(f"{self.__name__} is not kept", code="name.unavailable", help=reason(self.__name__) or LEVELS)
 
     def __call__(self, *args: object, **settings: object) -> NoReturn:
         self._refuse()
@@ -42,6 +42,9 @@ class Unavailable:
         if name.startswith("__"):  # what Python itself looks for
             raise AttributeError(name)
         return found(f"{self.__name__}.{name}")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        self._refuse()
 
     def __iter__(self) -> Iterator[object]:
         self._refuse()

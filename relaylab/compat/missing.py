@@ -12,7 +12,7 @@ from relaylab.support.table import did_you_mean
 
 _OUT = "; docs/relay_programs.md tells how a program gets from there to here"
 _TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
-_LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
+LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 _FORMS = "this pass is not kept; `relaylab passes` lists those that are"
 
@@ -30,7 +30,7 @@ REASONS: dict[str, str] = {
     "relay.collage": _REGIONS,
     "relay.op.contrib": _REGIONS,
     "relay.op.strategy": _TUNING,
-    "relay.backend": _LEVELS,
+    "relay.backend": LEVELS,
     "tvm.autotvm": _TUNING,
     "tvm.auto_scheduler": _TUNING,
     "tvm.meta_schedule": _TUNING,
@@ -38,10 +38,10 @@ REASONS: dict[str, str] = {
     "tvm.micro": "there is no runtime for microcontrollers; a saved module runs where Python and its CPU are",
     "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
     "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
-    "tvm.script": _LEVELS,
-    "tvm.te": _LEVELS,
-    "tvm.tir": _LEVELS,
-    "tvm.topi": _LEVELS,
+    "tvm.script": LEVELS,
+    "tvm.te": LEVELS,
+    "tvm.tir": LEVELS,
+    "tvm.topi": LEVELS,
     "relay.transform.CollagePartition": _REGIONS,
     **dict.fromkeys(
         (
