@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from relaylab.runtime.benchmark import Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.executable import Executable
 from relaylab.runtime.executor import GraphExecutor, unpicklable
-from relaylab.runtime.kernel_source import KernelModule, source
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
-from relaylab.runtime.overview import overview
+from relaylab.runtime.overview import KernelModule, StageSource, overview, source
 from relaylab.runtime.threads import num_threads
 from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
@@ -36,23 +35,6 @@ STAGES = {
 KEPT_STAGES = ("relay", "loop", "why", "llvm")
 MOST_NAMES = 12
 Function = Callable[..., Any]
-
-
-class StageSource(Protocol):
-    """What the compiler knows of a network that it built in this process (`codegen`'s `Stages`)."""
-
-    @property
-    def functions(self) -> Mapping[str, Any]:
-        """The fused Relay functions by the names of their kernels."""
-        ...
-
-    def __call__(self, stage: str, name: str) -> str:
-        """The text of a stage of one kernel."""
-        ...
-
-    def linked(self, name: str) -> Sequence[Any]:
-        """The native functions of a kernel with the Relay nodes of their instructions."""
-        ...
 
 
 @fitting

@@ -1,11 +1,14 @@
-"""The kernels of a compiled network as a table: what each computes, how often, how much, with which code."""
+"""The kernels of a compiled network as text: a table of what each computes, how often, with which code; their code."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from relaylab.runtime.executable import KernelCall
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
 
 _OPERATOR = re.compile(r"([A-Za-z_][\w.]*)\(")
 _RESULT = re.compile(r"-> (.*) \{$", re.MULTILINE)
@@ -58,3 +61,48 @@ def _result(text: str) -> str:
         lambda m: f"{m[1].rstrip(',').replace(', ', 'x') or 'scalar'} {m[2]}", found[1] if found else ""
     )
     return short if len(short) <= WIDEST else short[: WIDEST - 1] + "…"
+
+
+class StageSource(Protocol):
+    """What the compiler knows of a network that it built in this process (`codegen`'s `Stages`)."""
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """The fused Relay functions by the names of their kernels."""
+        ...
+
+    def __call__(self, stage: str, name: str) -> str:
+        """The text of a stage of one kernel."""
+        ...
+
+    def linked(self, name: str) -> Sequence[Any]:
+        """The native functions of a kernel with the Relay nodes of their instructions."""
+        ...
+
+
+FORMATS = {"": "llvm", "ll": "llvm", "asm": "asm", "s": "asm"}
+"""The formats of `get_source`, and the stages of a kernel that they are."""
+
+
+def source(names: Sequence[str], stage_text: Callable[[str, str], str], fmt: str) -> str:
+    """The code of all kernels, each below a comment with its name; RelayValueError for an unknown format."""
+    if fmt not in FORMATS:
+        help = did_you_mean(fmt, FORMATS) or 'formats: "ll" and "asm"'
+        raise RelayValueError(f"there is no source in the format `{fmt}`", code="runtime.source", help=help)
+    stage = FORMATS[fmt]
+    mark = ";" if stage == "llvm" else "#"
+    return "\n\n".join(f"{mark} kernel {name}\n{stage_text(stage, name)}" for name in names)
+
+
+class KernelModule:
+    """The kernels of a network as the module that it imports."""
+
+    type_key = "llvm"
+    imported_modules: Sequence[object] = ()
+
+    def __init__(self, get_source: Callable[[str], str]):
+        self._get_source = get_source
+
+    def get_source(self, fmt: str = "") -> str:
+        """The code of all kernels: LLVM IR ("" or "ll"), or assembly ("asm" or "s")."""
+        return self._get_source(fmt)
