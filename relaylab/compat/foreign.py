@@ -13,6 +13,7 @@ KINDS = {
     "riscv_cpu": "llvm -device=riscv_cpu", "rocm": "rocm", "vulkan": "vulkan", "webgpu": "webgpu",
 }  # fmt: skip
 """The targets that `tvm.target` has as functions."""
+__all__ = ["create", *KINDS]
 
 
 def __getattr__(name: str) -> Callable[..., Target]:

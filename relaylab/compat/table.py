@@ -65,15 +65,6 @@ _EXECUTOR = {"runtime.graph_executor": "GraphModule, create, get_device"}
 _FOLDERS = {
     "runtime.utils": "DirectoryCreatedPastAtExit, FileLock, TempDirectory, filelock, is_source_path, tempdir, which"
 }
-_FOREIGN = """arm_cpu, bifrost, create, cuda, hexagon, intel_graphics, mali, metal, micro, opencl, rasp, riscv_cpu,
-    rocm, vulkan, webgpu"""
-_NEEDS = ", ".join(
-    f"requires_{what}"
-    for what in """aarch64_sve adreno_opencl arm_dot cascadelake cmsisnn corstone300 cublas cuda cudagraph cudnn cutlass
-    ethosn ethosu gpu hexagon hexagon_toolchain libtorch metal micro mps not32bit nvcc_version nvptx opencl python3
-    rocm rpc skylake_avx512 tensorcore vitis_ai vulkan x86_avx512 x86_vnni""".split()
-)
-_TESTING = {"compat.testing": f"*, {_NEEDS}"}
 _VISUALIZER = {"viz.relay_viz": "*"}
 _OPERATORS = {"op": "*"}
 
@@ -425,11 +416,11 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "the virtual machine",
         {"codegen.vm": "VMExecutable as Executable, VirtualMachine", "compat.values": "convert_arguments as convert"},
     ),
-    "tvm.target": ("what to compile for", {"compat.target": "Target, VirtualDevice", "compat.foreign": _FOREIGN}),
+    "tvm.target": ("what to compile for", {"compat.target": "Target, VirtualDevice", "compat.foreign": "*"}),
     "tvm.te": ("symbolic sizes", {"ir.types": "SizeVar as size_var, SizeVar as var"}),
-    "tvm.testing": ("helpers of test-suites", _TESTING),
+    "tvm.testing": ("helpers of test-suites", {"compat.testing": "*"}),
     "tvm.testing.plugin": ("fixtures of test-suites", {"compat.fixtures": "*"}),
-    "tvm.testing.utils": ("helpers of test-suites", _TESTING),
+    "tvm.testing.utils": ("helpers of test-suites", {"compat.testing": "*"}),
     "tvm.tir": (
         "dimensions",
         {

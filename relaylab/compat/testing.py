@@ -21,6 +21,10 @@ __all__ = [
     "requires_llvm", "requires_package", "requires_x86", "skip_if_32bit", "skip_if_wheel_test", "slow", "strtobool",
     "terminate_self", "uses_gpu",
 ]  # fmt: skip
+_NEEDS = """aarch64_sve adreno_opencl arm_dot cascadelake cmsisnn corstone300 cublas cuda cudagraph cudnn cutlass ethosn
+    ethosu gpu hexagon hexagon_toolchain libtorch metal micro mps not32bit nvcc_version nvptx opencl python3 rocm rpc
+    skylake_avx512 tensorcore vitis_ai vulkan x86_avx512 x86_vnni""".split()
+__all__ += [f"requires_{what}" for what in _NEEDS]
 
 
 def _plain(value: object) -> np.ndarray:
@@ -133,7 +137,7 @@ _HERE = ("llvm", "x86", "not32bit", "python3")
 
 def __getattr__(name: str) -> Needs:
     """`requires_cuda` and its like."""
-    if not name.startswith("requires_"):
+    if name.removeprefix("requires_") not in _NEEDS:
         raise AttributeError(f"tvm.testing has no `{name}`")
     return Needs(name.removeprefix("requires_"))
 
