@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
 import relaylab.transform.gradients.rules_moves
@@ -10,24 +9,25 @@ import relaylab.transform.gradients.rules_nn  # noqa: F401  (registers derivativ
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op, op_name
+from relaylab.ir.op import Op
 from relaylab.ir.trail import derived, made_from
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayTypeError, RelayValueError
-from relaylab.support.table import did_you_mean
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import fields_of, type_of, typed
 from relaylab.transform.engine.manager import ModulePass
 from relaylab.transform.engine.renewal import as_function, copied, inlined, rewrite_function
-from relaylab.transform.gradients.rules import GRADIENTS, GradientRule
+from relaylab.transform.gradients.higher_order_gradient import higher_order_gradient
+from relaylab.transform.gradients.rules import gradient_rule
 from relaylab.transform.normal_forms.blocks import name_values
 from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
 Gradient: TypeAlias = "Expr | list[Gradient | None]"
 """The gradient of a value; of a tuple a list, with None for the fields that nobody used."""
+NOT_DATAFLOW = "gradient.not-dataflow"
 _DATAFLOW = (Var, Constant, Tuple, TupleGetItem, Call, Op)
 
 
@@ -44,7 +44,7 @@ def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
             what = "a call of a function" if called else f"a {type(node).__name__}"
             raise RelayValueError(
                 f"the gradient of {what} is not defined",
-                code="gradient.not-dataflow",
+                code=NOT_DATAFLOW,
                 help="inline or rewrite it to operators first",
             )
     return plain
@@ -79,7 +79,7 @@ class _Reverse:
     def _pass_on(self, node: Expr, grad: Gradient) -> None:
         match node:
             case Call():
-                for arg, g in zip(node.args, _rule(node)(node, node, _complete(grad, node)), strict=True):
+                for arg, g in zip(node.args, gradient_rule(node)(node, node, _complete(grad, node)), strict=True):
                     self._add(arg, copied(g, node) if isinstance(g, Expr) else g)
             case Tuple():
                 for field, g in zip(node.fields, cast(list, grad)):
@@ -89,17 +89,6 @@ class _Reverse:
                 parts: list[Gradient | None] = [None] * len(fields_of(node.tuple_value))
                 parts[node.index] = grad
                 self._add(node.tuple_value, parts)
-
-
-def _rule(node: Call) -> GradientRule:
-    name = op_name(node)
-    own = node.op.get_attr("FPrimalGradient") if isinstance(node.op, Op) else None
-    if own is not None:
-        return lambda call, value, grad: cast(Callable[..., Sequence[Expr]], own)(call, _expr(grad))
-    if name not in GRADIENTS:
-        hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
-        raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)
-    return GRADIENTS[name]
 
 
 def _filled(op: str, like: Expr, t: Type | None) -> Gradient:
@@ -142,7 +131,9 @@ def first_order_gradient(func: Function, mod: IRModule | None = None) -> Functio
 def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
     """The function computing the result and the gradients of `expr`: a function, or the name of one of `mod`.
 
-    Raises `RelayValueError` for programs with control flow and for operators whose gradient is not known.
+    A dataflow program stays one. With control flow, closures, cells, data or calls of functions of `mod` the result is
+    written with cells (`mode="higher_order"`; converted functions are put into `mod`), or refused
+    (`mode="first_order"`). Raises `RelayValueError` for operators whose gradient is not known.
     """
     if mode not in ("higher_order", "first_order"):
         raise RelayValueError(f'mode is "higher_order" or "first_order", not {mode!r}', code="gradient.bad-mode")
@@ -152,7 +143,12 @@ def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order"
         raise RelayTypeError(
             f"the gradient is taken of a function, not of a {type(expr).__name__}", code="gradient.not-a-function"
         )
-    return typed(first_order_gradient(expr, mod), mod)
+    try:
+        return typed(first_order_gradient(expr, mod), mod)
+    except RelayValueError as refused:
+        if refused.code != NOT_DATAFLOW or mode == "first_order":
+            raise
+    return typed(higher_order_gradient(expr, mod), mod)
 
 
 @pass_(level=0, preserves=False)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relaylab.ir import Call, Expr, TensorType, Tuple, TupleGetItem, facets, op_name
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
 from relaylab.transform.engine.build import call, scalar
 from relaylab.transform.engine.infer_type import dtype_of, fields_of, rank_of, shape_of
 
@@ -26,6 +28,15 @@ def gradient_of(*names: str) -> Callable[[GradientRule], GradientRule]:
         return rule
 
     return register
+
+
+def gradient_rule(node: Call) -> GradientRule:
+    """The rule of the operator that is called; `RelayValueError` if there is none."""
+    name = op_name(node)
+    if name not in GRADIENTS:
+        hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
+        raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)
+    return GRADIENTS[name]
 
 
 def add(x: Expr, y: Expr) -> Expr:

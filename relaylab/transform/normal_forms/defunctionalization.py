@@ -31,13 +31,13 @@ from relaylab.ir.types import (
     type_parts,
     type_text,
 )
-from relaylab.ir.visit import children, rebuild, walk
+from relaylab.ir.visit import walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.renewal import as_function, renewed, rewrite_function
-from relaylab.transform.normal_forms.eta_expand import constructor_lambda, function_lambda
+from relaylab.transform.normal_forms.eta_expand import with_lambdas
 from relaylab.transform.normal_forms.lambda_lift import free_variables
 
 
@@ -89,24 +89,9 @@ class _Monomorphic:
     def _function(self, func: Function, types: tuple[Type, ...]) -> Function:
         func = _with_types(func, dict(zip(func.type_params, types)))
         kernel = lambda n: isinstance(n, Function) and _foreign(n)
-        func = typed(self._without_polymorphic_lets(self._with_lambdas(typed(func, self.mod))), self.mod)
+        func = typed(self._without_polymorphic_lets(with_lambdas(typed(func, self.mod), self.mod)), self.mod)
         func = typed(rewrite_function(func, self._instantiated, kernel), self.mod)
         return rewrite_function(func, self._named, kernel)
-
-    def _with_lambdas(self, func: Function) -> Function:
-        """Functions of the module and constructors that are values become lambdas."""
-
-        def value(part: Expr) -> Expr:
-            if isinstance(part, Constructor):
-                return constructor_lambda(part, self.mod)
-            known = isinstance(part, GlobalVar) and part in self.mod.functions
-            return function_lambda(cast(GlobalVar, part), self.mod) if known else part
-
-        def at(new: Expr, old: Expr) -> Expr:
-            called = isinstance(new, Call)
-            return rebuild(new, [c if called and i == 0 else value(c) for i, c in enumerate(children(new))])
-
-        return rewrite_function(func, at)
 
     def _without_polymorphic_lets(self, func: Function) -> Function:
         """A lambda with type parameters stands where it is used, so that each use has its own types."""

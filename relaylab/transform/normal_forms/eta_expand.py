@@ -40,6 +40,23 @@ def function_lambda(gv: GlobalVar, mod: IRModule) -> Function:
     return Function(params, Call(gv, params, None, own.values()), result, own.values())
 
 
+def with_lambdas(func: Function, mod: IRModule) -> Function:
+    """`func` with functions of the module and constructors that are not called made lambdas that call them."""
+
+    def value(part: Expr) -> Expr:
+        if isinstance(part, Constructor):
+            return constructor_lambda(part, mod)
+        known = isinstance(part, GlobalVar) and part in mod.functions
+        return function_lambda(cast(GlobalVar, part), mod) if known else part
+
+    def at(new: Expr, old: Expr) -> Expr:
+        called = isinstance(new, Call)
+        return rebuild(new, [c if called and i == 0 else value(c) for i, c in enumerate(children(new))])
+
+    kernel = lambda n: isinstance(n, Function) and bool(n.is_primitive or n.attr("Compiler"))
+    return rewrite_function(func, at, kernel)
+
+
 class _Expander:
     """Expands what one function uses; each global function gets one lambda."""
 

@@ -20,9 +20,8 @@ from relaylab.ir.visit import children, let_chain, rebuild, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
 from relaylab.transform.engine.infer_type import type_of, typed
-from relaylab.transform.engine.renewal import rewrite_function
 from relaylab.transform.normal_forms.blocks import name_values
-from relaylab.transform.normal_forms.eta_expand import constructor_lambda, function_lambda
+from relaylab.transform.normal_forms.eta_expand import with_lambdas
 
 
 class _Block(NamedTuple):
@@ -75,7 +74,7 @@ class _Converter:
 
     def __init__(self, func: Function, known: _Globals):
         self.globals, self.answer = known, TypeVar("answer")
-        self.func = typed(name_values(_with_lambdas(func, known)), known.mod)
+        self.func = typed(name_values(with_lambdas(func, known.mod)), known.mod)
         self.vars: dict[Expr, Var] = {}
         self.k: dict[Expr, Var] = {}
         self.built: dict[Expr, Expr] = {}
@@ -179,23 +178,6 @@ class _Converter:
 
     def _simple(self, atom: Expr) -> Expr:
         return self.vars.get(atom, atom)
-
-
-def _with_lambdas(func: Function, known: _Globals) -> Function:
-    """`func` with functions of the module and constructors that are not called made lambdas that call them."""
-
-    def at(new: Expr, old: Expr) -> Expr:
-        called = isinstance(new, Call)
-        parts = children(new)
-        return rebuild(new, [c if called and i == 0 else _lambda(c, known.mod) for i, c in enumerate(parts)])
-
-    return rewrite_function(func, at, lambda n: isinstance(n, Function) and _foreign(n))
-
-
-def _lambda(value: Expr, mod: IRModule) -> Expr:
-    if isinstance(value, Constructor):
-        return constructor_lambda(value, mod)
-    return function_lambda(value, mod) if isinstance(value, GlobalVar) and value in mod.functions else value
 
 
 def _branches(value: If | Match) -> tuple[Expr, ...]:
