@@ -93,7 +93,7 @@ def memory() -> object:
 COLOURS = {
     "value": "support ir text op interp analysis",
     "fusable": "transform loop codegen runtime",
-    "injective": "frontend zoo",
+    "injective": "frontend zoo quantize",
     "elementwise": "viz study explorer lab cli",
     "call": "relay compat bench",
 }

@@ -26,7 +26,6 @@ _ROUTES = {
 REASONS: dict[str, str] = {
     "relay.frontend": f"ONNX and PyTorch models are imported (from_onnx, from_pytorch), other formats are not{_OUT}",
     **{f"relay.frontend.{name}": f'{write}; from_onnx("model.onnx") reads it{_OUT}' for name, write in _ROUTES.items()},
-    "relay.quantize": "float programs are not quantized here; quantized ones (relay.qnn) are compiled",
     "relay.collage": _REGIONS,
     "relay.op.contrib": _REGIONS,
     "relay.op.strategy": _TUNING,

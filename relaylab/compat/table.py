@@ -22,6 +22,7 @@ SAME: Mapping[str, str] = {
     "contrib.testing": "compat.testing",
     "contrib.patterns": "compat.patterns",
     "contrib.gradients": "study.gradients",
+    "relay.quantize": "quantize",
     **{f"relay.testing.{name}": f"zoo.{name}" for name in NETWORKS},
 }
 """Modules that are another one, with all that is below it: both names are one object."""

@@ -69,7 +69,12 @@ from relaylab.transform.partition.partition_graph import PartitionGraph
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
 from relaylab.transform.quantized.fake_quantization_to_integer import FakeQuantizationToInteger
+from relaylab.transform.quantized.partition_conversions import PartitionConversions
 from relaylab.transform.quantized.qnn import QnnCanonicalizeOps, QnnLegalize
+from relaylab.transform.quantized.quantize_annotate import QuantizeAnnotate
+from relaylab.transform.quantized.quantize_calibrate import QuantizeCalibrate
+from relaylab.transform.quantized.quantize_partition import QuantizePartition
+from relaylab.transform.quantized.quantize_realize import QuantizeRealize
 from relaylab.transform.recast import recast
 from relaylab.transform.remove_unused_functions import RemoveUnusedFunctions
 from relaylab.transform.rewriting.rules import Rule, RuleSet, apply_rules, rule
@@ -96,20 +101,22 @@ from relaylab.transform.simplify.split_args import SplitArgs
 from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [
-    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
-    "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
-    "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "Defunctionalization",
-    "DefuseOps", "DivToMul", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger",
-    "FastMath", "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
-    "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType",
-    "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig",
-    "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions",
-    "MergeComposite", "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES",
-    "PartialEvaluate", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument",
+    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams",
+    "CONFIG", "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch",
+    "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
+    "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DivToMul", "DynamicToStatic",
+    "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath", "FirstOrderGradient",
+    "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding",
+    "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal",
+    "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "LazyGradientInit",
+    "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions", "MergeComposite",
+    "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate",
+    "PartitionConversions", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument",
     "PassRecord", "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps",
-    "QnnLegalize", "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
-    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",
-    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config",
+    "QnnLegalize", "QuantizeAnnotate", "QuantizeCalibrate", "QuantizePartition", "QuantizeRealize",
+    "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
+    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm",
+    "ToCPS", "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config",
     "collecting", "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass",
     "pass_", "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
     "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
