@@ -53,6 +53,7 @@ class Simplifier:
     def __init__(self, ranges: dict[Axis, Rect] | None = None):
         self.ranges = dict(ranges or {})
         self._interned: dict[Key, ScalarExpr] = {}
+        self._own: set[ScalarExpr] = set()  # the values of that table
         self._linear: dict[ScalarExpr, Linear] = {}
         self._bounds: dict[ScalarExpr, Rect] = {}
         self._done: dict[ScalarExpr, ScalarExpr] = {}
@@ -68,7 +69,9 @@ class Simplifier:
 
     def intern(self, node: ScalarExpr) -> ScalarExpr:
         """The one object that stands for all expressions equal to `node` (whose children are interned)."""
-        return self._interned.setdefault(_key(node), node)  # keys hold ids; the table keeps what they name alive
+        own = self._interned.setdefault(_key(node), node)  # keys hold ids; the table keeps what they name alive
+        self._own.add(own)
+        return own
 
     def linear(self, node: ScalarExpr) -> Linear:
         """An interned index expression as a sum."""
@@ -91,10 +94,10 @@ class Simplifier:
     def rebuild_interned(self, node: ScalarExpr) -> ScalarExpr:
         """`node` with all nodes interned as they are."""
         done: dict[ScalarExpr, ScalarExpr] = {}
-        for n in post_order(node):
-            new = tuple(done[c] for c in children(n))
+        for n in post_order(node, known=self._own):
+            new = tuple(done.get(c, c) for c in children(n))
             done[n] = self.intern(Apply(n.op, new, n.dtype) if isinstance(n, Apply) else n)
-        return done[node]
+        return done.get(node, node)
 
     def _merge_remainders(self, value: Linear) -> Linear:
         """(x // d) * (d * c) + (x % d) * c is x * c."""

@@ -17,6 +17,7 @@ import pytest
 from support.chromium import CHROMIUM
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts" / "browser"
+PATIENCE = 90  # seconds for anything: on a busy machine a notebook takes long to open
 HARMLESS = ("favicon", "Source map", "net::ERR_", "WebSocket", "Failed to load resource")
 
 
@@ -98,16 +99,30 @@ def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
             urllib.request.urlopen(f"{url}/api/status?token=t", timeout=2).read()
             return
         except OSError:
-            if server.poll() is not None or time.time() - start > 60:
+            if server.poll() is not None or time.time() - start > PATIENCE:
                 pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
             time.sleep(0.1)
 
 
-@pytest.fixture
-def page(browser):
-    """A page whose errors are collected in `page.errors`."""
+def _context(browser):
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE * 1000)
+    return context
+
+
+@pytest.fixture(scope="module")
+def lab_context(browser):
+    """What all notebooks of a file are opened in: JupyterLab's scripts are fetched and compiled once."""
+    context = _context(browser)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(request, browser):
+    """A page whose errors are collected in `page.errors`."""
+    shared = "lab" in request.fixturenames
+    context = request.getfixturevalue("lab_context") if shared else _context(browser)
     page = context.new_page()
     page.errors = []
     page.on(
@@ -116,7 +131,7 @@ def page(browser):
     )
     page.on("pageerror", lambda e: page.errors.append(f"{e} {(e.stack or '')[:600]}"))
     yield page
-    context.close()
+    page.close() if shared else context.close()
 
 
 @pytest.fixture(scope="session")
@@ -160,8 +175,7 @@ class Notebook:
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         self.page.wait_for_function(
             """() => window.jupyterapp.shell.currentWidget.content.widgets
-            .filter(c => c.model.type === 'code').every(c => c.model.executionCount != null)""",
-            timeout=60_000,
+            .filter(c => c.model.type === 'code').every(c => c.model.executionCount != null)"""
         )
         errors = self.page.evaluate("""() => window.jupyterapp.shell.currentWidget.content.widgets
             .filter(c => c.model.type === 'code')
@@ -182,7 +196,8 @@ class Notebook:
 
     def until(self, code: str, expected: str) -> None:
         """Wait until a piece of code prints what is expected: what a page chooses reaches the kernel a little later."""
-        for _ in range(40):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             found = self.python(code)
             if found == expected:
                 return

@@ -33,37 +33,8 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     assert page.locator(".rl-pass").count() == 1 + len(MLP.changing) and MLP.fold(MLP.first) in root.inner_text()
     assert page.locator(".rl-legend .rl-role-changed").inner_text() == "± 3 changed"
     shot("mlp_first")
-
-    # step by button and by key; the kernel follows
-    page.locator(f'.rl-pass[data-frame="{MLP["FuseOps"]}"]').click()
-    shown(page, step(MLP["FuseOps"]))
-    nb.until("print(w.before, w.after)", step(MLP["FuseOps"]).replace(":", " "))
-    assert page.locator(".rl-legend .rl-role-merged").inner_text() == "& 5 merged"
-    root.focus()
-    page.keyboard.press("ArrowLeft")
-    shown(page, step(MLP.first))
-    page.keyboard.press("End")
-    shown(page, f"0:{MLP.last}")
-    page.keyboard.press("Home")
-    shown(page, "0:0")
-    page.keyboard.press("ArrowRight")
-    shown(page, step(MLP.first))
-
-    # select a node: the kernel hears of it, the panel tells its life
-    page.locator('.rl-explorer .rl-view .node[data-id="main/nn.dense.2"]').click()
-    page.wait_for_selector(".rl-panel h2")
-    panel = page.locator(".rl-panel").inner_text()
-    assert (
-        "nn.dense" in panel
-        and "Tensor[(1, 64), float32]" in panel
-        and "fused into one kernel" in panel
-        and "Fully connected" in panel
-    )
-    assert (
-        nb.python("print(w.selected, seen, w.selected_node.op.name)") == "main/nn.dense.2 ['main/nn.dense.2'] nn.dense"
-    )
-    nb.python("w.selected = 'main/nn.softmax'")
-    page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.softmax"]')
+    steps_by_button_and_key(nb, page)
+    selecting_a_node(nb, page)
 
     # the text difference, and from a line to the node
     root.focus()
@@ -80,7 +51,39 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.dense.2"]')
     page.keyboard.press("Escape")
 
-    # toggle a pass: only the tail runs again
+    switching_a_pass_off_and_on(nb, page)
+    dragging_the_left_hand_stage_to_the_start(nb, page)
+    shot("mlp_compared")
+    assert page.errors == []
+
+
+def steps_by_button_and_key(nb, page) -> None:
+    """The kernel follows."""
+    page.locator(f'.rl-pass[data-frame="{MLP["FuseOps"]}"]').click()
+    shown(page, step(MLP["FuseOps"]))
+    nb.until("print(w.before, w.after)", step(MLP["FuseOps"]).replace(":", " "))
+    assert page.locator(".rl-legend .rl-role-merged").inner_text() == "& 5 merged"
+    page.locator(".rl-explorer").focus()
+    ends = (("ArrowLeft", step(MLP.first)), ("End", f"0:{MLP.last}"), ("Home", "0:0"), ("ArrowRight", step(MLP.first)))
+    for key, stages in ends:
+        page.keyboard.press(key)
+        shown(page, stages)
+
+
+def selecting_a_node(nb, page) -> None:
+    """The kernel hears of it, the panel tells its life; and the other way round."""
+    page.locator('.rl-explorer .rl-view .node[data-id="main/nn.dense.2"]').click()
+    page.wait_for_selector(".rl-panel h2")
+    panel = page.locator(".rl-panel").inner_text()
+    for words in ("nn.dense", "Tensor[(1, 64), float32]", "fused into one kernel", "Fully connected"):
+        assert words in panel
+    nb.until("print(w.selected, seen, w.selected_node.op.name)", "main/nn.dense.2 ['main/nn.dense.2'] nn.dense")
+    nb.python("w.selected = 'main/nn.softmax'")
+    page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.softmax"]')
+
+
+def switching_a_pass_off_and_on(nb, page) -> None:
+    """Only the tail runs again, and what was known is not."""
     runs = int(nb.python("print(w.session.pipeline.runs)"))
     fuse, tail = f'.rl-pass[data-index="{MLP["FuseOps"] - 1}"]', MLP.last - MLP["FuseOps"]
     page.locator(f"{fuse} input").click()
@@ -91,7 +94,8 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     page.wait_for_selector(f"{fuse}:not(.rl-off)")
     assert int(nb.python("print(w.session.pipeline.runs)")) - runs == tail, "what was known is not run again"
 
-    # drag the handle of the left-hand stage to the start
+
+def dragging_the_left_hand_stage_to_the_start(nb, page) -> None:
     handle, track = page.locator(".rl-handle.rl-before").bounding_box(), page.locator(".rl-track").bounding_box()
     page.mouse.move(handle["x"] + 9, handle["y"] + 9)
     page.mouse.down()
@@ -99,14 +103,12 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     page.mouse.up()
     page.wait_for_function("() => document.querySelector('.rl-explorer').dataset.shown.startsWith('0:')")
     nb.until("print(w.before)", "0")
-    shot("mlp_compared")
-    assert page.errors == []
 
 
 def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     root = open_explorer(nb, "resnet8")
     page.locator(".rl-button", has_text="Check").click()
-    page.wait_for_selector(".rl-explorer[data-checked='-1']", timeout=60_000)
+    page.wait_for_selector(".rl-explorer[data-checked='-1']")
     assert page.locator(".rl-light-true").count() >= 7
     page.locator(".rl-choice button", has_text="Side by side").click()
     page.wait_for_selector(".rl-two")
@@ -122,7 +124,7 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     nb.python("w.selected = 'main/nn.conv2d.2'")
     page.wait_for_selector(".node.selected")
     page.locator(".rl-choice button", has_text="Code").click()
-    page.wait_for_selector(".rl-kernel .rl-ins", timeout=60_000)
+    page.wait_for_selector(".rl-kernel .rl-ins")
     page.locator(".rl-kernel-bar .rl-chip", has_text="nn.relu").hover()
     assert page.locator(".rl-ins.rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
     shot("resnet8_code")
@@ -140,12 +142,12 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     shot("resnet8_folded")
     page.keyboard.press("e")
     page.locator(".rl-button", has_text="What next?").click()
-    page.wait_for_selector(".rl-panel .rl-story", timeout=30_000)
+    page.wait_for_selector(".rl-panel .rl-story")
     shot("resnet8_suggest")
     page.locator(".rl-button", has_text="Copy").click()
     page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('relay.transform.Sequential')")
     page.locator(".rl-button", has_text="Memory").click()
-    page.wait_for_selector(".rl-bar-block", timeout=30_000)
+    page.wait_for_selector(".rl-bar-block")
     assert page.errors == []
 
 

@@ -275,7 +275,7 @@ np.save({str(tmp_path / "y.npy")!r}, m.get_output(0).numpy())
 assert {{n.split(".")[1] for n in sys.modules if n.startswith("relaylab.")}} <= {{"runtime", "support", "compat"}}
 assert "define void" in lib.inspect("llvm")
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), module.get_output(0).numpy())
     assert graph_executor.GraphModule(load_module(tmp_path / "net.tar")["default"](cpu(0))).get_num_outputs() == 2
 

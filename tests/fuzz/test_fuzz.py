@@ -142,7 +142,7 @@ def test_a_process_that_ends_or_hangs_is_a_finding(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("name", search.names())
 @pytest.mark.filterwarnings("ignore")
 def test_family(name: str) -> None:
-    report = search.search(search.load(name), seed=0, seconds=2.0)
+    report = search.search(search.load(name), seed=0, seconds=1.0)
     assert not report.found and report.tally, report.text()
 
 

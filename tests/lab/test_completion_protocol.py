@@ -12,7 +12,7 @@ def kernel():
     km, kc = manager.start_new_kernel(kernel_name="python3")
     kc.execute_interactive(
         "%load_ext relaylab\nfrom relaylab import relay\nmy_module = relay.testing.mlp.get_workload(1)[0]",
-        timeout=60,
+        timeout=300,
         output_hook=lambda m: None,
     )
     yield kc
@@ -31,7 +31,7 @@ def kernel():
     ],
 )
 def test_completion(kernel, line, expected):
-    content = kernel.complete(line, len(line), reply=True, timeout=30)["content"]
+    content = kernel.complete(line, len(line), reply=True, timeout=300)["content"]
     assert expected in content["matches"]
     start, end = content["cursor_start"], content["cursor_end"]
     assert expected.startswith(line[start:end].lstrip("-") if not expected.startswith("-") else line[start:end])

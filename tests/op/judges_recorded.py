@@ -21,7 +21,10 @@ Torch = Callable[..., Any]
 
 def torch_functions() -> dict[str, Torch]:
     """torch's functions by operator; tensors of float64."""
-    import torch
+    return pools() | pool_gradients() | convolutions() | normalisers()
+
+
+def pools() -> dict[str, Torch]:
     import torch.nn.functional as F
 
     def adaptive(a: Any, x: Any) -> Any:
@@ -44,9 +47,18 @@ def torch_functions() -> dict[str, Torch]:
             return getattr(F, f"avg_pool{n}d")(x, give(a.pool_size), count_include_pad=a.count_include_pad, **how)
         return getattr(F, f"max_pool{n}d")(x, give(a.pool_size), **how)
 
-    def hangs_over(a: Any, x: Any, n: int) -> bool:
-        sizes = zip(x.shape[2:], list(a.strides) * n, list(a.pool_size) * n, list(a.padding) * n)
-        return any((-(-(m + 2 * p - k) // s)) * s >= m + p for m, s, k, p in sizes)
+    kinds = [(kind, n) for kind in ("avg", "max") for n in (1, 2, 3)]
+    return {f"nn.adaptive_{k}_pool{n}d": adaptive for k, n in kinds} | {f"nn.{k}_pool{n}d": pool for k, n in kinds}
+
+
+def hangs_over(a: Any, x: Any, n: int) -> bool:
+    sizes = zip(x.shape[2:], list(a.strides) * n, list(a.pool_size) * n, list(a.padding) * n)
+    return any((-(-(m + 2 * p - k) // s)) * s >= m + p for m, s, k, p in sizes)
+
+
+def pool_gradients() -> dict[str, Torch]:
+    import torch
+    import torch.nn.functional as F
 
     def pool_grad(a: Any, g: Any, x: Any) -> Any:
         pads = [*a.padding] * (4 // len(a.padding))
@@ -59,6 +71,13 @@ def torch_functions() -> dict[str, Torch]:
             padded = F.pad(x, (pads[1], pads[1], pads[0], pads[0]), value=float(np.finfo("float32").min))
             y = F.max_pool2d(padded, tuple(a.pool_size), tuple(a.strides))
         return torch.autograd.grad(y, x, g)[0]
+
+    return {f"nn.{kind}_pool2d_grad": pool_grad for kind in ("avg", "max")}
+
+
+def convolutions() -> dict[str, Torch]:
+    import torch
+    import torch.nn.functional as F
 
     def weight(a: Any, g: Any, x: Any) -> Any:
         if a.data_layout != "NCHW" or a.kernel_size is None:
@@ -82,17 +101,18 @@ def torch_functions() -> dict[str, Torch]:
         f = getattr(F, f"conv_transpose{n}d")
         return f(x, w, None, give(a.strides), tuple(pads[:n]), give(a.output_padding), a.groups, give(a.dilation))
 
+    return {"nn.conv2d_backward_weight": weight} | {f"nn.conv{n}d_transpose": transposed for n in (1, 2)}
+
+
+def normalisers() -> dict[str, Torch]:
+    import torch
+    import torch.nn.functional as F
+
     def of_sums(x: Any, t: Any) -> Any:
         """torch normalises what it is given; that is taken off again."""
         return F.cross_entropy(x, t) - (t.sum(1) * torch.logsumexp(x, 1)).mean()
 
-    pools = {f"nn.adaptive_{k}_pool{n}d": adaptive for k in ("avg", "max") for n in (1, 2, 3)}
-    pools |= {f"nn.{k}_pool{n}d": pool for k in ("avg", "max") for n in (1, 2, 3)}
-    return pools | {
-        "nn.avg_pool2d_grad": pool_grad,
-        "nn.max_pool2d_grad": pool_grad,
-        "nn.conv2d_backward_weight": weight,
-        **{f"nn.conv{n}d_transpose": transposed for n in (1, 2)},
+    return {
         "nn.cross_entropy": lambda a, x, t: of_sums(torch.log(x), t),
         "nn.cross_entropy_with_logits": lambda a, x, t: of_sums(x, t),
         "nn.l2_normalize": lambda a, x: (

@@ -36,7 +36,7 @@ def run(program: str, **environment: str) -> str:
         [sys.executable, "-c", HEAD + program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": path, **environment},
     )
@@ -231,7 +231,7 @@ time.sleep(0.2)
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": path},
     )

@@ -41,7 +41,11 @@ def test_every_pass_keeps_the_numbers(name: str) -> None:
             assert all(study.relative_error(g, w) < 1e-4 for g, w in zip(got, want, strict=True)), stage.name
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+# a deeper network of the same kind has every kernel of these: their structure is that of the census, which is recorded
+CONTAINED = {"resnet18", "resnet50", "resnet101", "vgg13", "vgg16", "vgg13_bn", "vgg16_bn", "densenet169"}
+
+
+@pytest.mark.parametrize("name", sorted(set(NETWORKS) - CONTAINED))
 def test_compiled_code_agrees_with_the_interpreter(name: str) -> None:
     mod, params = NETWORKS[name].small()
     found = study.check(mod, params)
