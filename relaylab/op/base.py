@@ -168,6 +168,10 @@ class Operator(Attrs):
     def relation(self, s: TypeSolver, *types: Any, **named: Any) -> Type | None:
         raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")
 
+    def refusal(self, types: Sequence[Type], values: Sequence[np.ndarray | None]) -> str:
+        """Why a call that the relation accepts cannot be computed, as its constant arguments tell (others: None)."""
+        return ""
+
     def reference(self, *arrays: Any, **named: Any) -> Any:
         raise RelayError(f"{self.op_name} has no reference semantics", code="op.no-facet")
 

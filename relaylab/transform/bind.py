@@ -34,8 +34,8 @@ def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
 def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     """`func` with the parameters of these names made constants; names that it does not have are ignored.
 
-    `params` holds arrays (numpy or anything with `.numpy()`). A shape or a data type other than the
-    parameter's annotation, or a name that two parameters share, raises `RelayValueError`.
+    `params` holds arrays (numpy or anything with `.numpy()`). A shape or a data type other than the parameter's
+    annotation (but for the width of floats), or a name that two parameters share, raises `RelayValueError`.
     """
     if not isinstance(params, Mapping):
         raise RelayTypeError(
@@ -70,13 +70,19 @@ def _constant(name: str, var: Var, value: object) -> Constant:
             help="give a numpy array or an NDArray",
         ) from None
     wanted = var.type_annotation
-    if isinstance(wanted, TensorType) and not wanted.is_dynamic and wanted != made.type:
+    if isinstance(wanted, TensorType) and not wanted.is_dynamic and not _fits(made.type, wanted):
         raise RelayValueError(
             f"the parameter `{name}` is a {wanted}; the array given is a {made.type}",
             code="bind.wrong-type",
             help="give the parameters that belong to this program",
         )
     return made
+
+
+def _fits(given: TensorType, wanted: TensorType) -> bool:
+    """Floats of another width are taken: whether the program can use them is for type inference to say."""
+    floats = given.dtype.startswith("float") and wanted.dtype.startswith("float")
+    return given.shape == wanted.shape and (given.dtype == wanted.dtype or floats)
 
 
 @pass_(level=0, idempotent=True, example={"params": {}})

@@ -202,3 +202,28 @@ def test_untyped_weight_of_a_grouped_convolution_is_refused():
     record = OPERATORS["nn.conv2d"].definition(groups=2, channels=4, kernel_size=(3, 3))
     with pytest.raises(RelayError, match="Weight shape must be specified when groups is greater than 1."):
         infer(record, T(1, 4, 8, 8), IncompleteType())
+
+
+@pytest.mark.parametrize(
+    "value, begin, end, strides, message",
+    [
+        ((3, 3), [0, 0], [2, 2], [1], r"the slice has the shape \(2, 2\)"),
+        ((2, 4), [-2], [9], [2], r"the slice has the shape \(1, 4\)"),
+        ((3, 3), [0, 0], [3, 3], [0, 1], "a stride cannot be 0"),
+        ((3, 3), [0, 0, 0], [3, 3, 3], [1], "there are 3 begins"),
+    ],
+)
+def test_a_slice_of_constant_limits_is_looked_at(value, begin, end, strides, message):
+    from relaylab import relay
+
+    data, v = relay.var("d", shape=(4, 4)), relay.var("v", shape=value)
+    with pytest.raises(RelayError, match=message):
+        relay.transform.InferTypeLocal(relay.strided_set(data, v, begin, end, strides))
+
+
+def test_a_slice_of_constant_limits_that_fits_is_taken():
+    from relaylab import relay
+
+    data, v = relay.var("d", shape=(4, 4)), relay.var("v", shape=(2, 4))
+    found = relay.transform.InferTypeLocal(relay.strided_set(data, v, [-1], [0], [-2]))
+    assert found == relay.TensorType((4, 4), "float32")

@@ -31,6 +31,7 @@ def test_binding_by_name():
     with pytest.raises(RelayValueError, match="two parameters"):
         bind_params_by_name(twice, {"x": np.ones((2, 3), "float32")})
     assert bind_params_by_name(func, {}) is func
+    assert bind_params_by_name(func, {"w": np.ones((3, 4), "float64")}).params == func.params[:1]
 
 
 def test_binding_expressions():

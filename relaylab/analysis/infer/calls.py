@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from relaylab.analysis.infer.solver import FAILED, Conflict, Constraint, FailedType
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.expr import Call, Expr, GlobalVar, Var
+from relaylab.ir.expr import Call, Constant, Expr, GlobalVar, Var
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, type_leaves
 from relaylab.ir.visit import children
-from relaylab.op.base import RelationError
+from relaylab.op.base import Operator, RelationError
 from relaylab.support.errors import RelayError
 
 if TYPE_CHECKING:
@@ -146,7 +146,12 @@ def finish_call(t: Typer, call: Call) -> Type:
     args = tuple(t.of(a) for a in call.args)
     if isinstance(call.op, Op):
         t.type_args[call] = args
-        return relate(t, call, call.op, call.attrs, args)
+        found = relate(t, call, call.op, call.attrs, args)
+        if call.op.definition.refusal is not Operator.refusal and not isinstance(found, FailedType):
+            values = [a.data.numpy() if isinstance(a, Constant) else None for a in call.args]
+            why = call.op.facets(call.attrs).refusal([t.solver.resolve(a) for a in args], values)
+            return t.fail("operator", f"{call.op.name}: {why}", call) if why else found
+        return found
     callee = t.solver.shallow(t.of(call.op))
     if type(callee) is IncompleteType:
         result = IncompleteType()

@@ -153,6 +153,12 @@ class slice_like(Injective):
         ]
 
 
+def _parts(limits: Sequence[np.ndarray]) -> tuple[slice, ...]:
+    """The slices of begins, ends and strides; a stride that is not there is 1."""
+    begin, end, strides = (x.tolist() for x in limits)
+    return tuple(slice(a, c, strides[k] if k < len(strides) else 1) for k, (a, c) in enumerate(zip(begin, end)))
+
+
 @op("strided_set", level=4)
 class strided_set(Injective):
     """`data` with the slice begin .. end by strides replaced by `v` (begin, end and strides are tensors)."""
@@ -180,12 +186,23 @@ class strided_set(Injective):
                 s.fail(f"the slice that {type_text(value)} is to fill is no part of {type_text(found)}")
         return found
 
+    def refusal(self, types: Sequence[Type], values: Sequence[np.ndarray | None]) -> str:
+        data, v = types[:2]
+        limits = [x for x in values[2:] if x is not None]
+        if len(limits) < 3 or not isinstance(data, TensorType) or data.is_dynamic or not isinstance(v, TensorType):
+            return ""
+        parts, shape = _parts(limits), data.concrete_shape
+        if len(parts) > len(shape):
+            return f"there are {len(parts)} begins for {type_text(data)}"
+        if any(p.step == 0 for p in parts):
+            return "a stride cannot be 0"
+        extents = (*(len(range(*p.indices(n))) for p, n in zip(parts, shape)), *shape[len(parts) :])
+        fits = all(n == m or not isinstance(m, int) for n, m in zip(extents, v.shape))
+        return "" if fits else f"the slice has the shape {extents}, `v` is {type_text(v)}"
+
     def reference(self, data: np.ndarray, v: np.ndarray, *limits: np.ndarray) -> np.ndarray:
-        begin, end, strides = (x.tolist() for x in limits)
         out = data.copy()
-        part = out[
-            tuple(slice(a, c, strides[k] if k < len(strides) else 1) for k, (a, c) in enumerate(zip(begin, end)))
-        ]
+        part = out[_parts(limits)]
         if part.shape != v.shape:
             raise RelayValueError(f"the slice has the shape {part.shape}, `v` {v.shape}", code="op.slice-shape")
         part[...] = v

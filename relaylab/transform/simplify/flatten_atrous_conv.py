@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylab.ir import Call, Expr, Function, IRModule, TensorType, facets, is_call_to, rebuild, rewrite
+from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, facets, is_call_to, rebuild, rewrite
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import shape_of, type_of
@@ -36,7 +36,8 @@ def _padding(to_batch: Call, conv: Call, to_space: Call) -> list[int] | None:
     kernel, first, last = _kernel_size(conv), facets(to_batch), facets(to_space)
     before, after = [], []
     for axis in range(2):
-        pad = int(first.paddings[axis][0]) - int(last.crops[axis][0])
+        own = facets(conv).pads[axis][0] * int(first.block_shape[axis])  # around each phase: that many pixels of all
+        pad = own + int(first.paddings[axis][0]) - int(last.crops[axis][0])
         reach = (kernel[axis] - 1) * int(first.block_shape[axis]) + 1
         rest = result.concrete_shape[axis + 1] + reach - 1 - source.concrete_shape[axis + 1] - pad
         before.append(pad)
@@ -56,7 +57,15 @@ def _plain(conv: Call) -> bool:
     """A convolution that does nothing but convolve."""
     attrs = facets(conv)
     ones = all(int(v) == 1 for v in (*attrs.strides, *attrs.dilation))
-    return attrs.data_layout == "NHWC" and attrs.out_layout in ("", "NHWC") and ones and not any(attrs.padding)
+    return attrs.data_layout == "NHWC" and attrs.out_layout in ("", "NHWC") and ones
+
+
+def _padded_with(conv: Call) -> float | None:
+    """What stands around the input of a convolution; None if it is not known."""
+    if is_call_to(conv, "nn.conv2d"):
+        return 0
+    zero = conv.args[2]
+    return float(zero.data.item()) if isinstance(zero, Constant) and zero.data.size == 1 else None
 
 
 def _flatten(new: Expr, old: Expr) -> Expr:
@@ -68,7 +77,7 @@ def _flatten(new: Expr, old: Expr) -> Expr:
     if (
         not _plain(was[1])
         or list(to_batch.block_shape) != list(to_space.block_shape)
-        or getattr(to_batch, "pad_value", 0)
+        or to_batch.pad_value != _padded_with(was[1])
     ):
         return new
     padding = _padding(*was)
