@@ -7,8 +7,8 @@ without a loop form (sorting), is evaluated by the operators' reference semantic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Function, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
-from relaylab.ir.op import Op
+from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import walk
-from relaylab.op.base import Operator
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -77,12 +76,8 @@ def compilable(func: Function) -> bool:
     return (
         tensors
         and _flat_result(result)
-        and all("lower" not in cast("type[Operator]", op.definition).waivers for op in _operators(func))
+        and all(facets(node).native for node in walk((func,)) if isinstance(node, Call) and isinstance(node.op, Op))
     )
-
-
-def _operators(func: Function) -> Iterator[Op]:
-    return (node for node in walk((func,)) if isinstance(node, Op))
 
 
 def _flat_result(t: Type | None) -> bool:

@@ -51,7 +51,9 @@ class _Same(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._spec  # importing under another name has replaced it
+        alias, module.__spec__ = str(module.__spec__ and module.__spec__.name), self._spec  # importing has replaced it
+        for name in [n for n in sys.modules if n.startswith(f"{self.target}.")]:  # else each would be bound once more
+            sys.modules.setdefault(alias + name.removeprefix(self.target), sys.modules[name])
 
 
 class Finder:

@@ -152,7 +152,7 @@ class UniqueType(Type):
     __hash__ = object.__hash__
 
 
-_DTYPE_NAMES = {"int": "int32", "uint": "uint32", "float": "float32"}
+_DTYPE_NAMES = {"int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool"}
 
 
 def dtype_name(dtype: object) -> str:

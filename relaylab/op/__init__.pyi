@@ -272,10 +272,12 @@ def cumsum(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: b
     Result: the shape of data ((number of elements,) without `axis`), of `dtype`
     """
 def debug(program: Arg, debug_func: Any = None) -> Call:
-    """Its argument as it is: a place in the program that a debugger can find.
+    """Its argument as it is; the interpreter and the virtual machine call `debug_func` with it.
+
+    A program built for the graph executor calls nothing; a constant is looked at where it is folded.
 
     program: the value that is looked at: a tensor or a tuple; shape any; dtype any
-    debug_func: what the debugger is told; nothing here reads it
+    debug_func: a function that is called with the value: a numpy array or a tuple; else nothing is called
     Result: its argument, of the same type
     """
 def device_copy(data: Arg, src_device: Any, dst_device: Any) -> Expr:

@@ -164,6 +164,11 @@ class Operator(Attrs):
         needed = {n: v for n, v in self.defaults.items() if n not in values and self.fields[n].required}
         super().__init__(**needed, **values)
 
+    @property
+    def native(self) -> bool:
+        """Whether machine code can stand for a call with these attributes."""
+        return "lower" not in self.waivers
+
     # the facets of an operator name their parameters; `Any` here lets a type checker accept each list of them
     def relation(self, s: TypeSolver, *types: Any, **named: Any) -> Type | None:
         raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")

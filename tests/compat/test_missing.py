@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
         ("analysis.free_var", "did you mean `free_vars`"),
         ("testing.resnett", "did you mean `resnet`"),
         ("frontend.from_keras", "docs/relay_programs.md"),
-        ("quantize", "quantized ones (relay.qnn) are compiled"),
         ("transform.CollagePartition", "PartitionGraph"),
         ("transform.Conv2dToSparse", "`relaylab passes` lists"),
     ],

@@ -229,6 +229,25 @@ def test_requantize_config_says_where_halves_go() -> None:
         pass
 
 
+@pytest.mark.parametrize("wide", ["float32", "float64"])
+@pytest.mark.parametrize("rounding", ["UPWARD", "TONEAREST"])
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_requantize_computes_in_the_type_that_is_asked_for(wide: str, rounding: str, dtype: str) -> None:
+    x = np.array([-(2**30) - 1, -(2**25) - 1, -1003, -5, -3, 1, 2, 77, 2**24 + 1, 2**31 - 1], "int32")
+    real = x.astype(wide) * np.dtype(wide).type(np.float64(np.float32(2.5)) / np.float64(np.float32(0.5)))
+    if rounding == "UPWARD":
+        real = np.floor(real + np.dtype(wide).type(0.5))
+    expected = np.clip(real.astype("float64") + 3, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    check(expected, lambda v: qnn.requantize(v, F(2.5), Z(0), F(0.5), Z(3), -1, rounding, wide, dtype), x)
+    with qnn.requantize_config(rounding=rounding, compute_dtype=wide) as config:
+        assert qnn.current_requantize_config() is config and config.compute_dtype == wide
+        found = outputs(lambda v: qnn.requantize(v, F(2.5), Z(0), F(0.5), Z(3), out_dtype=dtype), x)
+        found.pop("loops")  # a kernel may outlive the configuration
+        for value in found.values():
+            np.testing.assert_array_equal(value, expected)
+    assert qnn.current_requantize_config().compute_dtype == "int64"
+
+
 def test_annotated_steps_are_limited_and_then_rounded_away_from_zero() -> None:
     """The formula of the quantize pass's compute: divide, limit, round, multiply."""
     annotated = OPERATORS["relay.op.annotation.simulated_quantize"].definition

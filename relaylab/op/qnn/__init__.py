@@ -18,7 +18,7 @@ from relaylab.op.qnn.elementwise import (
     subtract,
     tanh,
 )
-from relaylab.op.qnn.scale import dequantize, quantize, requantize, requantize_config
+from relaylab.op.qnn.scale import current_requantize_config, dequantize, quantize, requantize, requantize_config
 from relaylab.op.qnn.simulate import simulated_dequantize, simulated_quantize
 
 __all__ = _offered(globals())

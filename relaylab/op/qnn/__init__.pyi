@@ -100,6 +100,8 @@ def conv2d_transpose(data: Arg, weight: Arg, input_zero_point: Arg, kernel_zero_
     out_dtype: the data type of sums and result, which must be int32
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding
     """
+def current_requantize_config() -> RequantizeConfig:
+    """The configuration of the innermost block, or that without one: UPWARD, int64."""
 def dense(data: Arg, weight: Arg, input_zero_point: Arg, kernel_zero_point: Arg, input_scale: Arg, kernel_scale: Arg, units: int | None, out_dtype: Dtype = 'int32') -> Call:
     """Fully connected layer of quantized numbers, as int32.
 
@@ -200,7 +202,8 @@ def quantize(data: Arg, output_scale: Arg, output_zero_point: Arg, axis: int = -
     """
 def requantize(data: Arg, input_scale: Arg, input_zero_point: Arg, output_scale: Arg, output_zero_point: Arg, axis: int = -1, rounding: str = 'None', compute_dtype: str = 'None', out_dtype: Dtype = 'int8') -> Call:
     """Integers of one scale as integers of another: (data - zero) * scale / new_scale, rounded half up ("UPWARD", the
-    default) or half away from 0 ("TONEAREST"), moved and clamped. The ratio is a fixed-point number of 31 bits.
+    default) or half away from 0 ("TONEAREST"), moved and clamped. The ratio is a fixed-point number of 31 bits, or
+    a float with all that follows (`compute_dtype`).
 
     data: the quantized tensor; shape any; dtype integers
     input_scale: the real number that one step of data stands for; shape () or (1,), or one number per position of its axis; dtype float32
@@ -209,16 +212,16 @@ def requantize(data: Arg, input_scale: Arg, input_zero_point: Arg, output_scale:
     output_zero_point: the integer that stands for 0 in the result; shape () or (1,), or one number per position of its axis; dtype int32
     axis: the axis of data along which scales and zero points lie, if they are vectors
     rounding: where halves go: "UPWARD" or "TONEAREST" (away from 0); "None" is UPWARD
-    compute_dtype: kept for programs that say it; the arithmetic is that of integers for each
+    compute_dtype: in which type: "int64", "float32" or "float64"; "None" is int64
     out_dtype: the integer type of the result; None: int8
     Result: the shape of data, of `out_dtype`
     """
-def requantize_config(rounding: str = 'None', compute_dtype: str = 'None') -> Iterator[None]:
-    """Within `with`, requantizations with rounding "None" round as said: "UPWARD" or "TONEAREST" (halves away from 0).
+def requantize_config(rounding: str = 'None', compute_dtype: str = 'None') -> RequantizeConfig:
+    """Within `with`, how requantizations with rounding or compute_dtype "None" do it: "UPWARD" or "TONEAREST" (halves
+    away from 0), in "int64" (fixed-point), "float32" or "float64"; "None" here is what holds outside.
 
     That is asked when a program is interpreted or lowered (`QnnCanonicalizeOps`, `relay.build`); where QnnLegalize is
-    disabled the attribute alone counts. `compute_dtype` ("int64", "float32", "float64") is for programs that say it:
-    the arithmetic is that of integers. `RelayValueError` for other values.
+    disabled the attributes alone count. `RelayValueError` for other values.
     """
 def rsqrt(x: Arg, scale: Arg, zero_point: Arg, output_scale: Arg, output_zero_point: Arg) -> Call:
     """Reciprocal square root of quantized numbers.

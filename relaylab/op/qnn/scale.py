@@ -6,9 +6,9 @@ axis, one number per position. `canonicalize` writes an operator with ordinary o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, ClassVar, TypeVar
 
@@ -30,6 +30,7 @@ from relaylab.op.qnn.arithmetic import (
     as_type,
     real,
     requantized,
+    requantized_float,
     saturated,
     whole,
 )
@@ -41,8 +42,7 @@ SOURCE = (
     "Integer-Arithmetic-Only Inference, CVPR 2018"
 )
 ROUNDINGS = ("UPWARD", "TONEAREST")
-ROUNDING: ContextVar[str] = ContextVar("rounding", default="UPWARD")
-"""How a requantization that does not say it rounds; see `requantize_config`."""
+COMPUTED = ("int64", "float32", "float64")
 SHAPE = "() or (1,), or one number per position of its axis"
 
 
@@ -150,23 +150,41 @@ def check_parameters(s: TypeSolver, data: Type, axis: int, **parameters: Type) -
             rules.equal_dims(s, found.shape[0], extent, f"`{name}` and axis {axis} of {type_text(data)}")
 
 
-@contextmanager
-def requantize_config(rounding: str = "None", compute_dtype: str = "None") -> Iterator[None]:
-    """Within `with`, requantizations with rounding "None" round as said: "UPWARD" or "TONEAREST" (halves away from 0).
+@dataclass(frozen=True)
+class RequantizeConfig:
+    """How requantizations that do not say it round, and in which type they compute; see `requantize_config`."""
+
+    rounding: str = "UPWARD"
+    compute_dtype: str = "int64"
+
+    def __enter__(self) -> RequantizeConfig:
+        _CONFIGS.set((*_CONFIGS.get(), self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _CONFIGS.set(_CONFIGS.get()[:-1])
+
+
+_CONFIGS: ContextVar[tuple[RequantizeConfig, ...]] = ContextVar("requantize_config", default=(RequantizeConfig(),))
+
+
+def current_requantize_config() -> RequantizeConfig:
+    """The configuration of the innermost block, or that without one: UPWARD, int64."""
+    return _CONFIGS.get()[-1]
+
+
+def requantize_config(rounding: str = "None", compute_dtype: str = "None") -> RequantizeConfig:
+    """Within `with`, how requantizations with rounding or compute_dtype "None" do it: "UPWARD" or "TONEAREST" (halves
+    away from 0), in "int64" (fixed-point), "float32" or "float64"; "None" here is what holds outside.
 
     That is asked when a program is interpreted or lowered (`QnnCanonicalizeOps`, `relay.build`); where QnnLegalize is
-    disabled the attribute alone counts. `compute_dtype` ("int64", "float32", "float64") is for programs that say it:
-    the arithmetic is that of integers. `RelayValueError` for other values.
+    disabled the attributes alone count. `RelayValueError` for other values.
     """
-    kinds = {"rounding": (rounding, ROUNDINGS), "compute_dtype": (compute_dtype, ("int64", "float32", "float64"))}
+    kinds = {"rounding": (rounding, ROUNDINGS), "compute_dtype": (compute_dtype, COMPUTED)}
     for name, (value, known) in kinds.items():
         if value not in ("None", *known):
             raise RelayValueError(f"{name} is one of {', '.join(known)}, not {value!r}", code="qnn.requantize-config")
-    token = ROUNDING.set(ROUNDING.get() if rounding == "None" else rounding)
-    try:
-        yield
-    finally:
-        ROUNDING.reset(token)
+    return replace(current_requantize_config(), **{n: v for n, (v, _) in kinds.items() if v != "None"})
 
 
 @quantized_op("qnn.quantize", attrs_key="Quantize", parameters="data output_scale output_zero_point axis out_dtype")
@@ -246,7 +264,8 @@ class dequantize(Computed):
 @quantized_op("qnn.requantize", attrs_key="Requantize")
 class requantize(Computed):
     """Integers of one scale as integers of another: (data - zero) * scale / new_scale, rounded half up ("UPWARD", the
-    default) or half away from 0 ("TONEAREST"), moved and clamped. The ratio is a fixed-point number of 31 bits.
+    default) or half away from 0 ("TONEAREST"), moved and clamped. The ratio is a fixed-point number of 31 bits, or
+    a float with all that follows (`compute_dtype`).
     """
 
     data: Input = arg("the quantized tensor", "any", "integers")
@@ -256,7 +275,7 @@ class requantize(Computed):
     output_zero_point: Input = zero_of("the result")
     axis: int = attr(-1, "the axis of data along which scales and zero points lie, if they are vectors")
     rounding: str = attr("None", 'where halves go: "UPWARD" or "TONEAREST" (away from 0); "None" is UPWARD')
-    compute_dtype: str = attr("None", "kept for programs that say it; the arithmetic is that of integers for each")
+    compute_dtype: str = attr("None", 'in which type: "int64", "float32" or "float64"; "None" is int64')
     out_dtype: Dtype = attr(None, "the integer type of the result; None: int8")
     yields = "the shape of data, of `out_dtype`"
     defaults = {"out_dtype": "int8"}
@@ -269,6 +288,8 @@ class requantize(Computed):
         check_parameters(s, data, self.axis, output_scale=new_scale, output_zero_point=new_zero)
         if self.rounding not in ("None", *ROUNDINGS):
             s.fail(f'rounding must be UPWARD or TONEAREST, not "{self.rounding}"')
+        if self.compute_dtype not in ("None", *COMPUTED):
+            s.fail(f'compute_dtype must be one of {", ".join(COMPUTED)}, not "{self.compute_dtype}"')
         if found is None:
             return None
         shape = rules.integers(s, found, "data").shape
@@ -281,9 +302,15 @@ class requantize(Computed):
         return self.out_dtype or "int8"
 
     def compute(self, b: Numbers, given: str, dtype: str, *values: N) -> N:
-        within = ROUNDING.get() if b is ARRAYS or b is EXPRS else "UPWARD"  # kernels are kept beyond a `with`
-        rounding = within if self.rounding == "None" else self.rounding
-        return saturated(b, requantized(b, *values, rounding=rounding), dtype)
+        # kernels are kept beyond a `with`: they know the attributes only
+        config = current_requantize_config() if b is ARRAYS or b is EXPRS else RequantizeConfig()
+        rounding = config.rounding if self.rounding == "None" else self.rounding
+        kind = config.compute_dtype if self.compute_dtype == "None" else self.compute_dtype
+        if kind == "int64":
+            return saturated(b, requantized(b, *values, rounding=rounding), dtype)
+        exact = "float64" if np.dtype(dtype).itemsize > 2 else kind  # in which the limits are numbers
+        moved = requantized_float(b, *values, rounding=rounding, wide=kind)
+        return saturated(b, as_type(b, moved, kind, exact), dtype, exact)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -293,5 +320,6 @@ class requantize(Computed):
         return [
             sample(data, *one, low=-700, high=700),
             sample(data, *one, rounding="TONEAREST", out_dtype="int32", low=-50, high=50),
+            sample(data, *one, rounding="TONEAREST", compute_dtype="float64", low=-50, high=50),
             sample(data, *each, axis=1, out_dtype="uint8", low=-50, high=900),
         ]

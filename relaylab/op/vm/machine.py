@@ -188,12 +188,26 @@ class with_funcid(Annotation):
 
 @op("debug", level=1, attrs_key="Debug")
 class debug(Annotation):
-    """Its argument as it is: a place in the program that a debugger can find."""
+    """Its argument as it is; the interpreter and the virtual machine call `debug_func` with it.
+
+    A program built for the graph executor calls nothing; a constant is looked at where it is folded.
+    """
 
     program: Input = arg("the value that is looked at: a tensor or a tuple")
-    debug_func: Value = attr(doc="what the debugger is told; nothing here reads it")
+    debug_func: Value = attr(
+        doc="a function that is called with the value: a numpy array or a tuple; else nothing is called"
+    )
     source = "TVM 0.10, relay.op.debug"
     defaults = {"debug_func": None}
+
+    def reference(self, program: Any) -> Any:
+        if callable(self.debug_func):
+            self.debug_func(program)
+        return program
+
+    @property
+    def native(self) -> bool:
+        return not callable(self.debug_func)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -21,7 +21,7 @@ from relaylab.support.table import did_you_mean
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number
 
-_ALIASES = ("int", "uint", "float")
+_ALIASES = ("uint1", "int", "uint", "float")
 _SCALARS = {name: TensorType((), name) for name in (*DTYPES, *_ALIASES)}
 A_TYPE = "a type"
 _EXAMPLES = "types are written float32, Tensor[(1, 3), float32], (A, B), fn (A) -> B, List[A], ref(A)"
