@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
-import relaylab
-from relaylab import cli, viz
+from relaylab import cli, study, viz
 from relaylab.ir import OPERATORS, Op
 from relaylab.lab import magics
 from relaylab.lab.options import Entry
@@ -16,7 +12,6 @@ from relaylab.op.builder import OperatorBuilder
 from relaylab.op.reference import page
 from relaylab.transform import PASSES, PassEntry
 
-HOME = Path(relaylab.__file__).parent
 FAMILIES = {
     "tensor": "Tensors of any meaning",
     "nn": "Neural networks",
@@ -107,43 +102,25 @@ def figures() -> str:
 
 
 def errors() -> str:
-    """Every code of an error with what it says, read from where it is raised; braces are what is known there."""
-    known: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in sorted(HOME.rglob("*.py")):
-        for call in (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)):
-            words = {k.arg: k.value for k in call.keywords}
-            code = words.get("code")
-            if isinstance(code, ast.Constant) and isinstance(code.value, str) and call.args:
-                known[code.value].setdefault(
-                    _template(call.args[0]), _template(words["help"]) if "help" in words else ""
-                )
+    """Every code of an error with what it says, read from where it is raised, and the lesson about it."""
     lines = [
         "# Errors",
         "",
         "Every error has a code, says where and why, and often what to do. Braces stand for what is known there.",
+        "`relaylab explain CODE` shows the same.",
         "",
     ]
-    for room in sorted({code.split(".")[0] for code in known}):
-        rows = [
-            (f"`{c}`" if k == 0 else "", says, hint)
-            for c in sorted(known)
-            if c.split(".")[0] == room
-            for k, (says, hint) in enumerate(known[c].items())
-        ]
-        lines += [f"## `{room}`", "", *table(("code", "what it says", "help"), rows)]
+    room = ""
+    for code, says in sorted(study.errors().items()):
+        if code.split(".")[0] != room:
+            room = code.split(".")[0]
+            lines += [f"## `{room}`", ""]
+        lines += [f"### `{code}`", ""]
+        if lesson := study.LESSONS.get(code):
+            lines += [lesson.meaning, "", "```text", lesson.example, "```", "", "Mended:", ""]
+            lines += ["```text", lesson.mended, "```", ""]
+        lines += table(("what it says", "help"), says.items())
     return "\n".join(lines)
-
-
-def _template(node: ast.expr) -> str:
-    """A message as far as it is written: values in it are braces, anything else is an ellipsis."""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=parts):
-            return "".join(p.value if isinstance(p, ast.Constant) else "{…}" for p in parts)  # type: ignore[misc]
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _template(left) + _template(right)
-    return "…"
 
 
 def index() -> str:

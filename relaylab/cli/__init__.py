@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from relaylab import __version__
-from relaylab.cli import bisect, diff, draw, explore, kernels, notebooks, passes, run, why
+from relaylab.cli import bisect, diff, draw, explain, explore, kernels, notebooks, passes, run, why
 from relaylab.lab.options import Entry, actions, listed
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
@@ -25,6 +25,7 @@ COMMANDS = (
     kernels.PROFILE,
     kernels.ASM,
     run.RUN,
+    explain.COMMAND,
     notebooks.COMMAND,
     run.RUN_TVM,
 )
@@ -92,6 +93,9 @@ def _usage(sub: argparse.ArgumentParser) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; errors of users are one message on stderr and exit status 1."""
+    if not (sys.argv[1:] if argv is None else argv):
+        parser().print_help()
+        sys.exit(0)
     args, rest = parser().parse_known_args(argv)
     if rest and args.command != "lab":  # what it does not know is JupyterLab's
         args.parser.error(f"unrecognized arguments: {' '.join(rest)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,9 +43,23 @@ def explore_command(args: argparse.Namespace) -> int:
         report[path.suffix[1:]] = str(path)
         say(f"wrote {path} ({len(exploration.pictures)} stages, {seconds:.2f} s)", quiet=quiet)
     report |= _compile_and_run(exploration, program, args, quiet)
+    say(_next(args.program, report.get("html")), quiet=quiet)
     if args.json:
         print(json.dumps(report, indent=1))
     return 0 if report["agrees"] else 1
+
+
+def _next(program: str, page: object) -> str:
+    """What to open, and what to ask next."""
+    named = shlex.quote(program)
+    opened = [f"Open {page} in a browser: every stage as a graph, its text, its code."] if page else []
+    asked = (
+        (f"relaylab why {named}", "which passes would change it, and why others do not"),
+        (f"relaylab asm {named}", "its kernels as loops, LLVM IR and assembly"),
+        (f"relaylab profile {named}", "where the time goes"),
+    )
+    width = max(len(command) for command, _ in asked)
+    return "\n".join(["", *opened, "Next:", *(f"  {command:<{width}}  {words}" for command, words in asked)])
 
 
 def explored_files(output: str, name: str) -> list[Path]:

@@ -5,31 +5,61 @@ from __future__ import annotations
 import argparse
 import json
 
+import numpy as np
+
 from relaylab.cli.command import JSON, Command, say
 from relaylab.lab.options import LEVEL, PROGRAM, SEED, MagicOption
+from relaylab.support.errors import RelayValueError
 
 
 def run_command(args: argparse.Namespace) -> int:
     """`relaylab run NET|FILE`"""
-    from relaylab import relay, study
-    from relaylab.interp import random_inputs
+    from relaylab import study
 
-    program = study.load(args.program)
-    mod = relay.transform.InferType()(program.mod)
-    given = dict(program.params)
-    values = [given.get(p.name_hint, v) for p, v in zip(mod["main"].params, random_inputs(mod["main"], args.seed))]
-    kind = args.executor or ("vm" if study.needs_vm(mod) else "graph")
-    with relay.transform.PassContext(opt_level=args.opt_level):
-        leaves = study.leaves(relay.create_executor(kind, mod).evaluate()(*values))
+    given = dict(_given(text) for text in args.input or ())
+    found = study.run(study.load(args.program), given, args.opt_level, args.seed, args.executor)
+    leaves = found if isinstance(found, list) else [found]
+    if args.output:
+        _write(args.output, leaves)
+        say(f"wrote {args.output}", quiet=args.json)
     if args.json:
         say(
             json.dumps(
                 [{"shape": list(a.shape), "dtype": str(a.dtype), "values": a.ravel()[:1000].tolist()} for a in leaves]
             )
         )
-    else:
+    elif not args.output:
         say("\n".join(f"{a.dtype}{list(a.shape)}\n{a}" for a in leaves))
     return 0
+
+
+def _given(text: str) -> tuple[str, np.ndarray]:
+    """The name and the array of `x=file.npy`."""
+    name, separator, path = text.partition("=")
+    if not separator:
+        raise RelayValueError(f"`{text}` names no file", code="cli.input", help="write --input NAME=FILE.npy")
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no array that numpy wrote"
+        raise RelayValueError(f"cannot read {path}: {why}", code="cli.input", help="numpy.save writes it") from None
+    if not isinstance(loaded, np.ndarray):
+        raise RelayValueError(f"{path} holds several arrays", code="cli.input", help="numpy.save writes one")
+    return name, loaded
+
+
+def _write(path: str, leaves: list[np.ndarray]) -> None:
+    """The result as `.npy`, or several of them as `.npz`: 0, 1 …"""
+    try:
+        if path.endswith(".npz"):
+            np.savez(path, **{str(k): a for k, a in enumerate(leaves)})
+        elif len(leaves) == 1:
+            np.save(path, leaves[0])
+        else:
+            help = "name a file that ends in .npz"
+            raise RelayValueError(f"the program gives {len(leaves)} arrays", code="cli.output", help=help)
+    except OSError as error:
+        raise RelayValueError(f"cannot write {path}: {error.strerror}", code="cli.output") from None
 
 
 def run_tvm_command(args: argparse.Namespace) -> int:
@@ -41,12 +71,16 @@ def run_tvm_command(args: argparse.Namespace) -> int:
 
 RUN = Command(
     "run",
-    "run a program on seeded inputs and print what it gives",
+    "run a program on given or seeded inputs and print what it gives",
     (
         PROGRAM,
         LEVEL,
         JSON,
         SEED,
+        MagicOption(
+            "--input", metavar="NAME=FILE", action="append", help="an input from a .npy file; others are seeded"
+        ),
+        MagicOption("-o", "--output", metavar="FILE", help="write the result (.npy; several: .npz), print nothing"),
         MagicOption(
             "--executor", choices=("graph", "vm", "debug"), help="default: graph, or vm for programs with control flow"
         ),

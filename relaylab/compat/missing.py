@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from relaylab.support.errors import RelayAttributeError
 from relaylab.support.table import did_you_mean
 
-_OUT = "; docs/relay_programs.md tells how a program gets from there to here"
+_OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dict(params) is read here, too"
 _TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
-LEVELS = "the levels below Relay are relaylab's own: see docs/kernels.md"
+LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 _FORMS = "this pass is not kept; `relaylab passes` lists those that are"
 

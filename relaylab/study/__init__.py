@@ -6,8 +6,10 @@ The command, the magics and the notebooks are thin wrappers of what is here; eac
 from relaylab.study.bisect import Finding, bisect, bisect_history
 from relaylab.study.checking import Check, check, difference, leaves, needs_vm, relative_error
 from relaylab.study.compare import Comparison, Quantity, compare
+from relaylab.study.explain import Explanation, errors, explain
 from relaylab.study.exploration import Exploration, Row, explore, operators, rule_hits, stage_diff
 from relaylab.study.flow import control_flow
+from relaylab.study.lessons import LESSONS, Lesson
 from relaylab.study.measure import Interval, Worth, Worths, interval, predicted, race, worth
 from relaylab.study.pipeline import Pipeline, pass_of, split
 from relaylab.study.program import Program, load, read
@@ -28,11 +30,12 @@ from relaylab.study.suggest import Suggestion, Suggestions, suggestions
 from relaylab.study.why import WhyNot, rules_of, why, why_not
 
 __all__ = [
-    "Check", "Comparison", "Exploration", "Finding", "Interval", "Pipeline", "Program", "Quantity", "Recording",
-    "Roofline", "Row", "Suggestion", "Suggestions", "WhyNot", "Worth", "Worths", "bisect", "bisect_history", "check",
-    "compare", "compare_recordings", "control_flow", "describe", "difference", "exceeded", "explore", "interval",
-    "leaves", "listing", "llvm_steps", "load", "needs_vm", "operator_table", "operators", "pass_of", "predicted",
-    "profile", "race", "read", "record", "relative_error", "reopen", "roofline", "rule_hits", "rules_of", "run",
-    "run_library", "seeded", "split", "stage_diff", "suggestions", "timed", "why", "why_not", "worth",
+    "Check", "Comparison", "Explanation", "Exploration", "Finding", "Interval", "LESSONS", "Lesson", "Pipeline",
+    "Program", "Quantity", "Recording", "Roofline", "Row", "Suggestion", "Suggestions", "WhyNot", "Worth", "Worths",
+    "bisect", "bisect_history", "check", "compare", "compare_recordings", "control_flow", "describe", "difference",
+    "errors", "exceeded", "explain", "explore", "interval", "leaves", "listing", "llvm_steps", "load", "needs_vm",
+    "operator_table", "operators", "pass_of", "predicted", "profile", "race", "read", "record", "relative_error",
+    "reopen", "roofline", "rule_hits", "rules_of", "run", "run_library", "seeded", "split", "stage_diff",
+    "suggestions", "timed", "why", "why_not", "worth",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +13,7 @@ from relaylab import relay
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.pytorch import from_pytorch
 from relaylab.frontend.pytorch.program import input_infos, load_model
-from relaylab.ir import IRModule
+from relaylab.ir import Expr, IRModule
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -19,6 +22,7 @@ from relaylab.zoo.catalog import NETWORKS
 TEXT_SUFFIXES = (".relay", ".rly", ".txt")
 ONNX_SUFFIX = ".onnx"
 TORCH_SUFFIX = ".pt2"
+_FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,11 @@ class Program:
 
 
 def load(what: str | Path | IRModule | Program) -> Program:
-    """A program from the name of a network, the path of a Relay text, of an ONNX or `.pt2` model, or a module."""
+    """A program from the name of a network, the path of a Relay text, of an ONNX or `.pt2` model, or a module.
+
+    `package.module:factory` is a function without arguments, in a Python module that is found from the current folder
+    too, which gives a module, a function, or one of them with parameters; or a PyTorch module with its example inputs.
+    """
     if isinstance(what, Program):
         return what
     if isinstance(what, IRModule):
@@ -42,6 +50,8 @@ def load(what: str | Path | IRModule | Program) -> Program:
         network = NETWORKS[name]
         return Program(name, *network.build(), network.small)
     path = Path(name)
+    if _FACTORY.fullmatch(name) and not path.exists():
+        return _made(*name.split(":"))
     if path.suffix == ONNX_SUFFIX:
         return Program(path.stem, *imported(path))
     if path.suffix == TORCH_SUFFIX:
@@ -53,6 +63,23 @@ def load(what: str | Path | IRModule | Program) -> Program:
         (*TEXT_SUFFIXES, ONNX_SUFFIX, TORCH_SUFFIX)
     )
     raise RelayValueError(f"`{name}` is neither a network nor a file of Relay text", code="explore.unknown", help=help)
+
+
+def _made(module: str, factory: str) -> Program:
+    """What a factory gives."""
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), factory)()
+    except (ImportError, AttributeError) as error:
+        raise RelayValueError(
+            f"cannot take {factory} from the module {module}: {error}", code="explore.factory"
+        ) from None
+    finally:
+        sys.path.remove("")
+    mod, params = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if not isinstance(mod, (IRModule, Expr)):
+        return Program(factory, *from_pytorch(mod, params))
+    return Program(factory, mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), params or {})
 
 
 def imported(path: Path) -> tuple[IRModule, dict[str, NDArray]]:
@@ -69,7 +96,7 @@ def read(path: Path) -> IRModule:
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
         help = (
             "programs are Relay text or ONNX models; "
-            "docs/relay_programs.md tells how models of other formats become programs"
+            "models of other formats become programs through ONNX, or through TVM's mod.astext()"
             if foreign
             else ""
         )

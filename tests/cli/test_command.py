@@ -154,7 +154,7 @@ def test_a_mistyped_option_shows_its_command(tmp_path: Path) -> None:
 
 def test_a_model_of_another_format_is_told_the_way(tmp_path: Path) -> None:
     (tmp_path / "model.tflite").write_bytes(bytes(range(256)))
-    assert "docs/relay_programs.md" in relaylab("explore", "model.tflite", cwd=tmp_path, ok=False).stderr
+    assert "through ONNX" in relaylab("explore", "model.tflite", cwd=tmp_path, ok=False).stderr
 
 
 def test_bad_text_shows_the_place(tmp_path: Path) -> None:

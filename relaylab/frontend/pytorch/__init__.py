@@ -56,7 +56,7 @@ def from_pytorch(
         raise RelayValueError(
             "quantized PyTorch models are not imported: keep_quantized_weight must be False",
             code="import.option",
-            help="quantized models come in through ONNX (docs/onnx.md)",
+            help="quantized models come in through ONNX",
         )
     custom = dict(custom_convert_map or {})
     if not all(isinstance(k, str) and callable(v) for k, v in custom.items()):

@@ -113,7 +113,7 @@ def _asked(run: Callable[[], T], what: str) -> T:
         raise RelayValueError(
             f"{what}: {lines[0] if lines else type(error).__name__}",
             code="import.export",
-            help="torch.export's own page tells what models it takes; ONNX is another way (docs/onnx.md)",
+            help="torch.export's own page tells what models it takes; ONNX is another way",
         ) from error
 
 
