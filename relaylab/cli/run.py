@@ -49,10 +49,10 @@ def _given(text: str) -> tuple[str, np.ndarray]:
 
 
 def _write(path: str, leaves: list[np.ndarray]) -> None:
-    """The result as `.npy`, or several of them as `.npz`: 0, 1 …"""
+    """The result as `.npy`, or several of them as `.npz`: arr_0, arr_1 …"""
     try:
         if path.endswith(".npz"):
-            np.savez(path, **{str(k): a for k, a in enumerate(leaves)})
+            np.savez(path, *leaves)
         elif len(leaves) == 1:
             np.save(path, leaves[0])
         else:

@@ -67,7 +67,7 @@ def test_values_come_from_files_and_go_to_files(
     assert run(capsys, "run", "net.relay", "--input", "x=x.npy", "-o", "y.npy")[1] == "wrote y.npy\n"
     np.testing.assert_array_equal(np.load("y.npy"), np.maximum(value, 0))
     assert run(capsys, "run", "two.relay", "--input", "x=x.npy", "-o", "y.npz")[0] == 0
-    np.testing.assert_array_equal(np.load("y.npz")["1"], value)
+    np.testing.assert_array_equal(np.load("y.npz")["arr_1"], value)
     for args, words in (
         (["net.relay", "--input", "x"], "NAME=FILE.npy"),
         (["net.relay", "--input", "x=no.npy"], "cannot read no.npy"),
