@@ -21,6 +21,16 @@ class AnnotatedRegion:
     ins: list[Expr] = field(default_factory=list)
     outs: list[Expr] = field(default_factory=list)
 
+    @property
+    def args(self) -> list[Expr]:
+        """The calls that open it."""
+        return self.ins
+
+    @property
+    def rets(self) -> list[Expr]:
+        """The calls that close it."""
+        return self.outs
+
 
 @checked
 class AnnotatedRegionSet:

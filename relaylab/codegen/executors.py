@@ -8,12 +8,13 @@ from typing import Any
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
+from relaylab.interp.executor import bound
+from relaylab.interp.values import ConstructorValue, rebuilt
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Constant, Function, GlobalVar, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.types import TupleType, Type, is_dynamic
-from relaylab.ir.visit import substitute
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -37,10 +38,10 @@ class CompiledExecutor:
         self.device = device if device is not None else cpu(0)
         self.target, self.params = target, dict(params or {})
 
-    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Any:
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, object] | None = None) -> Any:
         """A Python callable for a function (for `main` without `expr`), else the value of the expression."""
         if binds and expr is not None:
-            expr = substitute(expr, dict(binds))
+            expr = bound(expr, binds)
         if expr is None or (isinstance(expr, GlobalVar) and expr.name_hint == "main"):
             return self.compiled(self.mod)
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
@@ -137,7 +138,11 @@ class VMRunner(CompiledExecutor):
         return machine.run
 
 
+def _packed(item: Any, fields: tuple[Any, ...]) -> Any:
+    return rebuilt(item, fields) if isinstance(item, ConstructorValue) else ADT(0, fields)
+
+
 EXECUTORS.insert("graph", GraphRunner)
 EXECUTORS.insert("aot", AotRunner)
 EXECUTORS.insert("vm", VMRunner)
-EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params, array), replace=True)
+EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params, array, _packed), replace=True)

@@ -6,8 +6,16 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 from relaylab.support.table import did_you_mean
+
+
+KINDS: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
+"""What TVM calls the types of options."""
+
+
+def _kind(value: object) -> str:
+    return KINDS.get(type(value), type(value).__name__)
 
 
 @checked
@@ -21,7 +29,7 @@ class Choice:
     def __init__(self, name: str, options: Mapping[str, Any] | None = None):
         if name not in self.known:
             raise RelayValueError(
-                f"there is no {self.what} `{name}`",
+                f'{type(self).__name__} "{name}" is not defined',
                 code="build.option",
                 help=did_you_mean(str(name), self.known) or f"known: {', '.join(self.known)}",
             )
@@ -33,13 +41,15 @@ class Choice:
         for key, value in options.items():
             if key not in kinds:
                 raise RelayValueError(
-                    f"the {self.what} `{self.name}` has no option `{key}`",
+                    f'Attribute "{key}" is not available on this {type(self).__name__}',
                     code="build.option",
                     help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}",
                 )
             if not isinstance(value, kinds[key]):
                 raise RelayTypeError(
-                    f"the option `{key}` is a {kinds[key].__name__}, not {value!r}", code="build.option"
+                    f'Attribute "{key}" should have type "{KINDS[kinds[key]]}" but instead found "{_kind(value)}"',
+                    code="build.option",
+                    help=f"it is a {kinds[key].__name__}, not {shown(value)}",
                 )
         return dict(options)
 
@@ -73,7 +83,7 @@ class Choice:
     @classmethod
     def list_registered_options(cls, name: str) -> dict[str, str]:
         """The options of a name, with their types."""
-        return {key: kind.__name__ for key, kind in cls(name).known[name].items()}
+        return {key: KINDS[kind] for key, kind in cls(name).known[name].items()}
 
 
 class Executor(Choice):

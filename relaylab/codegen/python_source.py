@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from relaylab.interp.values import ConstructorValue, RefValue, to_value
+from relaylab.interp.values import ConstructorValue, RefValue, map_value, rebuilt, to_value
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import (
@@ -330,14 +330,18 @@ def run_as_python(expr: Expr, mod: IRModule | None = None, target: object = "llv
 
 
 def _result(value: PythonValue) -> PythonValue:
-    if isinstance(value, np.ndarray):
-        return array(value)
-    if isinstance(value, tuple):
-        return tuple_object(map(_result, value))
-    if isinstance(value, ConstructorValue):
-        return ConstructorValue(value.tag, [_result(f) for f in value.fields], value.constructor)
-    if isinstance(value, RefValue):
-        return RefValue(_result(value.value))
-    if callable(value):
-        return lambda *args: _result(value(*(to_value(a, None, "an argument") for a in args)))
-    return value
+    """A value as programs get it; data types of any depth."""
+
+    def leaf(item: PythonValue) -> PythonValue:
+        if isinstance(item, np.ndarray):
+            return array(item)
+        if isinstance(item, RefValue):
+            return RefValue(_result(item.value))
+        if callable(item):
+            return lambda *args: _result(item(*(to_value(a, None, "an argument") for a in args)))
+        return item
+
+    def packed(item: PythonValue, fields: tuple[PythonValue, ...]) -> PythonValue:
+        return rebuilt(item, fields) if isinstance(item, ConstructorValue) else tuple_object(fields)
+
+    return map_value(value, leaf, packed)

@@ -18,7 +18,7 @@ from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
-from relaylab.interp.values import Closure, Value
+from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Function, Var
@@ -28,6 +28,7 @@ from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import walk
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
+from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import NDArray, array
@@ -238,11 +239,17 @@ class NativeMachine(Machine):
             frame.release(call)
 
 
+def as_adt(item: Value, fields: tuple[Value, ...]) -> ADT:
+    """A tuple or a constructed value as programs get it."""
+    made = isinstance(item, ConstructorValue)
+    return ADT(item.tag, fields, item.constructor) if made else ADT(0, fields)
+
+
 class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
     def __init__(self, executable: VMExecutable):
-        super().__init__(executable.mod, executable.params, array)
+        super().__init__(executable.mod, executable.params, array, as_adt)
         self.executable = executable
 
     def machine(self) -> Machine:

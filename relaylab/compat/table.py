@@ -55,7 +55,11 @@ _REGISTERED = {
         register_shape_func, register_stateful, register_strategy""",
     "compat.refused": "OpImplementation, OpSpecialization, OpStrategy",
 }
-_FACTS = {"analysis": "*", "transform.fusion.extract_fused_functions": "extract_fused_functions"}
+_FACTS = {
+    "analysis": "*",
+    "compat.calibration": "get_calibration_data",
+    "transform.fusion.extract_fused_functions": "extract_fused_functions",
+}
 _QNN = "register_qnn_canonicalize, register_qnn_legalize"
 _PATTERN_TABLES = {"compat.patterns": "get_pattern_table, register_pattern_table"}
 _REGISTRY = {
@@ -177,6 +181,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "op.base": "OpPattern",
             "op.vm": "annotation, memory",
             "ir.op": "Op",
+            "ir.leaves": "const",
             **_REGISTERED,
         },
     ),
@@ -273,6 +278,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "tvm._ffi": ("the registry of functions", _REGISTRY),
     "tvm._ffi.registry": ("the registry of functions", _REGISTRY),
+    "tvm.container": ("lists and maps", {"compat.values": "Array, Map"}),
     "tvm.contrib": ("executors, the visualizer, temporary folders", {}),
     "tvm.contrib.debugger": ("running node by node", {}),
     "tvm.contrib.debugger.debug_executor": (

@@ -85,6 +85,15 @@ class Target:
         targets = _current.get()
         return targets[-1] if targets else None if allow_none else Target("llvm")
 
+    @staticmethod
+    def canon_target_and_host(
+        target: Target | str | Mapping[str, object] | None, target_host: Target | str | None = None
+    ) -> tuple[Target | None, Target | None]:
+        """A target and its host as Targets; None stays None."""
+        host = None if target_host is None else Target(target_host)
+        made = None if target is None else Target(target, host) if host is not None else Target(target)
+        return made, host if made is None or made.host is None else made.host
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self.native == other.native
 

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from relaylab.interp.machine import Machine
-from relaylab.interp.values import Closure, Value, map_arrays, to_value
+from relaylab.interp.values import Closure, Value, map_arrays, rebuilt, to_value
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Expr, Function, GlobalVar, Var
+from relaylab.ir.expr import Constant, Expr, Function, GlobalVar, Var, as_array
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.op import Op
@@ -24,7 +24,7 @@ from relaylab.support.table import Table, did_you_mean
 class Interpreter:
     """Evaluates expressions over a module, slowly and obviously right: the oracle for everything else.
 
-    `wrap` is applied to each array of a result (to give the arrays of a runtime); `params` are
+    `wrap` is applied to each array of a result (to give the arrays of a runtime), `pack` makes its tuples; `params` are
     values for parameters of `main` that a call leaves out, by name.
     """
 
@@ -33,24 +33,25 @@ class Interpreter:
         mod: IRModule | None = None,
         params: Mapping[str, Any] | None = None,
         wrap: Callable[[Any], Any] | None = None,
+        pack: Callable[[Value, tuple[Value, ...]], Value] = rebuilt,
     ):
         self.mod = mod if mod is not None else IRModule()
         self.params = dict(params or {})
-        self.wrap = wrap
+        self.wrap, self.pack = wrap, pack
 
     def machine(self) -> Machine:
         """What evaluates: a machine over the module, a new one for each call."""
         return Machine(self.mod)
 
-    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, Expr] | None = None) -> Value:
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, object] | None = None) -> Value:
         """What `expr` is: a Python callable for a function (for `main` without `expr`), else its value.
 
-        `binds` puts expressions in the place of free variables. Raises `EvaluationError` where evaluation fails.
+        `binds` puts expressions (or arrays) in the place of free variables. Raises `EvaluationError` where evaluation fails.
         """
         if expr is None:
             expr = self.mod.get_global_var("main")
         if binds:
-            expr = substitute(expr, dict(binds))
+            expr = bound(expr, binds)
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
         if not isinstance(func, Function):
             return self.given(self.machine().run(expr))
@@ -89,7 +90,13 @@ class Interpreter:
     def given(self, value: Value) -> Value:
         if isinstance(value, (Closure, Op, Constructor)):
             return FunctionValue(self, value)
-        return map_arrays(value, self.wrap) if self.wrap is not None else value
+        return map_arrays(value, self.wrap, self.pack) if self.wrap is not None else value
+
+
+def bound(expr: Expr, binds: Mapping[Var, object]) -> Expr:
+    """`expr` with expressions, or arrays and numbers, in the place of variables."""
+    made = {v: value if isinstance(value, Expr) else Constant(as_array(value)) for v, value in binds.items()}
+    return substitute(expr, made)
 
 
 class FunctionValue:

@@ -93,24 +93,46 @@ def _listed(name: str, parts: tuple[Value, ...]) -> list[Value]:
     return [*shown, _Text(")")][::-1]
 
 
-def map_arrays(value: Value, fn: Callable[[Array], object]) -> Value:
-    """`value` with `fn` applied to every array in it; data types of any depth, without recursion."""
+def rebuilt(item: Value, fields: tuple[Value, ...]) -> Value:
+    """A tuple or a constructed value with other fields."""
+    return ConstructorValue(item.tag, fields, item.constructor) if isinstance(item, ConstructorValue) else fields
+
+
+def plain(value: Value) -> Value:
+    """A value as evaluation has it: arrays of a runtime as numpy's, tuples that have a tag as constructed values."""
+
+    def made(item: Value, fields: tuple[Value, ...]) -> Value:
+        tagged = getattr(item, "constructor", None) is not None or getattr(item, "tag", 0)
+        return ConstructorValue(item.tag, fields, item.constructor) if tagged else fields
+
+    return map_value(value, lambda leaf: leaf.numpy() if hasattr(leaf, "numpy") else leaf, made)
+
+
+def map_arrays(
+    value: Value, fn: Callable[[Array], object], pack: Callable[[Value, tuple[Value, ...]], Value] = rebuilt
+) -> Value:
+    """`value` with `fn` applied to every array in it; `pack(old, new fields)` makes tuples and constructed values."""
+    return map_value(value, lambda leaf: fn(cast(Array, leaf)) if isinstance(leaf, np.ndarray) else leaf, pack)
+
+
+def map_value(
+    value: Value, leaf: Callable[[Value], object], pack: Callable[[Value, tuple[Value, ...]], Value]
+) -> Value:
+    """`value` with its leaves and what holds them made anew; data types of any depth, without recursion."""
     done: list[Any] = []
     stack: list[tuple[Value, bool]] = [(value, False)]
     while stack:
         item, ready = stack.pop()
         parts = item.fields if isinstance(item, ConstructorValue) else fields_of(item)
         if parts is None:
-            done.append(fn(cast(Array, item)) if isinstance(item, np.ndarray) else item)
+            done.append(leaf(item))
         elif not ready:
             stack.append((item, True))
             stack.extend((p, False) for p in reversed(parts))
         else:
             cut = len(done) - len(parts)
             new = tuple(done[cut:])
-            done[cut:] = [
-                ConstructorValue(item.tag, new, item.constructor) if isinstance(item, ConstructorValue) else new
-            ]
+            done[cut:] = [pack(item, new)]
     return done[0]
 
 
@@ -120,6 +142,8 @@ def to_value(arg: Value, t: Type | None, what: str) -> Value:
     Raises `RelayTypeError` if its shape or data type is not that of `t` (a Python number takes the data type of `t`).
     """
     arg = arg.data if isinstance(arg, Constant) else arg
+    if isinstance(arg, ConstructorValue) or getattr(arg, "constructor", None) is not None or getattr(arg, "tag", 0):
+        return plain(arg)
     if isinstance(arg, (ConstructorValue, RefValue, Closure)) or callable(arg):
         return arg
     given = cast("Sequence[Value]", arg) if isinstance(arg, (list, tuple)) else None

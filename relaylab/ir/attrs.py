@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, SupportsInt, TypeVar, Union, cast, 
 import numpy as np
 
 from relaylab.ir.node import Node, expect, set_field
-from relaylab.ir.types import AnyDim, dtype_name
+from relaylab.ir.types import AnyDim, IntImm, dtype_name
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, shown
 from relaylab.support.table import did_you_mean
 
@@ -228,7 +228,13 @@ class DictAttrs(Node, Mapping[str, Any]):
         set_field(self, "_items", {str(k): freeze(v) for k, v in given.items()})
 
     def __getitem__(self, name: str) -> Any:
-        return self._items[name]
+        value = self._items[name]
+        return IntImm(value) if type(value) is int else value
+
+    def __getattr__(self, name: str) -> Any:
+        if name[0] == "_" or name not in self._items:
+            raise AttributeError(f"these attributes have no `{name}`")
+        return self[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)

@@ -9,12 +9,12 @@ Choices: docs/choices.md, The language.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from relaylab.ir import types as ty
-from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts, pattern_vars
 from relaylab.ir.attrs import Attrs, DictAttrs, same_value, value_label
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
@@ -264,6 +264,17 @@ def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
         eq.forget()
 
 
+def _compare_lists(a: Sequence[object], b: Sequence[object], eq: _Equality) -> None:
+    """Lists are equal if their elements are; a list and a tuple are one kind of thing."""
+    eq.require(len(a) == len(b), a, b, f"lists of {len(a)} and {len(b)}")
+    for x, y in zip(a, b):
+        if isinstance(x, Expr) and isinstance(y, Expr):
+            eq.compare(x, y)
+        else:
+            found = get_first_structural_mismatch(x, y, eq.map_free)
+            eq.require(found is None, x, y, found.why if found is not None else "")
+
+
 def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool = False) -> Mismatch | None:
     """The first pair of nodes in which two programs (or types, or attributes) differ, or None if they are equal."""
     eq = _Equality(map_free_vars)
@@ -276,6 +287,8 @@ def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool 
             eq.type(lhs, rhs, lhs, rhs)
         elif isinstance(lhs, Pattern) and isinstance(rhs, Pattern):
             eq.pattern(lhs, rhs)
+        elif isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
+            _compare_lists(cast("list[object]", lhs), cast("list[object]", rhs), eq)
         elif type(lhs) is not type(rhs) or not same_value(lhs, rhs):
             raise Mismatch(lhs, rhs, f"{lhs!r} and {rhs!r}")
     except Mismatch as mismatch:
@@ -322,10 +335,26 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     for n in order:
         if isinstance(n, Var) or _is_graph_node(n):
             number.setdefault(n, len(number))
+    free: set[Expr] = set() if map_free_vars else {n for n in order if isinstance(n, Var)} - _bound(order)
     value: dict[Expr, int] = {}
     for n in order:
-        value[n] = _digest(_label(n, number), *(value[c] for c in children(n)), *_sharing(n, number))
+        value[n] = _digest(
+            id(n) if n in free else _label(n, number), *(value[c] for c in children(n)), *_sharing(n, number)
+        )
     return value[node]
+
+
+def _bound(nodes: Iterable[Expr]) -> set[Expr]:
+    """The variables that the nodes bind."""
+    out: set[Expr] = set()
+    for n in nodes:
+        if isinstance(n, Function):
+            out.update(n.params)
+        elif isinstance(n, Let):
+            out.add(n.var)
+        elif isinstance(n, Match):
+            out.update(v for c in n.clauses for v in pattern_vars(c.lhs))
+    return out
 
 
 V = TypeVar("V")

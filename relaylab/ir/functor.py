@@ -73,6 +73,13 @@ class ExprFunctor:
         finally:
             self._outermost = True
 
+    def _unwritten(self, node: ex.Expr) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(node).__name__}")
+
+    visit_function = visit_call = visit_let = visit_if = visit_tuple = visit_tuple_getitem = _unwritten
+    visit_ref_create = visit_ref_read = visit_ref_write = visit_match = visit_var = visit_global_var = _unwritten
+    visit_constant = visit_op = visit_constructor = _unwritten
+
     def _visit_below(self, expr: ex.Expr) -> Any:
         return self._visit_one(expr)
 
@@ -180,6 +187,12 @@ class TypeFunctor:
         if name is None:
             raise RelayTypeError(f"cannot visit a {type(typ).__name__}", code="ir.cannot-visit")
         return getattr(self, name)(typ)
+
+    def _unwritten(self, typ: Type) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(typ).__name__}")
+
+    visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = _unwritten
+    visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = _unwritten
 
 
 class TypeVisitor(TypeFunctor):

@@ -242,6 +242,10 @@ class IRModule(Shown):
         """Print the text of the module; a style is not asked for."""
         print(node_text(self))
 
+    def same_as(self, other: object) -> bool:
+        """Whether both are one object."""
+        return self is other
+
     def __str__(self) -> str:
         return node_text(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn, Self, TypeVar, cast
 
-from relaylab.support.checked import fitting
+from relaylab.support.checked import fitting, stands_for
 from relaylab.support.errors import RelayTypeError
 
 T = TypeVar("T")
@@ -56,6 +56,9 @@ class Node:
 def expect(value: object, kind: type[T] | tuple[type[T], ...], what: str) -> T:
     """`value` if it is of `kind`, else a `RelayTypeError` that names the argument."""
     if not isinstance(value, kind):
+        made = stands_for(value)
+        if isinstance(made, kind):
+            return made
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(k.__name__ for k in kinds)
         raise RelayTypeError(f"{what} must be a {wanted}, not a {type(value).__name__}", code="ir.wrong-kind")
@@ -73,5 +76,5 @@ def expect_all(values: object, kind: type[T] | tuple[type[T], ...], what: str) -
             raise RelayTypeError(f"{what} must be a list, not a number", code="ir.wrong-kind") from None
     for value in cast("tuple[object, ...]", values):
         if not isinstance(value, kind):
-            expect(value, kind, f"each of {what}")
+            return tuple(expect(v, kind, f"each of {what}") for v in cast("tuple[object, ...]", values))
     return cast("tuple[T, ...]", values)

@@ -96,6 +96,8 @@ class Type(Node):
     """The base of all types: equal if they are built of equal parts."""
 
     __slots__ = ("_hash", "_depth")
+    span = None
+    """Types have no place of their own."""
     _hash: int
     _depth: int
 

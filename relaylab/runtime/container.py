@@ -14,26 +14,33 @@ __all__ = ["ADT", "ConstructorValue", "RefValue", "ShapeTuple", "String", "getit
 T = TypeVar("T")
 
 
-@checked
-@dataclass(frozen=True, slots=True, eq=False)
-class ADT:
-    """A tag and fields; a tuple has tag 0."""
+class ADT(tuple[Any, ...]):
+    """A tag and fields: what programs return where a result is no array. A tuple has tag 0; it is one in Python, too.
+
+    `constructor` is what made it, where that is known.
+    """
 
     tag: int
-    fields: tuple[Any, ...] = ()
+    constructor: object
 
-    def __init__(self, tag: int, fields: Iterable[Any] = ()):
-        object.__setattr__(self, "tag", int(tag))
-        object.__setattr__(self, "fields", tuple(fields))
+    def __new__(cls, tag: int, fields: Iterable[Any] = (), constructor: object = None) -> ADT:
+        if not is_a(tag, int) or not is_a(fields, Iterable):
+            raise RelayTypeError("an ADT has a number and a list of fields", code="runtime.adt")
+        made = super().__new__(cls, fields)
+        made.tag, made.constructor = int(tag), constructor
+        return made
 
-    def __len__(self) -> int:
-        return len(self.fields)
+    @property
+    def fields(self) -> tuple[Any, ...]:
+        """The values in it."""
+        return tuple(self)
 
-    def __getitem__(self, index: int | slice) -> Any:
-        return getitem_helper(self, self.fields.__getitem__, len(self.fields), index)
+    def __getitem__(self, index: Any) -> Any:
+        return getitem_helper(self, super().__getitem__, len(self), index)
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.fields)
+    def __repr__(self) -> str:
+        name = getattr(self.constructor, "name_hint", "" if self.tag == 0 else f"#{self.tag}")
+        return f"{name}{super().__repr__()}"
 
 
 def tuple_object(fields: Iterable[Any] | None = None) -> ADT:

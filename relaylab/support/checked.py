@@ -71,7 +71,11 @@ def _behind(function: FunctionType) -> FunctionType:
     def run(*args: object, **kwargs: object) -> object:
         if not gate:
             gate.append(Gate(function))
-        gate[0](args, kwargs)
+        try:
+            gate[0](args, kwargs)
+        except RelayTypeError:
+            args, kwargs = tuple(map(stands_for, args)), {name: stands_for(value) for name, value in kwargs.items()}
+            gate[0](args, kwargs)
         return function(*args, **kwargs)
 
     return cast(FunctionType, run)
@@ -106,6 +110,12 @@ def _fitted(function: FunctionType) -> FunctionType:
         misfit(name, inspect.signature(function), args, kwargs)
 
     return cast(FunctionType, run)
+
+
+def stands_for(value: object) -> object:
+    """The expression that a call with several results stands for, which Python sees as a sequence; others as they are."""
+    made = getattr(value, "astuple", None)
+    return made() if callable(made) and not isinstance(value, type) else value
 
 
 class Gate:

@@ -51,6 +51,10 @@ class Span:
     column: int
     end_column: int
 
+    def same_as(self, other: object) -> bool:
+        """Whether both are one object."""
+        return self is other
+
     def merge(self, other: Span | None) -> Span:
         """The smallest span covering both; `self` if `other` is absent or of another source."""
         if other is None or other.source_name != self.source_name:

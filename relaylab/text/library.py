@@ -18,7 +18,7 @@ def import_text(
 ) -> IRModule:
     """Take the definitions of a text, of a file or of a file of the standard library into `mod`.
 
-    A file is taken in once. Returns `mod` after type inference; `mod` itself holds the definitions as written.
+    A file is taken in once. Returns `mod` after type inference; the functions of `mod` itself have their types too.
     """
     if text is not None:
         return _take_in(mod, text, source_name)
@@ -36,7 +36,9 @@ def _take_in(mod: IRModule, text: str, source_name: str) -> IRModule:
     new = read_module(text, source_name, mod)
     mod.functions, mod.type_definitions = new.functions, new.type_definitions
     mod.attrs, mod.source_map = new.attrs, new.source_map
-    return hooks.typed(mod)
+    typed = hooks.typed(mod)
+    mod.functions = {gv: typed.functions.get(gv, func) for gv, func in mod.functions.items()}
+    return typed
 
 
 def _std_file(name: str) -> Path:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayAttributeError, RelayTypeError
+from relaylab.support.errors import RelayAttributeError, RelayError, RelayIndexError, RelayTypeError, RelayValueError
+from relaylab.support.source import python_place
 from relaylab.support.table import Table, did_you_mean
 
 if TYPE_CHECKING:
@@ -191,7 +193,28 @@ class PassContext:
 def _hook(instrument: object, name: str, *args: object) -> object:
     """Call a hook that the instrument has; one that it lacks answers None."""
     hook = getattr(instrument, name, None)
-    return hook(*args) if hook is not None else None
+    if hook is None:
+        return None
+    try:
+        return hook(*args)
+    except RelayError:
+        raise
+    except Exception as error:
+        raise _told(instrument, name, error) from error
+
+
+_KINDS = {
+    ValueError: RelayValueError, TypeError: RelayTypeError, AttributeError: RelayAttributeError,
+    IndexError: RelayIndexError,
+}  # fmt: skip
+
+
+def _told(instrument: object, name: str, error: Exception) -> RelayError:
+    """What a hook raised as a RelayError, of the same kind where there is one, with the line that raised it."""
+    kind = next((made for base, made in _KINDS.items() if isinstance(error, base)), RelayError)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    text = f"{type(instrument).__name__}.{name} raised {type(error).__name__}: {error}"
+    return kind(text, code="pass.instrument", place=f"  --> {python_place(frame.filename, frame.lineno or 0)}")
 
 
 def build_config(
