@@ -9,7 +9,7 @@ from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
 from relaylab.interp.executor import bound
-from relaylab.interp.values import ConstructorValue, rebuilt
+from relaylab.interp.values import ConstructorValue, Value, rebuilt
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Constant, Function, GlobalVar, Var
 from relaylab.ir.module import IRModule
@@ -138,7 +138,7 @@ class VMRunner(CompiledExecutor):
         return machine.run
 
 
-def _packed(item: Any, fields: tuple[Any, ...]) -> Any:
+def _packed(item: Value, fields: tuple[Value, ...]) -> Value:
     return rebuilt(item, fields) if isinstance(item, ConstructorValue) else ADT(0, fields)
 
 

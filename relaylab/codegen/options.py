@@ -9,7 +9,6 @@ from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 from relaylab.support.table import did_you_mean
 
-
 KINDS: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
 """What TVM calls the types of options."""
 

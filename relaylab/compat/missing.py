@@ -23,9 +23,22 @@ _ROUTES = {
 }
 """How models of other formats become ONNX."""
 
+VENDOR = (
+    "conv2d_gemm_weight_transform", "conv2d_gemm_without_weight_transform", "conv2d_winograd_nnpack_weight_transform",
+    "conv2d_winograd_weight_transform", "conv2d_winograd_without_weight_transform", "conv3d_winograd_weight_transform",
+    "conv3d_winograd_without_weight_transform",
+)  # fmt: skip
+"""Operators `contrib_…` of `relay.nn` that are forms of a convolution for one kernel each."""
+
 REASONS: dict[str, str] = {
     "relay.frontend": f"ONNX and PyTorch models are imported (from_onnx, from_pytorch), other formats are not{_OUT}",
     **{f"relay.frontend.{name}": f'{write}; from_onnx("model.onnx") reads it{_OUT}' for name, write in _ROUTES.items()},
+    **dict.fromkeys(("OpImplementation", "OpSpecialization", "OpStrategy"), _TUNING),
+    **dict.fromkeys(("AOTLowerMain", "copy_shape_func", "register_intrin_lowering"), LEVELS),
+    **dict.fromkeys((f"contrib_{name}" for name in VENDOR), _TUNING),
+    "CollagePartition": _REGIONS,
+    "load_static_library": "lib.export_library writes a file that tvm.runtime.load_module reads",
+    "system_lib": "lib.export_library writes a file that tvm.runtime.load_module reads",
     "relay.collage": _REGIONS,
     "relay.op.contrib": _REGIONS,
     "relay.op.strategy": _TUNING,
@@ -56,7 +69,7 @@ REASONS: dict[str, str] = {
 def reason(name: str) -> str:
     """Why `relay.x.y` or `tvm.x.y` is not here; empty if that is not known."""
     parts = name.replace("tvm.relay", "relay", 1).split(".")
-    prefixes = (".".join(parts[:n]) for n in range(len(parts), 1, -1))
+    prefixes = (".".join(parts[:n]) for n in range(len(parts), 0, -1))
     return next((REASONS[prefix] for prefix in prefixes if prefix in REASONS), "")
 
 

@@ -1,10 +1,13 @@
-"""Tables of patterns by the name of what they are for, as programs register them for `MergeComposite`."""
+"""For code generators of others: tables of patterns by name, and what partitioned functions are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from relaylab.analysis import get_calibration_data as calibration_data
+from relaylab.ir import GlobalVar, IRModule
+from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.table import Table
 
 PATTERNS: Table[Sequence[tuple]] = Table("pattern table")
@@ -23,4 +26,10 @@ def get_pattern_table(compiler: str) -> Sequence[tuple]:
     return PATTERNS.lookup(compiler)
 
 
-__all__ = ["get_pattern_table", "register_pattern_table"]
+def get_calibration_data(mod: IRModule, data: Mapping[str, Any]) -> dict[GlobalVar, dict[str, list[NDArray]]]:
+    """The values that each partitioned function of a module gets and gives for these inputs, as NDArrays."""
+    found = calibration_data(mod, data)
+    return {gv: {kind: list(map(array, values)) for kind, values in parts.items()} for gv, parts in found.items()}
+
+
+__all__ = ["get_calibration_data", "get_pattern_table", "register_pattern_table"]

@@ -24,6 +24,14 @@ SAME: Mapping[str, str] = {
     "contrib.gradients": "study.gradients",
     "relay.quantize": "quantize",
     **{f"relay.testing.{name}": f"zoo.{name}" for name in NETWORKS},
+    # packages of TVM whose names are all in one module below them
+    "relay.analysis.analysis": "relay.analysis",
+    "relay.op.annotation.annotation": "relay.op.annotation",
+    "relay.op.memory.memory": "relay.op.memory",
+    "relay.op.nn.nn": "relay.op.nn",
+    "relay.qnn.op.qnn": "relay.qnn.op",
+    "tvm.container": "tvm.ir.container",
+    "tvm.runtime.executor.aot_executor": "tvm.runtime.executor",
 }
 """Modules that are another one, with all that is below it: both names are one object."""
 
@@ -48,17 +56,20 @@ _MANAGER = {
 _REGISTERED = {
     "transform.layouts.registered": "register_alter_op_layout, register_convert_op_layout",
     "transform.legalize": "register_legalize",
-    "op.custom": """register, register_broadcast_schedule, register_compute, register_external_compiler,
-        register_fake_quantization_to_integer, register_gradient, register_infer_correct_layout,
-        register_injective_schedule, register_mixed_precision_conversion,
-        register_optional_fake_quantization_to_integer, register_pattern, register_reduce_schedule, register_schedule,
-        register_shape_func, register_stateful, register_strategy""",
+    "op.custom": "*",
     "compat.refused": "OpImplementation, OpSpecialization, OpStrategy",
 }
 _FACTS = {
     "analysis": "*",
-    "compat.calibration": "get_calibration_data",
+    "compat.patterns": "get_calibration_data",
     "transform.fusion.extract_fused_functions": "extract_fused_functions",
+}
+_NN = {
+    "op.nn": "*",
+    "compat.refused": """contrib_conv2d_gemm_weight_transform, contrib_conv2d_gemm_without_weight_transform,
+        contrib_conv2d_winograd_nnpack_weight_transform, contrib_conv2d_winograd_weight_transform,
+        contrib_conv2d_winograd_without_weight_transform, contrib_conv3d_winograd_weight_transform,
+        contrib_conv3d_winograd_without_weight_transform""",
 }
 _QNN = "register_qnn_canonicalize, register_qnn_legalize"
 _PATTERN_TABLES = {"compat.patterns": "get_pattern_table, register_pattern_table"}
@@ -86,7 +97,6 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "relay.adt": ("algebraic data types", {"ir.adt": _MATCHING, "ir.types": "TypeData"}),
     "relay.analysis": ("facts about programs", _FACTS),
-    "relay.analysis.analysis": ("facts about programs", _FACTS),
     "relay.analysis.annotated_regions": ("regions for external compilers", {"analysis.regions": "AnnotatedRegionSet"}),
     "relay.analysis.call_graph": ("who calls whom", {"analysis": "CallGraph"}),
     "relay.analysis.count_layers": ("layers along a path", {"analysis.counts": "LayerCounter, count_layers"}),
@@ -101,10 +111,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "runtime.aot_executor": "AOTExecutorFactoryModule",
         },
     ),
-    "relay.backend.graph_executor_codegen": (
-        "the graph of a network as JSON",
-        {"compat.build_module": "GraphExecutorCodegen"},
-    ),
+    "relay.backend.graph_executor_codegen": ("graphs as JSON", {"compat.build_module": "GraphExecutorCodegen"}),
     "relay.backend.interpreter": (
         "evaluating programs",
         {
@@ -155,6 +162,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"ir.functor": "ExprFunctor, ExprMutator, ExprVisitor"},
     ),
     "relay.frontend": ("other formats", {"frontend": "from_onnx, from_pytorch, to_onnx"}),
+    "relay.frontend.pytorch": ("models of PyTorch", {"frontend": "from_pytorch"}),
     "relay.frontend.common": ("what importers share", {"frontend.common": "*"}),
     "relay.function": ("functions", {"ir.expr": "BaseFunc, Function, FunctionWithFields"}),
     "relay.ir_pass": (
@@ -164,15 +172,9 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.image": ("operators on images", {"op.image": "*"}),
     "relay.loops": ("while loops as recursive closures", {"ir.loops": "while_loop"}),
     "relay.nn": ("operators of neural networks", {"op.nn": "*"}),
-    "relay.op.annotation": ("operators that tell passes something", {"op.vm.annotation": "*"}),
-    "relay.op.annotation.annotation": ("operators that tell passes something", {"op.vm.annotation": "*"}),
+    "relay.op.annotation": ("operators that tell passes something", {"op.vm.annotation": "*, function_on_device"}),
     "relay.op.memory": ("explicit allocation", {"op.vm.memory": "*"}),
-    "relay.op.memory.memory": ("explicit allocation", {"op.vm.memory": "*"}),
-    "relay.op.nn.nn": ("operators of neural networks", {"op.nn": "*"}),
-    "relay.op.nn.utils": (
-        "padding as the operators take it",
-        {"op.window": "get_pad_tuple1d, get_pad_tuple2d, get_pad_tuple3d"},
-    ),
+    "relay.op.nn.utils": ("padding", {"op.window": "get_pad_tuple1d, get_pad_tuple2d, get_pad_tuple3d"}),
     "relay.op.op_attrs": ("the records of attributes", {"compat.op_attrs": "*"}),
     "relay.op": (
         "operators, and the table of them",
@@ -189,7 +191,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.contrib": ("tables of patterns", _PATTERN_TABLES),
     "relay.op.contrib.register": ("tables of patterns", _PATTERN_TABLES),
     "relay.op.image": ("operators on images", {"op.image": "*"}),
-    "relay.op.nn": ("operators of neural networks", {"op.nn": "*"}),
+    "relay.op.nn": ("operators of neural networks", _NN),
     "relay.op.op": ("the table of operators", {"op": "*", "op.base": "OpPattern", "ir.op": "Op", **_REGISTERED}),
     "relay.op.random": ("random numbers", {"op.random": "*"}),
     "relay.op.reduce": ("reductions", _OPERATORS),
@@ -199,9 +201,15 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.param_dict": ("parameters as bytes", {"runtime.params": "load_param_dict, save_param_dict"}),
     "relay.prelude": ("the standard library of data types and functions", {"text.prelude": "Prelude"}),
     "relay.qnn": ("the quantized dialect", {"op.qnn": "*"}),
-    "relay.qnn.op": ("quantized operators", {"op.qnn": "*", "transform.legalize": _QNN}),
+    "relay.qnn.op": (
+        "quantized operators",
+        {"op.qnn": "*, RequantizeConfig, current_requantize_config, requantize_config", "transform.legalize": _QNN},
+    ),
+    "relay.qnn.op.canonicalizations": (
+        "functions of quantized numbers as tables",
+        {"transform.quantized.lookup": "create_integer_lookup_op, create_integer_lookup_table, run_const_expr"},
+    ),
     "relay.qnn.op.op": ("legalization of quantized operators", {"transform.legalize": _QNN}),
-    "relay.qnn.op.qnn": ("quantized operators", {"op.qnn": "*"}),
     "relay.qnn.transform": (
         "passes that lower the quantized dialect",
         {"transform.quantized.qnn": "QnnCanonicalizeOps as CanonicalizeOps, QnnLegalize as Legalize"},
@@ -222,10 +230,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "zoo.temp_op_attr": "TempOpAttr",
         },
     ),
-    "relay.testing.py_converter": (
-        "programs as Python",
-        {"codegen.python_source": "PythonConverter, run_as_python, to_python"},
-    ),
+    "relay.testing.py_converter": ("Python", {"codegen.python_source": "PythonConverter, run_as_python, to_python"}),
     "relay.transform": ("passes", {"transform": "*"}),
     "relay.transform.flexible_shape": (
         "programs for several sizes of an axis",
@@ -239,11 +244,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "op.custom": "register_fake_quantization_to_integer",
             "transform": "FakeQuantizationToInteger",
-            "transform.quantized.affine": """TensorAffineType, TupleAffineType, adaptive_avgpool1d, approx_equal,
-                avgpool2d, batch_matmul, bias_add, broadcast_to, clip, concat, conv2d, conv2d_transpose, dense,
-                dequantize, get_binary_types, get_zeros, global_avgpool2d, infer_shape, leaky_relu, mean, pad, quantize,
-                register_binary_identity, register_binary_qnn, register_unary_identity, register_unary_qnn, relu,
-                split, topk""",
+            "transform.quantized.affine": "*",
         },
     ),
     "relay.transform.mixed_precision": (
@@ -278,7 +279,6 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "tvm._ffi": ("the registry of functions", _REGISTRY),
     "tvm._ffi.registry": ("the registry of functions", _REGISTRY),
-    "tvm.container": ("lists and maps", {"compat.values": "Array, Map"}),
     "tvm.contrib": ("executors, the visualizer, temporary folders", {}),
     "tvm.contrib.debugger": ("running node by node", {}),
     "tvm.contrib.debugger.debug_executor": (
@@ -392,7 +392,6 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "tvm.runtime.container": ("values that are not tensors", {"runtime.container": "*"}),
     "tvm.runtime.executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
-    "tvm.runtime.executor.aot_executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
     "tvm.runtime.module": (
         "what was compiled",
         {

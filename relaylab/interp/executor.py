@@ -24,7 +24,8 @@ from relaylab.support.table import Table, did_you_mean
 class Interpreter:
     """Evaluates expressions over a module, slowly and obviously right: the oracle for everything else.
 
-    `wrap` is applied to each array of a result (to give the arrays of a runtime), `pack` makes its tuples; `params` are
+    `wrap` is applied to each array of a result (to give the arrays of a runtime), `pack` makes its tuples; `params`
+    are
     values for parameters of `main` that a call leaves out, by name.
     """
 
@@ -46,7 +47,7 @@ class Interpreter:
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, object] | None = None) -> Value:
         """What `expr` is: a Python callable for a function (for `main` without `expr`), else its value.
 
-        `binds` puts expressions (or arrays) in the place of free variables. Raises `EvaluationError` where evaluation fails.
+        `binds` puts expressions (or arrays) in the place of free variables. Raises `EvaluationError` where that fails.
         """
         if expr is None:
             expr = self.mod.get_global_var("main")

@@ -231,7 +231,7 @@ class DictAttrs(Node, Mapping[str, Any]):
         value = self._items[name]
         return IntImm(value) if type(value) is int else value
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name[0] == "_" or name not in self._items:
             raise AttributeError(f"these attributes have no `{name}`")
         return self[name]

@@ -289,7 +289,7 @@ def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool 
             eq.pattern(lhs, rhs)
         elif isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
             _compare_lists(cast("list[object]", lhs), cast("list[object]", rhs), eq)
-        elif type(lhs) is not type(rhs) or not same_value(lhs, rhs):
+        elif not same_value(lhs, rhs):
             raise Mismatch(lhs, rhs, f"{lhs!r} and {rhs!r}")
     except Mismatch as mismatch:
         return mismatch

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from relaylab.ir import adt
 from relaylab.ir import expr as ex
@@ -73,7 +73,7 @@ class ExprFunctor:
         finally:
             self._outermost = True
 
-    def _unwritten(self, node: ex.Expr) -> Any:
+    def _unwritten(self, node: ex.Expr) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(node).__name__}")
 
     visit_function = visit_call = visit_let = visit_if = visit_tuple = visit_tuple_getitem = _unwritten
@@ -188,7 +188,7 @@ class TypeFunctor:
             raise RelayTypeError(f"cannot visit a {type(typ).__name__}", code="ir.cannot-visit")
         return getattr(self, name)(typ)
 
-    def _unwritten(self, typ: Type) -> Any:
+    def _unwritten(self, typ: Type) -> NoReturn:
         raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(typ).__name__}")
 
     visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = _unwritten

@@ -223,3 +223,5 @@ def register_injective_schedule(op_name: str, level: int = 10) -> None:
 
 
 register_broadcast_schedule = register_reduce_schedule = register_injective_schedule
+
+__all__ = sorted(name for name in globals() if name.startswith("register"))

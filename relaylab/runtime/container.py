@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
@@ -12,6 +12,8 @@ from relaylab.support.errors import RelayIndexError, RelayTypeError, is_a
 __all__ = ["ADT", "ConstructorValue", "RefValue", "ShapeTuple", "String", "getitem_helper", "tuple_object"]
 
 T = TypeVar("T")
+Item = Any
+"""A number or a slice, or what stands there."""
 
 
 class ADT(tuple[Any, ...]):
@@ -35,7 +37,7 @@ class ADT(tuple[Any, ...]):
         """The values in it."""
         return tuple(self)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Item) -> Item:
         return getitem_helper(self, super().__getitem__, len(self), index)
 
     def __repr__(self) -> str:

@@ -113,7 +113,7 @@ def _fitted(function: FunctionType) -> FunctionType:
 
 
 def stands_for(value: object) -> object:
-    """The expression that a call with several results stands for, which Python sees as a sequence; others as they are."""
+    """The expression that a call with several results stands for, which Python sees as a sequence; else `value`."""
     made = getattr(value, "astuple", None)
     return made() if callable(made) and not isinstance(value, type) else value
 

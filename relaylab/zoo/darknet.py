@@ -64,13 +64,26 @@ class ACTIVATION(Enum):
 
 def load_image(image: str | Path, resize_width: int, resize_height: int) -> np.ndarray:
     """An image file (.npy with (H, W, 3) uint8 values) as float32 (3, H, W) in [0, 1], letter-boxed to the size."""
+    return letterbox(convert_image(_pixels(image)), resize_width, resize_height)
+
+
+def _pixels(image: str | Path) -> np.ndarray:
     path = Path(image)
     if path.suffix != ".npy":
         raise RelayValueError(
             f"{path.name}: only .npy images are read", code="zoo.image", help="save the pixels with numpy.save"
         )
-    pixels = np.load(path, allow_pickle=False).astype("float32") / 255.0
-    return letterbox(np.transpose(pixels, (2, 0, 1)), resize_width, resize_height)
+    return np.load(path, allow_pickle=False)
+
+
+def convert_image(image: np.ndarray) -> np.ndarray:
+    """(H, W, 3) pixels in 0..255 as float32 (3, H, W) in [0, 1]."""
+    return np.transpose(np.asarray(image, "float32") / np.float32(255), (2, 0, 1))
+
+
+def load_image_color(test_image: str | Path) -> np.ndarray:
+    """An image file (.npy with (H, W, 3) uint8 values) as float32 (3, H, W) in [0, 1], at its own size."""
+    return convert_image(_pixels(test_image))
 
 
 def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:

@@ -80,6 +80,13 @@ def box_iou(a: Box, b: Box) -> float:
     return both / (a.w * a.h + b.w * b.h - both)
 
 
+def nms_comparator(a: dict[str, Any], b: dict[str, Any]) -> float:
+    """What sorts two detections by the probability of class `sort_class`, or by their objectness if that is below 0."""
+    kind = b.get("sort_class", -1)
+    difference = a["prob"][kind] - b["prob"][kind] if kind >= 0 else a["objectness"] - b["objectness"]
+    return float(np.sign(difference))
+
+
 def do_nms_sort(dets: list[dict[str, Any]], classes: int, thresh: float) -> None:
     """Set to zero, class by class, the probability of a box that overlaps a likelier one by more than `thresh`."""
     for c in range(classes):

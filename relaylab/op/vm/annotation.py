@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Expr, Function, FunctionWithFields
 from relaylab.ir.types import Type
+from relaylab.ir.visit import substitute
 from relaylab.op.base import Dtype, Input, Opaque, Sample, Value, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.support.errors import RelayValueError
 
 
 class Annotation(Opaque):
@@ -96,6 +99,22 @@ class on_device(Annotation):
     @classmethod
     def build(cls, body: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
         return cls.call(body, virtual_device=device, constrain_result=constrain_result, constrain_body=constrain_body)
+
+
+def function_on_device(function: Function, param_devices: Sequence[object], result_device: object) -> Function:
+    """A function whose parameters and result live on these devices. RelayValueError for another number of them."""
+    if len(param_devices) != len(function.params):
+        raise RelayValueError(
+            f"{len(function.params)} parameters live on as many devices, {len(param_devices)} are given",
+            code="op.devices",
+        )
+    placed = {
+        p: on_device.definition.call(p, virtual_device=device, constrain_result=True, constrain_body=True)
+        for p, device in zip(function.params, param_devices)
+    }
+    body = substitute(function.body, dict(placed))
+    placed_body = on_device.definition.call(body, virtual_device=result_device, constrain_result=True)
+    return FunctionWithFields(function, body=placed_body)
 
 
 @op("device_copy", attrs_key="DeviceCopy")

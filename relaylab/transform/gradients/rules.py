@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
-from relaylab.ir import Call, Expr, TensorType, Tuple, TupleGetItem, facets, op_name
+from relaylab.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, facets, op_name
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform.engine.build import call, scalar
@@ -31,12 +31,21 @@ def gradient_of(*names: str) -> Callable[[GradientRule], GradientRule]:
 
 
 def gradient_rule(node: Call) -> GradientRule:
-    """The rule of the operator that is called; `RelayValueError` if there is none."""
+    """The rule of the operator that is called, one that a program has registered first; `RelayValueError` if there is
+    none.
+    """
     name = op_name(node)
+    own = node.op.get_attr("FPrimalGradient") if isinstance(node.op, Op) else None
+    if own is not None:
+        return lambda call, value, grad: cast(Callable[..., Sequence[Any]], own)(call, _as_tuple(grad))
     if name not in GRADIENTS:
         hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
         raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)
     return GRADIENTS[name]
+
+
+def _as_tuple(grad: Expr | list[Any]) -> Expr:
+    return Tuple(list(map(_as_tuple, grad))) if isinstance(grad, list) else grad
 
 
 def add(x: Expr, y: Expr) -> Expr:

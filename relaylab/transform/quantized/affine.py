@@ -218,6 +218,10 @@ NAMES = {
     "relu": "nn.relu", "split": "split", "topk": "topk",
 }  # fmt: skip
 """What TVM calls the rules of operators."""
+__all__ = sorted(
+    {*NAMES, "AffineType", "TensorAffineType", "TupleAffineType", "approx_equal", "dequantize", "get_binary_types"}
+    | {"get_zeros", "infer_shape", "quantize", *(name for name in globals() if name.startswith("register_"))}
+)
 
 
 def __getattr__(name: str) -> AffineRule:

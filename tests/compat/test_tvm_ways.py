@@ -1,0 +1,201 @@
+"""Ways of writing that programs for TVM rely on: results, calls with several results, hooks, options, equality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.compat import install_as_tvm, uninstall_tvm
+from relaylab.support.errors import RelayError, RelayValueError
+
+X = relay.var("x", shape=(4,))
+
+
+@pytest.fixture(scope="module")
+def tvm() -> Iterator[Any]:
+    yield install_as_tvm()
+    uninstall_tvm()
+
+
+def test_a_call_with_several_results_stands_wherever_an_expression_does() -> None:
+    halves = relay.split(X, 2)
+    for made in (
+        relay.Function([X], halves).body,
+        relay.TupleGetItem(halves, 1).tuple_value,
+        relay.Let(relay.Var("v"), halves, X).value,
+        relay.Call(relay.Var("f"), [X, halves]).args[1],
+        relay.Tuple([halves]).fields[0],
+        relay.IRModule.from_expr(halves)["main"].body,
+        relay.If(relay.const(True), halves, halves).true_branch,
+    ):
+        assert made is halves.astuple()
+    assert relay.testing.run_infer_type(halves).checked_type == relay.TupleType([relay.TensorType((2,))] * 2)
+    two = relay.create_executor("debug").evaluate(relay.split(relay.const([1, 2]), 2))
+    assert [int(half.numpy()[0]) for half in two] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["debug", "vm"])
+def test_results_are_tuples_with_a_tag_and_are_taken_as_arguments(tvm: Any, kind: str) -> None:
+    mod = relay.IRModule()
+    prelude = relay.prelude.Prelude(mod)
+    cons, nil = (prelude.get_ctor("List", n) for n in ("Cons", "Nil"))
+    mod["main"] = relay.Function([X], relay.Tuple([X, relay.Tuple([X + X])]))
+    values = relay.create_executor(kind, mod).evaluate()(np.ones(4, "float32"))
+    assert isinstance(values, tvm.runtime.container.ADT) and isinstance(values, tuple)
+    assert (len(values), values.tag, values[-1].tag) == (2, 0, 0) and values[1][0].numpy().sum() == 8
+    with pytest.raises(IndexError):
+        values[2]
+    mod["main"] = relay.Function([], cons(relay.const(7), nil()))
+    made = relay.create_executor(kind, mod).evaluate()()
+    assert made.tag == cons.tag and int(made.fields[0].numpy()) == 7 and made.constructor is cons
+    items = relay.var("l", prelude.get_type("List")(relay.scalar_type("int32")))
+    mod["main"] = relay.Function([items], prelude.length(items))
+    assert int(relay.create_executor(kind, mod).evaluate()(made).numpy()) == 1
+    adt = tvm.runtime.container.ADT(cons.tag, [np.int32(1), tvm.runtime.container.ADT(nil.tag, [])])
+    assert int(relay.create_executor(kind, mod).evaluate()(adt).numpy()) == 1
+
+
+@pytest.mark.parametrize("kind", ["debug", "vm", "graph"])
+def test_arrays_are_bound_to_variables(kind: str) -> None:
+    found = relay.create_executor(kind).evaluate(X + X, {X: np.arange(4, dtype="float32")})
+    assert found.numpy().tolist() == [0, 2, 4, 6]
+
+
+def test_text_as_a_method_of_the_class() -> None:
+    assert "nn.relu" in relay.Expr.astext(relay.nn.relu(X)) and "fn" in relay.Expr.astext(relay.Function([X], X))
+
+
+def test_what_a_functor_does_not_say_is_not_implemented() -> None:
+    class Names(relay.ExprFunctor):
+        def visit_var(self, var: relay.Var) -> str:
+            return var.name_hint
+
+        def visit_call(self, call: relay.Call) -> list[str]:
+            return [self.visit(arg) for arg in call.args]
+
+    assert Names().visit(X + X) == ["x", "x"]
+    for node in (relay.Tuple([X]), relay.Let(X, X, X), relay.Function([X], X), relay.op.get("add"), relay.const(1)):
+        with pytest.raises(NotImplementedError):
+            Names().visit(node)
+    with pytest.raises(NotImplementedError):
+        relay.type_functor.TypeFunctor().visit(relay.TensorType((1,)))
+
+
+def test_functions_of_the_prelude_have_types() -> None:
+    mod = relay.IRModule()
+    prelude = relay.prelude.Prelude(mod)
+    assert str(mod[prelude.length].checked_type).endswith("-> int32")
+    mod.import_from_std("nat.rly")
+    assert all(func.checked_type for func in mod.functions.values())
+
+
+def test_errors_of_options_read_as_tvms(tvm: Any) -> None:
+    executor, runtime = relay.backend.Executor, relay.backend.Runtime
+    for make, text in (
+        (lambda: executor("woof"), 'Executor "woof" is not defined'),
+        (lambda: executor("graph", {"woof": "bark"}), 'Attribute "woof" is not available on this Executor'),
+        (
+            lambda: executor("aot", {"interface-api": True}),
+            'Attribute "interface-api" should have type "runtime.String" but instead found "IntImm"',
+        ),
+        (lambda: runtime("woof"), 'Runtime "woof" is not defined'),
+        (
+            lambda: runtime("crt", {"system-lib": "woof"}),
+            'Attribute "system-lib" should have type "IntImm" but instead found "runtime.String"',
+        ),
+    ):
+        with pytest.raises(tvm.TVMError, match=text):
+            make()
+    assert executor.list_registered_options("aot")["interface-api"] == "runtime.String"
+
+
+@pytest.mark.parametrize("hook", ["enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass"])
+def test_what_a_hook_raises_is_tvms_error_with_its_cause(tvm: Any, hook: str) -> None:
+    def broken(*args: object) -> None:
+        raise KeyError("mine")
+
+    watch = tvm.instrument.pass_instrument(type("Watch", (), {hook: broken}))()
+    with pytest.raises(tvm.TVMError, match=f"{hook} raised KeyError: 'mine'") as caught:
+        with tvm.transform.PassContext(instruments=[watch]):
+            relay.transform.InferType()(relay.IRModule.from_expr(X))
+    assert isinstance(caught.value.__cause__, KeyError) and "test_tvm_ways.py" in caught.value.place
+
+
+def test_equality_and_hashes(tvm: Any) -> None:
+    a, b = relay.Var("a"), relay.Var("b")
+    hashed = tvm.ir.structural_hash
+    assert hashed(a) != hashed(b) and hashed(a) == hashed(a) and hashed(a, True) == hashed(b, True)
+    assert hashed(a + a) != hashed(b + b) and hashed(relay.Function([a], a)) == hashed(relay.Function([b], b))
+    assert tvm.ir.structural_equal((1, 2), [1, 2]) and tvm.ir.structural_equal([a, b], (a, b))
+    assert not tvm.ir.structural_equal([a], [b]) and tvm.ir.structural_equal([a, a], [b, b], map_free_vars=True)
+    assert not tvm.ir.structural_equal([a, a], [a, b], map_free_vars=True) and not tvm.ir.structural_equal([a], [a, a])
+    assert tvm.ir.structural_equal(X.checked_type.shape, [4])
+    assert tvm.ir.structural_equal(
+        relay.PatternTuple([relay.PatternWildcard()]), relay.PatternTuple([relay.PatternWildcard()])
+    )
+
+
+def test_attributes_of_a_function_as_members(tvm: Any) -> None:
+    attrs = tvm.ir.load_json(tvm.ir.save_json(tvm.ir.make_node("DictAttrs", x=1, name="n", padding=(0, 0))))
+    assert attrs.x.value == 1 and attrs["x"].value == 1 and attrs.name == "n" and "name" in attrs and len(attrs) == 3
+    with pytest.raises(AttributeError):
+        _ = attrs.nothing
+
+
+def test_regions_and_calibration_data(tvm: Any) -> None:
+    begin, end = relay.op.annotation.compiler_begin, relay.op.annotation.compiler_end
+    body = end(relay.nn.relu(begin(X, "mine")), "mine")
+    (region,) = relay.analysis.AnnotatedRegionSet(
+        body, relay.op.get("annotation.compiler_begin"), relay.op.get("annotation.compiler_end")
+    )
+    assert region.args == [body.args[0].args[0]] and region.rets == [body] and len(region.nodes) == 3
+    mod = relay.transform.PartitionGraph()(relay.transform.InferType()(relay.IRModule.from_expr(body)))
+    ((_, data),) = relay.analysis.get_calibration_data(mod, {"x": -np.ones(4, "float32")}).items()
+    assert data["inputs"][0].numpy().sum() == -4 and isinstance(data["outputs"][0], tvm.nd.NDArray)
+
+
+def test_tables_of_quantized_functions(tvm: Any) -> None:
+    from tvm.relay.qnn.op.canonicalizations import create_integer_lookup_op, run_const_expr
+
+    data = np.array([-128, -3, 0, 5, 127], "int8")
+    params = [relay.const(v) for v in (0.05, 3, 0.01, -100)]
+    op = create_integer_lookup_op(relay.const(data), np.tanh, *params, in_dtype="int8", out_dtype="int8")
+    exact = np.clip(np.rint(np.tanh((data - 3.0) * 0.05) / 0.01) - 100, -128, 127)
+    np.testing.assert_allclose(run_const_expr(op), exact, atol=1)
+    with pytest.raises(RelayError, match="too large"):
+        create_integer_lookup_op(relay.const(data), np.tanh, *params, in_dtype="int32")
+
+
+def test_how_requantizations_round(tvm: Any) -> None:
+    qnn = tvm.relay.qnn.op
+    assert qnn.current_requantize_config().rounding == "UPWARD"
+    with qnn.requantize_config(rounding="TONEAREST") as config:
+        assert isinstance(config, qnn.RequantizeConfig) and qnn.current_requantize_config().rounding == "TONEAREST"
+    with pytest.raises(RelayValueError, match="rounding"):
+        qnn.requantize_config(rounding="sideways")
+
+
+def test_tuples_of_tensors_as_lists(tvm: Any) -> None:
+    from tvm.relay.op.memory import flatten_tuple_type, from_tuple_type, to_tuple_type
+
+    one = relay.TensorType((1,))
+    kind = relay.TupleType([one, relay.TupleType([one, one])])
+    value = relay.var("t", kind)
+    parts = from_tuple_type(kind, value)
+    assert flatten_tuple_type(kind) == [one] * 3 and len(parts) == 3
+    assert relay.testing.run_infer_type(to_tuple_type(kind, parts)).checked_type == kind
+    func = relay.op.annotation.function_on_device(relay.Function([X], X + X), [tvm.cpu()], tvm.cpu())
+    assert relay.create_executor("vm").evaluate(func)(np.ones(4, "float32")).numpy().sum() == 8
+
+
+def test_targets_and_devices_as_records(tvm: Any) -> None:
+    target, host = tvm.target.Target.canon_target_and_host("llvm", "llvm")
+    assert target == tvm.target.Target("llvm") and host == target
+    assert tvm.target.Target.canon_target_and_host(None) == (None, None)
+    device = tvm.target.VirtualDevice(tvm.cpu(0), "llvm", "global")
+    assert device == tvm.target.VirtualDevice(tvm.cpu(0), "llvm", "global") != tvm.target.VirtualDevice()
+    assert device.device_type_int == 1 and str(tvm.target.VirtualDevice()) == "VirtualDevice(?)"
