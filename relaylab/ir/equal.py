@@ -21,7 +21,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tup
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, post_order
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, is_a
 
 
 class Mismatch(Exception):
@@ -287,7 +287,7 @@ def get_first_structural_mismatch(lhs: object, rhs: object, map_free_vars: bool 
             eq.type(lhs, rhs, lhs, rhs)
         elif isinstance(lhs, Pattern) and isinstance(rhs, Pattern):
             eq.pattern(lhs, rhs)
-        elif isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
+        elif is_a(lhs, list, tuple) and is_a(rhs, list, tuple):
             _compare_lists(cast("list[object]", lhs), cast("list[object]", rhs), eq)
         elif not same_value(lhs, rhs):
             raise Mismatch(lhs, rhs, f"{lhs!r} and {rhs!r}")
@@ -335,7 +335,7 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     for n in order:
         if isinstance(n, Var) or _is_graph_node(n):
             number.setdefault(n, len(number))
-    free: set[Expr] = set() if map_free_vars else {n for n in order if isinstance(n, Var)} - _bound(order)
+    free = set[Expr]() if map_free_vars else {n for n in order if isinstance(n, Var)} - _bound(order)
     value: dict[Expr, int] = {}
     for n in order:
         value[n] = _digest(
