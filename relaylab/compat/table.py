@@ -30,8 +30,6 @@ SAME: Mapping[str, str] = {
     "relay.op.memory.memory": "relay.op.memory",
     "relay.op.nn.nn": "relay.op.nn",
     "relay.qnn.op.qnn": "relay.qnn.op",
-    "tvm.container": "tvm.ir.container",
-    "tvm.runtime.executor.aot_executor": "tvm.runtime.executor",
 }
 """Modules that are another one, with all that is below it: both names are one object."""
 
@@ -203,7 +201,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.qnn": ("the quantized dialect", {"op.qnn": "*"}),
     "relay.qnn.op": (
         "quantized operators",
-        {"op.qnn": "*, RequantizeConfig, current_requantize_config, requantize_config", "transform.legalize": _QNN},
+        {"op.qnn": "*", "op.qnn.scale": "RequantizeConfig", "transform.legalize": _QNN},
     ),
     "relay.qnn.op.canonicalizations": (
         "functions of quantized numbers as tables",
@@ -279,6 +277,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "tvm._ffi": ("the registry of functions", _REGISTRY),
     "tvm._ffi.registry": ("the registry of functions", _REGISTRY),
+    "tvm.container": ("lists and maps", {"compat.values": "Array, Map"}),
     "tvm.contrib": ("executors, the visualizer, temporary folders", {}),
     "tvm.contrib.debugger": ("running node by node", {}),
     "tvm.contrib.debugger.debug_executor": (
@@ -391,6 +390,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "tvm.runtime.container": ("values that are not tensors", {"runtime.container": "*"}),
+    "tvm.runtime.executor.aot_executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
     "tvm.runtime.executor": ("running networks", {"runtime.aot_executor": "AotModule"}),
     "tvm.runtime.module": (
         "what was compiled",

@@ -43,8 +43,9 @@ def _placed(node: Expr, parts: list[Expr], span: AnySpan) -> Expr:
 
 @pass_(level=0, idempotent=True)
 class CapturePostDfsIndexInSpans(FunctionPass):
-    """Makes the span of every node `index:N:D`: its number in post-order, and that of the node that all its uses go
-    through (-1: none).
+    """Makes the span of every node `index:N:D`, its number in post-order and that of its dominator.
+
+    The dominator is the node that all its uses go through; -1 stands for none.
     """
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:

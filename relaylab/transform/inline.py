@@ -60,8 +60,9 @@ def _is_foreign(func: Function) -> bool:
 
 @pass_(level=1, name="InlineGlobals", idempotent=True)
 class Inline(ModulePass):
-    """Replaces calls of functions marked `Inline=1` by their bodies, and their names elsewhere by the functions; drops
-    those that nobody names any more.
+    """Replaces calls of functions marked `Inline=1` by their bodies, and their names elsewhere by the functions.
+
+    Those that nobody names any more are dropped.
     """
 
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
