@@ -231,6 +231,33 @@ def exact(x: np.ndarray) -> np.ndarray:
     return x.astype("int64") if x.dtype.kind in "iu" else x
 
 
+def full(width: int, data: np.ndarray, columns: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The dense matrix that CSR or BSR writes: block k is of the last row whose start is not behind k."""
+    data = data.reshape(len(data), *(data.shape[1:] or (1, 1)))
+    (high, wide), rows = data.shape[1:], np.searchsorted(starts, np.arange(len(data)), "right") - 1
+    out = np.zeros((len(starts) - 1, width // wide, high, wide), data.dtype)
+    np.add.at(out, (rows, columns), data)
+    return out.transpose(0, 2, 1, 3).reshape(-1, width)
+
+
+@judge("nn.sparse_dense")
+def sparse_dense(a: Any, x: np.ndarray, *parts: np.ndarray) -> Any:
+    s = full(x.shape[1], *parts)
+    return np.inner(s, x) if a.sparse_lhs else np.inner(x, s)
+
+
+JUDGES["nn.sparse_add"] = lambda a, x, *parts: x + full(x.shape[1], *parts)
+
+
+@judge("nn.sparse_transpose")
+def sparse_transpose(a: Any, data: np.ndarray, columns: np.ndarray, starts: np.ndarray) -> Any:
+    """Read off the transpose row by row; none of the elements is 0 or there twice."""
+    there = full(len(starts) - 1, np.ones(len(data)), columns, starts).T
+    rows, found = np.nonzero(there)
+    values = full(len(starts) - 1, data, columns, starts).T[rows, found]
+    return values, found, np.searchsorted(rows, np.arange(len(starts)))
+
+
 JUDGES["nn.dense"] = lambda a, x, w: np.inner(*map(exact, (x, w)))
 JUDGES["nn.bias_add"] = lambda a, x, v: np.moveaxis(np.moveaxis(x, a.axis, -1) + v, -1, a.axis)
 JUDGES["nn.contrib_dense_pack"] = lambda a, x, w: np.einsum("bk,ukv->buv", x, w).reshape(len(x), -1)

@@ -38,7 +38,6 @@ WITHOUT = {  # nothing independent can be asked
         nn.correlation vision.get_valid_counts vision.multibox_prior vision.multibox_transform_loc
         vision.non_max_suppression vision.yolo_reorg""",
     "a packed form of an operator that is judged; the tests of layouts compare the two": "nn.contrib_*conv2d_NCHWc",
-    "scipy has it, which the continuous integration has not": "nn.sparse_*",
 }
 TOLERANCE = {"float16": 6e-3, "float32": 3e-5, "float64": 1e-9}
 

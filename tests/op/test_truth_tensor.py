@@ -182,3 +182,22 @@ def test_running_sums_of_nothing_are_nothing(scan):
 def test_the_inverse_of_no_permutation_is_none():
     nothing = np.zeros(0, "int32")
     every_executor(relay.invert_permutation, [nothing], nothing)
+
+
+@pytest.mark.parametrize("block", [(1, 1), (2, 3)])
+def test_sparse_matrices_are_those_of_scipy(block):
+    sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(5)
+    full = rng.random((12, 12)) * (rng.random((12, 12)) < 0.3)
+    x = rng.random((12, 12))
+    made = sparse.csr_matrix(full) if block == (1, 1) else sparse.bsr_matrix(full, blocksize=block)
+    parts = [made.data, made.indices.astype("int32"), made.indptr.astype("int32")]
+    every_executor(lambda d, *p: relay.nn.sparse_dense(d, p), [x, *parts], x @ made.T)
+    if block == (1, 1):
+        every_executor(lambda d, *p: relay.nn.sparse_dense(d, p, sparse_lhs=True), [x, *parts], made @ x.T)
+        every_executor(lambda d, *p: relay.nn.sparse_add(d, p), [x, *parts], np.asarray(x + made))
+        want = made.T.tocsr()
+        for executor in ("debug", "vm"):
+            found = run(executor, lambda *p: relay.nn.sparse_transpose(p).astuple(), *parts)
+            for got, wanted in zip(found, (want.data, want.indices, want.indptr), strict=True):
+                np.testing.assert_array_equal(got, wanted)
