@@ -78,7 +78,7 @@ class _FunctionLifter:
             return self._recursive(old, new, own, captured)
         if not captured and not free_type_vars(new):  # type variables from outside make a closure as well
             return self.lifter.place(new)
-        return Call(self.lifter.place(copied(_closure(new, captured), old)), captured, None, free_type_vars(new))
+        return Call(self.lifter.place(copied(_closure(new, captured, old), old)), captured, None, free_type_vars(new))
 
     def _recursive(self, old: Function, new: Function, own: Var, captured: list[Var]) -> Expr:
         """A function that calls itself by its `let` variable calls the global one instead."""
@@ -88,17 +88,17 @@ class _FunctionLifter:
         closure = bool(captured or types)
         inner = Call(gv, captured, None, types) if closure else gv
         body = as_function(renewed(new, {own: inner}) if own in self.free[old] else new)
-        self.lifter.lifted[gv] = copied(_closure(body, captured) if closure else body, old)
+        self.lifter.lifted[gv] = copied(_closure(body, captured, old) if closure else body, old)
         return Call(gv, captured, None, types) if closure else gv
 
 
-def _closure(func: Function, captured: list[Var]) -> Function:
-    """A function of the captured variables that returns `func`."""
+def _closure(func: Function, captured: list[Var], old: Function) -> Function:
+    """A function of the captured variables that returns `func`, which has the type that `old` had."""
     params = {
         v: fresh(v) if v.type_annotation is not None else copied(Var(v.name_hint, type_of(v)), v) for v in captured
     }
     inner = renewed(func, dict(params))
-    return Function(tuple(params.values()), inner, type_of(func), free_type_vars(func), {"Closure": 1})
+    return Function(tuple(params.values()), inner, type_of(old), free_type_vars(func), {"Closure": 1})
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
