@@ -34,6 +34,7 @@ Shape = Annotated[tuple[Count, ...], AtMost(MAX_RANK)]
 Strides = Annotated[tuple[Stride, ...], AtMost(MAX_RANK)]
 Symbol = Annotated[str, AtMost(1 << 12), Printable()]
 Place = tuple[Count, Count]
+Extent = tuple[Count, Count, Count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,13 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """One kernel call: the symbol, where its operands lie (base, byte offset), its items and most threads.
+    """One kernel call: the symbol, where its operands lie (base, byte offset, bytes), its items and most threads.
 
     `node` and `name` are those of the operation in the graph that it serves.
     """
 
     kernel: Symbol
-    operands: tuple[Place, ...]
+    operands: tuple[Extent, ...]
     items: Count
     shares: Shares = abi.MAX_THREADS
     node: Node = -1
@@ -289,7 +290,7 @@ def _check(manifest: Manifest, nodes: int, objects: int, constants: int, params:
         "a tensor is larger than memory": all(is_addressable(t.shape, t.dtype) for t in (*held, *manifest.params)),
         "a parameter lies outside the file": all(t.offset + t.nbytes <= params for t in manifest.params),
         "an operand lies outside the memory": all(
-            base < len(sizes) and at <= sizes[base] for step in plan.steps for base, at in step.operands
+            base < len(sizes) and at + size <= sizes[base] for step in plan.steps for base, at, size in step.operands
         ),
         "a tensor lies outside the memory": all(_lies_in(value, sizes) for value in stored),
         "a tensor is ready after the last step": all(value.ready <= len(plan.steps) for value in stored),

@@ -137,8 +137,8 @@ class Code:
             self.entry = RUN(linker().entry(executable.entry))
             self.library = linker().link(executable.objects, {step.kernel for step in plan.steps})
         self.constants = _aligned_copy(executable.constants)
-        self.base_of = np.array([base for step in plan.steps for base, _ in step.operands], np.int64)
-        self.offset_of = np.array([at for step in plan.steps for _, at in step.operands], np.uint64)
+        self.base_of = np.array([base for step in plan.steps for base, _, _ in step.operands], np.int64)
+        self.offset_of = np.array([at for step in plan.steps for _, at, _ in step.operands], np.uint64)
         self.users = {base: np.flatnonzero(self.base_of == base) for base in set(self.base_of.tolist())}
 
     def step_table(self, operands: int) -> np.ndarray:

@@ -102,9 +102,13 @@ def executable(features: tuple[str, ...] = (), triple: str = "", bias: float = 0
     arena, const = abi.BASE_ARENA, abi.BASE_CONSTANTS
     steps = (
         KernelCall(
-            "affine", ((arena, 64), (3, 0), (const, 0), (const, SIZE * 4)), SIZE // ITEM, node=2, flops=2 * SIZE
+            "affine",
+            ((arena, 64, SIZE * 4), (3, 0, SIZE * 4), (const, 0, SIZE * 4), (const, SIZE * 4, 4)),
+            SIZE // ITEM,
+            node=2,
+            flops=2 * SIZE,
         ),
-        KernelCall("total", ((5, 0), (arena, 64)), 1, shares=1, node=3),
+        KernelCall("total", ((5, 0, 4), (arena, 64, SIZE * 4)), 1, shares=1, node=3),
     )
     value = StoredTensor((arena, 64), (SIZE,), (1,), "float32", 1)
     plan = ExecutionPlan((x,), (y, z), steps, 64 + SIZE * 4, 0, copies=((0, value),), values=((2, 0, value),))

@@ -77,6 +77,7 @@ class _ConstantPool:
 
     def __init__(self, expected: int):
         self.offsets: dict[tuple, int] = {}
+        self.sizes: dict[tuple, int] = {}
         self.size = 0
         self.memory = aligned(expected + PREFETCHED, "the constants")
 
@@ -107,6 +108,7 @@ class _ConstantPool:
 
     def _put(self, key: tuple, data: np.ndarray) -> None:
         start = self.offsets[key] = self.size
+        self.sizes[key] = data.nbytes
         self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
         self._make_room()
         self.memory[start : start + data.nbytes] = data
@@ -204,7 +206,7 @@ class _Planner:
             return
         if home in self.outputs:
             base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[home]
-            self.buffers[home] = _Buffer(0, first, step, base=base)
+            self.buffers[home] = _Buffer(span_bytes(self.layouts(home)), first, step, base=base)
             return
         view = self.layouts(home)
         reused = self._reused(job, home, step, last) if home is tensor else None
@@ -251,29 +253,32 @@ class _Planner:
         for buffer, offset in zip(own, offsets):
             buffer.offset = offset
 
-    def _where(self, job: Job, thing: OperandSource) -> tuple[int, int]:
-        """The base and byte offset of an operand."""
+    def _where(self, job: Job, thing: OperandSource) -> tuple[int, int, int]:
+        """The base, the byte offset and the bytes of an operand."""
         if isinstance(thing, PackedConstant):
-            return abi.BASE_CONSTANTS, self.constants.add(thing)
+            return self._constant(thing)
         if isinstance(thing, Workspace):
-            return abi.BASE_ARENA, self.buffers[id(job), thing].offset
-        return self._place_of(thing)
+            return abi.BASE_ARENA, self.buffers[id(job), thing].offset, thing.nbytes
+        return self._extent(thing.root)
 
-    def _place_of(self, tensor: NetworkTensor) -> tuple[int, int]:
-        root = tensor.root
+    def _extent(self, root: NetworkTensor) -> tuple[int, int, int]:
         if root.origin == "input":
-            return abi.FIRST_IO_BASE + self.network.inputs.index(root), 0
+            base = abi.FIRST_IO_BASE + self.network.inputs.index(root)
+            return base, 0, span_bytes(self.layouts(root))
         if root.origin == "constant":
-            return abi.BASE_CONSTANTS, self.constants.add(PackedConstant((id(root.data), None), lambda: root.constant))
+            return self._constant(PackedConstant((id(root.data), None), lambda: root.constant))
         buffer = self.buffers[self.layouts.home(root)]
-        return buffer.base, buffer.offset
+        return buffer.base, buffer.offset, buffer.nbytes
+
+    def _constant(self, packed: PackedConstant) -> tuple[int, int, int]:
+        return abi.BASE_CONSTANTS, self.constants.add(packed), self.constants.sizes[packed.key]
 
     # ---- steps and values
 
     def _step(self, job: Job, launch: Launch) -> KernelCall:
         kernel, operation = launch.kernel, job.operation
         places = tuple(
-            (abi.BASE_SCRATCH, 0) if role == "scratch" else self._where(job, launch.operands[role])
+            (abi.BASE_SCRATCH, 0, kernel.scratch) if role == "scratch" else self._where(job, launch.operands[role])
             for role in kernel.operands
         )
         return KernelCall(
@@ -290,7 +295,7 @@ class _Planner:
     def _value(self, tensor: NetworkTensor) -> StoredTensor:
         """Where a tensor can be read after the steps that make it."""
         view: MemoryView = self.layouts(tensor)
-        base, offset = self._place_of(tensor)
+        base, offset, _ = self._extent(tensor.root)
         return StoredTensor(
             (base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, self._ready(tensor.root)
         )
