@@ -1,4 +1,7 @@
-"""Expressions that hold no expressions: variables, literals, operators, constructors."""
+"""Expressions that hold no expressions: variables, literals, operators, constructors.
+
+Choices: docs/choices.md, The language.
+"""
 
 from __future__ import annotations
 

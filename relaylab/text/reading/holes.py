@@ -1,5 +1,7 @@
 """Constants that a text names and has no data for, as in all text that was printed by `str`: parameters stand for
 them, or, on request, constants of seeded numbers.
+
+Choices: docs/choices.md, The language.
 """
 
 from __future__ import annotations
