@@ -120,6 +120,8 @@ class Operator(Attrs):
     """A call may have any attributes: the operator was registered by a program."""
     stateful: ClassVar[bool] = False
     """The operator has an effect or a state: never folded, merged or dropped."""
+    ordered: ClassVar[bool] = True
+    """If it is stateful: its place among other effects counts."""
     computes: ClassVar[bool] = True
     """False for operators that passes must rewrite away before code is made (TNonComputational)."""
     reshapes: ClassVar[bool] = False

@@ -9,6 +9,7 @@ from support.programs import FEATURES, programs
 from support.values import assert_same_results
 
 import relaylab.text  # noqa: F401  (some passes print or read)
+from relaylab import relay
 from relaylab.ir import GlobalVar, IRModule, Op, RefWrite, structural_equal, walk
 from relaylab.support.errors import RelayValueError
 from relaylab.support.source import AnySpan
@@ -67,6 +68,13 @@ def test_a_pass_that_loses_effects_refuses_them(name: str) -> None:
     for mod in made(30):
         if not writes(mod):
             PASSES[name].make()(mod)
+
+
+def test_dropouts_may_change_places() -> None:
+    x = relay.var("x", shape=(2, 3))
+    mod = IRModule.from_expr(relay.nn.relu(relay.nn.dropout(x)))
+    for name in (n for n, e in PASSES.items() if not e.effects):
+        assert "nn.dropout" in PASSES[name].make()(mod).astext()
 
 
 @pytest.mark.parametrize("vm", [False, True])

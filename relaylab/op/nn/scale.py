@@ -110,6 +110,7 @@ class dropout(Opaque):
 
     data: Input = arg("what stays as it is")
     rate: float = attr(0.5, "the share of elements that training would drop; without effect here")
+    ordered = False
     yields = "a tuple of two tensors with the shape and dtype of data, of which the builder returns the first"
     source = "Srivastava et al., Dropout: a simple way to prevent neural networks from overfitting, 2014"
 

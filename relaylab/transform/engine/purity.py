@@ -110,9 +110,10 @@ def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
 
 
 def changes_state(mod: IRModule) -> bool:
-    """Whether anything in a module writes to a cell or calls an operator with an effect."""
+    """Whether anything in a module writes to a cell or calls an operator with an effect that others may see."""
     return any(
-        isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful) for n in walk(mod.functions.values())
+        isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
+        for n in walk(mod.functions.values())
     )
 
 
