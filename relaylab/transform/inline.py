@@ -36,7 +36,7 @@ class _Inliner:
         if isinstance(new, Call) and isinstance(old, Call) and old.op in self.ready:
             func = self.functions[cast(GlobalVar, old.op)]
             if not _is_foreign(func):
-                return inlined(func, new.args)
+                return inlined(func, new)
         if isinstance(new, (GlobalVar, Op, Var)):
             return new
         # a name that is a value, or that of a function which stays one

@@ -16,6 +16,7 @@ from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
+from relaylab.ir.types import Type, substitute_type, type_leaves
 from relaylab.ir.visit import children, remake, rewrite, walk
 
 E = TypeVar("E", bound=Expr)
@@ -55,18 +56,41 @@ def accounted(new: E, old: Expr, stop: Iterable[Expr] = ()) -> E:
     return new
 
 
-def fresh(var: Var) -> Var:
-    """Another variable of the same name and type."""
-    return copied(Var(var.name_hint, var.type_annotation, span=var.span), var)
+Retype = Callable[[Type | None], Type | None]
+"""What becomes of a written type; None stands for one that is not written."""
 
 
-def renewed(expr: Expr, binds: Mapping[Any, Expr] | None = None) -> Expr:
+def fresh(var: Var, retype: Retype | None = None) -> Var:
+    """Another variable of the same name, and of the same type or what becomes of it."""
+    typ = var.type_annotation if retype is None else retype(var.type_annotation)
+    return copied(Var(var.name_hint, typ, span=var.span), var)
+
+
+def renewed(expr: Expr, binds: Mapping[Any, Expr] | None = None, retype: Retype | None = None) -> Expr:
     """A copy of `expr` in which every variable that it binds is another one, with `binds` put in place of free ones."""
     memo: dict[Expr, Expr] = dict(binds or {})
     for node in walk((expr,)):
         for var in bound_by(node):
-            memo.setdefault(var, fresh(var))
-    return rewrite(expr, lambda new, old: _again(new) if new is old else new, memo=memo)
+            memo.setdefault(var, fresh(var, retype))
+
+    def post(new: Expr, old: Expr) -> Expr:
+        new = _again(new) if new is old else new
+        return new if retype is None else _retyped(new, retype)
+
+    return rewrite(expr, post, memo=memo)
+
+
+def _retyped(node: Expr, retype: Retype) -> Expr:
+    """The node with what becomes of the types that are written at it."""
+    if isinstance(node, Call) and node.type_args:
+        types = [t for t in map(retype, node.type_args) if t is not None]
+        if len(types) < len(node.type_args) or any(a is not b for a, b in zip(types, node.type_args)):
+            return Call(
+                node.op, node.args, node.attrs, types if len(types) == len(node.type_args) else (), span=node.span
+            )
+    if isinstance(node, Function) and (result := retype(node.ret_type)) is not node.ret_type:
+        return Function(node.params, node.body, result, node.type_params, node.attrs, span=node.span)
+    return node
 
 
 def _again(node: Expr) -> Expr:
@@ -83,6 +107,21 @@ def _again(node: Expr) -> Expr:
     return remake(node, children(node)) if effect else node
 
 
-def inlined(func: Function, args: Iterable[Expr]) -> Expr:
-    """The body of `func` with `args` in place of its parameters, as a copy that can stand anywhere."""
-    return renewed(func.body, dict(zip(func.params, args, strict=True)))
+def inlined(func: Function, call: Call) -> Expr:
+    """The body of `func` with the arguments of a call in place of its parameters, as a copy that can stand anywhere.
+
+    Types take the place of type parameters as well; types that name these are left out where the call does not say
+    what they are.
+    """
+    binds = dict(zip(func.params, call.args, strict=True))
+    if not func.type_params:
+        return renewed(func.body, binds)
+    own, given = func.type_params, call.type_args or ()
+    known: dict[Type, Type] = dict(zip(own, given)) if len(given) == len(own) else {}
+
+    def retype(t: Type | None) -> Type | None:
+        if t is None or known:
+            return t and substitute_type(t, known)
+        return None if any(part in own for part in type_leaves(t)) else t
+
+    return renewed(func.body, binds, retype)

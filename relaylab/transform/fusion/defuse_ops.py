@@ -11,7 +11,7 @@ from relaylab.transform.engine.renewal import inlined
 
 def _inline(new: Expr, old: Expr) -> Expr:
     if isinstance(new, Call) and isinstance(new.op, Function) and len(new.op.params) == len(new.args):
-        return inlined(new.op, new.args)
+        return inlined(new.op, new)
     return new
 
 

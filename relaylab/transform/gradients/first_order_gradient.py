@@ -35,7 +35,7 @@ def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
     """`func` without lets and without calls of functions written in place; anything else is refused."""
 
     def inline(new: Expr, old: Expr) -> Expr:
-        return inlined(new.op, new.args) if isinstance(new, Call) and isinstance(new.op, Function) else new
+        return inlined(new.op, new) if isinstance(new, Call) and isinstance(new.op, Function) else new
 
     plain = typed(rewrite_function(as_function(to_gnf(func)), inline), mod)
     for node in walk((plain.body,)):

@@ -72,4 +72,4 @@ def _inline(node: Expr, done: dict[GlobalVar, Function]) -> Expr:
     callee = done.get(node.op) if isinstance(node.op, GlobalVar) else node.op
     if not isinstance(callee, Function) or _foreign(callee) or len(callee.params) != len(node.args):
         return node
-    return inlined(callee, node.args)
+    return inlined(callee, node)

@@ -102,7 +102,7 @@ class _Evaluator:
             return None
         # functions that call one twice double the program at each level
         self.fuel -= 1
-        return inlined(func, call.args)
+        return inlined(func, call)
 
     def _match(self, node: Match) -> Expr | None:
         for clause in node.clauses:

@@ -20,7 +20,7 @@ def inline_compiler_functions(mod: IRModule, names: Sequence[GlobalVar]) -> IRMo
 
     def at(new: Expr, old: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(new.op, GlobalVar) and new.op in bodies:
-            return inlined(bodies[new.op], new.args)
+            return inlined(bodies[new.op], new)
         return new
 
     kept = {gv: rewrite_function(f, at) for gv, f in mod.functions.items() if gv not in bodies}
@@ -29,7 +29,7 @@ def inline_compiler_functions(mod: IRModule, names: Sequence[GlobalVar]) -> IRMo
 
 def _without_composites(new: Expr, old: Expr) -> Expr:
     if isinstance(new, Call) and isinstance(new.op, Function) and new.op.attr("Composite"):
-        return inlined(new.op, new.args)
+        return inlined(new.op, new)
     return new
 
 

@@ -47,6 +47,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "SplitArgs": ({"max_function_args": 2},),
 }
 """Options of passes besides those with which the table says to try them."""
+NO_CELLS = {n for n in EXACT if not PASSES[n].effects} | {"LazyGradientInit"}
+"""Passes that refuse functions with cells."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Passes:
             name = draw.choice(names)
             steps.append((name, draw.choice(({}, *OPTIONS.get(name, ())))))
         if draw.chance(0.5):
-            effects = frozenset({"ref"} if not all(PASSES[n].effects for n, _ in steps) else ())
+            effects = frozenset({"ref"} if NO_CELLS & {n for n, _ in steps} else ())
             return Case(steps, None, functional_program(draw, 8, effects), draw.randrange(100))
         net = drawn_network(draw.generator(), 8)
         return Case(steps, net, net.mod)
