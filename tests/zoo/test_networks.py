@@ -41,8 +41,8 @@ def test_every_pass_keeps_the_numbers(name: str) -> None:
             assert all(study.relative_error(g, w) < 1e-4 for g, w in zip(got, want, strict=True)), stage.name
 
 
-# a deeper network of the same kind has every kernel of these: their structure is that of the census, which is recorded
-CONTAINED = {"resnet18", "resnet50", "resnet101", "vgg13", "vgg16", "vgg13_bn", "vgg16_bn", "densenet169"}
+# the next deeper network of the kind has every fused function of these (compared by structural hash), and more of each
+CONTAINED = {"resnet18", "resnet50", "resnet101", "vgg11", "vgg13", "vgg16", "vgg13_bn", "vgg16_bn"}
 
 
 @pytest.mark.parametrize("name", sorted(set(NETWORKS) - CONTAINED))
