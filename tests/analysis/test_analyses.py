@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
-
 import numpy as np
 import pytest
 from support.programs import FEATURES, random_program
@@ -73,12 +71,11 @@ from relaylab.support.errors import RelayIndexError, RelayTypeError, RelayValueE
 
 F23 = TensorType((2, 3))
 X, Y = Var("x", F23), Var("y", F23)
-pure = cache(partial(random_program, features=FEATURES - {"ref"}))
 
 
-@pytest.fixture(params=range(15))
+@pytest.fixture(params=range(15), scope="module")
 def mod(request):
-    return pure(request.param)
+    return random_program(request.param, features=FEATURES - {"ref"})
 
 
 def add(a, b):
