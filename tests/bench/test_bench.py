@@ -47,7 +47,9 @@ def test_a_network_says_the_same_in_onnx(name: str) -> None:
     _same_in_onnx(*NETWORKS[name].small())
 
 
-@pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1", "inception_v3"])
+@pytest.mark.parametrize(
+    "name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1", pytest.param("inception_v3", marks=pytest.mark.slow)]
+)
 def test_a_network_says_the_same_in_pytorch(name: str, tmp_path: Path) -> None:
     torch, ort = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
     from relaylab.frontend import to_onnx
