@@ -14,7 +14,6 @@ _OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dic
 _TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
 LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
-_FORMS = "this pass is not kept; `relaylab passes` lists those that are"
 
 _ROUTES = {
     "from_keras": 'model.export("model.onnx", format="onnx") of Keras 3 writes ONNX',
@@ -55,13 +54,6 @@ REASONS: dict[str, str] = {
     "tvm.tir": LEVELS,
     "tvm.topi": LEVELS,
     "relay.transform.CollagePartition": _REGIONS,
-    **dict.fromkeys(
-        (
-            f"relay.transform.{name}"
-            for name in ("Conv2dToSparse", "Conv2dToSparse2", "DenseToSparse", "FlexibleShapeDispatch")
-        ),
-        _FORMS,
-    ),
 }
 """What relaylab leaves out of what Relay programs name, and what there is instead; the longest prefix holds."""
 

@@ -99,6 +99,14 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.analysis.call_graph": ("who calls whom", {"analysis": "CallGraph"}),
     "relay.analysis.count_layers": ("layers along a path", {"analysis.counts": "LayerCounter, count_layers"}),
     "relay.analysis.feature": ("features of the language", {"analysis": "Feature"}),
+    "relay.analysis.sparse_conv2d": (
+        "convolutions with sparse weights",
+        {"analysis.sparse_weights": "SparseAnalysisResult, process_conv2d_params as process_params"},
+    ),
+    "relay.analysis.sparse_dense": (
+        "dense layers with sparse weights",
+        {"analysis.sparse_weights": "SparseAnalysisResult, process_dense_params as process_params"},
+    ),
     "relay.backend": ("executors and runtimes as options of `relay.build`", {"codegen.options": "Executor, Runtime"}),
     "relay.backend.aot": ("networks as one function", {"compat.refused": "AOTLowerMain"}),
     "relay.backend.executor": ("executors as options", {"codegen.options": "Executor"}),
@@ -141,6 +149,19 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "transform.engine.context": "PassContext, build_config",
             "compat.build_module": "BuildModule",
         },
+    ),
+    "relay.data_dep_optimization": ("rewriting by what parameters hold", {}),
+    "relay.data_dep_optimization.bsr_conv2d": (
+        "convolutions with sparse weights",
+        {"transform.sparse.by_data": "bsr_conv2d as convert"},
+    ),
+    "relay.data_dep_optimization.bsr_dense": (
+        "dense layers with sparse weights",
+        {"transform.sparse.by_data": "bsr_dense as convert"},
+    ),
+    "relay.data_dep_optimization.simplify_fc_transpose": (
+        "dense layers with transposed weights",
+        {"transform.sparse.by_data": "simplify_fc_transpose as convert"},
     ),
     "relay.dataflow_pattern": (
         "matching and rewriting parts of graphs",

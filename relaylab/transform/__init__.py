@@ -98,13 +98,16 @@ from relaylab.transform.simplify.simplify_expr import SimplifyExpr
 from relaylab.transform.simplify.simplify_fc_transpose import SimplifyFCTranspose
 from relaylab.transform.simplify.simplify_inference import SimplifyInference
 from relaylab.transform.simplify.split_args import SplitArgs
+from relaylab.transform.sparse.conv2d_to_sparse import Conv2dToSparse
+from relaylab.transform.sparse.conv2d_to_sparse2 import Conv2dToSparse2
+from relaylab.transform.sparse.dense_to_sparse import DenseToSparse
 from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [
-    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams",
-    "CONFIG", "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch",
-    "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
-    "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DivToMul", "DynamicToStatic",
+    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
+    "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
+    "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
+    "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DenseToSparse", "DivToMul", "DynamicToStatic",
     "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath", "FirstOrderGradient",
     "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding",
     "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal",
@@ -115,10 +118,10 @@ __all__ = [
     "PassRecord", "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps",
     "QnnLegalize", "QuantizeAnnotate", "QuantizeCalibrate", "QuantizePartition", "QuantizeRealize",
     "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
-    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm",
-    "ToCPS", "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config",
-    "collecting", "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass",
-    "pass_", "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
+    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",
+    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting",
+    "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_",
+    "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
     "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.slow
         ("testing.resnett", "did you mean `resnet`"),
         ("frontend.from_keras", "writes ONNX"),
         ("transform.CollagePartition", "PartitionGraph"),
-        ("transform.Conv2dToSparse", "`relaylab passes` lists"),
     ],
 )
 def test_unknown_names(path: str, words: str) -> None:

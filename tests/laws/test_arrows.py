@@ -62,6 +62,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "gradients",
         "partition",
         "quantized",
+        "sparse",
     ),
     "frontend": ("onnx", "pytorch"),
     "codegen": ("kernels", "isa", "llvm", "loops", "templates", "network", "operations", "native", "inspection"),

@@ -53,7 +53,8 @@ def test_golden(path: Path, update_golden: bool) -> None:
     name, arguments = head_of(before_text)
     before = read(before_text)
     round_trip(before)
-    history = run_pipeline(before, create(name, **arguments), PassContext(opt_level=4))
+    level = max(4, PASSES[name].info.opt_level)
+    history = run_pipeline(before, create(name, **arguments), PassContext(opt_level=level))
     if history.error is not None:
         raise history.error
     after = history.mod
@@ -66,7 +67,7 @@ def test_golden(path: Path, update_golden: bool) -> None:
     if PASSES[name].preserves:
         assert_same_results(before, after, APPROXIMATE.get(name, 1e-5), low=0.1, high=1.0)
     if PASSES[name].idempotent:
-        with PassContext(opt_level=4):
+        with PassContext(opt_level=level):
             assert create(name, **arguments)(after) is after
 
 

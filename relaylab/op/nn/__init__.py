@@ -29,7 +29,7 @@ from relaylab.op.nn.pool_adaptive import (
 )
 from relaylab.op.nn.scale import dropout, dropout_raw, l2_normalize, lrn
 from relaylab.op.nn.space_depth import batch_to_space_nd, depth_to_space, fifo_buffer, space_to_batch_nd, space_to_depth
-from relaylab.op.nn.sparse import sparse_add, sparse_dense, sparse_transpose
+from relaylab.op.nn.sparse import sparse_add, sparse_conv2d, sparse_dense, sparse_transpose
 from relaylab.op.nn.upsampling import upsampling, upsampling3d
 from relaylab.op.tensor.reshaping import batch_flatten
 

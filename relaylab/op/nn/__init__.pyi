@@ -670,6 +670,18 @@ def sparse_add(dense_mat: Arg, sparse_mat: Any) -> Expr:
     sparse_mat: three expressions (data, indices, indptr), or an object with these: the sparse matrix in CSR or BSR form; data (nnz,) or (blocks, rows, columns), indices (nnz,) and indptr (n + 1,) integers
     Result: the shape of dense_mat, and its dtype
     """
+def sparse_conv2d(dense_mat: Arg, sparse_mat: Any, layout: str = 'NHWC', kernel_size: int = 1) -> Expr:
+    """A convolution of stride 1 that keeps the size of the image, with a sparse weight.
+
+    The weight is a matrix with a row for each channel of the result. Its columns are the taps, row by row, each with
+    all channels of the image (NHWC), or the channels, each with all taps (NCHW).
+
+    dense_mat: expression: the images, laid out as `layout`; dtype that of the sparse matrix' data
+    sparse_mat: three expressions (data, indices, indptr), or an object with these: the sparse matrix in CSR or BSR form; data (nnz,) or (blocks, rows, columns), indices (nnz,) and indptr (n + 1,) integers
+    layout: the layout of the images: NHWC or NCHW
+    kernel_size: the extent of the kernel along both axes: odd
+    Result: the shape of dense_mat with the rows of the sparse matrix as channels; dtype of dense_mat
+    """
 def sparse_dense(dense_mat: Arg, sparse_mat: Any, sparse_lhs: bool = False) -> Expr:
     """nn.dense with a sparse weight, or (`sparse_lhs`) sparse data: the product of the first with the other's
     transpose.

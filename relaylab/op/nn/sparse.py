@@ -1,4 +1,4 @@
-"""Products with compressed sparse matrices: nn.sparse_dense, nn.sparse_add, nn.sparse_transpose.
+"""Products with compressed sparse matrices: nn.sparse_dense, sparse_add, sparse_transpose, sparse_conv2d.
 
 A matrix in CSR form is (data, indices, indptr): row r has the values data[indptr[r] : indptr[r + 1]] in the columns
 `indices` of the same range. In BSR form data is (blocks, rows, columns), and rows and columns count blocks.
@@ -203,3 +203,85 @@ class sparse_transpose(OutElementwiseFusable):
     @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((4,), np.array([0, 2, 1, 0], "int32"), np.array([0, 2, 3, 4], "int32"))]
+
+
+@op("nn.sparse_conv2d", inputs=INPUTS, level=1, attrs_key="SparseConv2D")
+class sparse_conv2d(OutElementwiseFusable):
+    """A convolution of stride 1 that keeps the size of the image, with a sparse weight.
+
+    The weight is a matrix with a row for each channel of the result. Its columns are the taps, row by row, each with
+    all channels of the image (NHWC), or the channels, each with all taps (NCHW).
+    """
+
+    layout: str = attr("NHWC", "the layout of the images: NHWC or NCHW")
+    kernel_size: int = attr(1, "the extent of the kernel along both axes: odd")
+    extra = {
+        "dense_mat": "expression: the images, laid out as `layout`; dtype that of the sparse matrix' data",
+        "sparse_mat": EXTRA["sparse_mat"],
+    }
+    yields = "the shape of dense_mat with the rows of the sparse matrix as channels; dtype of dense_mat"
+    source = "TVM 0.10, relay.nn.sparse_conv2d"
+
+    def relation(self, s: TypeSolver, dense_data: Type, *sparse: Type) -> Type | None:
+        x, matrix = rules.tensor(s, dense_data, "dense_data"), check(s, sparse)
+        if x is None or matrix is None:
+            return None
+        if self.layout not in ("NHWC", "NCHW"):
+            s.fail(f"`layout` is NHWC or NCHW, not {self.layout}")
+        if self.kernel_size < 1 or self.kernel_size % 2 == 0:
+            s.fail(f"`kernel_size` must be odd and positive, not {self.kernel_size}")
+        rules.same_dtype(s, rules.rank(s, x, 4, "dense_data"), matrix[0])
+        block = extent(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1
+        rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
+        at = self.layout.index("C")
+        return TensorType((*x.shape[:at], rows, *x.shape[at + 1 :]), x.dtype)
+
+    def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
+        k, nchw = self.kernel_size, self.layout == "NCHW"
+        x = dense_data if nchw else dense_data.transpose(0, 3, 1, 2)
+        data, indices, indptr = sparse
+        weight = dense(data, indices, indptr, x.shape[1] * k * k)
+        padded = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
+        order = "nchwyx->nhwcyx" if nchw else "nchwyx->nhwyxc"
+        columns = np.einsum(order, windows).reshape(-1, weight.shape[1])
+        out = (columns @ weight.T).reshape(x.shape[0], x.shape[2], x.shape[3], weight.shape[0])
+        return (out.transpose(0, 3, 1, 2) if nchw else out).astype(dense_data.dtype)
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
+        data, indices, indptr = sparse
+        block, k, nchw = tuple(int(n) for n in data.shape[1:]) or (1, 1), self.kernel_size, self.layout == "NCHW"
+        n, row, y, x = i if nchw else (i[0], i[3], i[1], i[2])
+        channels = int(dense_data.shape[1 if nchw else 3])
+        first, end = b.load_index(indptr(row // block[0])), b.load_index(indptr(row // block[0] + 1))
+
+        def pixel(column: Element) -> Element:
+            tap, c = (column % (k * k), column // (k * k)) if nchw else (column // channels, column % channels)
+            v, u = y + tap // k - k // 2, x + tap % k - k // 2
+            height, width = (int(dense_data.shape[d]) for d in ((2, 3) if nchw else (1, 2)))
+            inside = b.all_of(v >= 0, v < height, u >= 0, u < width)
+            place = (n, c, v, u) if nchw else (n, v, u, c)
+            return b.guard(inside, lambda: dense_data(*place), b.const(0, dense_data.dtype))
+
+        def term(t: Element) -> Element:
+            k, c = t // block[1], t % block[1]
+            inner = () if len(data.shape) == 1 else (row % block[0], c)
+            value = lambda: data(k, *inner) * pixel(b.load_index(indices(k)) * block[1] + c)
+            return b.guard(b.all_of(k >= first, k < end), value, b.const(0, data.dtype))
+
+        return b.sum(int(data.shape[0]) * block[1], term)
+
+    @classmethod
+    def build(cls, dense_mat: Expr, sparse_mat: object, layout: str = "NHWC", kernel_size: int = 1) -> Expr:
+        return cls.call(dense_mat, *parts(sparse_mat), layout=layout, kernel_size=kernel_size)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        bsr = (3, 2, 1), np.array([1, 0, 3], "int32"), np.array([0, 1, 3], "int32")
+        wide = (3, 1, 2), np.array([1, 8, 3], "int32"), np.array([0, 1, 1, 3], "int32")
+        return [
+            sample((1, 3, 2, 4), *bsr),
+            sample((2, 4, 3, 2), *bsr, layout="NCHW"),
+            sample((1, 3, 4, 2), *wide, kernel_size=3),
+            sample((1, 2, 3, 4), *wide, kernel_size=3, layout="NCHW"),
+        ]

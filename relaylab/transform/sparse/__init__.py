@@ -1,0 +1,1 @@
+"""Weights that are mostly zeros, stored without them."""
