@@ -41,6 +41,8 @@ _MATCHING = """Clause, Constructor, Match, Pattern, PatternConstructor, PatternT
 _IR = """Attrs, BaseFunc, DictAttrs, Expr as RelayExpr, FuncType, GlobalTypeVar, GlobalVar, GlobalVarSupply, IRModule,
     IncompleteType, NameSupply, Op, RefType as RelayRefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeKind,
     TypeVar, assert_structural_equal, structural_equal, structural_hash"""
+_BY_DATA = "transform.sparse.by_data"
+_SPARSE = "SparseAnalysisResult, process_{}_params as process_params"
 _DEVICES = "Device, cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu"
 _INSTRUMENTS = {
     "transform.engine.instrument": """PassInstrument, PassTimingInstrument, PrintAfterAll, PrintBeforeAll,
@@ -99,14 +101,6 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.analysis.call_graph": ("who calls whom", {"analysis": "CallGraph"}),
     "relay.analysis.count_layers": ("layers along a path", {"analysis.counts": "LayerCounter, count_layers"}),
     "relay.analysis.feature": ("features of the language", {"analysis": "Feature"}),
-    "relay.analysis.sparse_conv2d": (
-        "convolutions with sparse weights",
-        {"analysis.sparse_weights": "SparseAnalysisResult, process_conv2d_params as process_params"},
-    ),
-    "relay.analysis.sparse_dense": (
-        "dense layers with sparse weights",
-        {"analysis.sparse_weights": "SparseAnalysisResult, process_dense_params as process_params"},
-    ),
     "relay.backend": ("executors and runtimes as options of `relay.build`", {"codegen.options": "Executor, Runtime"}),
     "relay.backend.aot": ("networks as one function", {"compat.refused": "AOTLowerMain"}),
     "relay.backend.executor": ("executors as options", {"codegen.options": "Executor"}),
@@ -150,19 +144,12 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "compat.build_module": "BuildModule",
         },
     ),
+    "relay.analysis.sparse_conv2d": ("sparse weights", {"analysis.sparse_weights": _SPARSE.format("conv2d")}),
+    "relay.analysis.sparse_dense": ("sparse weights", {"analysis.sparse_weights": _SPARSE.format("dense")}),
     "relay.data_dep_optimization": ("rewriting by what parameters hold", {}),
-    "relay.data_dep_optimization.bsr_conv2d": (
-        "convolutions with sparse weights",
-        {"transform.sparse.by_data": "bsr_conv2d as convert"},
-    ),
-    "relay.data_dep_optimization.bsr_dense": (
-        "dense layers with sparse weights",
-        {"transform.sparse.by_data": "bsr_dense as convert"},
-    ),
-    "relay.data_dep_optimization.simplify_fc_transpose": (
-        "dense layers with transposed weights",
-        {"transform.sparse.by_data": "simplify_fc_transpose as convert"},
-    ),
+    "relay.data_dep_optimization.bsr_conv2d": ("sparse weights", {_BY_DATA: "bsr_conv2d as convert"}),
+    "relay.data_dep_optimization.bsr_dense": ("sparse weights", {_BY_DATA: "bsr_dense as convert"}),
+    "relay.data_dep_optimization.simplify_fc_transpose": ("weights", {_BY_DATA: "simplify_fc_transpose as convert"}),
     "relay.dataflow_pattern": (
         "matching and rewriting parts of graphs",
         {"transform.pattern": "*", "compat.registry": "register_object as register_df_node"},
@@ -251,13 +238,6 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "relay.testing.py_converter": ("Python", {"codegen.python_source": "PythonConverter, run_as_python, to_python"}),
     "relay.transform": ("passes", {"transform": "*"}),
-    "relay.transform.flexible_shape": (
-        "programs for several sizes of an axis",
-        {
-            "transform.flexible_shape_dispatch": """FlexibleShapeDispatch, flexible_dispatch, override_shape,
-                specialize_body"""
-        },
-    ),
     "relay.transform.fake_quantization_to_integer": (
         "rules of the pass of that name",
         {
@@ -275,6 +255,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "relay.transform.transform": ("passes", {"transform": "*", "compat.refused": "CollagePartition"}),
+    "relay.transform.flexible_shape": ("any sizes", {"transform.flexible_shape_dispatch": "*"}),
     "relay.ty": ("types", {"ir.types": _TYPES}),
     "relay.type_functor": ("visitors and mutators of types", {"ir.functor": "TypeFunctor, TypeMutator, TypeVisitor"}),
     "relay.vision": ("operators of detectors", {"op.vision": "*"}),

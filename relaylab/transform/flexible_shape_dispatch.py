@@ -34,6 +34,8 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass, create
 from relaylab.transform.engine.renewal import accounted, copied, fresh, renewed
 
+__all__ = ["FlexibleShapeDispatch", "flexible_dispatch", "override_shape", "specialize_body"]
+
 
 def _refused(what: str, help: str) -> RelayValueError:
     return RelayValueError(what, code="dispatch.options", help=help)
