@@ -135,3 +135,29 @@ def test_the_syntax_of_documentation_is_answered_with_the_edit(text: str, place:
         relay.parse(text)
     errors = caught.value.diagnostics or (caught.value,)
     assert len(errors) == 1 and f"from_string:{place}" in str(errors[0]) and edit in str(errors[0]), caught.value
+
+
+# calls as TVM 0.6 to 0.9 print them, and as they are written now; %x: Tensor[(1, 8, 16, 16), float32]
+OLDER = [
+    ("strided_slice(%x, begin=[0, 0], end=[1, 2], strides=[1, 1])",
+     "strided_slice(%x, begin=[0, 0], end=[1, 2], strides=[1, 1], axes=None)"),
+    ("strided_slice(%x, begin=[0], end=[1])", "strided_slice(%x, begin=[0], end=[1], strides=None, axes=None)"),
+    ("nn.pad(%x, pad_value=2f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])",
+     "nn.pad(%x, 2f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]])"),
+    ("on_device(%x, device_type=1, is_fixed=True)", "on_device(%x, virtual_device=1, constrain_result=True)"),
+    ("device_copy(%x, src_dev_type=1, dst_dev_type=2)",
+     "device_copy(%x, src_virtual_device=1, dst_virtual_device=2)"),
+    ("reshape(%x, newshape=[1, -1], reverse=False)", "reshape(%x, newshape=[1, -1])"),
+    ("contrib.adaptive_avg_pool2d(%x, output_size=[1, 1])", "nn.adaptive_avg_pool2d(%x, output_size=[1, 1])"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), OLDER)
+def test_attributes_of_older_releases(old: str, new: str) -> None:
+    mods = [relay.parse(f"fn (%x: Tensor[(1, 8, 16, 16), float32]) {{ {call} }}") for call in (old, new)]
+    relay.assert_structural_equal(*mods)
+
+
+def test_an_attribute_that_would_change_the_meaning_is_not_dropped() -> None:
+    with pytest.raises(DiagnosticError, match="no attribute `reverse`"):
+        relay.parse("fn (%x: Tensor[(2, 3), float32]) { reshape(%x, newshape=[3, -1], reverse=True) }")

@@ -217,6 +217,8 @@ def record(p: State, definition: Definition, name: str, written: Written, token:
     for key, field in fields.items():
         if key in written:
             values[key] = _fitting(p, field, *written[key])
+        elif field.default is REQUIRED and written and field.optional:
+            values[key] = None  # releases before it was declared do not print it
         elif field.default is REQUIRED:
             message = f"{name} needs the attribute `{key}`"
             p.report("parse.missing-attribute", message, p.span(token), f"add {key}=…, {field.words}")

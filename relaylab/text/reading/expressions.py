@@ -6,12 +6,13 @@ import warnings
 
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.expr import Call, Expr, Let, Tuple, Var
-from relaylab.ir.op import OPERATORS
+from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import Type
 from relaylab.support.source import caret
 from relaylab.text.reading.atoms import PLACEHOLDER, atom, projected, simple
 from relaylab.text.reading.attributes import Written, at_attribute, attribute, call_attrs
 from relaylab.text.reading.metadata import CONSTANT, slot_of
+from relaylab.text.reading.older import modernize
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_
@@ -248,6 +249,8 @@ def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
             arg = simple(p)
             args.append((yield sequence(p)) if arg is None else arg)
         more = p.more(")", opened)
+    if written and isinstance(callee, Op):
+        modernize(callee.name, args, written)
     attrs = call_attrs(p, callee, written, stored, opened - 1)
     return Call(callee, args, attrs, None, span=p.since(first))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.op import OPERATORS
 
 _RENAMED = {
@@ -27,3 +30,27 @@ def in_words(name: str) -> str:
     """The edit that makes an operator of a word that documentation uses; empty if there is none."""
     meant = _MEANT.get(name) or (f"nn.{name}" if f"nn.{name}" in OPERATORS else "")
     return f"write `{meant}` for `{name}`" if meant else ""
+
+
+_ATTRIBUTES = {
+    "device_copy": {
+        "src_dev_type": "src_virtual_device", "dst_dev_type": "dst_virtual_device",
+        "src_se_scope": "src_virtual_device", "dst_se_scope": "dst_virtual_device",
+    },
+    "memory.alloc_storage": {"device_type": "virtual_device", "device_id": "", "se_scope": "virtual_device"},
+    "on_device": {"device_type": "virtual_device", "se_scope": "virtual_device", "is_fixed": "constrain_result"},
+    "reshape": {"reverse": ""},
+}  # fmt: skip
+"""What attributes of operators were called in TVM 0.6 to 0.9, and are now; nothing for what has no meaning any more."""
+
+
+def modernize(name: str, args: list[Expr], written: dict[str, tuple[object, int]]) -> None:
+    """Rename the attributes of a call as older releases print them; the value that `nn.pad` fills in is an argument."""
+    for old, new in _ATTRIBUTES.get(name, {}).items():
+        if old not in written or (not new and written[old][0]):  # it would change the meaning: said where it stands
+            continue
+        value = written.pop(old)
+        if new:
+            written.setdefault(new, value)
+    if name == "nn.pad" and len(args) == 1 and isinstance(written.get("pad_value", ("",))[0], (int, float)):
+        args.append(Constant(np.asarray(written.pop("pad_value")[0], "float32")))
