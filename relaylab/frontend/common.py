@@ -193,8 +193,8 @@ class AttrCvt:
     """Converts a foreign operator: `AttrCvt("conv2d", {"kernel_shape": "kernel_size"})(inputs, attrs)`.
 
     `op_name` is a name, or a function of the attributes that gives one. `transforms` renames attributes: to a new name,
-    `(new name, default)` or `(new name, default, function)`. `excludes` must not be there, `disables` raise when
-    they are, `ignores` are dropped, `extras` are added, `custom_check` is (function of attributes, words).
+    `(new name, default)` or `(new name, default, function)`. `excludes` must not be there, `disables` and
+    `ignores` are dropped, `extras` are added, `custom_check` is (function of attributes, words).
     """
 
     def __init__(
@@ -227,10 +227,10 @@ class AttrCvt:
                 found[key] = value
         for key in self._transforms:
             renamed, default, convert = self._parse(key)
-            if key not in attrs and isinstance(default, RequiredAttr):
-                raise RelayAttributeError(f"the attribute {key} of {name} is missing", code="import.attribute")
-            if renamed:
-                found[renamed] = convert(attrs[key]) if key in attrs else default
+            if renamed and key in attrs:
+                found[renamed] = convert(attrs[key])
+            elif renamed and not isinstance(default, RequiredAttr):
+                found[renamed] = default
         return get_relay_op(name)(*inputs, **{**found, **self._extras})
 
     def _parse(self, key: str) -> tuple[str, object, Callable[[Any], Any]]:

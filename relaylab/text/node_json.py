@@ -1,9 +1,11 @@
 """Programs and parts of them as JSON, in the form of TVM's `save_json`: nodes that refer to each other by number.
 
     {"root": 3, "nodes": [{"type_key": ""}, {"type_key": "relay.Id", "attrs": {"name_hint": "x"}}, …],
-     "b64ndarrays": […], "attrs": {"tvm_version": "0.10.0"}}
+     "b64ndarrays": […], "attrs": {"tvm_version": "0.10.0", "relaylab": "1"}}
 
-Node 0 is None. Loading builds nodes and runs nothing. Sharing is kept, also where text would lose it.
+Node 0 is None. Attributes of operators are written as their classes here declare them, which is not how TVM's C++ does:
+those of TVM's own files are refused, the rest of such files is read. Loading builds nodes and runs nothing. Sharing is
+kept, also where text would lose it.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ def save_json(node: object) -> str:
 
 
 def load_json(json_str: str) -> Loaded:
-    """What `save_json` (relaylab's or TVM 0.10's) wrote; `RelayValueError` (`json.damaged`) for another text."""
+    """What `save_json` wrote; `RelayValueError` for another text (`json.damaged`), and for attributes of operators that
+    TVM wrote (`json.foreign`).
+    """
     try:
         graph = json.loads(json_str)
         return _Loader(graph).value(int(graph["root"]))
@@ -89,7 +93,7 @@ class _Saver:
             "root": self._at(root),
             "nodes": self.nodes,
             "b64ndarrays": self.tensors,
-            "attrs": {"tvm_version": VERSION},
+            "attrs": {"tvm_version": VERSION, "relaylab": "1"},
         }
         return json.dumps(graph, indent=2)
 
@@ -289,7 +293,18 @@ class _Loader:
     def __init__(self, graph: Mapping[str, Any]):
         self.nodes: list[Entry] = graph["nodes"]
         self.tensors: list[str] = graph.get("b64ndarrays", [])
+        self.own = "relaylab" in graph.get("attrs", {})
         self.made: dict[int, Any] = {0: None}
+
+    def record(self, key: str) -> Loaded:
+        """The class of attribute records with a type key."""
+        if not self.own:
+            raise RelayValueError(
+                f"{key} in this JSON was written by TVM, whose form of attributes is not read",
+                code="json.foreign",
+                help="print the program there, `mod.astext()`, and read the text: relay.fromtext(text)",
+            )
+        return _record(key)
 
     def value(self, root: int) -> Loaded:
         stack, open_ = [(root, False)], set[int]()
@@ -317,7 +332,7 @@ class _Loader:
 
     def _is_reference(self, key: str, name: str) -> bool:
         if key.startswith("relay.attrs."):
-            field = _record(key).fields.get(name)
+            field = self.record(key).fields.get(name)
             return field is not None and not _in_place(field)
         places = key == "Span" and name != "source_name"
         return not (
@@ -370,7 +385,7 @@ class _Loader:
         return IRModule(self._at(entry, "functions"), self._at(entry, "type_definitions"), attrs)
 
     def _record(self, key: str, attrs: Mapping[str, str]) -> Attrs:
-        record = _record(key)
+        record = self.record(key)
         values: dict[str, Any] = {}
         for name, text in attrs.items():
             field = record.fields.get(name)

@@ -59,7 +59,8 @@ def test_depth_is_no_matter() -> None:
     [
         "", "{}", "[]", "3", '{"root": 5, "nodes": []}', '{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "x"}]}',
         '{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Tuple", "attrs": {"fields": "1"}}]}',
-        '{"root": 0, "nodes": [], "x": ', '{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.attrs.No"}]}',
+        '{"root": 0, "nodes": [], "x": ',
+        '{"root": 1, "attrs": {"relaylab": "1"}, "nodes": [{"type_key": ""}, {"type_key": "relay.attrs.No"}]}',
         '{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Constant", "attrs": {"data": "7"}}]}',
     ],
 )  # fmt: skip
@@ -76,6 +77,14 @@ def test_damaged_json_is_an_error(text: str) -> None:
 def test_what_has_no_json_is_said() -> None:
     with pytest.raises(RelayError, match="no form in JSON"):
         save_json(object())
+
+
+def test_attributes_that_tvm_wrote_are_refused_and_the_rest_is_read() -> None:
+    foreign = lambda node: save_json(node).replace('"relaylab": "1"', '"other": "1"')
+    assert load_json(foreign(relay.var("x", shape=(2,)))).checked_type == relay.TensorType((2,))
+    with pytest.raises(RelayError, match="fromtext") as caught:
+        load_json(foreign(relay.nn.softmax(relay.var("x", shape=(2,)))))
+    assert caught.value.code == "json.foreign"
 
 
 def test_json_of_older_versions() -> None:
