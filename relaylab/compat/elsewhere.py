@@ -14,7 +14,10 @@ from typing import NoReturn
 from relaylab.support.errors import RelayError
 
 PARTS = frozenset(
-    f"tvm.{name}" for name in "autotvm auto_scheduler meta_schedule driver micro rpc script te tir topi".split()
+    f"tvm.{name}"
+    for name in """autotvm auto_scheduler meta_schedule driver micro rpc script te tir topi contrib.cc contrib.clang
+    contrib.cblas contrib.cublas contrib.cudnn contrib.emcc contrib.mkl contrib.ndk contrib.nvcc contrib.rocm
+    contrib.spirv contrib.tar contrib.tedd contrib.xcode""".split()
 )
 """Modules that are there to be imported, with everything below them. `te` and `tir` have a few names of their own."""
 

@@ -43,6 +43,7 @@ REASONS: dict[str, str] = {
     "relay.op.strategy": _TUNING,
     "relay.backend": LEVELS,
     "tvm.autotvm": _TUNING,
+    "tvm.contrib": "code is made, saved and loaded without other compilers: lib.export_library(FILE)",
     "tvm.auto_scheduler": _TUNING,
     "tvm.meta_schedule": _TUNING,
     "tvm.driver": "the command is `relaylab`: see relaylab --help",

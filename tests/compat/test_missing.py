@@ -62,7 +62,6 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("from tvm.relay import quantize", ["line 1", "there is no tvm.relay.quantize: float programs"]),
         ("from tvm.relay.frontend import from_keras", ["there is no tvm.relay.frontend.from_keras", "writes ONNX"]),
         ("from tvm.relay.transform import CollagePartition", ["PartitionGraph"]),
         (

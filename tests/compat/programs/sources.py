@@ -4,6 +4,7 @@ import io
 
 import tvm
 from tvm import relay
+from tvm.contrib import cc, ndk
 
 x = relay.var("x", shape=(4, 8))
 w = relay.var("w", shape=(16, 8))
@@ -18,7 +19,8 @@ try:
     lib.get_source("cu")
 except tvm.TVMError as error:
     assert '"ll" and "asm"' in str(error)
-lib.export_library("net.so")
+lib.export_library("net.so", cc.create_shared)
+lib.export_library("net.so", fcompile=ndk.create_shared)
 assert tvm.runtime.load_module("net.so").get_source() == lib.get_source()
 graph, old, params = relay.build(mod, target="llvm")
 assert old.get_source() == lib.get_source()
