@@ -210,7 +210,7 @@ def test_proposal_leaves_out_cells_beyond_the_image_and_grows_small_boxes(image,
     prob, delta = RNG.random((1, 8, 3, 4), "float32"), RNG.uniform(-0.5, 0.3, (1, 16, 3, 4)).astype("float32")
     info = np.array([image], "float32")
     build = lambda p, d, i: relay.vision.proposal(
-        p, d, i, feature_stride=16, threshold=1.1, rpn_post_nms_top_n=48, iou_loss=False, **few
+        p, d, i, feature_stride=16, threshold=1.1, rpn_pre_nms_top_n=6000, rpn_post_nms_top_n=48, iou_loss=False, **few
     )
     found = run(build, prob, delta, info)
     wanted = proposed(prob[0], delta[0].astype("float64"), info[0].astype("float64"), few, 16)
@@ -224,7 +224,7 @@ def test_proposal_leaves_out_cells_beyond_the_image_and_grows_small_boxes(image,
 def test_proposal_refuses_inputs_that_do_not_fit(bbox, info):
     arguments = [relay.var(n, shape=s) for n, s in (("p", (1, 24, 3, 4)), ("d", bbox), ("i", info))]
     with pytest.raises(RelayError, match="differ"):
-        type_of(relay.vision.proposal(*arguments))
+        type_of(relay.vision.proposal(*arguments, (4.0, 8.0, 16.0, 32.0), (0.5, 1, 2), 16, 0.7, 6000, 300, 16, False))
 
 
 # ---- anchors
