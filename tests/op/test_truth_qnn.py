@@ -237,7 +237,8 @@ def test_requantize_computes_in_the_type_that_is_asked_for(wide: str, rounding: 
     real = x.astype(wide) * np.dtype(wide).type(np.float64(np.float32(2.5)) / np.float64(np.float32(0.5)))
     if rounding == "UPWARD":
         real = np.floor(real + np.dtype(wide).type(0.5))
-    expected = np.clip(real.astype("float64") + 3, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    moved = (real + np.dtype(wide).type(3)).astype("float64")  # the zero point is added in that type as well
+    expected = np.clip(moved, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
     check(expected, lambda v: qnn.requantize(v, F(2.5), Z(0), F(0.5), Z(3), -1, rounding, wide, dtype), x)
     with qnn.requantize_config(rounding=rounding, compute_dtype=wide) as config:
         assert qnn.current_requantize_config() is config and config.compute_dtype == wide
