@@ -63,8 +63,8 @@ WAIVERS: dict[str, dict[str, str]] = {
         "the gradient of an operator is taken in its own layout": "nn.*_grad nn.conv2d_backward_weight",
         "not built yet": """
             adv_index cumprod cumsum gather gather_nd image.crop_and_resize image.dilation2d image.grid_sample
-            nn.batch_to_space_nd nn.correlation nn.depth_to_space nn.dilate
-            nn.group_norm nn.lrn nn.mirror_pad
+            nn.batch_to_space_nd nn.bias_add nn.correlation nn.depth_to_space nn.dilate
+            nn.group_norm nn.log_softmax nn.lrn nn.mirror_pad nn.softmax
             nn.space_to_batch_nd nn.space_to_depth reinterpret scatter scatter_add scatter_nd sequence_mask
             strided_set take variance where""",
     },

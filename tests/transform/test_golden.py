@@ -63,7 +63,7 @@ def test_golden(path: Path, update_golden: bool) -> None:
         return
     assert text_of(after) == after_text
     round_trip(after)
-    assert all(not stage.unaccounted() for stage in history)
+    assert not [(n, type(n)) for stage in history for n in stage.unaccounted()]
     if PASSES[name].preserves:
         assert_same_results(before, after, APPROXIMATE.get(name, 1e-5), low=0.1, high=1.0)
     if PASSES[name].idempotent:

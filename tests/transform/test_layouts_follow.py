@@ -37,8 +37,6 @@ def small(value: Expr) -> Expr:
 
 CASES: dict[str, tuple[Callable[[], Expr], list[str]]] = {
     "topk": (lambda: relay.topk(conv(), k=2, axis=-1, ret_type="values"), ["topk"]),
-    "softmax": (lambda: nn.softmax(conv(), axis=-1), ["nn.softmax"]),
-    "bias": (lambda: nn.bias_add(conv(), relay.var("b", shape=(4,)), axis=3), ["nn.bias_add"]),
     "squeeze": (lambda: relay.squeeze(relay.mean(conv(), [1], keepdims=True), [0, 1]), ["mean", "squeeze"]),
     "l2": (lambda: nn.l2_normalize(conv(), eps=1e-3, axis=[1, 3]), ["nn.l2_normalize"]),
     "norm": (

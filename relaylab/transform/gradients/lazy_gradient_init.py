@@ -23,7 +23,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import ModulePass, create, is_optimizable
-from relaylab.transform.engine.renewal import accounted, as_function, copied
+from relaylab.transform.engine.renewal import accounted, copied
 
 _LAZY = {"zeros": "Zero", "zeros_like": "Zero", "ones": "One", "ones_like": "One"}
 _SUMS = {"add": "AddGradCell", "multiply": "MultiplyGradCell"}
@@ -190,8 +190,11 @@ class LazyGradientInit(ModulePass):
         cells, lazy = _Cells(new), dict[GlobalVar, Function]()
         library = {*_SUMS.values(), "FromGradCell"}
         for gv, func in new.functions.items():
-            if gv.name_hint in library or not is_optimizable(func) or func.is_primitive:
-                lazy[gv] = func if origin is None else as_function(accounted(func, origin))
-            else:
-                lazy[gv] = _Lazy(func, cells).run()
-        return create("InferType")(new.with_functions(lazy))
+            kept = gv.name_hint in library or not is_optimizable(func) or func.is_primitive
+            lazy[gv] = func if kept else _Lazy(func, cells).run()
+        after = create("InferType")(new.with_functions(lazy))
+        for functions in (new.functions, after.functions):  # the library's come from no node of the program
+            for gv, func in functions.items():
+                if origin is not None and gv.name_hint in library:
+                    accounted(func, origin)
+        return after

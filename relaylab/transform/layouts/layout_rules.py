@@ -327,8 +327,8 @@ def _splits_only(letter: str, layout: Layout) -> bool:
 
 RULES: dict[str, LayoutRule] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin"), reduce),
-    **dict.fromkeys(("concatenate", "split", "topk", "nn.softmax", "nn.log_softmax"), along_axis),
-    **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.layer_norm", "nn.prelu", "nn.bias_add"), normalization),
+    **dict.fromkeys(("concatenate", "split", "topk"), along_axis),
+    **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.layer_norm", "nn.prelu"), normalization),
     **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), normalization),
     **dict.fromkeys(("qnn.add", "qnn.subtract", "qnn.mul"), quantized_broadcast),
     "qnn.concatenate": quantized_concatenate,

@@ -83,7 +83,7 @@ class _FunctionLifter:
     def _recursive(self, old: Function, new: Function, own: Var, captured: list[Var]) -> Expr:
         """A function that calls itself by its `let` variable calls the global one instead."""
         # the name is needed before there is a body to share: the body calls it
-        gv = self.lifter.fresh(structural_hash(old))
+        gv = self.lifter.fresh(structural_hash(old, True))
         types = free_type_vars(new)
         closure = bool(captured or types)
         inner = Call(gv, captured, None, types) if closure else gv

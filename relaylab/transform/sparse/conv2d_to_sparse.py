@@ -21,8 +21,9 @@ from relaylab.transform.sparse.weights import with_sparse_weights
     example={"weight_name": [], "weight_shape": [], "layout": "NHWC", "kernel_size": 1},
 )
 class Conv2dToSparse(FunctionPass):
-    """Makes the named weights of `nn.conv2d` parameters of `nn.sparse_conv2d`, where it has stride 1, no groups, and
-    keeps the size of the image.
+    """Makes the named weights of `nn.conv2d` parameters of `nn.sparse_conv2d`.
+
+    Convolutions with strides, groups or dilation, and those that change the size of the image, stay.
     """
 
     weight_name: Annotated[Sequence[str], "The names of the weights."]
