@@ -107,6 +107,23 @@ def test_a_constant_without_data_has_the_type_in_its_comment_or_the_inferred_one
         assert "ty=Tensor" in caught.value.help
 
 
+def test_a_fused_function_gets_its_constants_as_parameters() -> None:
+    text = (
+        "fn (%x: Tensor[(2), float32]) { %0 = fn (%p: Tensor[(2), float32], Primitive=1) { "
+        "add(%p, meta[relay.Constant][0] /* ty=Tensor[(2), float32] */) }; add(%0(%x), %0(%x)) }"
+    )
+    with pytest.warns(ParseWarning):
+        mod = relay.parse(text)
+    ones = np.ones(2, "float32")
+    for kind in ("graph", "vm", "debug"):
+        assert relay.create_executor(kind, mod).evaluate()(ones, 2 * ones).numpy().tolist() == [6, 6]
+
+
+def test_what_lies_below_relay_is_named() -> None:
+    with pytest.raises(DiagnosticError, match="this is TIR"):
+        relay.parse("@fused_add = primfn(x: handle) -> ()")
+
+
 def test_a_function_that_lacks_constants_cannot_be_a_value() -> None:
     with pytest.raises(DiagnosticError, match="@f is a value here") as caught:
         relay.parse(f"def @f{HOLE[3:]}\ndef @main() {{ @f }}")

@@ -115,6 +115,8 @@ def _definitions(p: State) -> list[int]:
     starts = [i for i in range(p.i, len(p.kinds)) if p.kinds[i] in DEFINES]
     if starts[0] != p.i and p.kinds[p.i] not in _BARE:
         help = "a module consists of `def` and `type`"
+        if p.at("global") and p.kinds[p.i + 1] == "=" or p.at("@"):
+            help = "this is TIR, the level below Relay: print the program before it is lowered"
         p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), help)
     return [i for k, i in enumerate(starts[:-1]) if k == 0 or p.kinds[starts[k - 1]] != "extern"]
 

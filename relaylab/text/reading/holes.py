@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Var
+from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import IntImm, TensorType, Type
 from relaylab.ir.visit import children, rewrite, walk
@@ -80,13 +81,30 @@ def _with_holes(p: State, f: Function, holes: Holes, needs: Mapping[GlobalVar, H
     def at(new: Expr, old: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(new.op, GlobalVar) and needs.get(new.op):
             return Call(new.op, (*new.args, *(holes[k] for k in needs[new.op])), new.attrs, span=new.span)
+        if isinstance(new, Call) and isinstance(new.op, Function) and new.op.attr("Primitive"):
+            if new.op not in closed:
+                closed[new.op] = _closed(new.op, own)
+            op, inside = closed[new.op]
+            return Call(op, (*new.args, *inside), new.attrs, span=new.span) if inside else new
         return new
 
+    own, closed = frozenset(holes.values()), dict[Function, tuple[Function, list[Var]]]()
     body = rewrite(f.body, at)
     return Function((*f.params, *holes.values()), body, f.ret_type, f.type_params, f.attrs, span=f.span)
 
 
 UNTYPED = "write its type behind its first use: meta[relay.Constant][…] /* ty=Tensor[(…), float32] */"
+
+
+def _closed(f: Function, holes: frozenset[Var]) -> tuple[Function, list[Var]]:
+    """A fused function, which is compiled alone, with the holes in it as parameters; which holes these are."""
+    inside = [v for v in free_vars(f) if v in holes]
+    params: dict[Expr, Expr] = {v: Var(v.name_hint, v.type_annotation) for v in inside}
+    body = rewrite(f.body, lambda new, old: new, memo=dict(params)) if inside else f.body
+    made = (*f.params, *(p for p in params.values() if isinstance(p, Var)))
+    return (Function(made, body, f.ret_type, f.type_params, f.attrs, span=f.span) if inside else f), inside
+
+
 WITH_DATA = "print the program with its meta data: `astext()`, not `str()`"
 
 
