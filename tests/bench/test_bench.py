@@ -108,6 +108,7 @@ def test_an_unknown_row_is_refused_with_a_suggestion() -> None:
         chosen("resnet81")
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_row(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     out = tmp_path / "found.json"

@@ -13,7 +13,10 @@ from relaylab.support.errors import RelayError
 nn = torch.nn
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+QUICK = ("residual", "unet", "gpt", "separable")  # the other kinds are slow tests
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in NETWORKS])
 def test_networks_agree(name: str) -> None:
     torch.manual_seed(0)
     model, inputs = NETWORKS[name]()

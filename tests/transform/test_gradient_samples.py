@@ -13,7 +13,7 @@ from relaylab.interp import Interpreter
 from relaylab.ir import OPERATORS, Call, Function, IRModule, TensorType, Tuple, TupleGetItem, TupleType, Var, const
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import create, gradient
-from relaylab.transform.gradients.first_order_gradient import GRADIENTS
+from relaylab.transform.gradients.rules import GRADIENTS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "op"))
 from op_cases import arrays_of, cases  # noqa: E402
