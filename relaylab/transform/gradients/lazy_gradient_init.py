@@ -193,8 +193,8 @@ class LazyGradientInit(ModulePass):
             kept = gv.name_hint in library or not is_optimizable(func) or func.is_primitive
             lazy[gv] = func if kept else _Lazy(func, cells).run()
         after = create("InferType")(new.with_functions(lazy))
-        for functions in (new.functions, after.functions):  # the library's come from no node of the program
-            for gv, func in functions.items():
-                if origin is not None and gv.name_hint in library:
-                    accounted(func, origin)
+        for gv, func in after.functions.items():
+            if origin is not None and gv.name_hint in library:
+                for node in walk((func,)):
+                    copied(node, origin)  # the library's nodes come from none of the program
         return after
