@@ -77,7 +77,7 @@ class GlobalVarSupply:
     def __init__(self, value: IRModule | Sequence[IRModule] | NameSupply | None = None):
         self.name_supply = value if isinstance(value, NameSupply) else NameSupply()
         self._known: dict[str, GlobalVar] = {}
-        modules = [] if value is None or isinstance(value, NameSupply) else value
+        modules: IRModule | Sequence[IRModule] = () if value is None or isinstance(value, NameSupply) else value
         for mod in modules if isinstance(modules, Sequence) else [modules]:
             for gv in mod.functions:
                 self.reserve_global(gv)
