@@ -30,7 +30,11 @@ SHOWN = {
 from relaylab.op import vision as vision, vm as vm
 from relaylab.op.vm import annotation as annotation, memory as memory
 """,
-    "qnn": "from relaylab.op import qnn as _qnn\n\nop = _qnn\n",  # programs write `relay.qnn.op`
+    "qnn": """from relaylab.op import qnn as _qnn
+from relaylab.op.qnn.scale import RequantizeConfig
+
+op = _qnn
+""",  # programs write `relay.qnn.op`
 }
 """Modules among the names of a module."""
 

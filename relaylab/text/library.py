@@ -27,6 +27,8 @@ def import_text(
     if key in mod.imports:
         return hooks.typed(mod)
     typed = _take_in(mod, _read(file), std or path)
+    if std:
+        mod.functions = typed.functions  # what the library defines has its types, as in Relay
     mod.imports.add(key)
     return typed
 

@@ -7,6 +7,7 @@ from relaylab.ir.expr import Call, Constant, Expr, TupleWrapper
 from relaylab.ir.op import Op
 from relaylab.op.accepted import Arg, Dims, Dtype, Floats, Ints, Pairs
 from relaylab.op import qnn as _qnn
+from relaylab.op.qnn.scale import RequantizeConfig
 
 op = _qnn
 def abs(x: Arg, scale: Arg, zero_point: Arg, output_scale: Arg, output_zero_point: Arg) -> Call:
