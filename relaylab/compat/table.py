@@ -205,13 +205,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.transform": ("operators that move elements", _OPERATORS),
     "relay.op.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.param_dict": ("parameters as bytes", {"runtime.params": "load_param_dict, save_param_dict"}),
-    "relay.prelude": (
-        "the standard library of data types and functions",
-        {
-            "text.prelude": "Prelude",
-            "text.tensor_array": "StaticTensorArrayOps, TensorArrayOps, get_tensor_array_shape",
-        },
-    ),
+    "relay.prelude": ("the standard library of data types and functions", {"text.prelude": "*"}),
     "relay.qnn": ("the quantized dialect", {"op.qnn": "*"}),
     "relay.qnn.op": (
         "quantized operators",

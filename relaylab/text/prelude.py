@@ -13,7 +13,9 @@ from relaylab.support.checked import checked
 from relaylab.support.errors import RelayAttributeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.text.library import import_text
-from relaylab.text.tensor_array import TensorArrayOps, static_name
+from relaylab.text.tensor_array import StaticTensorArrayOps, TensorArrayOps, get_tensor_array_shape, static_name
+
+__all__ = ["Prelude", "StaticTensorArrayOps", "TensorArrayOps", "get_tensor_array_shape"]
 
 _FORMER = {
     "l": "List", "nil": "List.Nil", "cons": "List.Cons", "optional": "Option", "some": "Option.Some",

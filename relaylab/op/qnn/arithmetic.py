@@ -160,15 +160,16 @@ def requantized(b: Numbers, x: N, scale: N, zero: N, new_scale: N, new_zero: N, 
 
 
 def requantized_float(
-    b: Numbers, x: N, scale: N, zero: N, new_scale: N, rounding: str = "UPWARD", wide: str = "float32"
+    b: Numbers, x: N, scale: N, zero: N, new_scale: N, new_zero: N, rounding: str = "UPWARD", wide: str = "float32"
 ) -> N:
-    """The same in floats of type `wide`, before the new zero point is added; the ratio is that of float64."""
+    """The same computed in floats of type `wide`, whole and not yet clamped; the ratio is that of float64."""
     value = centred(b, x, zero, wide)
     if not same(scale, new_scale):
         ratio = as_type(b, scale, "float32", "float64") / as_type(b, new_scale, "float32", "float64")
         value = value * as_type(b, ratio, "float64", wide)
     half = b.const(0.5, wide)
-    return function(b, "round", value) if rounding == "TONEAREST" else b.floor(value + half)
+    value = function(b, "round", value) if rounding == "TONEAREST" else b.floor(value + half)
+    return value + b.cast(new_zero, wide)
 
 
 def product_scale(a: N, c: N) -> N:

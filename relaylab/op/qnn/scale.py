@@ -308,10 +308,9 @@ class requantize(Computed):
         kind = config.compute_dtype if self.compute_dtype == "None" else self.compute_dtype
         if kind == "int64":
             return saturated(b, requantized(b, *values, rounding=rounding), dtype)
-        *numbers, new_zero = values
         exact = "float64" if np.dtype(dtype).itemsize > 2 else kind  # in which the limits are numbers
-        moved = as_type(b, requantized_float(b, *numbers, rounding=rounding, wide=kind), kind, exact)
-        return saturated(b, moved + b.cast(new_zero, exact), dtype, exact)
+        moved = requantized_float(b, *values, rounding=rounding, wide=kind)
+        return saturated(b, as_type(b, moved, kind, exact), dtype, exact)
 
     @classmethod
     def samples(cls) -> list[Sample]:
