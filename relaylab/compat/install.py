@@ -7,7 +7,6 @@ import sys
 from types import ModuleType
 
 from relaylab.compat.finder import FINDER
-from relaylab.runtime.device import FOREIGN
 from relaylab.support.errors import RelayError
 
 
@@ -25,13 +24,19 @@ def install_as_tvm() -> ModuleType:
             help="call relaylab.install_as_tvm() before importing it, or in a new process",
         )
     FINDER.roots.add("tvm")
-    FOREIGN.switch(as_cpu=True)
+    _foreign_as_cpu(True)
     return importlib.import_module("tvm")
 
 
 def uninstall_tvm() -> None:
     """Undo `install_as_tvm`; modules that were imported stay usable under relaylab's names."""
     FINDER.roots.discard("tvm")
-    FOREIGN.switch(as_cpu=False)
+    _foreign_as_cpu(False)
     for name in [n for n in sys.modules if n == "tvm" or n.startswith("tvm.")]:
         del sys.modules[name]
+
+
+def _foreign_as_cpu(as_cpu: bool) -> None:
+    from relaylab.runtime.device import FOREIGN
+
+    FOREIGN.switch(as_cpu=as_cpu)

@@ -16,6 +16,7 @@ from relaylab.analysis import infer_module as _infer
 from relaylab.compat.face import PublicNames as _Names
 from relaylab.compat.face import explained as _explained
 from relaylab.compat.older import old_name as _old_name
+from relaylab.compat.table import SAME as _SAME
 from relaylab.ir import *  # noqa: F403
 from relaylab.ir import AnyDim as Any
 from relaylab.ir import GlobalVar, Op, const, var
@@ -35,6 +36,8 @@ _names = _Names("relay")
 globals().update({name: _checked(value) for name, value in globals().items() if isinstance(value, _FunctionType)})
 
 for _name in _names.modules:  # names only: what is behind them loads when it is first used
+    if f"relay.{_name}" in _SAME:  # a module with contents of its own
+        continue
     _importlib.import_module(f"{__name__}.{_name}")
 
 if _TYPE_CHECKING:
@@ -60,7 +63,7 @@ if _TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name not in _names.named:
+    if name not in _names.named and name not in _names.modules:
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         if (former := _old_name(f"relay.{name}")) is not None:
@@ -71,7 +74,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_names.named})
+    return sorted({*globals(), *_names.named, *_names.modules})
 
 
 def _picture(program: _Any) -> dict[str, str]:

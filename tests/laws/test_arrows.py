@@ -76,6 +76,7 @@ LATE = {
     "compat/face.py": "what explains a missing name loads when one is missing, so that `import relaylab` is quick",
     "compat/elsewhere.py": "as compat/face.py",
     "compat/finder.py": "as compat/face.py",
+    "compat/install.py": "devices load when programs for TVM are asked for, so that `import relaylab` is quick",
     "relay/__init__.py": "pictures load when the first one is drawn",
     "bench/peers.py": "a process imports the one engine that it measures, and nothing else",
     "lab/magics.py": "anywidget is loaded when the explorer is asked for",
