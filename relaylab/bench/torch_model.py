@@ -186,12 +186,19 @@ def _conv_transpose(
 
 
 def _max_pool(
-    x: TorchTensor, *, kernel_shape: Sequence[int], strides: Sequence[int], pads: Sequence[int], ceil_mode: int
+    x: TorchTensor,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Sequence[int],
+    ceil_mode: int = 0,
+    dilations: Sequence[int] = (1, 1),
 ) -> TorchTensor:
     torch = import_module("torch")
 
     x, padding = _padded(x, pads, float("-inf"))
-    return torch.nn.functional.max_pool2d(x, list(kernel_shape), list(strides), padding, ceil_mode=bool(ceil_mode))
+    taps, steps, apart = list(kernel_shape), list(strides), list(dilations)
+    return torch.nn.functional.max_pool2d(x, taps, steps, padding, apart, ceil_mode=bool(ceil_mode))
 
 
 def _average_pool(
@@ -200,7 +207,7 @@ def _average_pool(
     kernel_shape: Sequence[int],
     strides: Sequence[int],
     pads: Sequence[int],
-    ceil_mode: int,
+    ceil_mode: int = 0,
     count_include_pad: int,
 ) -> TorchTensor:
     torch = import_module("torch")
@@ -254,8 +261,8 @@ def _split(x: TorchTensor, sizes: Sequence[int], *, axis: int) -> TorchTensor:
     return torch.split(x, list(sizes), axis)
 
 
-def _reshape(x: TorchTensor, shape: Sequence[int]) -> TorchTensor:
-    return x.reshape(*shape)
+def _reshape(x: TorchTensor, shape: Sequence[int], *, allowzero: int = 0) -> TorchTensor:
+    return x.reshape(*(n if n or allowzero else x.shape[k] for k, n in enumerate(shape)))
 
 
 def _transpose(x: TorchTensor, *, perm: Sequence[int]) -> TorchTensor:
