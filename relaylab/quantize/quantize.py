@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from relaylab.codegen.build import build
+from relaylab.codegen.executors import create_executor
 from relaylab.ir import FunctionWithFields, IRModule, Tuple
+from relaylab.ir.types import is_dynamic
 from relaylab.quantize.config import QConfig, current_qconfig, kind2str, qconfig
 from relaylab.runtime.ndarray import as_numpy
 from relaylab.support.errors import RelayTypeError, RelayValueError
@@ -106,14 +108,16 @@ def collect_stats(mod: IRModule, dataset: Dataset, chunk_by: int = -1) -> Iterat
 
 def _run_on(mod: IRModule, batches: Dataset) -> list[np.ndarray]:
     """The results of a program that gives a tuple, each joined over all batches."""
-    lib = build(mod, target="llvm")
+    mod = InferType()(mod)
+    dynamic = any(is_dynamic(t) for t in (*(p.inferred for p in mod["main"].params), mod["main"].ret_type) if t)
+    run = create_executor("vm", mod).evaluate() if dynamic else build(mod, target="llvm").run
     parts: list[list[np.ndarray]] = []
     for batch in batches:
         if not isinstance(batch, Mapping):
             text = f"a batch of a data set is a dict of arrays by name, not a {type(batch).__name__}"
             raise RelayTypeError(text, code="quantize.dataset", help='[{"data": array}, ...]')
-        found = lib.run(**{str(k): v for k, v in batch.items()})
-        parts.append([as_numpy(v).reshape(-1) for v in (found if isinstance(found, (list, tuple)) else [found])])
+        found = run(**{str(k): v for k, v in batch.items()})
+        parts.append([as_numpy(v).reshape(-1) for v in (found if isinstance(found, Sequence) else [found])])
     if not parts:
         raise RelayValueError("the data set has no batches", code="quantize.dataset")
     return [np.concatenate(values) for values in zip(*parts)]

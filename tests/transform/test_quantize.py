@@ -256,6 +256,15 @@ def test_parts_of_the_work_are_refused_out_of_order():
             quantize.quantize(dense_program(np.full((3, 4), np.inf)))
 
 
+def test_programs_of_unknown_extents_are_calibrated_by_the_virtual_machine():
+    x = relay.var("x", shape=(relay.Any(), 4))
+    mod = IRModule.from_expr(relay.Function([x], nn.dense(x, relay.const(np.eye(3, 4, dtype="float32")))))
+    data = np.linspace(-2, 2, 8, dtype="float32").reshape(2, 4)
+    with quantize.qconfig(skip_dense_layer=False, calibrate_mode="percentile", weight_scale="max"):
+        whole = quantize.quantize(mod, dataset=[{"x": data}, {"x": data[:1]}])
+    np.testing.assert_allclose(run(whole, "vm", x=data), data[:, :3], atol=0.05)
+
+
 def test_fully_integral_programs_compute_between_conversions_only():
     with quantize.qconfig(skip_dense_layer=False, partition_conversions="fully_integral"):
         mod = quantize.quantize(dense_program(np.eye(3, 4)))
