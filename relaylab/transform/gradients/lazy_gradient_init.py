@@ -113,7 +113,8 @@ class _Lazy:
             case Constant(), _:
                 return self.cells.into(old, type_of(old))
             case GlobalVar(), _:
-                return self.cells.into(old, type_of(old)) if type_of(old) is not None else old
+                func = self.cells.mod.functions.get(old)
+                return self.cells.into(old, type_of(old) or (func and type_of(func)))
             case Call(), Call():
                 return self._call(new, old)
             case Let(value=Constructor(belong_to=header)), Let() if not self.cells.mod[header].type_vars:
