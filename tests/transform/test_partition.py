@@ -83,6 +83,12 @@ def test_a_second_annotation_keeps_the_regions_of_the_first() -> None:
     assert [gv.name_hint for gv in foreign(after)] == ["tvmgen_default_dnn_main_0", "tvmgen_default_second_main_1"]
 
 
+def test_a_second_annotation_takes_programs_of_lets() -> None:
+    for mod in programs(10):
+        lets = Sequential([t.AnnotateTarget(["dnn"]), t.ToANormalForm()])(mod)
+        assert_same_results(mod, Sequential(steps())(lets), 1e-6)
+
+
 def test_checks_see_the_typed_call() -> None:
     seen = []
     register_op_attr("exp", "target.dnn", lambda call: seen.append(call.args[0].checked_type.concrete_shape) or False)

@@ -17,6 +17,7 @@ from relaylab.ir import (
     RefWrite,
     Tuple,
     TupleGetItem,
+    Var,
     children,
     facets,
     rebuild,
@@ -89,6 +90,8 @@ class _Annotator:
         value = new.args[0]
         if is_call_to(new, BEGIN):
             return value
+        if isinstance(value, Var):
+            return new  # the region is that of the value it was bound to
         self.taken.setdefault(value, compiler_of(new))
         return self._end(value)
 

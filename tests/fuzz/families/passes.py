@@ -48,7 +48,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 """Options of passes besides those with which the table says to try them."""
 NO_CELLS = {n for n in EXACT if not PASSES[n].effects} | {"LazyGradientInit"}
-"""Passes that refuse functions with cells."""
+"""Passes that refuse functions with cells, and with the marks where values end (`memory.kill`)."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,10 @@ class Passes:
         for _ in range(1 + draw.randrange(5)):
             name = draw.choice(names)
             steps.append((name, draw.choice(({}, *OPTIONS.get(name, ())))))
+        pure = bool(NO_CELLS & {n for n, _ in steps})
+        steps = [(n, options) for n, options in steps if not (pure and n == "ManifestLifetimes")]
         if draw.chance(0.5):
-            effects = frozenset({"ref"} if NO_CELLS & {n for n, _ in steps} else ())
+            effects = frozenset({"ref"} if pure else ())
             return Case(steps, None, functional_program(draw, 8, effects), draw.randrange(100))
         net = drawn_network(draw.generator(), 8)
         return Case(steps, net, net.mod)
