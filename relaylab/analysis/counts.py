@@ -12,6 +12,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import facets, op_name
 from relaylab.ir.types import TensorType, Type, type_leaves
 from relaylab.ir.visit import children, fold, walk
+from relaylab.support.checked import checked
 
 
 def _roots(program: Expr | IRModule) -> list[Expr]:
@@ -51,6 +52,7 @@ def count_layers(expr: Expr | IRModule, valid_ops: Sequence[str]) -> int:
     )
 
 
+@checked
 class LayerCounter:
     """Counts the calls of `valid_ops` along a path: `visit(expr)`, then `count()`."""
 

@@ -38,6 +38,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.runtime.container import tuple_object
 from relaylab.runtime.ndarray import array
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import ToANormalForm
 from relaylab.transform.engine.infer_type import InferType
@@ -51,6 +52,7 @@ DEEPEST = 80
 """How many levels branches and functions may nest: Python's own compiler takes about a hundred."""
 
 
+@checked
 class PythonConverter:
     """Converts expressions over a module: `convert(expr)` gives the syntax tree; `constants` has the large ones."""
 

@@ -169,6 +169,7 @@ def executable_of(final: IRModule, target: object) -> VMExecutable:
     return VMExecutable(final, natives_of(final, native), {}, str(native))
 
 
+@checked
 class VMCompiler:
     """Compiles step by step: `set_params`, `lower` (or `optimize` alone), `codegen`, `get_exec`."""
 

@@ -11,6 +11,7 @@ from relaylab.interp.values import Closure, Value
 from relaylab.ir.expr import Call
 from relaylab.runtime.device import Device
 from relaylab.runtime.profiling import Count, Duration, Percent, Report
+from relaylab.support.checked import checked
 
 __all__ = ["VirtualMachineProfiler", "enabled"]
 
@@ -39,6 +40,7 @@ class _TimedInterpreter(VMInterpreter):
         return _TimedMachine(self.executable, self.calls)
 
 
+@checked
 class VirtualMachineProfiler(VirtualMachine):
     """A virtual machine that measures: `profile(*args)` runs a function and gives a report."""
 

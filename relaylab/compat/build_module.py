@@ -11,11 +11,13 @@ from relaylab.ir import Function, IRModule
 from relaylab.runtime.device import Device
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 __all__ = ["BuildModule", "GraphExecutorCodegen"]
 
 
+@checked
 class BuildModule:
     """Builds a network; graph, library and parameters are then there one by one."""
 
@@ -90,6 +92,7 @@ class BuildModule:
         return self._module
 
 
+@checked
 class GraphExecutorCodegen:
     """Makes the graph of a function whose operators are fused: `codegen` gives the graph, libraries and parameters."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from relaylab.ir import IRModule
+from relaylab.support.checked import checked
 from relaylab.support.errors import DiagnosticError, rendered
 from relaylab.support.source import AnySpan
 
@@ -27,6 +28,7 @@ class DiagnosticLevel(IntEnum):
     HELP = 50
 
 
+@checked
 class Diagnostic:
     """One finding: how grave it is, where, and what."""
 
@@ -37,6 +39,7 @@ class Diagnostic:
         return f"{self.level.name.lower()}: {self.message}"
 
 
+@checked
 class DiagnosticRenderer:
     """Shows findings: `render(context)` calls the function that it was made of."""
 
@@ -48,6 +51,7 @@ class DiagnosticRenderer:
         self.render_func(ctx)
 
 
+@checked
 class DiagnosticContext:
     """Collects findings about a module; `render` shows them, and raises `DiagnosticError` if one is an error."""
 

@@ -9,6 +9,7 @@ from relaylab.ir import IRModule
 from relaylab.ir.attrs import Attrs, DictAttrs
 from relaylab.ir.equal import get_first_structural_mismatch as first_mismatch
 from relaylab.ir.node import Node
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@checked
 class ObjectPath:
     """A way from an object to a part of it; the empty one is `ObjectPath.root()`. Equal if they take the same steps."""
 

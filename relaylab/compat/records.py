@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from relaylab.ir import Expr
 from relaylab.ir.types import Type, TypeKind
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 __all__ = [
@@ -28,6 +29,7 @@ class CallingConv(IntEnum):
 # ---- memory pools: options of `relay.build` for devices with several memories; one CPU has one
 
 
+@checked
 @dataclass(frozen=True)
 class PoolInfoProperties:
     """What is known of a memory: its size, its clock, how fast it is; -1 where nothing is."""
@@ -41,6 +43,7 @@ class PoolInfoProperties:
     target_burst_bytes: Mapping[object, int] = field(default_factory=dict)
 
 
+@checked
 @dataclass(frozen=True)
 class PoolInfo:
     """The base of memories that values may live in: a name, who reaches it, its properties."""
@@ -49,6 +52,7 @@ class PoolInfo:
     targets: Sequence[object] = ()
 
 
+@checked
 @dataclass(frozen=True)
 class WorkspacePoolInfo(PoolInfo):
     """A memory for intermediate values."""
@@ -56,6 +60,7 @@ class WorkspacePoolInfo(PoolInfo):
     pool_info_properties: PoolInfoProperties = field(default_factory=PoolInfoProperties)
 
 
+@checked
 @dataclass(frozen=True)
 class ConstantPoolInfo(PoolInfo):
     """A memory for constants."""
@@ -64,6 +69,7 @@ class ConstantPoolInfo(PoolInfo):
     pool_info_properties: PoolInfoProperties = field(default_factory=PoolInfoProperties)
 
 
+@checked
 @dataclass(frozen=True)
 class WorkspaceMemoryPools:
     """The memories for intermediate values, best first."""
@@ -78,6 +84,7 @@ class ConstantMemoryPools(WorkspaceMemoryPools):
 # ---- plans of storage
 
 
+@checked
 class StorageInfo:
     """Where the fields of a value are kept: for each the number of its storage, its device and its bytes."""
 
@@ -87,6 +94,7 @@ class StorageInfo:
             raise RelayValueError("a storage has one number, one device and one size", code="compat.storage")
 
 
+@checked
 @dataclass(frozen=True)
 class StaticMemoryPlan:
     """The storage of every expression of a function."""
@@ -104,6 +112,7 @@ class TypeConstraint(Type):
     kind = TypeKind.Constraint
 
 
+@checked
 class PrimType(Type):
     """The type of a number at the level of loops."""
 
@@ -116,6 +125,7 @@ class PrimType(Type):
         return self.dtype
 
 
+@checked
 class PointerType(Type):
     """The type of an address at the level of loops."""
 
@@ -129,6 +139,7 @@ class PointerType(Type):
         return f"Pointer({self.element_type})"
 
 
+@checked
 class TypeRelation(TypeConstraint):
     """A relation between types: a function, the types it is about (inputs before outputs), the attributes of a call."""
 

@@ -9,6 +9,7 @@ from relaylab.compat.values import PackedFunc, convert, typed_int
 from relaylab.ir import OPERATORS, Attrs, DictAttrs, types
 from relaylab.ir.op import Op
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import Table, did_you_mean
 
@@ -59,6 +60,7 @@ def register_object(type_key: str | type | None = None) -> Kept:
     return lambda cls: OBJECTS.insert(type_key or cls.__name__, cls, replace=True)
 
 
+@checked
 class EnvFunc:
     """A function known by its global name; `EnvFunc.get(name)` is the same object each time it is written down."""
 

@@ -113,6 +113,7 @@ def enabled(target: str) -> bool:
     return target.split()[0] in ("cpu", "llvm") if target.split() else False
 
 
+@checked
 class VirtualDevice:
     """Where a value lives: a kind of device, its number, what code for it is made for, a kind of memory.
 

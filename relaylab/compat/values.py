@@ -20,6 +20,7 @@ from relaylab.ir.types import AnyDim, IntImm, dtype_name
 from relaylab.runtime.container import ADT, ShapeTuple, String
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 __all__ = [
@@ -67,6 +68,7 @@ class Array(tuple[V, ...], Generic[V], metaclass=_ArrayKind):
         return self is other
 
 
+@checked
 class Map(Mapping[Any, V], Object):
     """A mapping that does not change, in the order in which it was given."""
 
@@ -95,6 +97,7 @@ class Map(Mapping[Any, V], Object):
         return repr(self._items)
 
 
+@checked
 class FloatImm(float):
     """A constant float that also has `.value` and `.dtype`."""
 
@@ -120,6 +123,7 @@ class StringImm(str):
         return str(self)
 
 
+@checked
 class Range:
     """The whole numbers from `min` on, `extent` of them: `Range(begin, end)`, or `Range(end)` from 0."""
 
@@ -141,6 +145,7 @@ class Range:
         return f"range(min={self.min}, ext={self.extent})"
 
 
+@checked
 class DataType(str):
     """The type of a number, or of several side by side: `float32`, `int8x4`, `bool`; its code, bits and lanes."""
 
@@ -180,6 +185,7 @@ class DataType(str):
         return (self.bits * self.lanes + 7) // 8
 
 
+@checked
 class PackedFunc:
     """A function that takes and gives values: what is registered under a global name, or converted."""
 

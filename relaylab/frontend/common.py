@@ -19,6 +19,7 @@ from relaylab.op import nn, split, squeeze
 from relaylab.op import shape_of as dynamic_shape_of
 from relaylab.op.base import call_operator
 from relaylab.op.builder import OperatorBuilder
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayAttributeError, RelayError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform.engine.infer_type import typed
@@ -36,6 +37,7 @@ Loose = Any
 """A value of an attribute, or what foreign graphs hold."""
 
 
+@checked
 class DuplicateFilter(logging.Filter):
     """Lets each message of a logger through once."""
 
@@ -53,6 +55,7 @@ class RequiredAttr:
     """Stands for a default where an attribute has none: it must be given."""
 
 
+@checked
 class StrAttrsDict:
     """Attributes that are all text, read as numbers, truth values and tuples; a missing one without a default raises
     `RelayAttributeError` (`import.attribute`).
@@ -124,6 +127,7 @@ class StrAttrsDict:
         return self.get_int_tuple(key, default)
 
 
+@checked
 class ExprTable:
     """The expressions of an import by name; parameters beside them. `in_padding` marks those that are pads."""
 
@@ -189,6 +193,7 @@ def get_relay_op(op_name: str) -> OperatorBuilder:
     )
 
 
+@checked
 class AttrCvt:
     """Converts a foreign operator: `AttrCvt("conv2d", {"kernel_shape": "kernel_size"})(inputs, attrs)`.
 
@@ -241,6 +246,7 @@ class AttrCvt:
         return parts[0], parts[1] if len(parts) > 1 else RequiredAttr(), parts[2] if len(parts) > 2 else lambda v: v
 
 
+@checked
 class Renamer:
     """Converts a foreign operator that differs by its name only."""
 

@@ -33,6 +33,7 @@ class _Block:
         return body
 
 
+@checked
 class WithScope:
     """A scope as a context: `with` gives `enter_value`, and calls `exit_cb` at the end."""
 

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 GROWTH = 1.618  # how fast the number of runs grows until a measurement takes `min_repeat_ms`
 
 
+@checked
 class BenchmarkResult:
     """The measured times of one run each, in seconds: `results`, and their `mean median min max std`."""
 

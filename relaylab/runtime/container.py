@@ -91,6 +91,7 @@ class RefValue:
     value: Any
 
 
+@checked
 class String(str):
     """A string as a runtime value; a Python string in every respect."""
 
@@ -102,6 +103,7 @@ class String(str):
         return super().__new__(cls, content)
 
 
+@checked
 class ShapeTuple(tuple[int, ...]):
     """A shape as a runtime value: whole numbers that do not change."""
 

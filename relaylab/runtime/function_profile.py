@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from relaylab.runtime.device import Device, require_present
 from relaylab.runtime.module import Module
 from relaylab.runtime.profiling import Duration, Metric
+from relaylab.support.checked import checked
 
 __all__ = ["DeviceWrapper", "MetricCollector", "profile_function"]
 
 
+@checked
 @dataclass(frozen=True)
 class DeviceWrapper:
     """A device, as collectors get it."""

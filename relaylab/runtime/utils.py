@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 
 
+@checked
 class TempDirectory:
     """A directory that is deleted with the object or at exit, unless it is kept for debugging."""
 
@@ -90,6 +92,7 @@ class DirectoryCreatedPastAtExit(RelayError):
     """A temporary directory is asked for while Python shuts down: nothing would delete it."""
 
 
+@checked
 class FileLock:
     """A file that one process at a time holds: a context that waits for it, at most `timeout` seconds."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from relaylab.ir.expr import Expr, Function
 from relaylab.ir.free import free_vars
 from relaylab.ir.types import AnyDim, GlobalTypeVar, TensorType, TypeCall, dtype_name
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.text import hooks
 from relaylab.text.library import import_text
@@ -156,6 +157,7 @@ def dynamic_text(dtype: str) -> str:
     return text + "".join(unstacked)
 
 
+@checked
 class TensorArrayOps:
     """The library of tensor arrays of any shape in a module, for one data type; `get_global_var` asks for it."""
 
@@ -241,6 +243,7 @@ def static_text(dtype: str, shape: Shape, batch_dim: int | None = None) -> str:
     return text + _filled(lists, **here) + unstack
 
 
+@checked
 class StaticTensorArrayOps:
     """The library of tensor arrays in a module, for one data type and one shape of elements.
 

@@ -34,6 +34,7 @@ from relaylab.op.qnn.arithmetic import (
     saturated,
     whole,
 )
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 CANONICALIZE = "FTVMQnnCanonicalize"
@@ -150,6 +151,7 @@ def check_parameters(s: TypeSolver, data: Type, axis: int, **parameters: Type) -
             rules.equal_dims(s, found.shape[0], extent, f"`{name}` and axis {axis} of {type_text(data)}")
 
 
+@checked
 @dataclass(frozen=True)
 class RequantizeConfig:
     """How requantizations that do not say it round, and in which type they compute; see `requantize_config`."""
