@@ -64,6 +64,8 @@ def _default(given: inspect.Parameter) -> str:
 
 def _parameter(given: inspect.Parameter, kind: str) -> str:
     star = {given.VAR_POSITIONAL: "*", given.VAR_KEYWORD: "**"}.get(given.kind, "")
+    if given.default is None and "None" not in kind and kind not in ("Any", "object", "Dtype"):
+        kind = f"{kind} | None"  # as TVM writes it, for what the operator then fills in
     return f"{star}{given.name}: {kind}{_default(given)}"
 
 

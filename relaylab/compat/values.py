@@ -113,10 +113,14 @@ class FloatImm(float):
         return float(self)
 
 
+@checked
 class StringImm(str):
     """A constant text that also has `.value`."""
 
     __slots__ = ()
+
+    def __new__(cls, value: str) -> StringImm:
+        return super().__new__(cls, value)
 
     @property
     def value(self) -> str:

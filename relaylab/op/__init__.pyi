@@ -253,7 +253,7 @@ def cosh(data: Arg) -> Call:
     data: the tensor whose elements are taken one by one; shape any; dtype any but bool
     Result: the shape of data, and its dtype
     """
-def cumprod(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: bool = None) -> Call:
+def cumprod(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: bool | None = None) -> Call:
     """Running products along an axis.
 
     data: the tensor whose elements are combined; shape any; dtype any
@@ -262,7 +262,7 @@ def cumprod(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: 
     exclusive: whether an element itself is left out of its sum or product
     Result: the shape of data ((number of elements,) without `axis`), of `dtype`
     """
-def cumsum(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: bool = None) -> Call:
+def cumsum(data: Arg, axis: int | None = None, dtype: Dtype = None, exclusive: bool | None = None) -> Call:
     """Running sums along an axis.
 
     data: the tensor whose elements are combined; shape any; dtype any

@@ -74,7 +74,9 @@ def _behind(function: FunctionType) -> FunctionType:
         try:
             gate[0](args, kwargs)
         except RelayTypeError:
-            args, kwargs = tuple(map(stands_for, args)), {name: stands_for(value) for name, value in kwargs.items()}
+            own = next(iter(gate[0].signature.parameters), "") in ("self", "cls")  # not made yet in a constructor
+            args = (*args[:own], *map(stands_for, args[own:]))
+            kwargs = {name: stands_for(value) for name, value in kwargs.items()}
             gate[0](args, kwargs)
         return function(*args, **kwargs)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from relaylab.support.errors import RelayValueError
 
@@ -43,8 +43,8 @@ def create_updater(node_map: Mapping[str, Change | list[Change]], from_ver: str,
         nodes: list[Item] = data["nodes"]
         for at, item in enumerate(nodes):
             given = node_map.get(item["type_key"], [])
-            changes: list[Change] = given if isinstance(given, list) else [given]
-            for change in changes:
+            given = node_map.get(item["type_key"], [])
+            for change in cast("list[Change]", given if isinstance(given, list) else [given]):
                 item = change(item, nodes)
             nodes[at] = item
         data["attrs"]["tvm_version"] = to_ver

@@ -6,7 +6,7 @@ from typing import Any
 from relaylab.ir.expr import Call, Constant, Expr, TupleWrapper
 from relaylab.ir.op import Op
 from relaylab.op.accepted import Arg, Dims, Dtype, Floats, Ints, Pairs
-def affine_grid(data: Arg, target_shape: Ints = None) -> Call:
+def affine_grid(data: Arg, target_shape: Ints | None = None) -> Call:
     """Sampling grids (batch, 2, height, width) for grid_sample from (batch, 2, 3) affine matrices: positions -1 ..
     1.
 

@@ -6,7 +6,7 @@ from typing import Any
 from relaylab.ir.expr import Call, Constant, Expr, TupleWrapper
 from relaylab.ir.op import Op
 from relaylab.op.accepted import Arg, Dims, Dtype, Floats, Ints, Pairs
-def adaptive_avg_pool1d(data: Arg, output_size: Dims = None, layout: str = 'NCW', out_layout: str = '') -> Call:
+def adaptive_avg_pool1d(data: Arg, output_size: Dims | None = None, layout: str = 'NCW', out_layout: str = '') -> Call:
     """Mean over as many equal windows as the output has positions, one axis.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
@@ -15,7 +15,7 @@ def adaptive_avg_pool1d(data: Arg, output_size: Dims = None, layout: str = 'NCW'
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
-def adaptive_avg_pool2d(data: Arg, output_size: Dims = None, layout: str = 'NCHW', out_layout: str = '') -> Call:
+def adaptive_avg_pool2d(data: Arg, output_size: Dims | None = None, layout: str = 'NCHW', out_layout: str = '') -> Call:
     """Mean over as many equal windows as the output has positions, two axes.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
@@ -24,7 +24,7 @@ def adaptive_avg_pool2d(data: Arg, output_size: Dims = None, layout: str = 'NCHW
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
-def adaptive_avg_pool3d(data: Arg, output_size: Dims = None, layout: str = 'NCDHW', out_layout: str = '') -> Call:
+def adaptive_avg_pool3d(data: Arg, output_size: Dims | None = None, layout: str = 'NCDHW', out_layout: str = '') -> Call:
     """Mean over as many equal windows as the output has positions, three axes.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
@@ -33,7 +33,7 @@ def adaptive_avg_pool3d(data: Arg, output_size: Dims = None, layout: str = 'NCDH
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
-def adaptive_max_pool1d(data: Arg, output_size: Dims = None, layout: str = 'NCW', out_layout: str = '') -> Call:
+def adaptive_max_pool1d(data: Arg, output_size: Dims | None = None, layout: str = 'NCW', out_layout: str = '') -> Call:
     """Maximum over as many equal windows as the output has positions, one axis.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
@@ -42,7 +42,7 @@ def adaptive_max_pool1d(data: Arg, output_size: Dims = None, layout: str = 'NCW'
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
-def adaptive_max_pool2d(data: Arg, output_size: Dims = None, layout: str = 'NCHW', out_layout: str = '') -> Call:
+def adaptive_max_pool2d(data: Arg, output_size: Dims | None = None, layout: str = 'NCHW', out_layout: str = '') -> Call:
     """Maximum over as many equal windows as the output has positions, two axes.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
@@ -51,7 +51,7 @@ def adaptive_max_pool2d(data: Arg, output_size: Dims = None, layout: str = 'NCHW
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
-def adaptive_max_pool3d(data: Arg, output_size: Dims = None, layout: str = 'NCDHW', out_layout: str = '') -> Call:
+def adaptive_max_pool3d(data: Arg, output_size: Dims | None = None, layout: str = 'NCDHW', out_layout: str = '') -> Call:
     """Maximum over as many equal windows as the output has positions, three axes.
 
     data: the batch of images, laid out as `layout`; shape (N, C, *extents); dtype any; for means any but bool
