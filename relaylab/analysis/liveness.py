@@ -8,7 +8,7 @@ from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.visit import children, walk
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, kind_of
 
 
 @dataclass(slots=True)
@@ -97,7 +97,6 @@ def _below(node: Expr) -> tuple[Expr, ...]:
     """Parts in the order of evaluation; a function is a value without parts."""
     if isinstance(node, (If, Match, RefCreate, RefRead, RefWrite)):
         raise RelayValueError(
-            f"liveness is of straight-line programs; this one has a {type(node).__name__}",
-            code="analysis.not-straight-line",
+            f"liveness is of straight-line programs; this one has {kind_of(node)}", code="analysis.not-straight-line"
         )
     return () if isinstance(node, Function) else children(node)

@@ -6,7 +6,8 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from relaylab import __version__
@@ -30,6 +31,7 @@ COMMANDS = (
     run.RUN_TVM,
 )
 """All commands, in the order of the help."""
+_python_warning: Callable[..., str] = warnings.formatwarning
 EXAMPLES = "\n".join(["examples:", *(f"  {written:<52}{words}" for written, words in (c.example for c in COMMANDS))])
 
 
@@ -103,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without `…` shows `?`
+    format_before, warnings.formatwarning = warnings.formatwarning, _written_warning
     try:
         status = args.run(args)
     except RelayError as error:
@@ -116,4 +119,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         status = 0
+    finally:
+        warnings.formatwarning = format_before
     sys.exit(status)
+
+
+def _written_warning(message: Warning | str, category: type[Warning], *place: object, **more: object) -> str:
+    """A warning of relaylab as its errors are written; of others as Python writes it, with the line of the program."""
+    if category.__module__.partition(".")[0] == "relaylab":
+        return f"warning: {message}\n"
+    return _python_warning(message, category, *place, **more)

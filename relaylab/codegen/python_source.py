@@ -39,7 +39,7 @@ from relaylab.ir.op import OPERATORS, Op
 from relaylab.runtime.container import tuple_object
 from relaylab.runtime.ndarray import array
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError, kind_of
 from relaylab.transform import ToANormalForm
 from relaylab.transform.engine.infer_type import InferType
 
@@ -206,7 +206,7 @@ class PythonConverter:
             case Call():
                 return self.call(node)
             case _:
-                raise RelayError(f"a {type(node).__name__} has no form in Python", code="python.node")
+                raise RelayError(f"{kind_of(node)} has no form in Python", code="python.node")
 
     def call(self, node: Call) -> ast.expr:
         """A call of an operator, a constructor or a function."""

@@ -34,7 +34,7 @@ from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType, optimize
 
@@ -137,7 +137,7 @@ class VMExecutable:
         """The executable that `save` gave; `RelayError` for bytes that are no such program."""
         if not is_a(lib, VMLibrary):
             raise RelayTypeError(
-                f"the library of an executable is needed, not a {type(lib).__name__}",
+                f"the library of an executable is needed, not {kind_of(lib)}",
                 code="vm.library",
                 help="give what exe.save() returned, or load_module(path) of the file that it was exported to",
             )
@@ -264,8 +264,7 @@ class VirtualMachine:
     def __init__(self, exe: VMExecutable, device: Device | None = None, memory_cfg: object = None):
         if not isinstance(exe, VMExecutable):
             raise RelayTypeError(
-                f"the virtual machine runs what relay.vm.compile gives, not a {type(exe).__name__}",
-                code="vm.executable",
+                f"the virtual machine runs what relay.vm.compile gives, not {kind_of(exe)}", code="vm.executable"
             )
         self.exe, self.device = exe, device if device is not None else cpu(0)
         self.interpreter = VMInterpreter(exe)

@@ -21,7 +21,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tup
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, post_order
-from relaylab.support.errors import RelayValueError, is_a
+from relaylab.support.errors import RelayValueError, is_a, kind_of
 
 
 class Mismatch(Exception):
@@ -78,7 +78,7 @@ class _Equality:
                     self.same.add((id(x), id(y)))
                 continue
             if type(x) is not type(y):
-                raise Mismatch(x, y, f"a {type(x).__name__} and a {type(y).__name__}")
+                raise Mismatch(x, y, f"{kind_of(x)} and {kind_of(y)}")
             if (_is_graph_node(x) and self.paired(x, y)) or (id(x), id(y)) in self.same:
                 continue
             self.head(x, y)

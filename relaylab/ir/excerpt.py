@@ -8,6 +8,7 @@ from relaylab.ir.adt import Constructor, Match
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op
+from relaylab.support.errors import kind_of
 from relaylab.support.source import MergedSpan, caret
 
 MARK = "  <- here"
@@ -73,7 +74,7 @@ def summary(node: Expr) -> str:
         case Function():
             return f"fn ({_all(node.params)}) {{…}}"
         case _:
-            return f"a {type(node).__name__}"
+            return kind_of(node)
 
 
 def _brief(node: Expr) -> str:

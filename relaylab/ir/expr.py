@@ -14,7 +14,7 @@ from relaylab.ir.display import Shown
 from relaylab.ir.node import expect, set_field
 from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, is_complete
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayIndexError, RelayTypeError
+from relaylab.support.errors import RelayIndexError, RelayTypeError, kind_of
 from relaylab.support.hook import Hook
 from relaylab.support.source import AnySpan
 
@@ -53,7 +53,7 @@ class ExprWithOp(Callee):
                 help="take one field: x[0]",
             )
         raise RelayTypeError(
-            f"`{name}` is not supported between an expression and a {type(other).__name__}", code="ir.bad-operand"
+            f"`{name}` is not supported between an expression and {kind_of(other)}", code="ir.bad-operand"
         )
 
     def __neg__(self) -> ExprWithOp:
@@ -434,8 +434,8 @@ def as_expr(value: object) -> Expr:
         return Tuple(map(as_expr, cast(Iterable[object], value)))
     if isinstance(value, (int, float, np.generic, np.ndarray)):
         raise RelayTypeError(
-            f"expected an expression, not a {type(cast(object, value)).__name__}",
+            f"expected an expression, not {kind_of(cast(object, value))}",
             code="ir.python-number",
             help="write relay.const(value)",
         )
-    raise RelayTypeError(f"expected an expression, not a {type(value).__name__}", code="ir.wrong-kind")
+    raise RelayTypeError(f"expected an expression, not {kind_of(value)}", code="ir.wrong-kind")

@@ -32,7 +32,7 @@ from relaylab.ir.types import (
     type_parts,
 )
 from relaylab.ir.visit import children, rebuild, walk
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 
 _METHODS: dict[type, str] = {
     ex.Function: "visit_function",
@@ -74,7 +74,7 @@ class ExprFunctor:
             self._outermost = True
 
     def _unwritten(self, node: ex.Expr) -> NoReturn:
-        raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(node).__name__}")
+        raise NotImplementedError(f"{type(self).__name__} does not say what to do with {kind_of(node)}")
 
     visit_function = visit_call = visit_let = visit_if = visit_tuple = visit_tuple_getitem = _unwritten
     visit_ref_create = visit_ref_read = visit_ref_write = visit_match = visit_var = visit_global_var = _unwritten
@@ -86,7 +86,7 @@ class ExprFunctor:
     def _visit_one(self, expr: ex.Expr) -> Any:
         name = _METHODS.get(type(expr))
         if name is None:
-            raise RelayTypeError(f"cannot visit a {type(expr).__name__}", code="ir.cannot-visit")
+            raise RelayTypeError(f"cannot visit {kind_of(expr)}", code="ir.cannot-visit")
         result = self.memo_map[expr] = getattr(self, name)(expr)
         return result
 
@@ -185,11 +185,11 @@ class TypeFunctor:
         """Call the method for the kind of `typ`."""
         name = _TYPE_METHODS.get(type(typ))
         if name is None:
-            raise RelayTypeError(f"cannot visit a {type(typ).__name__}", code="ir.cannot-visit")
+            raise RelayTypeError(f"cannot visit {kind_of(typ)}", code="ir.cannot-visit")
         return getattr(self, name)(typ)
 
     def _unwritten(self, typ: Type) -> NoReturn:
-        raise NotImplementedError(f"{type(self).__name__} does not say what to do with a {type(typ).__name__}")
+        raise NotImplementedError(f"{type(self).__name__} does not say what to do with {kind_of(typ)}")
 
     visit_type_var = visit_incomplete_type = visit_tensor_type = visit_func_type = visit_tuple_type = _unwritten
     visit_ref_type = visit_global_type_var = visit_type_call = visit_type_data = _unwritten

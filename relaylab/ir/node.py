@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NoReturn, Self, TypeVar, cast
 
 from relaylab.support.checked import fitting, stands_for
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of, named
 
 T = TypeVar("T")
 set_field = object.__setattr__
@@ -23,7 +23,7 @@ class Node:
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise RelayTypeError(
-            f"a {type(self).__name__} cannot be changed: `{name}` is fixed when the node is built",
+            f"{kind_of(self)} cannot be changed: `{name}` is fixed when the node is built",
             code="ir.frozen-node",
             help="build a new node; a pass returns a new program",
         )
@@ -61,7 +61,7 @@ def expect(value: object, kind: type[T] | tuple[type[T], ...], what: str) -> T:
             return made
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(k.__name__ for k in kinds)
-        raise RelayTypeError(f"{what} must be a {wanted}, not a {type(value).__name__}", code="ir.wrong-kind")
+        raise RelayTypeError(f"{what} must be {named(wanted)}, not {kind_of(value)}", code="ir.wrong-kind")
     return value
 
 
@@ -69,7 +69,7 @@ def expect_all(values: object, kind: type[T] | tuple[type[T], ...], what: str) -
     """The tuple of `values`, each of `kind`."""
     if type(values) is not tuple:  # not to ask an abstract class about the usual case
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise RelayTypeError(f"{what} must be a list, not a {type(values).__name__}", code="ir.wrong-kind")
+            raise RelayTypeError(f"{what} must be a list, not {kind_of(values)}", code="ir.wrong-kind")
         try:
             values = tuple(cast(Iterable[object], values))
         except TypeError:  # an array without axes says that it can be gone through

@@ -9,7 +9,7 @@ from relaylab.ir.attrs import Attrs, Field
 from relaylab.ir.declare import field, node
 from relaylab.ir.expr import Call, Callee, Expr
 from relaylab.ir.node import set_field
-from relaylab.support.errors import RelayAttributeError, RelayError
+from relaylab.support.errors import RelayAttributeError, RelayError, kind_of
 from relaylab.support.table import Table
 
 
@@ -186,7 +186,7 @@ _LEVELS: dict[tuple[str, str], int] = {}
 def facets(call: Call) -> Any:
     """The facets of the operator that `call` calls, with the call's attributes."""
     if not isinstance(call.op, Op):
-        raise RelayAttributeError(f"a call of a {type(call.op).__name__} has no operator facets", code="op.not-an-op")
+        raise RelayAttributeError(f"a call of {kind_of(call.op)} has no operator facets", code="op.not-an-op")
     return call.op.facets(call.attrs)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylab.ir.declare import Each, MaybeEach, One, field, node
 from relaylab.ir.node import Node, expect, expect_all, set_field
-from relaylab.support.errors import RelayTypeError, RelayValueError, shown
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of, shown
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -75,7 +75,7 @@ def dim(value: object) -> Dim:
             raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
         return IntImm(cast(int, value))
     raise RelayTypeError(
-        f"a dimension is an int or relay.Any(), not a {type(value).__name__}",
+        f"a dimension is an int or relay.Any(), not {kind_of(value)}",
         code="type.bad-dimension",
         help="write relay.Any() for an unknown one",
     )

@@ -19,7 +19,7 @@ import relaylab
 from relaylab.ir import Expr, IRModule
 from relaylab.lab.options import actions
 from relaylab.study import Program, load
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, kind_of
 from relaylab.support.quoting import python_name
 from relaylab.support.table import did_you_mean
 from relaylab.transform import Pass
@@ -107,9 +107,7 @@ def program_of(text: str, namespace: Namespace) -> Program:
     if isinstance(value, Expr) and not isinstance(value, IRModule):
         value = IRModule.from_expr(value)
     if not isinstance(value, IRModule):
-        raise UsageError(
-            f"`{text}` is a {type(value).__name__}, expected an IRModule, an expression, or the name of a network"
-        )
+        raise UsageError(f"`{text}` is {kind_of(value)}, expected an IRModule, an expression, or the name of a network")
     return Program(python_name(text, "module"), value, params)
 
 

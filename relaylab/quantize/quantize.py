@@ -12,7 +12,7 @@ from relaylab.ir import FunctionWithFields, IRModule, Tuple
 from relaylab.ir.types import is_dynamic
 from relaylab.quantize.config import QConfig, current_qconfig, kind2str, qconfig
 from relaylab.runtime.ndarray import as_numpy
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.bind import BindParams
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.decorators import module_pass
@@ -114,7 +114,7 @@ def _run_on(mod: IRModule, batches: Dataset) -> list[np.ndarray]:
     parts: list[list[np.ndarray]] = []
     for batch in batches:
         if not isinstance(batch, Mapping):
-            text = f"a batch of a data set is a dict of arrays by name, not a {type(batch).__name__}"
+            text = f"a batch of a data set is a dict of arrays by name, not {kind_of(batch)}"
             raise RelayTypeError(text, code="quantize.dataset", help='[{"data": array}, ...]')
         found = run(**{str(k): v for k, v in batch.items()})
         parts.append([as_numpy(v).reshape(-1) for v in (found if isinstance(found, Sequence) else [found])])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayIndexError, RelayTypeError, is_a
+from relaylab.support.errors import RelayIndexError, RelayTypeError, is_a, kind_of
 
 __all__ = ["ADT", "ConstructorValue", "RefValue", "ShapeTuple", "String", "getitem_helper", "tuple_object"]
 
@@ -63,9 +63,7 @@ def getitem_helper(obj: object, elem_getter: Callable[[int], T], length: int, in
     if isinstance(index, slice):
         return [elem_getter(i) for i in range(*index.indices(length))]
     if not -length <= index < length:
-        raise RelayIndexError(
-            f"index {index} is outside a {type(obj).__name__} of {length} fields", code="runtime.index"
-        )
+        raise RelayIndexError(f"index {index} is outside {kind_of(obj)} of {length} fields", code="runtime.index")
     return elem_getter(index % length)
 
 

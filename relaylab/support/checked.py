@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_
 
 import numpy as np
 
-from relaylab.support.errors import RelayTypeError, shown
+from relaylab.support.errors import RelayTypeError, named, shown
 from relaylab.support.table import did_you_mean
 
 T = TypeVar("T")
@@ -298,12 +298,8 @@ def _either(found: list[tuple[Test, str]]) -> tuple[Test, str]:
 
 
 def _instance(kind: type) -> tuple[Test, str]:
-    words = {"Expr": "an expression", "IRModule": "a module"}.get(kind.__name__) or _called(kind.__name__)
+    words = {"Expr": "an expression", "IRModule": "a module"}.get(kind.__name__) or named(kind.__name__)
     return (lambda value: isinstance(value, kind)), words
-
-
-def _called(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
 
 
 def _generic(origin: type, parts: tuple[Any, ...]) -> tuple[Test, str]:

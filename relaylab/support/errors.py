@@ -63,6 +63,16 @@ class RelayIndexError(RelayError, IndexError):
     """An index outside a tuple or a list of outputs."""
 
 
+def named(name: str) -> str:
+    """A name with its article: `an int`, `a Tuple`."""
+    return f"{'an' if name[:1] in tuple('AEIOaeio') else 'a'} {name}"
+
+
+def kind_of(value: object) -> str:
+    """The kind of a value with its article."""
+    return named(type(value).__name__)
+
+
 def shown(value: object) -> str:
     """A wrong argument in the words of an error: short numbers, texts and lists as they are, others by their kind."""
     kind = type(value).__name__

@@ -24,7 +24,7 @@ from relaylab.ir.base import Expr, set_type
 from relaylab.ir.module import IRModule
 from relaylab.ir.node import Node
 from relaylab.ir.op import OPERATORS, Op
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.source import MergedSpan, SourceName, Span
 from relaylab.text.reading.tvm_metadata import dump, tensor
 
@@ -189,7 +189,7 @@ class _Saver:
                 return {"type_key": "Map", "data": [self._at(_listed(part)) for item in items.items() for part in item]}
             case _:
                 raise RelayTypeError(
-                    f"a {type(value).__name__} has no form in JSON",
+                    f"{kind_of(value)} has no form in JSON",
                     code="json.value",
                     help="save expressions, types, attributes, modules, numbers, texts, lists and maps of them",
                 )

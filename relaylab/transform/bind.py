@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylab.ir import Constant, Expr, Function, FunctionWithFields, IRModule, TensorType, Var, free_vars, substitute
 from relaylab.ir.trail import derived
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
@@ -39,7 +39,7 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
     """
     if not isinstance(params, Mapping):
         raise RelayTypeError(
-            f"parameters are a dict of arrays by name, not a {type(params).__name__}",
+            f"parameters are a dict of arrays by name, not {kind_of(params)}",
             code="bind.params",
             help='write params={"weight": array}',
         )

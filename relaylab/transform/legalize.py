@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, cast, overload
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, facets, rewrite
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -54,7 +54,7 @@ def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
 
 def _checked(after: Expr, name: str) -> Expr:
     if not isinstance(after, Call):
-        text = f"the legalization of {name} returned a {type(after).__name__}, not a call"
+        text = f"the legalization of {name} returned {kind_of(after)}, not a call"
         raise RelayTypeError(
             text, code="legalize.not-a-call", help="return a Call, or None to leave the operator alone"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -95,3 +96,12 @@ def test_explore_takes_printed_text_and_factories_and_says_how_to_go_on(
     assert code == 0 and "Open" not in out and "relaylab profile models_here:net" in out
     code, _, err = run(capsys, "explore", "models_here:nothing")
     assert code == 1 and "cannot take nothing from the module models_here" in err
+
+
+def test_warnings_are_written_as_errors_are(tmp_path: Path) -> None:
+    text = "fn (%x: Tensor[(2), float32]) { add(%x, meta[relay.Constant][0] /* ty=Tensor[(2), float32] */) }"
+    (tmp_path / "printed.relay").write_text(text)
+    command = [sys.executable, "-m", "relaylab", "passes", "printed.relay"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stderr.startswith("warning: the text has no data for 1 constant")
+    assert len(done.stderr.splitlines()) == 1

@@ -35,7 +35,7 @@ def test_a_value_given_twice_is_refused() -> None:
 
 
 def test_an_error_from_within_stays_what_it_is() -> None:
-    with pytest.raises(RelayTypeError, match="what a Call calls must be a Expr"):
+    with pytest.raises(RelayTypeError, match="what a Call calls must be an Expr"):
         relay.Call(1, [])
 
 

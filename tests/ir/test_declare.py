@@ -36,6 +36,7 @@ PARAMETERS = {
     "RefWrite": "ref, value, span=",
     "Function": "params, body, ret_type=, type_params=, attrs=, span=",
     "Constructor": "name_hint, inputs, belong_to, tag=, span=",
+    "PatternWildcard": "",
     "PatternVar": "var",
     "PatternConstructor": "constructor, patterns=",
     "PatternTuple": "patterns=",
@@ -103,18 +104,18 @@ def test_fields_match_by_place() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Call(3, []), "what a Call calls must be a Expr, not a int"),
-        (lambda: Call(X, 3), "the arguments of a Call must be a list, not a int"),
+        (lambda: Call(3, []), "what a Call calls must be an Expr, not an int"),
+        (lambda: Call(X, 3), "the arguments of a Call must be a list, not an int"),
         (lambda: Call(X, "xy"), "the arguments of a Call must be a list, not a str"),
-        (lambda: Call(X, [3]), "each of the arguments of a Call must be a Expr, not a int"),
-        (lambda: Call(X, [X], 3), "the attributes of a Call must be a Attrs or DictAttrs, not a int"),
-        (lambda: Var(3), "the name of a Var must be a str, not a int"),
-        (lambda: Var("x", 3), "the annotation of a Var must be a Type, not a int"),
-        (lambda: GlobalVar("x", 3), "the annotation of a GlobalVar must be a Type, not a int"),
+        (lambda: Call(X, [3]), "each of the arguments of a Call must be an Expr, not an int"),
+        (lambda: Call(X, [X], 3), "the attributes of a Call must be an Attrs or DictAttrs, not an int"),
+        (lambda: Var(3), "the name of a Var must be a str, not an int"),
+        (lambda: Var("x", 3), "the annotation of a Var must be a Type, not an int"),
+        (lambda: GlobalVar("x", 3), "the annotation of a GlobalVar must be a Type, not an int"),
         (lambda: Let("x", X, X), "the variable of a Let must be a Var, not a str"),
         (
         lambda: Function([X], X, type_params=[3]),
-        "each of the type parameters of a Function must be a TypeVar, not a int",
+        "each of the type parameters of a Function must be a TypeVar, not an int",
         ),
     ],
 )  # fmt: skip
@@ -125,7 +126,7 @@ def test_wrong_kinds_are_refused(build, message: str) -> None:
 
 
 def test_missing_and_unknown_arguments_name_the_constructor() -> None:
-    with pytest.raises(TypeError, match=r"Call\.__init__\(\) missing 1 required positional argument: 'args'"):
+    with pytest.raises(TypeError, match="Call: missing a required argument: 'args'"):
         Call(X)
     with pytest.raises(TypeError, match="unexpected keyword argument 'arg'"):
         Call(X, [], arg=1)
@@ -179,6 +180,6 @@ def test_a_kind_of_ones_own() -> None:
     made = Range(X, until=X)
     assert (made.first, made.steps, made.last, made.name, made.inferred) == (X, (), X, "range", None)
     assert seen == [made] and made.span is not None and Range._fields == ("first", "steps", "last", "name")
-    with pytest.raises(RelayTypeError, match="the last of a Range must be a Expr"):
+    with pytest.raises(RelayTypeError, match="the last of a Range must be an Expr"):
         Range(X, (), 3)
     assert Each(Expr, "them")(e for e in (X, X)) == (X, X)

@@ -285,7 +285,7 @@ def written(cell):
     "body, words",
     [
         ("return None", "does it lack a `return`?"),
-        ("return 42", "returned a int"),
+        ("return 42", "returned an int"),
         ("raise ValueError('my mistake')", "my mistake"),
         ("return func +", "invalid syntax"),
         ("return (", "SyntaxError"),

@@ -85,5 +85,5 @@ def test_what_has_no_gradient_is_named() -> None:
     with pytest.raises(RelayValueError, match="gradient of argmax is not known"):
         create("FirstOrderGradient")(mod)
     branch = IRModule.from_text(f'#[version = "0.0.5"]\ndef @main({M}, %c: bool) {{ if (%c) {{ %x }} else {{ %x }} }}')
-    with pytest.raises(RelayValueError, match="gradient of a If is not defined"):
+    with pytest.raises(RelayValueError, match="gradient of an If is not defined"):
         gradient(create("InferType")(branch)["main"], mode="first_order")

@@ -201,7 +201,7 @@ def test_decorators_explain_what_they_miss():
         function_pass(lambda f, m, c: f)
     with pytest.raises(RelayTypeError, match="transform_function"):
         function_pass(type("NoMethod", (), {}), opt_level=1)
-    with pytest.raises(RelayTypeError, match="not a int"):
+    with pytest.raises(RelayTypeError, match="not an int"):
         module_pass(3, opt_level=1)
 
 

@@ -18,7 +18,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, Type, is_complete
 from relaylab.ir.visit import children
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.support.table import did_you_mean
 
 
@@ -74,7 +74,7 @@ class Typer:
         finish = nodes.FINISH.get(type(node))
         if finish is None:
             raise RelayTypeError(
-                f"a {type(node).__name__} is no part of a program",
+                f"{kind_of(node)} is no part of a program",
                 code="type.unknown-node",
                 help="build programs of calls, lets, tuples and the other kinds of relay.expr",
             )

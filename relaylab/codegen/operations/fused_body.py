@@ -16,7 +16,7 @@ from relaylab.loop.evaluate import Readable
 from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.expr import Tensor as LoopTensor
 from relaylab.loop.program_builder import ProgramBuilder
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 
 BodyValue: TypeAlias = "LoopTensor | tuple[BodyValue, ...]"
 Views = Callable[[NetworkTensor], MemoryView]
@@ -73,7 +73,7 @@ class FusedBody:
                 return self._number(expr)
             case Call():
                 return self._call(expr)
-        raise RelayTypeError(f"a fused function cannot hold a {type(expr).__name__}", code="codegen.fused-body")
+        raise RelayTypeError(f"a fused function cannot hold {kind_of(expr)}", code="codegen.fused-body")
 
     def _number(self, expr: Constant) -> LoopTensor:
         dtype, number = expr.data.dtype.name, np.asarray(expr.data).item()

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylab.ir import AnyDim, TensorType
 from relaylab.runtime.memory import is_addressable
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto
@@ -53,7 +53,7 @@ def read_model(model: object) -> tuple[ModelProto, Path | None]:
         return _parse(bytes(model), "the bytes"), None
     if not isinstance(model, (str, Path)):
         raise RelayTypeError(
-            f"from_onnx takes a ModelProto, bytes or a path, not a {type(model).__name__}", code="import.model"
+            f"from_onnx takes a ModelProto, bytes or a path, not {kind_of(model)}", code="import.model"
         )
     path = Path(model)
     try:

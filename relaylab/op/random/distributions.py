@@ -15,7 +15,7 @@ from relaylab.op.base import Dtype, Input, Ints, Opaque, Sample, arg, attr, op, 
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import ints, ravel
 from relaylab.op.random.threefry import FIRST, Drawn, draw, split, unit, unit_at
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 
 KEY = TensorType((10,), "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -32,7 +32,7 @@ GENERATOR = arg(
 def threefry_key(seed: int) -> Constant:
     """A generator made from a seed (an int below 2^256), its key; a uint64[10] constant whose word 8 is 2^63."""
     if not isinstance(seed, (int, np.integer)):
-        raise RelayTypeError(f"a seed must be a whole number, not a {type(seed).__name__}", code="op.seed")
+        raise RelayTypeError(f"a seed must be a whole number, not {kind_of(seed)}", code="op.seed")
     if not 0 <= int(seed) < 1 << 256:
         raise RelayValueError(f"a seed must be 0 or more and below 2^256, not {seed}", code="op.seed")
     key = [(int(seed) >> (64 * k)) & (2**64 - 1) for k in range(4)]

@@ -8,7 +8,7 @@ from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field
 from relaylab.ir.expr import Expr
 from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.ir.types import AnyDim
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
@@ -257,4 +257,4 @@ def _in_words(value: object) -> str:
         case None | bool() | int() | float():
             return str(value)
         case _:
-            return f"a {type(value).__name__}"
+            return kind_of(value)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.engine.info import PassInfo
 from relaylab.transform.engine.manager import FunctionPass, ModulePass
 from relaylab.transform.engine.options import PassRecord, arguments, of_signature
@@ -27,7 +27,7 @@ def _decorator(
 
     def wrap(target: Callable[..., Any]) -> object:
         if not callable(target):
-            text = f"a pass is a function or a class, not a {type(target).__name__}"
+            text = f"a pass is a function or a class, not {kind_of(target)}"
             raise RelayTypeError(text, code="pass.not-callable")
         info = PassInfo(opt_level, name or target.__name__, tuple(required or ()))
         return _pass_class(kind, method, target, info) if inspect.isclass(target) else kind(info, target)

@@ -16,7 +16,7 @@ from relaylab.ir.excerpt import place_of
 from relaylab.ir.node import expect
 from relaylab.support.checked import checked
 from relaylab.support.collection import no_collection
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import Table
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.history import History, Stage, collecting, note, staged
@@ -48,9 +48,7 @@ class Pass:
         if not isinstance(mod, IRModule):
             hint = "wrap it: IRModule.from_expr(expr)"
             raise RelayTypeError(
-                f"{self.info.name} works on an IRModule, not on a {type(mod).__name__}",
-                code="pass.not-a-module",
-                help=hint,
+                f"{self.info.name} works on an IRModule, not on {kind_of(mod)}", code="pass.not-a-module", help=hint
             )
         ctx = PassContext.current()
         if not ctx.before_pass(mod, self.info):
@@ -115,7 +113,7 @@ def _refuse_effects(info: PassInfo, mod: IRModule) -> None:
 def _wrong_result(info: PassInfo, value: object, wanted: str) -> RelayTypeError:
     hint = "does it lack a `return`?" if value is None else ""
     return RelayTypeError(
-        f"the pass {info.name} returned a {type(value).__name__}, not {wanted}", code="pass.wrong-result", help=hint
+        f"the pass {info.name} returned {kind_of(value)}, not {wanted}", code="pass.wrong-result", help=hint
     )
 
 

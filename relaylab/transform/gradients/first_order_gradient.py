@@ -13,7 +13,7 @@ from relaylab.ir.op import Op
 from relaylab.ir.trail import derived, made_from
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import walk
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -41,7 +41,7 @@ def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
     for node in walk((plain.body,)):
         called = isinstance(node, Call) and not isinstance(node.op, Op)
         if called or not isinstance(node, _DATAFLOW):
-            what = "a call of a function" if called else f"a {type(node).__name__}"
+            what = "a call of a function" if called else f"{kind_of(node)}"
             raise RelayValueError(
                 f"the gradient of {what} is not defined",
                 code=NOT_DATAFLOW,
@@ -141,7 +141,7 @@ def gradient(expr: Expr, mod: IRModule | None = None, mode: str = "higher_order"
         expr = mod[expr]
     if not isinstance(expr, Function):
         raise RelayTypeError(
-            f"the gradient is taken of a function, not of a {type(expr).__name__}", code="gradient.not-a-function"
+            f"the gradient is taken of a function, not of {kind_of(expr)}", code="gradient.not-a-function"
         )
     try:
         return typed(first_order_gradient(expr, mod), mod)

@@ -14,7 +14,7 @@ from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Tuple
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.visit import rebuild
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.transform.engine.infer_type import type_of
 
 Registered = Callable[[Any, Any, Any, Any], Expr | None]
@@ -70,7 +70,7 @@ def asked(call: Call, attr: str, last: object) -> Asked | None:
         types = [type_of(arg) for arg in call.args]
         after = cast(Registered, function)(facets(call), regrouped(call, inputs), types, last)
         if after is not None and not isinstance(after, Call):
-            text = f"the function for the layouts of {op_name(call)} returned a {type(after).__name__}, not a call"
+            text = f"the function for the layouts of {op_name(call)} returned {kind_of(after)}, not a call"
             help = "return a Call, or None to leave the operator alone"
             raise RelayTypeError(text, code="layout.not-a-call", help=help)
         return after

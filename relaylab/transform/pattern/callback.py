@@ -9,7 +9,7 @@ from relaylab.ir import Expr, IRModule, structural_equal
 from relaylab.ir import rewrite as rebuild_all
 from relaylab.ir.node import expect
 from relaylab.ir.trail import Step, current_trail
-from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.group import PatternGroup, groups
 from relaylab.transform.pattern.nodes import DFPattern
@@ -100,7 +100,7 @@ def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo:
     if not isinstance(after, Expr):
         name = type(callback).__name__
         raise RelayTypeError(
-            f"{name}.callback returned a {type(after).__name__}, not an expression", code="pattern.wrong-result"
+            f"{name}.callback returned {kind_of(after)}, not an expression", code="pattern.wrong-result"
         )
     trail = current_trail()
     if trail is not None and after is not post:

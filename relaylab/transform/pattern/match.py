@@ -17,6 +17,7 @@ from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetI
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import TensorType, Type
 from relaylab.ir.visit import children
+from relaylab.support.errors import kind_of
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern.facts import InferredTypes, Uses
 from relaylab.transform.pattern.nodes import DFPattern
@@ -337,7 +338,7 @@ def brief(e: Expr) -> str:
                 else f"field {e.index}"
             )
         case _:
-            return f"a {type(e).__name__.lower()}"
+            return kind_of(e).lower()
 
 
 _Test = Callable[[Matcher, Any, Expr], bool]

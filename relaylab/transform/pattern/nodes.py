@@ -15,7 +15,7 @@ from relaylab.ir import Expr, Op, Type
 from relaylab.ir import TensorType as _TensorType
 from relaylab.ir.node import expect, expect_all
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError
+from relaylab.support.errors import RelayTypeError, kind_of
 
 
 class _Engine:
@@ -322,7 +322,7 @@ def as_pattern(value: object) -> DFPattern:
     if isinstance(value, (list, tuple)):
         return is_tuple(value)
     raise RelayTypeError(
-        f"a {type(value).__name__} is not a pattern",
+        f"{kind_of(value)} is not a pattern",
         code="pattern.not-a-pattern",
         help="use wildcard(), is_op(...), is_constant() ...",
     )

@@ -26,7 +26,7 @@ from typing import Any
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Type, children, rewrite, walk
 from relaylab.ir.trail import Step, current_trail
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.support.source import python_place
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.callback import LIMIT, endless
@@ -64,7 +64,7 @@ class Rule:
         after = self.build(**{k: known.get(k) for k in self._wants[0]})
         if after is not None and not isinstance(after, Expr):
             raise RelayTypeError(
-                f"the rule {self.name} ({self.location}) built a {type(after).__name__}", code="rewrite.wrong-result"
+                f"the rule {self.name} ({self.location}) built {kind_of(after)}", code="rewrite.wrong-result"
             )
         return after
 
@@ -90,7 +90,7 @@ def rule(
 ) -> Callable[[Callable[..., Expr | None]], Rule]:
     """Make a rule of a pattern and the function that builds its replacement; the source line is noted."""
     if not isinstance(pattern, DFPattern):
-        text = f"a rule is made of a pattern, not of a {type(pattern).__name__}"
+        text = f"a rule is made of a pattern, not of {kind_of(pattern)}"
         raise RelayTypeError(text, code="rewrite.no-pattern", help='write @rule(is_op("add")(wildcard(), wildcard()))')
 
     def make(build: Callable[..., Expr | None]) -> Rule:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from relaylab.ir import Expr, IRModule
 from relaylab.support.collection import no_collection
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.viz.draw.graph_builder import GraphBuilder, GraphParts
 from relaylab.viz.graph import annotate
 from relaylab.viz.graph.boxes import BoxPlan
@@ -65,9 +65,7 @@ def _functions(program: object) -> dict[str, Expr]:
         return {name: named[name] for name in sorted(named, key=lambda n: n != "main")}
     if isinstance(program, Expr):
         return {"": program}
-    raise RelayTypeError(
-        f"cannot draw a {type(program).__name__}; give an IRModule or an expression", code="viz.not-a-program"
-    )
+    raise RelayTypeError(f"cannot draw {kind_of(program)}; give an IRModule or an expression", code="viz.not-a-program")
 
 
 def _named(parts: GraphParts, identities: Identities, title: str) -> View:

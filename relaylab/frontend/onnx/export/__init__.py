@@ -24,7 +24,7 @@ from relaylab.ir import (
     walk,
 )
 from relaylab.runtime.ndarray import as_numpy
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -58,7 +58,7 @@ def to_onnx(mod: IRModule, params: Mapping[str, object] | None = None, *, name: 
     load_onnx()
     if not isinstance(mod, IRModule):
         raise RelayTypeError(
-            f"to_onnx takes an IRModule, not a {type(mod).__name__}",
+            f"to_onnx takes an IRModule, not {kind_of(mod)}",
             code="export.module",
             help="relay.IRModule.from_expr(function)",
         )
