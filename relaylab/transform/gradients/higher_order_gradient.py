@@ -29,12 +29,12 @@ from relaylab.ir.expr import (
 )
 from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
-from relaylab.ir.names import GlobalVarSupply
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, RefType, TensorType, TupleType, Type, map_type, type_leaves
 from relaylab.ir.visit import let_chain, rebuild, rewrite, walk
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform.engine.build import call
+from relaylab.transform.engine.conversions import Conversions
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.gradients.rules import gradient_rule
 from relaylab.transform.normal_forms.blocks import name_values
@@ -54,38 +54,12 @@ def _refused(what: str, help: str) -> RelayValueError:
     return RelayValueError(f"the gradient of {what} is not defined", code="gradient.not-defined", help=help)
 
 
-class _Globals:
-    """Converted functions of a module, each made when it is first called."""
-
-    def __init__(self, mod: IRModule):
-        self.mod, self.supply = mod, GlobalVarSupply(mod)
-        self.names: dict[GlobalVar, GlobalVar] = {}
-        self.waiting: list[GlobalVar] = []
-
-    def name(self, gv: GlobalVar) -> GlobalVar:
-        """The name of the converted function."""
-        if gv not in self.names:
-            self.names[gv] = self.supply.fresh_global(f"{gv.name_hint}_grad")
-            self.waiting.append(gv)
-        return self.names[gv]
-
-    def finish(self) -> dict[GlobalVar, Function]:
-        """Every function that was asked for, and those that these ask for: their first parameter is the cell `bp`."""
-        made: dict[GlobalVar, Function] = {}
-        while self.waiting:
-            gv = self.waiting.pop()
-            bp = Var("bp", BACK)
-            func = _Converter(self.mod.functions[gv], self, bp).function()
-            made[self.names[gv]] = FunctionWithFields(func, params=(bp, *func.params))
-        return made
-
-
 class _Converter:
     """Converts one function. A tensor variable keeps its name; `cells` has the cell of its gradient, `duals` what other
     variables are called with cells for their tensors.
     """
 
-    def __init__(self, func: Function, known: _Globals, bp: Var):
+    def __init__(self, func: Function, known: Conversions, bp: Var):
         self.globals, self.bp = known, bp
         self.func = typed(name_values(with_lambdas(func, known.mod)), known.mod)
         self.cells: dict[Expr, Var] = {}
@@ -303,7 +277,7 @@ def higher_order_gradient(func: Function, mod: IRModule | None = None) -> Functi
     `RelayValueError` for operators whose gradient is not known, `RelayTypeError` for parameters and results that are no
     tensors.
     """
-    known, bp = _Globals(IRModule() if mod is None else mod), Var("bp", BACK)
+    known, bp = Conversions(IRModule() if mod is None else mod, "grad"), Var("bp", BACK)
     if func.type_params:
         raise _refused("a function with type parameters", "give it types")
     converter = _Converter(func, known, bp)
@@ -318,9 +292,15 @@ def higher_order_gradient(func: Function, mod: IRModule | None = None) -> Functi
     ones = _gradients_of_result(out, t)
     start += [*ones, (back, RefRead(bp)), (Var("_", TupleType()), Call(back, ()))]
     grads = [_read(pair, type_of(p)) for pair, p in zip(given, params)]
-    for gv, callee in known.finish().items():
-        known.mod[gv] = callee
+    known.finish(lambda callee: _with_cell(callee, known))
     return Function(params, _bound(start, Tuple((_raw(out, t), Tuple(grads)))), None, (), func.attrs)
+
+
+def _with_cell(func: Function, known: Conversions) -> Function:
+    """A converted function of the module: its first parameter is the cell `bp`."""
+    bp = Var("bp", BACK)
+    made = _Converter(func, known, bp).function()
+    return FunctionWithFields(made, params=(bp, *made.params))
 
 
 def _gradients_of_result(out: Expr, t: Type | None) -> Bindings:

@@ -13,12 +13,12 @@ from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, If, Let, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
-from relaylab.ir.names import GlobalVarSupply
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, Type, TypeVar, map_type, substitute_type
 from relaylab.ir.visit import children, let_chain, rebuild, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
+from relaylab.transform.engine.conversions import Conversions
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.normal_forms.blocks import name_values
 from relaylab.transform.normal_forms.eta_expand import with_lambdas
@@ -39,34 +39,14 @@ def cps_type(t: Type, answer: Type) -> Type:
     return FuncType((*t.arg_types, FuncType((t.ret_type,), answer)), answer, t.type_params)
 
 
-class _Globals:
-    """The functions of a module in continuation-passing style, each made when it is first called."""
-
-    def __init__(self, mod: IRModule):
-        self.mod, self.supply = mod, GlobalVarSupply(mod)
-        self.names: dict[GlobalVar, GlobalVar] = {}
-        self.waiting: list[GlobalVar] = []
-
-    def name(self, gv: GlobalVar) -> GlobalVar:
-        """The name of the converted function."""
-        if gv not in self.names:
-            self.names[gv] = self.supply.fresh_global(f"{gv.name_hint}_cps")
-            self.waiting.append(gv)
-        return self.names[gv]
+class _Globals(Conversions):
+    """The functions of a module in continuation-passing style."""
 
     def direct(self, callee: Expr) -> bool:
         """Whether a call of it takes no continuation."""
         if isinstance(callee, GlobalVar):
             return callee not in self.mod.functions or _foreign(self.mod.functions[callee])
         return isinstance(callee, (Op, Constructor)) or (isinstance(callee, Function) and _foreign(callee))
-
-    def finish(self) -> dict[GlobalVar, Function]:
-        """Every function that was asked for, and those that these ask for."""
-        made: dict[GlobalVar, Function] = {}
-        while self.waiting:
-            gv = self.waiting.pop()
-            made[self.names[gv]] = _Converter(self.mod.functions[gv], self).run()
-        return made
 
 
 class _Converter:
@@ -195,10 +175,9 @@ def to_cps(func: Function, mod: IRModule | None = None) -> Function:
     The functions of `mod` that it calls are converted too, and put into `mod` under their names with `_cps`. Raises
     `DiagnosticError` for a program that has no types.
     """
-    known = _Globals(IRModule() if mod is None else mod)
+    known = _Globals(IRModule() if mod is None else mod, "cps")
     made = _Converter(func, known).run()
-    for gv, callee in known.finish().items():
-        known.mod[gv] = callee
+    known.finish(lambda callee: _Converter(callee, known).run())
     return made
 
 

@@ -1,0 +1,34 @@
+"""Functions of a module that a transformation converts as it meets calls of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.module import IRModule
+from relaylab.ir.names import GlobalVarSupply
+
+
+class Conversions:
+    """Converted functions of a module under names of their own, each made once when it is first asked for."""
+
+    def __init__(self, mod: IRModule, suffix: str):
+        self.mod, self.suffix, self.supply = mod, suffix, GlobalVarSupply(mod)
+        self.names: dict[GlobalVar, GlobalVar] = {}
+        self.waiting: list[GlobalVar] = []
+
+    def name(self, gv: GlobalVar) -> GlobalVar:
+        """The name of the converted function."""
+        if gv not in self.names:
+            self.names[gv] = self.supply.fresh_global(f"{gv.name_hint}_{self.suffix}")
+            self.waiting.append(gv)
+        return self.names[gv]
+
+    def finish(self, convert: Callable[[Function], Function]) -> None:
+        """Put every function that was asked for into the module, and those that these ask for."""
+        made: dict[GlobalVar, Function] = {}
+        while self.waiting:
+            gv = self.waiting.pop()
+            made[self.names[gv]] = convert(self.mod.functions[gv])
+        for gv, func in made.items():
+            self.mod[gv] = func
