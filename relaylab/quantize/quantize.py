@@ -1,4 +1,7 @@
-"""Automatic quantization of trained programs: `quantize`, its parts, and the statistics of a data set."""
+"""Automatic quantization of trained programs: `quantize`, its parts, and the statistics of a data set.
+
+Choices: docs/choices.md, Passes.
+"""
 
 from __future__ import annotations
 

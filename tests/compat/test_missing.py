@@ -10,6 +10,7 @@ import pytest
 
 import relaylab
 from relaylab import relay
+from relaylab.compat import uninstall_tvm
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +40,7 @@ def test_unknown_names(path: str, words: str) -> None:
 
 
 def test_other_targets_and_devices_are_errors_with_advice_where_programs_are_relaylabs_own() -> None:
+    uninstall_tvm()  # another test of this process may have installed it
     mod = relay.IRModule.from_expr(relay.const(1))
     for use in (
         lambda: relay.build(mod, target="cuda"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx_tools import compare, helper, imported, model, onnx, reference, run
 
+from relaylab.compat import uninstall_tvm
 from relaylab import install_as_tvm, relay, study
 from relaylab.frontend.onnx import input_shapes, operators
 from relaylab.ir import OPERATORS, AnyDim, If, TensorType
@@ -184,15 +185,13 @@ def test_programs_of_commands_may_be_onnx_files(tmp_path):
 
 
 def test_the_tutorial_runs_under_the_name_of_tvm():
-    install_as_tvm()
-    import tvm
-    from tvm import relay as tvm_relay
-
+    tvm = install_as_tvm()
     proto = dense()
-    mod, params = tvm_relay.frontend.from_onnx(proto, {"x": X.shape})
+    mod, params = tvm.relay.frontend.from_onnx(proto, {"x": X.shape})
     with tvm.transform.PassContext(opt_level=1):
-        executor = tvm_relay.build_module.create_executor("graph", mod, tvm.cpu(0), "llvm", params).evaluate()
+        executor = tvm.relay.build_module.create_executor("graph", mod, tvm.cpu(0), "llvm", params).evaluate()
     compare([executor(tvm.nd.array(X)).numpy()], reference(proto, {"x": X}))
+    uninstall_tvm()
 
 
 def test_many_operators_are_known():

@@ -318,7 +318,7 @@ def test_a_cell_without_a_pass_takes_none_that_an_earlier_cell_made(cell, writte
         ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
         ('%relay_passes mod -p "FuseOps("', "is not an expression"),
         ("%relay_passes mod -p FuseOps(nope=1)", "unexpected keyword argument 'nope'"),
-        ('%relay_build mod --target "cuda -x"', "unknown target `cuda -x`"),
+        ('%relay_build mod --target "cuda -x"', "no code for the target `cuda -x`"),
         ('%relay_viz mod --select "opp:add | op:add"', "did you mean `op`?"),
     ],
 )

@@ -246,6 +246,19 @@ def sparse_dense(a: Any, x: np.ndarray, *parts: np.ndarray) -> Any:
     return np.inner(s, x) if a.sparse_lhs else np.inner(x, s)
 
 
+@judge("nn.sparse_conv2d")
+def sparse_conv2d(a: Any, x: np.ndarray, *parts: np.ndarray) -> Any:
+    """Tap by tap; a row of the matrix is [C, y, x] for images NCHW, [y, x, C] for NHWC."""
+    k, nchw = a.kernel_size, a.layout == "NCHW"
+    x = x if nchw else np.moveaxis(x, -1, 1)
+    w = full(x.shape[1] * k * k, *parts)
+    w = w.reshape(len(w), -1, k, k) if nchw else np.moveaxis(w.reshape(len(w), k, k, -1), -1, 1)
+    wide = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+    cut = lambda i, j: wide[:, :, i : i + x.shape[2], j : j + x.shape[3]]
+    out = sum(np.einsum("nchw,oc->nohw", cut(i, j), w[:, :, i, j]) for i in range(k) for j in range(k))
+    return out if nchw else np.moveaxis(out, 1, -1)
+
+
 JUDGES["nn.sparse_add"] = lambda a, x, *parts: x + full(x.shape[1], *parts)
 
 

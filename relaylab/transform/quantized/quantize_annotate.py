@@ -1,6 +1,8 @@
 """QuantizeAnnotate: where a quantized program would round, the float program simulates it.
 
 Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference, CVPR 2018.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations
