@@ -115,7 +115,9 @@ def register(op_name: str, describe: str = "") -> Op:
         raise RelayValueError(
             f"the operator `{op_name}` exists already", code="operator.duplicate", help="choose another name"
         )
-    made = type(op_name, (Registered,), {"op_name": op_name, "__doc__": describe or f"The operator {op_name}."})
+    doc = describe or f"The operator {op_name}."
+    # of the program, as a class written in it is: tables of relaylab's own operators leave it out
+    made = type(op_name, (Registered,), {"op_name": op_name, "__doc__": doc, "__module__": "__main__"})
     made.op = OPERATORS.insert(op_name, Op(op_name, cast(Any, made)), replace=True)
     return made.op
 

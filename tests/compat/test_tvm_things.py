@@ -70,6 +70,11 @@ def test_a_registered_operator_has_no_loops(scaled: Any) -> None:
         relay.build(relay.IRModule.from_expr(relay.Function([X], scaled(X))), "llvm")
 
 
+def test_a_registered_operator_is_none_of_relaylabs(scaled: Any) -> None:
+    """Tables of its operators leave it out, and kernels with it are not kept for other programs."""
+    assert not relay.op.get("test.scaled").definition.__module__.startswith("relaylab.")
+
+
 def test_a_registered_gradient_is_asked_first(tvm: Any, scaled: Any) -> None:
     relay.op.op.register_gradient("test.scaled", lambda call, grad: [grad * relay.const(float(call.attrs["k"]))])
     grad = relay.transform.gradient(relay.Function([X], scaled(X, 5)))
