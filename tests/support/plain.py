@@ -162,7 +162,7 @@ def convolved(a: Any, x: np.ndarray, w: np.ndarray, out: TensorType) -> Any:
         w = w.reshape(w.shape[0] * w.shape[1], 1, *w.shape[2:])
     extents = tuple(out.concrete_shape[layout.index(c)] for c in spatial)
     low = a.padding[: len(spatial)]
-    kind = "float64" if x.dtype.kind != "f" else x.dtype
+    kind = x.dtype if x.dtype.kind == "f" else "int64"  # whole numbers wrap
     found = conv(x, w, extents, a.strides, a.dilation, low, a.groups, kind)
     return np.moveaxis(found, range(x.ndim), [layout.index(c) for c in ["N", *spatial, "C"]])
 
