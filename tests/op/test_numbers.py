@@ -401,3 +401,12 @@ def test_strassen_keeps_what_is_not_finite_and_spreads_it_to_one_other_row():
     bad = ~np.isfinite(fast)
     assert bad[5].all() and set(np.flatnonzero(bad.any(1))) <= {5, 5 + 256}
     np.testing.assert_allclose(fast[~bad], plain[~bad], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_constant_that_is_no_number_of_either_sign_passes_through(dtype: str) -> None:
+    y = relay.var("y", shape=(), dtype=dtype)
+    for nan in (np.array(np.nan, dtype), -np.array(np.nan, dtype)):
+        for build in (relay.maximum, relay.minimum):
+            mod = relay.IRModule.from_expr(relay.Function([y], relay.Tuple([build(relay.const(nan, dtype), y), y])))
+            assert np.isnan(np.asarray(relay.build(mod, "llvm").run(y=np.array(2, dtype))[0]))

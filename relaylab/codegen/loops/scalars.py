@@ -6,6 +6,7 @@ promises of `relaylab.loop.scalar`: NaN passes, integer division never traps, ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, is_float, lanes, llvm_type, suffix, vector
@@ -95,6 +96,9 @@ def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -
     return library(f, op, *args)
 
 
+_NAN = re.compile(r"0x[7F]FF(?!0{13})")  # floats of all widths are written as doubles
+
+
 def extreme(f: IRFunction, op: str, a: Value, c: Value) -> Value:
     """The larger or smaller float, NaN if either is; one instruction when one of them is a number."""
     order = "ogt" if op == "max" else "olt"
@@ -108,8 +112,8 @@ def extreme(f: IRFunction, op: str, a: Value, c: Value) -> Value:
 
 
 def is_number(x: Value) -> bool:
-    """Is it a constant other than NaN?"""
-    return x.order < 0 and x.ref[0] != "%" and "0x7FF8" not in x.ref
+    """Is it a constant other than NaN, whose sign may be either?"""
+    return x.order < 0 and x.ref[0] != "%" and not _NAN.search(x.ref)
 
 
 def _remainder(f: IRFunction, a: Value, c: Value) -> Value:
