@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from bench.growth import T, lets
 from relaylab import relay, viz
-from relaylab.ir import Call, Constant, Function, IRModule, Let, Op, TensorType, Var
+from relaylab.ir import Call, Constant, Function, IRModule, Op, Var
 from relaylab.transform import PASSES, PassContext
 
-T = TensorType((4,), "float32")
 SIZE = 150
 DOUBLING = 2.6
 
@@ -23,15 +23,6 @@ def adds(count: int) -> IRModule:
     for i in range(count // 2):
         body = Call(Op.get("tanh"), [Call(Op.get("add"), [body, Constant(np.float32(i % 7 + 1))])])
     return IRModule.from_expr(Function([x], body, T))
-
-
-def lets(count: int) -> IRModule:
-    """Lets, each used by the next."""
-    names = [Var("x", T), *(Var("y", T) for _ in range(count))]
-    body = names[-1]
-    for before, after in zip(reversed(names[:-1]), reversed(names[1:])):
-        body = Let(after, Call(Op.get("tanh"), [before]), body)
-    return IRModule.from_expr(Function(names[:1], body, T))
 
 
 def calls(work: Callable[[], object]) -> int:
