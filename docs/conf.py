@@ -13,6 +13,6 @@ html_theme = "furo"
 html_title = f"relaylab {version}"
 html_extra_path = ["pages"]
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 # links to files of the project that are no pages stay links to files
 suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure"]

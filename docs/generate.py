@@ -1,5 +1,5 @@
 """Makes what the docs show: `python docs/generate.py [name ...]` writes docs/images, docs/pages and
-docs/reference anew, and the stubs of the operators.
+docs/reference anew, the stubs of the operators, notebooks of the course (`course`, `course 3`; also `translations`).
 
 Pictures come out the same each time, and a test holds them equal, but for three: `heat.svg` and `roofline.svg` have
 measured times, and `explorer.png` is a photograph of the saved page in a browser (needs playwright and Chromium).
@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import course_notebooks
 import networkx as nx
 import numpy as np
 import reference_pages
 import stubs
 
-from relaylab import explorer, relay, study, viz
+from relaylab import course, explorer, relay, study, viz
 from relaylab.ir import IRModule
 from relaylab.lab import saved_page
 from relaylab.transform import run_pipeline
@@ -90,11 +91,29 @@ def memory() -> object:
     return viz.timeline(lib.executable.plan, "ResNet-18 (32 x 32): where its tensors lie")
 
 
+def layout() -> object:
+    """Two layouts of two channels of 4 x 4 pixels: where each of them lies."""
+    places = np.arange(32)
+    channels_last = places.reshape(4, 4, 2)
+    return course.grids(
+        channel_0_in_NCHW=places[:16].reshape(4, 4), channel_1=places[16:].reshape(4, 4),
+        channel_0_in_NHWC=channels_last[..., 0], channel_1_=channels_last[..., 1],
+    )  # fmt: skip
+
+
+def anf() -> object:
+    """A shared value in A-normal form."""
+    x = relay.var("x", shape=(4,))
+    e = relay.exp(x)
+    mod = relay.transform.ToANormalForm()(relay.IRModule.from_expr(relay.Function([x], e + relay.tanh(e))))
+    return viz.show(mod, title="A-normal form: a chain of lets")
+
+
 COLOURS = {
     "value": "support ir text op interp analysis",
     "fusable": "transform loop codegen runtime",
-    "injective": "frontend zoo quantize",
-    "elementwise": "viz study explorer lab cli",
+    "injective": "frontend zoo quantize tune",
+    "elementwise": "viz study course explorer lab cli",
     "call": "relay compat bench",
 }
 
@@ -115,6 +134,8 @@ IMAGE: dict[str, Callable[[], object]] = {
     "memory": memory,
     "fused": fused,
     "closure": lambda: viz.show(relay.parse(CLOSURE), title="a function that returns a function"),
+    "anf": anf,
+    "layout": layout,
     "adt": lambda: viz.show(relay.parse(ADT), title="a data type, and a match over it"),
 }
 MEASURED: dict[str, Callable[[], object]] = {
@@ -137,6 +158,12 @@ def photograph() -> None:
 
 
 def main(names: list[str]) -> None:
+    if not names or "course" in names:
+        course_notebooks.make([n for n in names if n != "course"])
+    if "translations" in names:
+        import translations
+
+        translations.make([n for n in names if n != "translations"])
     for name, make in {**IMAGE, **MEASURED}.items():
         if not names or name in names:
             found = make()

@@ -71,10 +71,12 @@ class CallGraph:
         return self.print_var(var)
 
     def print_var(self, var: GlobalVar | str) -> str:
-        """The references of one function, as text."""
+        """The references of one function, as text: how often it is referred to, and a line for each that it makes."""
         gv = self._var(var)
-        lines = [f"  calls @{t.name_hint} {n} time{'s' * (n != 1)}" for t, n in self.edges[gv].items()]
-        return "\n".join([f"@{gv.name_hint}, referred to {self.ref_count(gv)} times", *lines])
+        lines = [
+            f"  call site: <{gv.name_hint}> calls {t.name_hint}" for t, n in self.edges[gv].items() for _ in range(n)
+        ]
+        return "\n".join([f"Call graph node: {gv.name_hint},  #refs = {self.ref_count(gv)}", *lines])
 
     def __str__(self) -> str:
         return "\n".join(self.print_var(gv) for gv in self.topological_order())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 from relaylab.ir.expr import Call, Expr, Function
 from relaylab.ir.op import Op, facets, op_name
@@ -34,6 +35,7 @@ class Cost:
         return self.macs / moved if moved else 0.0
 
 
+@cache
 def dtype_bytes(dtype: str) -> int:
     """The size of one element in bytes."""
     dtype = dtype_name(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylab.ir.expr import Expr, Function
 from relaylab.ir.scope import Scope, lca
 from relaylab.ir.visit import children, walk
+from relaylab.support.errors import RelayValueError
 
 
 def post_dominators(expr: Expr) -> dict[Expr, Expr | None]:
@@ -30,5 +31,7 @@ def post_dominates(tree: dict[Expr, Expr | None], late: Expr, early: Expr) -> bo
     """Whether every path from `early` to the result passes through `late`."""
     node: Expr | None = early
     while node is not None and node is not late:
+        if node not in tree:
+            raise RelayValueError("the tree of dominators is of another expression", code="analysis.other-tree")
         node = tree[node]
     return node is late

@@ -13,7 +13,11 @@ from relaylab.support.checked import checked
 
 @dataclass(slots=True, eq=False)
 class AnnotatedRegion:
-    """One connected part: its number, the compiler it is for, its nodes, the calls that open and close it."""
+    """One connected part: its number, the compiler it is for, its nodes, the calls that open and close it.
+
+    The numbers are TVM's, and not consecutive: every call that opens a region counts, and what joins several has the
+    number of its first argument's.
+    """
 
     id: int
     target: str
@@ -44,6 +48,8 @@ class AnnotatedRegionSet:
     ):
         self.begin, self.end = _name(region_begin_op), _name(region_end_op)
         self.leader: dict[Expr, Expr] = {}
+        self.number: dict[Expr, int] = {}
+        self.counted = 0
         order = list(walk((expr,)))
         for node in order:
             self._link(node)
@@ -63,10 +69,19 @@ class AnnotatedRegionSet:
         reads.
         """
         if is_call_to(node, self.begin):
+            self._count(node)
             return
-        for part in children(node):
-            if children(part) and not is_call_to(part, self.end):
-                self.leader[self._find(part)] = self._find(node)
+        parts = [self._find(p) for p in children(node) if children(p) and not is_call_to(p, self.end)]
+        numbers = [self.number[root] for root in parts if root in self.number]
+        for root in parts:
+            self.leader[self._find(root)] = self._find(node)
+        if numbers:
+            self.number[self._find(node)] = numbers[0]
+
+    def _count(self, root: Expr) -> int:
+        self.number[root] = self.counted
+        self.counted += 1
+        return self.number[root]
 
     def _collect(self, order: list[Expr]) -> list[AnnotatedRegion]:
         marked = {self._find(n) for n in order if is_call_to(n, self.begin, self.end)}
@@ -75,7 +90,10 @@ class AnnotatedRegionSet:
             root = self._find(node)
             if root not in marked or not children(node):
                 continue
-            region = regions.setdefault(root, AnnotatedRegion(len(regions), ""))
+            if root not in regions:  # one that nothing opens, as it reads nothing, counts last
+                number = self.number.get(root)
+                regions[root] = AnnotatedRegion(self._count(root) if number is None else number, "")
+            region = regions[root]
             region.nodes[node] = None
             if isinstance(node, Call) and node.attrs is not None and is_call_to(node, self.begin, self.end):
                 region.target = str(node.attrs["compiler"])

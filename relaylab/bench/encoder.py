@@ -7,24 +7,11 @@ import math
 from relaylab import relay
 from relaylab.ir import Expr, IRModule
 from relaylab.runtime.ndarray import NDArray
+from relaylab.zoo.attention.bert import EPSILON
+from relaylab.zoo.attention.layers import gelu, linear, norm
 from relaylab.zoo.init import create_workload
 
 HIDDEN, HEADS, INNER = 768, 12, 3072
-
-
-def _dense(x: Expr, name: str, units: int) -> Expr:
-    return relay.nn.bias_add(
-        relay.nn.dense(x, relay.var(f"{name}_weight"), units=units), relay.var(f"{name}_bias"), axis=-1
-    )
-
-
-def _norm(x: Expr, name: str) -> Expr:
-    return relay.nn.layer_norm(x, relay.var(f"{name}_gamma"), relay.var(f"{name}_beta"), epsilon=1e-12)
-
-
-def _gelu(x: Expr) -> Expr:
-    half, one = relay.const(0.5), relay.const(1.0)
-    return x * half * (one + relay.erf(x * relay.const(math.sqrt(0.5))))
 
 
 def _heads(x: Expr, length: int, axes: tuple[int, int, int]) -> Expr:
@@ -32,20 +19,20 @@ def _heads(x: Expr, length: int, axes: tuple[int, int, int]) -> Expr:
 
 
 def _attention(x: Expr, name: str, length: int) -> Expr:
-    query, key = (_heads(_dense(x, f"{name}_{part}", HIDDEN), length, (1, 0, 2)) for part in ("query", "key"))
-    value = _heads(_dense(x, f"{name}_value", HIDDEN), length, (1, 2, 0))
+    query, key = (_heads(linear(x, f"{name}_{part}", HIDDEN), length, (1, 0, 2)) for part in ("query", "key"))
+    value = _heads(linear(x, f"{name}_value", HIDDEN), length, (1, 2, 0))
     scores = relay.nn.batch_matmul(query, key) * relay.const(1 / math.sqrt(HIDDEN // HEADS))
     mixed = relay.nn.batch_matmul(relay.nn.softmax(scores), value)
-    return _dense(relay.reshape(relay.transpose(mixed, (1, 0, 2)), (length, HIDDEN)), f"{name}_output", HIDDEN)
+    return linear(relay.reshape(relay.transpose(mixed, (1, 0, 2)), (length, HIDDEN)), f"{name}_output", HIDDEN)
 
 
 def get_net(layers: int = 2, length: int = 128) -> relay.Function:
     """The layers as a function of (length, 768) float32 states and their parameters."""
     x = relay.var("data", shape=(length, HIDDEN))
     for k in range(layers):
-        x = _norm(relay.add(x, _attention(x, f"layer{k}_attention", length)), f"layer{k}_norm1")
-        inner = _gelu(_dense(x, f"layer{k}_inner", INNER))
-        x = _norm(relay.add(x, _dense(inner, f"layer{k}_outer", HIDDEN)), f"layer{k}_norm2")
+        x = norm(relay.add(x, _attention(x, f"layer{k}_attention", length)), f"layer{k}_norm1", EPSILON)
+        inner = gelu(linear(x, f"layer{k}_inner", INNER))
+        x = norm(relay.add(x, linear(inner, f"layer{k}_outer", HIDDEN)), f"layer{k}_norm2", EPSILON)
     return relay.Function(relay.analysis.free_vars(x), x)
 
 

@@ -11,7 +11,24 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from relaylab import __version__
-from relaylab.cli import bisect, diff, draw, explain, explore, kernels, notebooks, passes, run, why
+from relaylab.cli import (
+    bisect,
+    compare,
+    diff,
+    draw,
+    explain,
+    explore,
+    figure,
+    kernels,
+    notebooks,
+    passes,
+    run,
+    schedule,
+    site,
+    sweep,
+    tune,
+    why,
+)
 from relaylab.lab.options import Entry, actions, listed
 from relaylab.support.errors import RelayError
 from relaylab.support.table import did_you_mean
@@ -19,20 +36,26 @@ from relaylab.support.table import did_you_mean
 COMMANDS = (
     explore.COMMAND,
     draw.COMMAND,
+    figure.COMMAND,
     passes.COMMAND,
     diff.COMMAND,
+    compare.COMMAND,
     bisect.COMMAND,
     why.COMMAND,
     kernels.PROFILE,
     kernels.ASM,
+    schedule.COMMAND,
+    tune.COMMAND,
+    sweep.COMMAND,
     run.RUN,
     explain.COMMAND,
+    site.COMMAND,
     notebooks.COMMAND,
     run.RUN_TVM,
 )
 """All commands, in the order of the help."""
 _python_warning: Callable[..., str] = warnings.formatwarning
-EXAMPLES = "\n".join(["examples:", *(f"  {written:<52}{words}" for written, words in (c.example for c in COMMANDS))])
+EXAMPLES = "\n".join(["examples:", *(f"  {written:<56}{words}" for written, words in (c.example for c in COMMANDS))])
 
 
 class _Parser(argparse.ArgumentParser):

@@ -7,27 +7,24 @@ import json
 
 from relaylab.cli.command import JSON, Command, passes_of, say
 from relaylab.lab.options import LEVEL, PASSES, PROGRAM, MagicOption
+from relaylab.support.formats import SHAPES, words
 
 
 def bisect_command(args: argparse.Namespace) -> int:
-    """`relaylab bisect NET|FILE`: status 1 if a pass changes the numbers."""
+    """`relaylab bisect NET|FILE`: status 1 if a pass changes the numbers, or raises."""
     from relaylab import study
 
     finding = study.bisect(study.load(args.program), args.opt_level, passes_of(args.passes))
     if finding is not None and args.output:
         say(f"wrote {finding.save(args.output)}", quiet=args.json)
-    found = (
-        None
-        if finding is None
-        else {"pass": finding.stage.name, "error": finding.error, "rule": finding.step.rule if finding.step else None}
-    )
+    found = None if finding is None else finding.to_dict()
     say(json.dumps(found) if args.json else str(finding or "every pass keeps the numbers"))
     return 0 if finding is None else 1
 
 
 COMMAND = Command(
     "bisect",
-    "name the pass and the rewrite that first changes the numbers",
+    "name the pass and the rewrite that first changes the numbers, or the pass that raises",
     (
         PROGRAM,
         LEVEL,
@@ -37,7 +34,7 @@ COMMAND = Command(
             "-o",
             "--output",
             metavar="FILE",
-            help="write a program that shows it (.py), or the picture of the values (.html .svg .pdf .png)",
+            help=f"write a program that shows it (.py), or the picture of the values: {words(SHAPES)}",
         ),
     ),
     ("relaylab bisect resnet8 -o reproducer.py", "which rewrite changed the numbers, as a program"),

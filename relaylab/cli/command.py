@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from relaylab.lab.options import MagicOption
 from relaylab.support.errors import RelayValueError
+from relaylab.support.quoting import shell_words
 
 if TYPE_CHECKING:
     from relaylab.study import Exploration
     from relaylab.transform import Pass
 
-FORMATS = (".pdf", ".svg", ".png", ".dot", ".txt", ".json")
-"""What pictures are written as."""
 JSON = MagicOption("--json", action="store_true", help="print data for programs instead of text for people")
 
 
@@ -38,10 +37,30 @@ def say(text: str = "", *, quiet: bool = False) -> None:
         print(text, flush=True)
 
 
+def code(text: str, language: str) -> str:
+    """Code as it is printed: in colours where someone reads a terminal."""
+    from relaylab.text import colours
+    from relaylab.viz.diffs.tokens import wants_colour
+
+    return colours.terminal(text, language) if language and wants_colour(sys.stdout) else text
+
+
 def progress(text: str) -> None:
-    """What is being done, where someone watches; overwritten by the next line."""
+    """What is being done: overwritten by the next line where someone watches, else a line of its own on stderr."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def stopped(exploration: Exploration, args: argparse.Namespace) -> int:
+    """Say which pass stopped a pipeline and how to see that again: status 1; 0 if every pass came to its end."""
+    if exploration.crash is None:
+        return 0
+    passes = ["-p", args.passes] if getattr(args, "passes", None) else []
+    again = shell_words("relaylab", "bisect", args.program, "-O", str(args.opt_level), *passes, "-o", "reproducer.py")
+    print(f"\n{exploration.crash}\nNext:\n  {again}  a program that shows it", file=sys.stderr)
+    return 1
 
 
 def folder(path: str) -> Path:
@@ -60,14 +79,25 @@ def passes_of(text: str | None) -> list[Pass] | None:
     return [study.pass_of(part) for part in study.split(text)] if text else None
 
 
-def save_exploration(exploration: Exploration, passes: list[Pass] | None, path: str) -> Path:
-    """Write a pipeline run: the explorer as a page for `.html`, the pictures for other formats."""
+def save_exploration(
+    exploration: Exploration,
+    passes: list[Pass] | None,
+    path: str,
+    doing: Callable[[str], None] = lambda part: None,
+    language: str | None = None,
+    paper: str = "fit",
+) -> Path:
+    """Write a pipeline run: the explorer as a page for `.html`, the pictures for other formats.
+
+    `doing` is told what part of the page is being made; `language` is that of the words of a page, `paper` that of a
+    PDF.
+    """
     if path.endswith(".rlab"):
         from relaylab import study
 
         return study.record(exploration, path)
     if not path.lower().endswith((".html", ".htm")):
-        return exploration.save(path)
+        return exploration.save(path, paper)
     from relaylab.lab import saved_page
 
-    return saved_page.save(exploration, path, passes)
+    return saved_page.save(exploration, path, passes, doing, language or "")

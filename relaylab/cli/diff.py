@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from relaylab.cli.command import JSON, Command, say
-from relaylab.lab.options import LEVEL, PIPELINES, PROGRAM, TIME, MagicOption
+from relaylab.lab.options import A4, LEVEL, OUTPUT, PIPELINES, PROGRAM, REWRITES, TIME, MagicOption, on_paper
 from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
-    from relaylab.study import Comparison, Quantity, Recording
+    from relaylab.study import Comparison, Quantity, Recording, Rewrites
 
 
 def diff_command(args: argparse.Namespace) -> int:
     """`relaylab diff A B`"""
     from relaylab import study, viz
+    from relaylab.viz.diffs.tokens import for_stream
 
     if args.other and args.program.endswith(".rlab") and args.other.endswith(".rlab"):
         return runs_compared([study.reopen(args.program), study.reopen(args.other)], args)
     if args.pipelines:
         a, b = args.pipelines
         return compared(study.compare(args.program, a, b, args.opt_level), args)
+    if args.rewrites:
+        return rewrites_told(study.rewrites(args.program, args.rewrites), args)
     if args.other is None:
         raise RelayValueError(
             "there is nothing to compare with", code="cli.other", help="name another program, or --pipelines A B"
         )
     difference = viz.diff(study.load(args.program).mod, study.load(args.other).mod)
     if args.output:
-        say(f"wrote {difference.save(args.output)}")
-    say(json.dumps(difference.counts) if args.json else f"{difference}\n{difference!r}")
+        say(f"wrote {difference.save(args.output, **on_paper(args))}")
+    lines = for_stream(str(difference), sys.stdout)
+    say(json.dumps(difference.counts) if args.json else f"{lines}\n{difference!r}")
     return 0
 
 
 def compared(comparison: Comparison, args: argparse.Namespace) -> int:
     """Two pipelines over one program: the table, or data."""
     if args.output:
-        say(f"wrote {comparison.difference().save(args.output)}", quiet=args.json)
+        say(f"wrote {comparison.difference().save(args.output, **on_paper(args))}", quiet=args.json)
     if args.json:
         found = {q.name: [q.a, q.b] for q in comparison.quantities}
         say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
@@ -53,9 +58,27 @@ def runs_compared(runs: list[Recording], args: argparse.Namespace) -> int:
 
     quantities = study.compare_recordings(*runs)
     if args.output:
-        say(f"wrote {viz.diff(runs[0].module(), runs[1].module()).save(args.output)}", quiet=args.json)
+        difference = viz.diff(runs[0].module(), runs[1].module())
+        say(f"wrote {difference.save(args.output, **on_paper(args))}", quiet=args.json)
     say(json.dumps({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
     return judged(quantities, args)
+
+
+def rewrites_told(found: Rewrites, args: argparse.Namespace) -> int:
+    """The single rewrites of a pass: text with the changed lines, or data; the pairs of pictures as a file."""
+    from relaylab.viz.diffs.tokens import for_stream
+
+    if args.output:
+        say(f"wrote {found.save(args.output, **on_paper(args))}", quiet=args.json)
+    if args.json:
+        told = [
+            {"rule": r.rule, "at": r.location, "names": {b.name: b.words for b in r.bindings}, "lines": r.text}
+            for r in found
+        ]
+        say(json.dumps(told))
+    else:
+        say(for_stream(str(found), sys.stdout))
+    return 0
 
 
 def judged(quantities: Sequence[Quantity], args: argparse.Namespace) -> int:
@@ -75,6 +98,7 @@ COMMAND = Command(
         PROGRAM,
         MagicOption("other", metavar="OTHER", nargs="?", help="the program to compare with"),
         PIPELINES,
+        REWRITES,
         TIME,
         MagicOption(
             "--fail-on",
@@ -82,7 +106,8 @@ COMMAND = Command(
             action="append",
             help="status 1 if a figure of B is larger by more: flops+5%% bytes+0%% …",
         ),
-        MagicOption("-o", "--output", metavar="FILE", help="write the picture"),
+        OUTPUT,
+        A4,
         LEVEL,
         JSON,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from relaylab.cli.command import Command, say
-from relaylab.lab.options import ARRANGING, DRAWING, PROGRAM, MagicOption, chosen
+from relaylab.lab.options import A4, ARRANGING, DRAWING, OUTPUT, PROGRAM, chosen, on_paper
 
 
 def viz_command(args: argparse.Namespace) -> int:
@@ -24,24 +24,14 @@ def viz_command(args: argparse.Namespace) -> int:
     if args.output is None:
         say(str(picture))
     else:
-        say(f"wrote {picture.save(args.output)}")
+        say(f"wrote {picture.save(args.output, **on_paper(args))}")
     return 0
 
 
 COMMAND = Command(
     "viz",
-    "draw a program",
-    (
-        PROGRAM,
-        MagicOption(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="a .svg, .pdf, .png, .html, .dot, .txt or .json file; without it a tree is printed",
-        ),
-        *DRAWING,
-        *ARRANGING,
-    ),
+    "draw a program; without a file to write to, as a tree of characters",
+    (PROGRAM, OUTPUT, A4, *DRAWING, *ARRANGING),
     ("relaylab viz mobilenet --fold -o mobilenet.pdf", "a picture; repeated blocks as one card"),
     viz_command,
 )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relaylab.cli.command import FORMATS, JSON, Command, folder, progress, save_exploration, say
-from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
+from relaylab.cli.command import JSON, Command, folder, progress, save_exploration, say, stopped
+from relaylab.lab.options import A4, LANGUAGE, LEVEL, PROGRAM, MagicOption, on_paper
+from relaylab.support.formats import SEVERAL, format_of, words
 from relaylab.support.options import positive
 
 if TYPE_CHECKING:
@@ -32,21 +35,32 @@ def explore_command(args: argparse.Namespace) -> int:
     exploration = study.explore(program, args.opt_level)
     for row in exploration.rows:
         say(str(row), quiet=quiet)
-    if exploration.history.error is not None:
-        raise exploration.history.error
     report = exploration.to_dict()
     say(quiet=quiet)
     for path in () if args.no_files else explored_files(args.output or ".", program.name):
         progress(f"writing {path} …")
-        _, seconds = study.timed(lambda path=path: save_exploration(exploration, None, str(path)))
+        doing = partial(_writing, str(path))
+        _, seconds = study.timed(
+            lambda path=path, doing=doing: save_exploration(
+                exploration, None, str(path), doing, args.lang, **on_paper(args)
+            )
+        )
         progress("")
         report[path.suffix[1:]] = str(path)
         say(f"wrote {path} ({len(exploration.pictures)} stages, {seconds:.2f} s)", quiet=quiet)
+    if exploration.crash is not None:
+        if args.json:
+            print(json.dumps(report | {"crash": exploration.crash.to_dict()}, indent=1))
+        return stopped(exploration, args)
     report |= _compile_and_run(exploration, program, args, quiet)
     say(_next(args.program, report.get("html")), quiet=quiet)
     if args.json:
         print(json.dumps(report, indent=1))
     return 0 if report["agrees"] else 1
+
+
+def _writing(path: str, part: str) -> None:
+    progress(f"writing {path}: {part} …")
 
 
 def _next(program: str, page: object) -> str:
@@ -65,7 +79,8 @@ def _next(program: str, page: object) -> str:
 def explored_files(output: str, name: str) -> list[Path]:
     """What `relaylab explore -o` means: the file that it names, or a PDF and a page in the folder that it names."""
     path = Path(output)
-    if path.suffix.lower() in (".html", ".htm", ".rlab", *FORMATS) and not path.is_dir():
+    if path.suffix and not path.is_dir() and not output.endswith(("/", os.sep)):
+        format_of(path, ("rlab",))
         folder(str(path.parent))
         return [path]
     return [folder(output) / f"{name}.{suffix}" for suffix in ("pdf", "html")]
@@ -107,9 +122,11 @@ COMMAND = Command(
             "-o",
             "--output",
             metavar="FILE|DIR",
-            help="the explorer as one page that works offline (.html), the pictures (.pdf …) or the "
-            "run (.rlab); a folder gets a .pdf and an .html (default: here)",
+            help="the explorer as one page that works offline (.html), the run (.rlab), or the pictures "
+            f"({words(SEVERAL)}); a folder gets a .pdf and an .html (default: here)",
         ),
+        LANGUAGE,
+        A4,
         MagicOption("--no-files", action="store_true", help="write no PDF and no HTML page"),
         MagicOption("--repeat", type=positive, default=10, help="how often the compiled program is timed"),
     ),

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
-from relaylab.cli.command import JSON, Command, say
-from relaylab.lab.options import KERNEL, LEVEL, LLVM_PASSES, NUMBER, OPERATORS, PROGRAM, MagicOption
+from relaylab.cli.command import JSON, Command, code, say
+from relaylab.lab.options import (
+    A4,
+    KERNEL,
+    LEVEL,
+    LLVM_PASSES,
+    NUMBER,
+    OPERATORS,
+    OUTPUT,
+    PROGRAM,
+    MagicOption,
+    on_paper,
+)
+from relaylab.support.formats import words
 
 
 def profile_command(args: argparse.Namespace) -> int:
@@ -23,17 +36,20 @@ def profile_command(args: argparse.Namespace) -> int:
 def asm_command(args: argparse.Namespace) -> int:
     """`relaylab asm NET|FILE [KERNEL]`"""
     from relaylab import relay, study
+    from relaylab.text import colours
+    from relaylab.viz.diffs.tokens import for_stream
 
     program = study.load(args.program)
     with relay.transform.PassContext(opt_level=args.opt_level):
         lib = relay.build(program.mod, target="llvm", params=dict(program.params))
     if args.output:
-        say(f"wrote {study.control_flow(lib, args.kernel).save(args.output)}", quiet=args.json)
+        say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}", quiet=args.json)
         return 0
     if args.llvm_passes:
-        say("\n".join(f"{step}\n{step.diff()}".rstrip() for step in study.llvm_steps(lib, args.kernel or "")))
+        steps = study.llvm_steps(lib, args.kernel or "")
+        say(for_stream("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps), sys.stdout))
         return 0
-    say(study.listing(lib, args.kernel, args.stage))
+    say(code(study.listing(lib, args.kernel, args.stage), colours.STAGES.get(args.stage or "", "")))
     return 0
 
 
@@ -56,9 +72,8 @@ ASM = Command(
         MagicOption(
             "--stage", default="asm", help="relay, loop, why, llvm, llvm-optimized, flow, asm (default), or all"
         ),
-        MagicOption(
-            "-o", "--output", metavar="FILE", help="draw the kernel's control flow into a .svg, .pdf, .png … file"
-        ),
+        OUTPUT.but(help=f"draw the kernel's control flow: {words()}"),
+        A4,
     ),
     ("relaylab asm resnet18 conv2d --stage llvm", "a kernel on its way down"),
     asm_command,

@@ -21,6 +21,12 @@ def lab_command(args: argparse.Namespace) -> int:
     return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", *args.rest])
 
 
+def shipped() -> Path:
+    """The folder of notebooks where they stand: in a checkout, or in the package."""
+    here = Path(__file__).resolve().parents[1]
+    return here.parent / "notebooks" if (here.parent / "notebooks").is_dir() else here / "_notebooks"
+
+
 def notebooks() -> Path:
     """The folder of notebooks: that of a checkout, or a copy of the ones that came with the package."""
     here = Path(__file__).resolve().parents[1]

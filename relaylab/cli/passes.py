@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 
-from relaylab.cli.command import JSON, Command, passes_of, save_exploration, say
-from relaylab.lab.options import LEVEL, NO_VERIFY, PASSES, PROGRAM, WORTH, MagicOption
+from relaylab.cli.command import JSON, Command, code, passes_of, save_exploration, say, stopped
+from relaylab.lab.options import A4, LANGUAGE, LEVEL, NO_VERIFY, PASSES, PROGRAM, WORTH, MagicOption, on_paper
+from relaylab.support.formats import SEVERAL, SHAPES, words
 
 
 def passes_command(args: argparse.Namespace) -> int:
@@ -26,10 +27,11 @@ def passes_command(args: argparse.Namespace) -> int:
     chosen = passes_of(args.passes)
     exploration = study.explore(args.program, args.opt_level, chosen, not args.no_verify)
     if args.heat:
-        say(f"wrote {explorer.heat(exploration).save(args.heat)}", quiet=args.json)
+        say(f"wrote {explorer.heat(exploration).save(args.heat, **on_paper(args))}", quiet=args.json)
     for path in args.output or ():
-        say(f"wrote {save_exploration(exploration, chosen, path)}", quiet=args.json)
-    if args.worth and exploration.history.error is None:
+        written = save_exploration(exploration, chosen, path, language=args.lang, **on_paper(args))
+        say(f"wrote {written}", quiet=args.json)
+    if args.worth and exploration.crash is None:
         say(str(study.worth(exploration)), quiet=args.json)
     if args.json:
         say(json.dumps(exploration.to_dict(), indent=1))
@@ -37,10 +39,8 @@ def passes_command(args: argparse.Namespace) -> int:
         for row in exploration.rows:
             say(str(row))
     if args.text:
-        say(f"\n{exploration.history.mod}")
-    if exploration.history.error is not None:
-        raise exploration.history.error
-    return 0
+        say(code(f"\n{exploration.history.mod}", "relay"))
+    return stopped(exploration, args)
 
 
 COMMAND = Command(
@@ -51,19 +51,19 @@ COMMAND = Command(
         LEVEL,
         JSON,
         PASSES,
+        LANGUAGE,
         MagicOption("--text", action="store_true", help="print the program at the end"),
         NO_VERIFY,
         WORTH,
-        MagicOption(
-            "--heat", metavar="FILE", help="write one picture of how much each pass changed (.svg .pdf .html .png .txt)"
-        ),
+        MagicOption("--heat", metavar="FILE", help=f"write one picture of how much each pass changed: {words(SHAPES)}"),
         MagicOption(
             "-o",
             "--output",
             metavar="FILE",
             action="append",
-            help="write the explorer (.html), the pictures (.pdf …) or the run (.rlab)",
+            help=f"write the explorer (.html), the run (.rlab), or the pictures: {words(SEVERAL)}",
         ),
+        A4,
     ),
     ("relaylab passes resnet18 -p FoldConstant,FuseOps", "what two passes do"),
     passes_command,

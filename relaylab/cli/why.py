@@ -25,7 +25,14 @@ def why_command(args: argparse.Namespace) -> int:
                     "pass": found.name,
                     "note": found.note,
                     "reasons": [
-                        {"rule": r.rule, "at": r.location, "why": r.why, "near": r.near} for r in found.reasons
+                        {
+                            "rule": r.rule,
+                            "at": r.location,
+                            "why": r.why,
+                            "near": r.near,
+                            "steps": [[s.words, s.holds] for s in r.steps],
+                        }
+                        for r in found.reasons
                     ],
                 }
             )

@@ -15,14 +15,17 @@ from relaylab.codegen.llvm.jit import Compilation, compile_objects
 from relaylab.codegen.native.entry import entry_text
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.graph_json import graph_json
-from relaylab.codegen.network.network import Network, network_of
+from relaylab.codegen.network.network import Network, Operation, network_of
 from relaylab.codegen.operations.generic import VERIFY
 from relaylab.codegen.operations.layout import NetworkLayout, lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import NetworkPlan, plan_network
+from relaylab.codegen.operations.records import RecordsWarning, tuned_schedules
+from relaylab.codegen.operations.schedules import chosen_schedules
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.ir import Function, IRModule
+from relaylab.loop.schedule import Schedule
 from relaylab.runtime.aot_executor import AOTExecutorFactoryModule
 from relaylab.runtime.device import FOREIGN
 from relaylab.runtime.executable import Executable, TargetInfo
@@ -30,7 +33,7 @@ from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.collection import no_collection
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -80,10 +83,30 @@ def compile_main(
     ir_mod: IRModule | Function | None = None,
 ) -> GraphExecutorFactoryModule:
     """Compile the `main` of a module that the passes have fused."""
-    main = mod["main"]
-    network = network_of(main, f"tvmgen_{mod_name}")
+    network = network_of(mod["main"], f"tvmgen_{mod_name}")
+    tuned, chosen = tuned_schedules(network, target), chosen_schedules(network)
+    try:
+        return _compiled(mod, network, target, mod_name, executor, ir_mod, tuned | chosen)
+    except RelayError as error:
+        if not tuned or not error.code.startswith("schedule."):
+            raise
+        said = f"the records of tuning are not used: {error}"
+        warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=2)
+    return _compiled(mod, network, target, mod_name, executor, ir_mod, chosen)
+
+
+def _compiled(
+    mod: IRModule,
+    network: Network,
+    target: CpuTarget,
+    mod_name: str,
+    executor: Executor | str,
+    ir_mod: IRModule | Function | None,
+    schedules: Mapping[Operation, Schedule],
+) -> GraphExecutorFactoryModule:
+    """A module of a network whose named kernels have these schedules."""
     minimal = bool(PassContext.current().get_config(WINOGRAD, True))
-    jobs = [job for operation in network.operations for job in jobs_of(operation, target, minimal)]
+    jobs = [j for o in network.operations for j in jobs_of(o, target, minimal, schedules.get(o))]
     layouts = lay_out(network, jobs)
     cache = ObjectCache.default()
     started: list[Future[bytes]] = []

@@ -16,26 +16,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from relaylab import ir
 from relaylab.interp.values import ConstructorValue, RefValue, map_value, rebuilt, to_value
-from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
-from relaylab.ir.base import Expr
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-)
-from relaylab.ir.free import free_vars, global_vars
-from relaylab.ir.module import IRModule
-from relaylab.ir.op import OPERATORS, Op
+from relaylab.ir.free import global_vars
 from relaylab.runtime.container import tuple_object
 from relaylab.runtime.ndarray import array
 from relaylab.support.checked import checked
@@ -56,19 +39,19 @@ DEEPEST = 80
 class PythonConverter:
     """Converts expressions over a module: `convert(expr)` gives the syntax tree; `constants` has the large ones."""
 
-    def __init__(self, mod: IRModule | None = None, target: object = "llvm"):
-        self.mod = mod if mod is not None else IRModule()
+    def __init__(self, mod: ir.IRModule | None = None, target: object = "llvm"):
+        self.mod = mod if mod is not None else ir.IRModule()
         self.target = target
         self.constants: list[np.ndarray] = []
         self.attributes: list[Any] = []
         self.names: dict[object, str] = {}
         self.used: set[str] = set()
 
-    def convert(self, prog: Expr) -> ast.Module:
+    def convert(self, prog: ir.Expr) -> ast.Module:
         """The module that assigns the value of `prog` to `relay_output`; `RelayValueError` for free variables
         and nests too deep for Python.
         """
-        loose = free_vars(prog)
+        loose = ir.free_vars(prog)
         if loose:
             raise RelayValueError(
                 f"%{loose[0].name_hint} has no value",
@@ -76,9 +59,9 @@ class PythonConverter:
                 help="bind it, or make it a parameter",
             )
         mod = self.mod.shallow_copy()
-        name = GlobalVar("program")
-        is_function = isinstance(prog, Function)
-        mod[name] = prog if is_function else Function([], prog)
+        name = ir.GlobalVar("program")
+        is_function = isinstance(prog, ir.Function)
+        mod[name] = prog if is_function else ir.Function([], prog)
         mod = ToANormalForm()(InferType()(mod))
         lines: list[ast.stmt] = []
         needed = _reached(mod, name.name_hint)
@@ -93,7 +76,7 @@ class PythonConverter:
 
     # ---- names
 
-    def name(self, node: Var | GlobalVar) -> str:
+    def name(self, node: ir.Var | ir.GlobalVar) -> str:
         """The Python name of a variable, the same each time."""
         if node not in self.names:
             stem = re.sub(r"\W", "_", node.name_hint) or "v"
@@ -108,48 +91,48 @@ class PythonConverter:
 
     def fresh(self) -> str:
         """A new name."""
-        return self.name(Var("v"))
+        return self.name(ir.Var("v"))
 
     # ---- statements
 
-    def function(self, name: str, func: Function, depth: int) -> ast.FunctionDef:
+    def function(self, name: str, func: ir.Function, depth: int) -> ast.FunctionDef:
         """A function of that name."""
         params = [ast.arg(self.name(p)) for p in func.params]
         body = self.block(func.body, lambda value: ast.Return(value), depth + 1)
         return cast(ast.FunctionDef, ast.FunctionDef(name, ast.arguments([], params, None, [], [], None, []), body, []))
 
-    def block(self, expr: Expr, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
+    def block(self, expr: ir.Expr, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
         """The statements of a chain of lets; `end` makes the last one of its value."""
         if depth > DEEPEST:
             raise RelayValueError(
                 f"branches nest more than {DEEPEST} levels deep", code="python.too-deep", help="use an executor"
             )
         out: list[ast.stmt] = []
-        while isinstance(expr, Let):
+        while isinstance(expr, ir.Let):
             name = self.name(expr.var)
             out += self.bound(expr.value, lambda value, name=name: _assign(name, value), depth, name)
             expr = expr.body
         return out + self.bound(expr, end, depth, "")
 
-    def bound(self, expr: Expr, end: Callable[[ast.expr], ast.stmt], depth: int, name: str) -> list[ast.stmt]:
+    def bound(self, expr: ir.Expr, end: Callable[[ast.expr], ast.stmt], depth: int, name: str) -> list[ast.stmt]:
         """The statements of one value."""
         match expr:
-            case If():
+            case ir.If():
                 test = ast.Call(_name("bool"), [self.value(expr.cond)], [])
                 branches = (self.block(b, end, depth + 1) for b in (expr.true_branch, expr.false_branch))
                 return [ast.If(test, *branches)]
-            case Match():
+            case ir.Match():
                 return self.matched(expr, end, depth)
-            case Function():
+            case ir.Function():
                 name = name or self.fresh()
                 made = self.function(name, expr, depth)
                 return [made, *([] if _is_name(end(_name(name)), name) else [end(_name(name))])]
-            case Let():
+            case ir.Let():
                 return self.block(expr, end, depth + 1)
             case _:
                 return [end(self.value(expr))]
 
-    def matched(self, node: Match, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
+    def matched(self, node: ir.Match, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
         """Clauses as a chain of conditions."""
         data = self.fresh()
         message = ast.Constant("no clause matches")
@@ -165,16 +148,16 @@ class PythonConverter:
             last = [ast.If(test, body, last)] if tests else body
         return [_assign(data, self.value(node.data)), *last]
 
-    def pattern(self, p: Pattern, at: ast.expr, tests: list[ast.expr], binds: list[ast.stmt]) -> None:
+    def pattern(self, p: ir.Pattern, at: ast.expr, tests: list[ast.expr], binds: list[ast.stmt]) -> None:
         """What must hold for a value `at` to match, and what it then binds."""
         stack = [(p, at)]
         while stack:
             pattern, value = stack.pop()
-            if isinstance(pattern, PatternVar):
+            if isinstance(pattern, ir.PatternVar):
                 binds.append(_assign(self.name(pattern.var), value))
-            elif isinstance(pattern, PatternTuple):
+            elif isinstance(pattern, ir.PatternTuple):
                 stack.extend((q, _item(value, k)) for k, q in enumerate(pattern.patterns))
-            elif isinstance(pattern, PatternConstructor):
+            elif isinstance(pattern, ir.PatternConstructor):
                 tag = ast.Constant(pattern.constructor.tag)
                 tests.append(ast.Compare(ast.Attribute(value, "tag", ast.Load()), [ast.Eq()], [tag]))
                 fields = ast.Attribute(value, "fields", ast.Load())
@@ -182,42 +165,42 @@ class PythonConverter:
 
     # ---- values
 
-    def value(self, node: Expr) -> ast.expr:
+    def value(self, node: ir.Expr) -> ast.expr:
         """A value without branches in it, as an expression of Python."""
         match node:
-            case Var() | GlobalVar():
+            case ir.Var() | ir.GlobalVar():
                 return _name(self.name(node))
-            case Constant():
+            case ir.Constant():
                 return self.constant(node.data.numpy())
-            case Tuple():
+            case ir.Tuple():
                 return ast.Tuple([self.value(f) for f in node.fields], ast.Load())
-            case TupleGetItem():
+            case ir.TupleGetItem():
                 return _item(self.value(node.tuple_value), node.index)
-            case RefCreate():
+            case ir.RefCreate():
                 return _call("relay_ref", self.value(node.value))
-            case RefRead():
+            case ir.RefRead():
                 return ast.Attribute(self.value(node.ref), "value", ast.Load())
-            case RefWrite():
+            case ir.RefWrite():
                 return _call("relay_write", self.value(node.ref), self.value(node.value))
-            case Op():
+            case ir.Op():
                 return _call("relay_operator", ast.Constant(node.name))
-            case Constructor():
+            case ir.Constructor():
                 return _call("relay_constructor", ast.Constant(node.tag), ast.Constant(node.name_hint))
-            case Call():
+            case ir.Call():
                 return self.call(node)
             case _:
                 raise RelayError(f"{kind_of(node)} has no form in Python", code="python.node")
 
-    def call(self, node: Call) -> ast.expr:
+    def call(self, node: ir.Call) -> ast.expr:
         """A call of an operator, a constructor or a function."""
         args = [self.value(a) for a in node.args]
-        if isinstance(node.op, Op):
+        if isinstance(node.op, ir.Op):
             return ast.Call(_name("relay_op"), [ast.Constant(node.op.name), *args], self.keywords(node))
         return ast.Call(self.value(node.op), args, [])
 
-    def keywords(self, node: Call) -> list[ast.keyword]:
+    def keywords(self, node: ir.Call) -> list[ast.keyword]:
         """The attributes of a call that are not the defaults; those that Python cannot write stand in a table."""
-        defaults = cast(Op, node.op).definition.fields
+        defaults = cast(ir.Op, node.op).definition.fields
         out: list[ast.keyword] = []
         for name, value in node.attrs.items() if node.attrs is not None else ():
             if name in defaults and defaults[name].default == value:
@@ -238,9 +221,9 @@ class PythonConverter:
         return ast.Subscript(_name("relay_constants"), ast.Constant(len(self.constants) - 1), ast.Load())
 
 
-def _reached(mod: IRModule, start: str) -> list[GlobalVar]:
+def _reached(mod: ir.IRModule, start: str) -> list[ir.GlobalVar]:
     """The functions that a program needs, itself last."""
-    seen: dict[GlobalVar, None] = {}
+    seen: dict[ir.GlobalVar, None] = {}
     stack = [mod.get_global_var(start)]
     while stack:
         gv = stack.pop()
@@ -296,7 +279,7 @@ def _plain(value: PythonValue) -> PythonValue:
 def relay_op(name: str, *args: PythonValue, **attrs: PythonValue) -> PythonValue:
     """The value of an operator on values, by its reference semantics."""
     with np.errstate(all="ignore"):
-        found = OPERATORS.lookup(name).definition(**attrs)
+        found = ir.OPERATORS.lookup(name).definition(**attrs)
         result = cast(Any, found).reference(*args)
     return tuple(map(np.asarray, result)) if isinstance(result, (tuple, list)) else np.asarray(result)
 
@@ -317,12 +300,12 @@ RUNTIME: Mapping[str, Any] = {
 }
 
 
-def to_python(expr: Expr, mod: IRModule | None = None, target: object = "llvm") -> ast.Module:
+def to_python(expr: ir.Expr, mod: ir.IRModule | None = None, target: object = "llvm") -> ast.Module:
     """The syntax tree of the Python program that computes an expression; `ast.unparse` gives its text."""
     return PythonConverter(mod, target).convert(expr)
 
 
-def run_as_python(expr: Expr, mod: IRModule | None = None, target: object = "llvm") -> PythonValue:
+def run_as_python(expr: ir.Expr, mod: ir.IRModule | None = None, target: object = "llvm") -> PythonValue:
     """The value of an expression, computed as Python: arrays as NDArrays, tuples as ADTs, functions as functions."""
     converter = PythonConverter(mod, target)
     code = compile(converter.convert(expr), "<relay>", "exec")

@@ -7,7 +7,7 @@ without a loop form (sorting), is evaluated by the operators' reference semantic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
@@ -77,7 +78,11 @@ def compilable(func: Function) -> bool:
     return (
         tensors
         and _flat_result(result)
-        and all(facets(node).native for node in walk((func,)) if isinstance(node, Call) and isinstance(node.op, Op))
+        and all(
+            facets(node).native and not (node.inferred and is_dynamic(node.inferred))  # a size may come and go within
+            for node in walk((func,))
+            if isinstance(node, Call) and isinstance(node.op, Op)
+        )
     )
 
 
@@ -257,6 +262,26 @@ class VMInterpreter(Interpreter):
         return NativeMachine(self.executable)
 
 
+class VirtualMachineModule(Module):
+    """A virtual machine as a module: `vm.module.time_evaluator("invoke", dev)("main")` times it."""
+
+    type_key = "VirtualMachine"
+
+    def __init__(self, machine: VirtualMachine):
+        self.machine = machine
+
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        run = self.machine
+        return {
+            "invoke": run.invoke,
+            "invoke_stateful": run.invoke_stateful,
+            "set_input": run.set_input,
+            "get_output": lambda index: run.get_outputs()[index],
+            "get_num_outputs": lambda: len(run.get_outputs()),
+            "get_input_index": lambda name, func_name="main": run.get_input_index(name, func_name),
+        }
+
+
 @checked
 class VirtualMachine:
     """Runs an executable: `vm.invoke("main", x)`, or `set_input` and then `run`."""
@@ -271,6 +296,11 @@ class VirtualMachine:
         self._inputs: dict[str, dict[str, Any]] = {}
         self._targets: dict[str, tuple[NDArray, ...]] = {}
         self._outputs: Any = None
+
+    @property
+    def module(self) -> VirtualMachineModule:
+        """The machine as a module of named functions."""
+        return VirtualMachineModule(self)
 
     def invoke(self, func_name: str, *args: object, **kwargs: object) -> Any:
         """Call a function of the executable."""

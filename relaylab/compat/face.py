@@ -9,7 +9,9 @@ from types import FunctionType, ModuleType
 
 from relaylab.compat import elsewhere, older
 from relaylab.compat.table import FACES, SAME
-from relaylab.support.checked import checked
+
+FUNCTIONS = frozenset({"relay.analysis.count_layers", "relay.transform.recast"})
+"""Modules that have the name of a function beside them, as in TVM: `relay.transform.recast` is the function."""
 
 
 class PublicNames:
@@ -33,10 +35,10 @@ class PublicNames:
 
     @cached_property
     def modules(self) -> set[str]:
-        """The modules right below this one."""
+        """The modules right below this one, without those whose name a function of this one has."""
         below = f"{self.key}."
         every = (*FACES, *SAME, *elsewhere.PARTS)
-        return {k.removeprefix(below).split(".")[0] for k in every if k.startswith(below)}
+        return {k.removeprefix(below).split(".")[0] for k in every if k.startswith(below) and k not in FUNCTIONS}
 
     @cached_property
     def exported(self) -> dict[str, str]:
@@ -85,6 +87,11 @@ class Face(ModuleType):
         setattr(self, name, value)
         return value
 
+    def __setattr__(self, name: str, value: object) -> None:
+        # importing a module puts it into the one above it, also where a function has its name
+        if not (isinstance(value, ModuleType) and f"{self.__name__}.{name}" in map(_full, FUNCTIONS)):
+            super().__setattr__(name, value)
+
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *self._names.public()})
 
@@ -109,4 +116,8 @@ def _attribute(module: str, name: str) -> object:
     """An attribute of a module, which may be a module below it."""
     loaded = importlib.import_module(module)
     value = getattr(loaded, name) if hasattr(loaded, name) else importlib.import_module(f"{module}.{name}")
-    return checked(value) if isinstance(value, FunctionType) else value
+    if not isinstance(value, FunctionType):
+        return value
+    from relaylab.support.checked import checked  # brings numpy, which `import relaylab` does without
+
+    return checked(value)

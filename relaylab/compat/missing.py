@@ -11,7 +11,7 @@ from relaylab.support.errors import RelayAttributeError
 from relaylab.support.table import did_you_mean
 
 _OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dict(params) is read here, too"
-_TUNING = "nothing is tuned: kernels are chosen by their shapes when a program is built"
+_TUNING = "kernels are chosen by their shapes when a program is built; `relaylab tune` searches schedules for them"
 LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 
@@ -22,19 +22,11 @@ _ROUTES = {
 }
 """How models of other formats become ONNX."""
 
-VENDOR = (
-    "conv2d_gemm_weight_transform", "conv2d_gemm_without_weight_transform", "conv2d_winograd_nnpack_weight_transform",
-    "conv2d_winograd_weight_transform", "conv2d_winograd_without_weight_transform", "conv3d_winograd_weight_transform",
-    "conv3d_winograd_without_weight_transform",
-)  # fmt: skip
-"""Operators `contrib_…` of `relay.nn` that are forms of a convolution for one kernel each."""
-
 REASONS: dict[str, str] = {
     "relay.frontend": f"ONNX and PyTorch models are imported (from_onnx, from_pytorch), other formats are not{_OUT}",
     **{f"relay.frontend.{name}": f'{write}; from_onnx("model.onnx") reads it{_OUT}' for name, write in _ROUTES.items()},
     **dict.fromkeys(("OpImplementation", "OpSpecialization", "OpStrategy"), _TUNING),
     **dict.fromkeys(("AOTLowerMain", "copy_shape_func", "register_intrin_lowering"), LEVELS),
-    **dict.fromkeys((f"contrib_{name}" for name in VENDOR), _TUNING),
     "CollagePartition": _REGIONS,
     "load_static_library": "lib.export_library writes a file that tvm.runtime.load_module reads",
     "system_lib": "lib.export_library writes a file that tvm.runtime.load_module reads",
@@ -55,6 +47,8 @@ REASONS: dict[str, str] = {
     "tvm.tir": LEVELS,
     "tvm.topi": LEVELS,
     "relay.transform.CollagePartition": _REGIONS,
+    "relay.transform.recast.RecastMutator": "recast(expr, dtype, out_dtype, ops, skip_layers) is all that it does",
+    "relay.nn.Constant": "the class is relay.Constant",
 }
 """What relaylab leaves out of what Relay programs name, and what there is instead; the longest prefix holds."""
 

@@ -26,7 +26,7 @@ NAMES = {
     "tvm.runtime.load": "relaylab.runtime.module:load_module",
     "tvm.runtime.module.load": "relaylab.runtime.module:load_module",
     "tvm.convert": "relaylab.compat.registry:convert",
-    "tvm.var": "relaylab.ir.types:SizeVar",
+    "tvm.var": "relaylab.ir.dims:SizeVar",
     "relay.Module": "relaylab.ir.module:IRModule",
     "relay.expr.Function": "relaylab.ir.expr:Function",
     "relay.expr.FunctionWithFields": "relaylab.ir.expr:FunctionWithFields",
@@ -34,8 +34,8 @@ NAMES = {
     "relay.analysis.alpha_equal": "relaylab.ir.equal:structural_equal",
     "relay.analysis.assert_alpha_equal": "relaylab.ir.equal:assert_structural_equal",
     "relay.analysis.structural_hash": "relaylab.ir.equal:structural_hash",
-    "relay.testing.ctx_list": "relaylab.compat.testing:enabled_targets",
-    "relay.testing.enabled_targets": "relaylab.compat.testing:enabled_targets",
+    "relay.testing.ctx_list": "relaylab.compat.testing.helpers:enabled_targets",
+    "relay.testing.enabled_targets": "relaylab.compat.testing.helpers:enabled_targets",
 }
 """Names that moved, and where they are."""
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 from relaylab.compat.registry import make_node
 from relaylab.ir import OPERATORS, Attrs, DictAttrs
 
-WITHOUT_OPERATOR = """
-    BinaryConv2D BinaryDense BitPack Conv2DWinograd Conv2DWinogradNNPACKWeightTransform Conv3DWinograd
-    ConvGemmWeightTransform ConvWinogradWeightTransform ShapeFunc SparseConv2D SparseTranspose TupleGetItem
-"""
-"""Records of operators that belong to one vendor's kernels, and of internal ones: no call has them."""
+WITHOUT_OPERATOR = ("ShapeFunc", "TupleGetItem")
+"""Records of operators that only TVM's compiler makes: no call has them."""
 
 
 class AttrsKind(type):
@@ -38,9 +35,7 @@ def _kind(key: str) -> AttrsKind:
     return AttrsKind(name, (), {"type_key": key, "__doc__": doc, "__module__": __name__})
 
 
-_KEYS = {op.attrs_type_key for op in OPERATORS.values()} | {
-    f"relay.attrs.{name}Attrs" for name in WITHOUT_OPERATOR.split()
-}
+_KEYS = {op.attrs_type_key for op in OPERATORS.values()} | {f"relay.attrs.{name}Attrs" for name in WITHOUT_OPERATOR}
 _KINDS = {kind.__name__: kind for kind in map(_kind, sorted(_KEYS - {""}))}
 globals().update(_KINDS)
 __all__ = sorted(_KINDS)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from relaylab.codegen.build import parse_target
+from relaylab.codegen.isa.cpus import BASELINE, LEVEL_OF, LEVELS
 from relaylab.codegen.isa.target import FOREIGN_KINDS
 from relaylab.codegen.isa.target import CpuTarget as NativeTarget
-from relaylab.runtime.device import Device
+from relaylab.ir.base import VirtualDevice, named_device, named_target
+from relaylab.op.qnn.products import multiplies_bytes
+from relaylab.runtime.device import device
 from relaylab.support.checked import checked
+from relaylab.transform import PassContext
 
 _current: ContextVar[tuple[Target, ...]] = ContextVar("relaylab_targets", default=())
 
@@ -62,6 +67,12 @@ class Target:
         """The options that were given."""
         return {"mcpu": self.mcpu, "mattr": self.mattr}
 
+    def export(self) -> dict[str, Any]:
+        """The target as a dictionary, of which `Target` makes an equal one."""
+        host = {} if self.host is None else {"host": self.host.export()}
+        given = {name: value for name, value in self.attrs.items() if value}
+        return {"kind": self.kind.name, "keys": self.keys, **given, **host}
+
     @staticmethod
     def check_and_update_host_consist(
         target: Target | str | Mapping[str, object],
@@ -107,6 +118,23 @@ class Target:
         return f'Target("{self.text}")'
 
 
+def _multiplies_bytes() -> bool | None:
+    """By the CPU that the target in scope names: those of x86 from SSE4.2 on do, others do not."""
+    target = Target.current()
+    if target is None or target.kind.name != "llvm" or "aarch64" in target.text or "arm_cpu" in target.text:
+        return None
+    named = re.search(r"-mcpu[= ](\S+)", target.text)
+    cpu = named[1] if named else BASELINE
+    return (
+        "sse4.2" in target.native.needs
+        if cpu in ("native", "host")
+        else "sse4.2" in LEVELS[LEVEL_OF.get(cpu, BASELINE)]
+    )
+
+
+multiplies_bytes.register(_multiplies_bytes)
+
+
 @checked
 def enabled(target: str) -> bool:
     """Whether code can be made for a target."""
@@ -114,42 +142,26 @@ def enabled(target: str) -> bool:
 
 
 @checked
-class VirtualDevice:
-    """Where a value lives: a kind of device, its number, what code for it is made for, a kind of memory.
+class CompilationConfig:
+    """What a program is compiled for: the host, the targets, and the device that values live on by default."""
 
-    What is not given is left open: device type 0, number -1, no target, no memory.
-    """
-
-    def __init__(self, device: Device | int | None = None, target: Target | str | None = None, memory_scope: str = ""):
-        self.device_type = device.device_type if isinstance(device, Device) else int(device or 0)
-        self.virtual_device_id = device.device_id if isinstance(device, Device) else -1
-        self.target = Target(target) if isinstance(target, str) else target
-        self.memory_scope = memory_scope
-
-    @property
-    def device_type_int(self) -> int:
-        """The kind of device as DLPack numbers it; 0 if it is left open."""
-        return self.device_type
-
-    def _key(self) -> tuple[object, ...]:
-        return self.device_type, self.virtual_device_id, self.target, self.memory_scope
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, VirtualDevice) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        known = {
-            "device_type": self.device_type or None,
-            "target": self.target,
-            "memory_scope": self.memory_scope or None,
-        }
-        if self.virtual_device_id >= 0:
-            known["virtual_device_id"] = self.virtual_device_id
-        parts = [f"{name}={value!r}" for name, value in known.items() if value is not None]
-        return f"VirtualDevice({', '.join(parts) or '?'})"
+    def __init__(self, target: Target, host: Target):
+        self.host_target, self.primitive_targets = host, [target]
+        self.host_virtual_device = VirtualDevice(device("cpu"), host)
+        self.default_primitive_virtual_device = VirtualDevice(device(target.kind.name), target)
+        self.optional_homogeneous_target = target
 
 
-__all__ = ["Target", "TargetKind", "VirtualDevice", "enabled"]
+def make_compilation_config(
+    ctx: PassContext, target: Target | str | Mapping[str, object], target_host: Target | str | None = None
+) -> CompilationConfig:
+    """What `PlanDevices` asks for: one target and its host."""
+    made, host = Target.canon_target_and_host(target, target_host)
+    assert made is not None
+    return CompilationConfig(made, host or Target("llvm"))
+
+
+named_target.register(Target)
+named_device.register(device)
+
+__all__ = ["CompilationConfig", "Target", "TargetKind", "VirtualDevice", "enabled", "make_compilation_config"]

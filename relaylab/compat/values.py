@@ -104,7 +104,10 @@ class FloatImm(float):
     __slots__ = ("dtype",)
 
     def __new__(cls, dtype: str, value: float) -> FloatImm:
-        new = super().__new__(cls, value)
+        try:
+            new = super().__new__(cls, value)
+        except OverflowError:
+            raise RelayValueError(f"{shown(value)} is no float64", code="ir.python-number") from None
         new.dtype = dtype_name(dtype)
         return new
 

@@ -53,7 +53,7 @@ class Branches:
     def comparison(self, a: str, b: str, small: IRModule) -> Comparison:
         """Two branches compared; `small` is what is interpreted. What is known of two pipelines is kept."""
         first, second = self.pipeline(a), self.pipeline(b)
-        key = tuple(tuple((i.made, i.enabled) for i in p.items) for p in (first, second))
+        key = tuple((p.source, *((i.made, i.enabled) for i in p.items)) for p in (first, second))
         if key not in self._compared:
             self._compared[key] = Comparison(first, second, (a, b), small)
         return self._compared[key]

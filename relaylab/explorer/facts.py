@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
+from functools import cache
 from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from relaylab.ir import OPERATORS, Call, Constant, Expr, Function, Op
 from relaylab.viz.draw.tensors import pooled
-from relaylab.viz.graph.view import Group, Node
+from relaylab.viz.graph.figure import Part, figures_of
+from relaylab.viz.graph.view import Node, View
 
 BINS = 16
 CHUNK = 1 << 20
@@ -43,14 +46,15 @@ class Preview(TypedDict):
     grid: NotRequired[list[list[int]]]
 
 
-class PartFacts(TypedDict):
-    """What there is to read about a node or group: attributes as name, value, whether that is the default; operands as
-    name, text and type, costs as name and number."""
+class PartWords(TypedDict):
+    """What queries look at in a node or group: attributes as name, value, whether that is the default; operands as
+    name, text and type; figures by the names that queries know."""
 
     id: str
     title: str
     kind: str
     operator: str
+    family: str
     type: str
     text: str
     names: list[str]
@@ -61,8 +65,15 @@ class PartFacts(TypedDict):
     rows: list[str]
     attrs: list[tuple[str, str, bool]]
     operands: list[tuple[str, str, str]]
+    figures: dict[str, float]
+
+
+class PartFacts(PartWords):
+    """What there is to read about a node or group; costs as name and number, what an operator means as numpy code."""
+
     cost: list[tuple[str, float]]
     doc: str
+    reference: str
     values: list[Preview]
 
 
@@ -70,49 +81,39 @@ Previews = dict[Constant, Preview]
 """What is known of constants; large ones take long to look through."""
 
 
-def node_facts(node: Node, expr: Expr | None, known: Previews | None = None) -> PartFacts:
-    """A node of a view as data for a detail panel."""
+def part_words(view: View, part: Part) -> PartWords:
+    """A node or group as queries see it."""
+    node = part if isinstance(part, Node) else None
     return {
-        "id": node.id,
-        "title": node.title,
-        "kind": node.kind,
-        "operator": node.operator,
-        "type": node.type,
-        "text": node.text,
-        "names": list(node.names),
-        "span": node.span,
-        "role": node.role,
-        "note": node.note,
-        "group": node.group,
-        "rows": list(node.rows),
-        "attrs": [(a.name, a.value, a.default) for a in node.attrs],
-        "operands": [(o.name or str(o.position), o.text, o.type) for o in node.operands if o.text],
-        "cost": list(node.cost),
-        "doc": documentation(node.operator),
-        "values": _values(expr, {} if known is None else known),
+        "id": part.id,
+        "title": part.title,
+        "kind": part.kind,
+        "operator": node.operator if node else "",
+        "family": node.family if node else "",
+        "type": part.type,
+        "text": part.text,
+        "names": list(node.names) if node else [],
+        "span": part.span,
+        "role": part.role,
+        "note": part.note,
+        "group": part.group if isinstance(part, Node) else part.parent,
+        "rows": [r for r in (*([] if isinstance(part, Node) else [part.detail]), *part.rows) if r],
+        "attrs": [(a.name, a.value, a.default) for a in part.attrs],
+        "operands": [(o.name or str(o.position), o.text, o.type) for o in node.operands if o.text] if node else [],
+        "figures": figures_of(view, part),
     }
 
 
-def group_facts(group: Group) -> PartFacts:
-    """A group of a view as data for a detail panel."""
+def part_facts(view: View, part: Part, expr: Expr | None = None, known: Previews | None = None) -> PartFacts:
+    """A node or group as data for a detail panel."""
+    operator = part.operator if isinstance(part, Node) else ""
+    values = _values(part, expr, {} if known is None else known) if isinstance(part, Node) else []
     return {
-        "id": group.id,
-        "title": group.title,
-        "kind": group.kind,
-        "type": group.type,
-        "text": group.text,
-        "span": group.span,
-        "role": group.role,
-        "note": group.note,
-        "group": group.parent,
-        "rows": [r for r in (group.detail, *group.rows) if r],
-        "attrs": [(a.name, a.value, a.default) for a in group.attrs],
-        "cost": list(group.cost),
-        "names": [],
-        "operands": [],
-        "operator": "",
-        "doc": "",
-        "values": [],
+        **part_words(view, part),
+        "cost": list(part.cost),
+        "doc": documentation(operator),
+        "reference": reference(operator),
+        "values": values,
     }
 
 
@@ -122,12 +123,29 @@ def documentation(operator: str) -> str:
     return inspect.cleandoc(Op.get(operator).description) if found is not None else ""
 
 
-def _values(expr: Expr | None, known: Previews) -> list[Preview]:
-    """Previews of the constants that a node is or reads."""
+def summary(operator: str) -> str:
+    """The first paragraph about an operator."""
+    return " ".join(documentation(operator).split("\n\n")[0].split())
+
+
+@cache
+def reference(operator: str) -> str:
+    """What an operator means, as the numpy code of its class; empty for what has none, or no file."""
+    found = OPERATORS.get(operator)
+    definition = getattr(found, "definition", None)
+    try:
+        return textwrap.dedent(inspect.getsource(definition.reference)).rstrip() if definition is not None else ""
+    except (OSError, TypeError, AttributeError):
+        return ""
+
+
+def _values(node: Node, expr: Expr | None, known: Previews) -> list[Preview]:
+    """Previews of the constants that a node is or reads, under the names of operand and constant."""
+    rows = {o.position: f"{o.name or f'operand {o.position}'} {o.text}" for o in node.operands}
     if isinstance(expr, Constant):
-        found = [("value", expr)]
+        found = [(node.title, expr)]
     elif isinstance(expr, Call) and not isinstance(expr.op, Function):
-        found = [(f"operand {i}", a) for i, a in enumerate(expr.args) if isinstance(a, Constant)]
+        found = [(rows.get(i, f"operand {i}"), a) for i, a in enumerate(expr.args) if isinstance(a, Constant)]
     else:
         found = []
     known.update((constant, preview(constant)) for _, constant in found if constant not in known)

@@ -11,8 +11,11 @@ from relaylab.analysis.cost import costs
 from relaylab.explorer.facts import Previews
 from relaylab.ir import Expr, IRModule
 from relaylab.study.pipeline import Pipeline, operators
-from relaylab.study.stage_text import Constants, PrintedStage, printed
+from relaylab.study.rewriting.rewrites import Rewrite, of_segment
+from relaylab.study.stage_text import Constants, PrintedStage, parameter_names, printed
 from relaylab.viz.diffs.roles import Roles
+from relaylab.viz.draw.from_ir import ViewOptions
+from relaylab.viz.graph.annotate import texts
 
 T = TypeVar("T")
 
@@ -32,7 +35,8 @@ class NodeIdentities(viz.Identities):
 class Frames:
     """Views, texts and nodes of all frames; frame 0 is the source, frame k the program after item k - 1."""
 
-    def __init__(self, pipeline: Pipeline, title: str):
+    def __init__(self, pipeline: Pipeline, title: str, unbound: IRModule | None = None):
+        """`unbound` is the program before its parameters became constants: it knows their names."""
         self.pipeline, self.title = pipeline, title
         self.modules: list[IRModule] = pipeline.modules
         self._identities = NodeIdentities()
@@ -41,8 +45,9 @@ class Frames:
         self._nodes: list[dict[str, Expr]] = []
         self._texts: dict[int, PrintedStage] = {}
         self._known_figures: dict[IRModule, tuple[Counter[str], dict[str, float]]] = {}
-        self._roles: dict[int, tuple[Mapping[str, viz.Node], Mapping[str, viz.Node]]] = {}
-        self._constants = Constants()
+        self.constants = Constants(parameter_names(unbound, pipeline.source) if unbound else None)
+        self._sides: dict[int, tuple[viz.View, viz.View]] = {}
+        self._rewrites: dict[int, list[Rewrite]] = {}
         self.previews: Previews = {}
 
     def __len__(self) -> int:
@@ -58,7 +63,8 @@ class Frames:
                 for stage in segment.stages if segment else ():
                     self._identities.follow(stage)
                 title = f"{k} {self.pipeline.items[k - 1].name}" if k else self.title
-                view = viz.view(self.modules[k], identities=self._identities, title=title)
+                options = ViewOptions(texts=texts(self.modules[k], self.constants.name))
+                view = viz.view(self.modules[k], options, self._identities, title)
                 ids = expressions(self._identities.given)
                 nodes = {name: expr for expr, name in ids.items()}
             self._views.append(view)
@@ -84,7 +90,7 @@ class Frames:
         """A frame as text."""
         key = next(k for k in range(frame + 1) if self.modules[k] is self.modules[frame])
         if key not in self._texts:
-            self._texts[key] = printed(self.modules[key], self._constants)
+            self._texts[key] = printed(self.modules[key], self.constants)
         return self._texts[key]
 
     def operators(self, frame: int) -> Counter[str]:
@@ -108,10 +114,22 @@ class Frames:
 
     def roles(self, frame: int) -> tuple[Mapping[str, viz.Node], Mapping[str, viz.Node]]:
         """The nodes before and after a pass, with their roles, by id."""
-        if frame not in self._roles:
-            before, after = Roles(self.views[frame - 1], self.views[frame]).sides()
-            self._roles[frame] = before.node_by_id, after.node_by_id
-        return self._roles[frame]
+        before, after = self.sides(frame)
+        return before.node_by_id, after.node_by_id
+
+    def sides(self, frame: int) -> tuple[viz.View, viz.View]:
+        """The views before and after a pass, with roles."""
+        if frame not in self._sides:
+            self._sides[frame] = Roles(self.views[frame - 1], self.views[frame]).sides()
+        return self._sides[frame]
+
+    def rewrites(self, index: int) -> list[Rewrite]:
+        """The single rewrites of a pass; without rules what it touched."""
+        if index not in self._rewrites:
+            segment = self.pipeline.segments[index]
+            has_rules = segment.main is None or segment.main.steps or not segment.changed
+            self._rewrites[index] = of_segment(segment, None if has_rules else self.sides(index + 1))
+        return self._rewrites[index]
 
 
 class _Made(Sequence[T]):

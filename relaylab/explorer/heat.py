@@ -17,7 +17,7 @@ from relaylab.support.table import did_you_mean
 from relaylab.viz.figures.heatmap import Cell, Column, heatmap
 from relaylab.viz.graph.view import Node, View
 from relaylab.viz.scene.scene import Scene
-from relaylab.viz.write import scenes
+from relaylab.viz.write.formats import save_scene
 from relaylab.viz.write.html import bundle
 
 TIME = "time, ms"
@@ -56,9 +56,9 @@ class Heat:
         words = ", ".join(f"{n} {role}" for role, n in found.items())
         return Cell(sum(found.values()), str(sum(found.values())), f"{frame} {name}, {row}: {words}; {spent:.2f} ms")
 
-    def save(self, path: str | Path) -> Path:
-        """Write the picture: .svg .pdf .html .png, or the table as .txt."""
-        return scenes.write(self.scene, path, self.title, str(self))
+    def save(self, path: str | Path, paper: str = "fit") -> Path:
+        """Write the picture in the format of the suffix, or the table as .txt."""
+        return save_scene(self.scene, path, self.title, str(self), paper)
 
     def __str__(self) -> str:
         wide = max((len(r) for r in (*self.rows, "pass")), default=4)

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from relaylab.explorer.frames import Frames
 from relaylab.explorer.story import became, makers
-from relaylab.ir import Constant, Expr, TupleGetItem
+from relaylab.ir import Constant, Expr, IRModule, TupleGetItem
 from relaylab.ir.op import op_name
 from relaylab.study.exploration import Exploration
 from relaylab.support.errors import RelayValueError
-from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.view import Node
 
 MOST = 5
@@ -22,16 +21,12 @@ def in_words(exploration: Exploration, which: str | int) -> list[str]:
     """What a pass did: the one at an index, or the first of that name that changed something."""
     pipeline = exploration.pipeline
     if isinstance(which, str):
-        found = [k for k, item in enumerate(pipeline.items) if item.name == which]
-        if not found:
-            help = did_you_mean(which, [i.name for i in pipeline.items])
-            raise RelayValueError(f"the pipeline has no pass `{which}`", code="study.no-pass", help=help)
-        which = next((k for k in found if pipeline.segments[k].changed), found[0])
+        which = pipeline.acting(which)
     if not 0 <= which < len(pipeline.items):
         raise RelayValueError(
             f"the pipeline has {len(pipeline.items)} passes, not one at {which}", code="study.no-item"
         )
-    return sentences(Frames(pipeline, exploration.program.name), which + 1)
+    return sentences(Frames(pipeline, exploration.program.name, exploration.program.mod), which + 1)
 
 
 def sentences(frames: Frames, frame: int) -> list[str]:
@@ -47,6 +42,7 @@ def sentences(frames: Frames, frame: int) -> list[str]:
         return [f"{item.name} changed nothing."]
     before, after = frames.roles(frame)
     told = [
+        *_functions(segment.before, segment.after),
         *_gone(frames, frame, before.values()),
         *_came(frames, frame, after.values()),
         *_other(after.values()),
@@ -57,6 +53,16 @@ def sentences(frames: Frames, frame: int) -> list[str]:
     return [*(told or [f"{item.name} changed no operator, only how the program is written down."]), *fired]
 
 
+def _functions(before: IRModule, after: IRModule) -> Iterable[str]:
+    """Functions that came or went."""
+    old, new = ({gv.name_hint for gv in mod.functions} for mod in (before, after))
+    for what, names in (("removed", sorted(old - new)), ("added", sorted(new - old))):
+        if names:
+            shown = ", ".join(f"@{n}" for n in names[:MOST])
+            more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+            yield f"{'Function' if len(names) == 1 else 'Functions'} {what}: {shown}{more}."
+
+
 def _gone(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
     """Operators that are no more: computed ahead of time, or without a successor."""
     gone = [n for n in nodes if n.role == "removed" and n.operator]
@@ -64,8 +70,12 @@ def _gone(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
     constants = Counter(n.operator for n in gone if isinstance(fate[n.id], Constant))
     others = Counter(n.operator for n in gone if not isinstance(fate[n.id], Constant))
     if constants:
-        fed = f", and what only fed them: {_listed(others)}" if others else ""
-        yield f"Computed ahead of time, into constants: {_listed(constants)}{fed}."
+        known = _listed(constants)
+        yield (
+            f"Computed ahead of time, into constants: {known}, and what only fed them: {_listed(others)}."
+            if others
+            else f"Computed ahead of time, into constants: {known}."
+        )
     elif others:
         yield f"No longer there: {_listed(others)}."
 
@@ -78,7 +88,7 @@ def _came(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
             origin = ", ".join(_makers(frames, frame, frames.nodes[frame].get(node.id)))
             made.setdefault(origin, Counter())[node.operator] += 1
     for origin, found in _most(made):
-        yield f"New{f', from {origin}' if origin else ''}: {_listed(found)}."
+        yield f"New, from {origin}: {_listed(found)}." if origin else f"New: {_listed(found)}."
 
 
 def _makers(frames: Frames, frame: int, node: Expr | None) -> list[str]:
@@ -100,7 +110,11 @@ def _other(nodes: Iterable[Node]) -> Iterable[str]:
 
 def _how(node: Node) -> str:
     """In which way a node changed; that its type is another one is said without saying which."""
-    notes = ["another type" if part.startswith("type was") else part for part in node.note.split("; ") if part]
+    values = {f"{o.name or o.position} was ": o.name or str(o.position) for o in node.operands if o.kind == "constant"}
+    notes: list[str] = []
+    for part in filter(None, node.note.split("; ")):
+        name = next((name for start, name in values.items() if part.startswith(start)), "")
+        notes.append("another type" if part.startswith("type was") else f"other values of {name}" if name else part)
     return ", ".join([node.role, *notes])
 
 

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 
 from relaylab import viz
+from relaylab.explorer.facts import summary
 from relaylab.viz.draw.draw import DrawOptions, draw
-from relaylab.viz.selection.fold import collapse, of_kind
+from relaylab.viz.selection.changes import changes
+from relaylab.viz.selection.copies import folded_copies
+from relaylab.viz.selection.fold import collapse, focus
 from relaylab.viz.selection.repeats import repeats
 from relaylab.viz.write.html import SceneData, scene_data
 
-NodeRow = tuple[str, str, str, str, list[str]]
-"""What the search looks at: id, group, operator, type, attributes."""
-DRAWING = DrawOptions(types="nodes", caption=False)
+NodeRow = tuple[str, str]
+"""A node and the group that it is in."""
+DRAWING = DrawOptions(types="nodes", caption=False, hint=summary)
 REPEATS = "×"
 """Among folded groups: all blocks that come again at once."""
+NEAR = "⌖"
+"""Among folded groups, before a number and an id: all but what is so many edges from that node."""
+CHANGES = "Δ"
+"""Among folded groups: all that is far from every change, and equal changes but the first."""
+OPENED = "+"
+"""Among folded groups, before an id: what is shown all the same."""
 
 
 class GraphScene(SceneData):
@@ -26,34 +35,51 @@ class GraphScene(SceneData):
 def graph_scene(view: viz.View, seed: Mapping[str, float] | None = None) -> tuple[GraphScene, Mapping[str, float]]:
     """A view drawn, as data; and the seed of pictures that are to resemble it."""
     scene = draw(view, DRAWING, seed)
-    return {**scene_data(scene), "nodes": [_row(n) for n in view.nodes]}, scene.seed
-
-
-def _row(node: viz.Node) -> NodeRow:
-    return node.id, node.group, node.operator, node.type, [f"{a.name}={a.value}" for a in node.attrs]
+    return {**scene_data(scene), "nodes": [(n.id, n.group) for n in view.nodes]}, scene.seed
 
 
 class Scenes:
-    """The places of everything that was drawn, and the groups that were found as blocks that come again."""
+    """The places of everything that was drawn, and what was found to be folded: blocks that come again, stretches."""
 
     def __init__(self) -> None:
-        self.blocks: dict[str, viz.Group] = {}
+        self.blocks: dict[str, viz.Node | viz.Group] = {}
         self._seeds: dict[Hashable, Mapping[str, float]] = {}
         self._last: dict[str, dict[str, float]] = {}
 
     def scene(self, view: viz.View, closed: str, key: Hashable) -> GraphScene:
         """A view with the groups of `closed` (one a line) folded; asked again with the same key it looks the same."""
-        last = self._last.setdefault(closed, {})
-        seed = self._seeds.setdefault((closed, key), dict(last))
-        made, places = graph_scene(self.folded(view, closed.split("\n") if closed else ()), seed or None)
-        last.update(places)
+        made, places = graph_scene(*self.arranged(view, closed, key))
+        self._last[_kept(closed)].update(places)
         return made
 
+    def arranged(self, view: viz.View, closed: str, key: Hashable) -> tuple[viz.View, Mapping[str, float] | None]:
+        """What `scene` draws, and the places that it resembles."""
+        seed = self._seeds.setdefault((closed, key), dict(self._last.setdefault(_kept(closed), {})))
+        return self.folded(view, closed.split("\n") if closed else ()), seed or None
+
     def folded(self, view: viz.View, closed: Collection[str]) -> viz.View:
-        """A view with groups folded, and where that is wished each run of equal blocks as one card."""
+        """A view with groups folded; if wished only a part or what changed, and runs of equal blocks as cards."""
+        opened = {name.removeprefix(OPENED) for name in closed if name.startswith(OPENED)}
+        near = [c for c in closed if c.startswith(NEAR)]
+        for line in near:
+            hops, _, name = line[len(NEAR) :].partition(" ")
+            if name in view.node_by_id or name in view.group_by_id:
+                view = focus(view, name, int(hops) if hops.isdecimal() else 0)
+        if CHANGES in closed and not near:
+            whole, view = view, changes(view, opened=opened)
+            self.blocks.update((p.id, p) for p in (*view.nodes, *view.groups) if view is not whole and _made(p, whole))
         if REPEATS in closed:
-            view = repeats(view)
-            found = of_kind(view, "repeat", "block")
+            view, found = folded_copies(repeats(view), opened)
             self.blocks.update((name, view.group_by_id[name]) for name in found)
             closed = {*closed, *found}
         return collapse(view, closed)
+
+
+def _kept(closed: str) -> str:
+    """What is folded in all pictures; what is opened in one leaves the rest where it was."""
+    return "\n".join(name for name in closed.split("\n") if not name.startswith(OPENED))
+
+
+def _made(part: viz.Node | viz.Group, whole: viz.View) -> bool:
+    """Whether a part stands for others of the whole picture."""
+    return part.id not in whole.node_by_id and part.id not in whole.group_by_id

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from relaylab import viz
 from relaylab.explorer.frames import Frames
-from relaylab.ir import Expr, Function
+from relaylab.ir import Call, Expr, Function
 from relaylab.study.pipeline import Segment
 
 Chapter = TypedDict("Chapter", {"frame": int, "pass": str, "what": str, "ids": list[str]})
@@ -60,6 +60,8 @@ class Story:
         at: Expr | None = self.frames.nodes[frame].get(name)
         for segment in self.frames.pipeline.segments[frame:]:
             at = became(segment, at)
+        if isinstance(at, Call) and isinstance(at.op, Function) and at.op.is_primitive:
+            return at.op  # a kernel of one operator stands in its place
         view, last = self.frames.views[-1], frame == len(self.frames) - 1
         found = self.frames.ids[-1].get(at, name if last else "") if at is not None else name
         home = view.node_by_id[found].group if found in view.node_by_id else found
@@ -75,12 +77,19 @@ class Story:
             segment = self.frames.pipeline.segments[k - 1]
             if not segment.changed:
                 continue
-            now, at = at, makers(segment, at)
+            now, at = at, self._itself(k, at, makers(segment, at))
             if not at:
                 yield self._chapter(k, "made here", self._names(k, now))
                 return
             yield from self._change(k, self._names(k - 1, at), self._names(k, now))
         yield self._chapter(0, "in the program as it was built", self._names(0, at) or [name])
+
+    def _itself(self, frame: int, now: tuple[Expr, ...], made_from: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """Of what nodes were made from those that they were before, if they have been there: who was merged into a
+        node has a life of its own."""
+        names = set(self._names(frame, now))
+        same = tuple(n for n in made_from if self.frames.ids[frame - 1].get(n) in names)
+        return same or made_from
 
     def _forward(self, frame: int, start: Expr) -> Iterator[Chapter]:
         at = start

@@ -14,7 +14,9 @@ import numpy as np
 
 from relaylab import ir
 from relaylab.interp.plan import Plan, used_once
+from relaylab.interp.sizes import NO_SIZES, Sizes, named_sizes, with_known_sizes
 from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.excerpt import place_of
 from relaylab.support.errors import RelayError
 
@@ -26,13 +28,14 @@ class EvaluationError(RelayError):
 class Frame:
     """One activation of a function: the values computed in it, and the frame of the function around it."""
 
-    __slots__ = ("plan", "level", "outer", "values", "left")
+    __slots__ = ("plan", "level", "outer", "values", "left", "sizes")
 
     def __init__(self, plan: Plan, outer: Frame | None = None):
         self.plan, self.outer = plan, outer
         self.level: int = 0 if outer is None else outer.level + 1
         self.values: dict[ir.Expr, Value] = {}
         self.left: dict[ir.Expr, int] = {}
+        self.sizes: Sizes = NO_SIZES
 
     def home(self, node: ir.Expr) -> Frame:
         """The frame in which the value of `node` is kept."""
@@ -65,6 +68,7 @@ class Machine:
         self.mod = mod
         self.plans: dict[ir.Function, Closure] = {}
         self.stack: list[Step] = []
+        self.named: dict[ir.Function, list[tuple[int, int, SizeVar]]] = {}
 
     def run(self, expr: ir.Expr, binds: dict[ir.Var, Value] | None = None) -> Value:
         """The value of an expression whose free variables have the values `binds`."""
@@ -117,8 +121,21 @@ class Machine:
             raise self.error(f"a function of {len(func.params)} parameters is given {len(args)} arguments", call, frame)
         inner = Frame(closure.frame.plan, closure.frame)
         inner.values.update(zip(func.params, args))
+        inner.sizes = self.sizes(func, args, {**frame.sizes, **closure.frame.sizes})
         self.stack.append((self.leave, (call, func.body, frame), inner))
         self.stack.append((self.evaluate, func.body, inner))
+
+    def sizes(self, func: ir.Function, args: list[Value], known: Sizes) -> Sizes:
+        """The sizes that arguments give to the names in the shapes of parameters, besides those that are known."""
+        if func not in self.named:
+            self.named[func] = named_sizes(func)
+        found: dict[SizeVar, int] = {}
+        for k, axis, size in self.named[func]:
+            given: tuple[int, ...] = getattr(args[k], "shape", ())
+            if axis < len(given) and found.setdefault(size, given[axis]) != given[axis]:
+                message = f"the size `{size}` is {found[size]} and {given[axis]} in the arguments of one function"
+                raise EvaluationError(message, code="interp.failed")
+        return {**known, **found} if found else known or NO_SIZES
 
     def leave(self, what: tuple[ir.Call, ir.Expr, Frame], inner: Frame) -> None:
         """Hand the result of an activation to its call."""
@@ -242,7 +259,7 @@ def _finish_call(m: Machine, call: ir.Call, frame: Frame) -> Value:
     callee = frame.value(call.op)
     args = [frame.value(a) for a in call.args]
     if isinstance(callee, ir.Op):
-        return _apply(m, call, callee, args, frame)
+        return _lowered(m, call, args, frame) if callee.name in LOWERED else _apply(m, call, callee, args, frame)
     if isinstance(callee, ir.Constructor):
         return ConstructorValue(callee.tag, args, callee)
     if isinstance(callee, Closure):
@@ -253,9 +270,50 @@ def _finish_call(m: Machine, call: ir.Call, frame: Frame) -> Value:
     raise m.error(f"{type(callee).__name__} is not a function", call, frame)
 
 
+LOWERED = ("call_lowered", "vm.invoke_tvm_op", "vm.shape_func")
+"""Operators that call a function, their first argument, with the fields of a tuple, their second."""
+
+
+def _lowered(m: Machine, call: ir.Call, args: list[Value], frame: Frame) -> Value:
+    """Start the call of a lowered function; its results are the value, or are written into the given tensors."""
+    callee, given, *outs = args
+    fields = fields_of(given)
+    if not isinstance(callee, Closure) or fields is None:
+        raise m.error(f"{_kind(callee)} cannot be called with {_kind(given)}", call, frame)
+    shapes = cast(ir.Op, frame.value(call.op)).name == "vm.shape_func"
+    if outs:
+        m.stack.append((_store, (m, call, outs[0], shapes), frame))
+    m.enter(call, frame, callee, _of_shapes(m, call, callee, fields, frame) if shapes else list(fields))
+    return _PENDING
+
+
+def _of_shapes(m: Machine, call: ir.Call, callee: Closure, given: Sequence[Value], frame: Frame) -> list[Value]:
+    """Arguments for a function whose result's shape is wanted: zeros of the given shapes, or the given tensors."""
+    whole = cast("Sequence[object]", getattr(call.attrs, "is_input", None) or ())
+    types = [cast(ir.TensorType, p.inferred or p.type_annotation) for p in callee.function.params]
+    if not len(whole) == len(given) == len(types):
+        raise m.error(f"`is_input` and `ins` need one entry for each of {len(types)} parameters", call, frame)
+    return [v if is_whole else np.zeros(v.tolist(), t.dtype) for t, v, is_whole in zip(types, given, whole)]
+
+
+def _store(what: tuple[Machine, ir.Call, Value, bool], frame: Frame) -> None:
+    """Write what a lowered function gave, or the shapes of it, into the tensors that it was given for that."""
+    m, call, outs, shapes = what
+    result = frame.values[call]
+    found: list[Array] = list(cast("tuple[Array, ...]", result)) if isinstance(result, tuple) else [result]
+    if shapes:
+        found = [np.array(a.shape, out.dtype) for a, out in zip(found, outs)]
+    if len(found) != len(outs) or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(found, outs)):
+        raise m.error(f"a lowered call writes {_kind(tuple(found))} into {_kind(tuple(outs))}", call, frame)
+    for array, out in zip(found, outs):
+        np.copyto(out, array)
+    frame.values[call] = ()
+
+
 def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame) -> Value:
     try:
-        result = op.facets(call.attrs if op is call.op else None).reference(*args)
+        record: Any = op.facets(call.attrs if op is call.op else None)
+        result = (with_known_sizes(record, frame.sizes) if frame.sizes else record).reference(*args)
     except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
         given = ", ".join(map(_kind, args))

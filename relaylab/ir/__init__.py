@@ -11,6 +11,7 @@ from relaylab.ir.adt import (
     PatternWildcard,
 )
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs
+from relaylab.ir.dims import AnyDim, IntImm, SizeVar
 from relaylab.ir.equal import (
     StructuralTable,
     assert_structural_equal,
@@ -47,14 +48,11 @@ from relaylab.ir.names import GlobalVarSupply, NameSupply, parameter_names
 from relaylab.ir.op import OPERATORS, Op, facets, is_call_to, op_name
 from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import (
-    AnyDim,
     FuncType,
     GlobalTypeVar,
     IncompleteType,
-    IntImm,
     RefType,
     ShapeVar,
-    SizeVar,
     TensorType,
     TupleType,
     Type,

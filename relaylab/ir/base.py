@@ -1,6 +1,8 @@
-"""What all expressions have: a type, once inference has run, and a place."""
+"""What all expressions have: a type, once inference has run, a place, and a device if the program names one."""
 
 from __future__ import annotations
+
+from typing import Protocol, TypeVar, runtime_checkable
 
 from relaylab.ir.declare import field, node
 from relaylab.ir.display import Printed, node_text
@@ -8,7 +10,8 @@ from relaylab.ir.node import Node, expect, set_field
 from relaylab.ir.trail import default_span
 from relaylab.ir.types import Type
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, kind_of
+from relaylab.support.hook import Hook
 from relaylab.support.source import AnySpan, MergedSpan, Span
 
 
@@ -22,6 +25,89 @@ class _Place:
         return default_span() if span is None else expect(span, self.kind, "the span of an expression")
 
 
+@runtime_checkable
+class NumberedDevice(Protocol):
+    """A device as `tvm.cpu(0)` gives it."""
+
+    @property
+    def device_type(self) -> int: ...
+
+    @property
+    def device_id(self) -> int: ...
+
+
+@Hook
+def named_target(text: str, /) -> object:
+    """The target that a text names, which the compat room knows."""
+    return text
+
+
+@Hook
+def named_device(name: str, /) -> NumberedDevice:
+    """The device that a name means, which the compat room knows."""
+    raise RelayValueError(f"there is no device kind `{name}`", code="ir.device")
+
+
+UNKNOWN_DEVICE = -1
+"""The kind and the number of a device that is left open; kinds are as DLPack numbers them."""
+
+
+@checked
+class VirtualDevice:
+    """Where a value lives: a kind of device, its number, what code for it is made for, a kind of memory.
+
+    What is not given is left open: device type -1, number -1, no target, no memory.
+    """
+
+    def __init__(self, device: NumberedDevice | int | None = None, target: object = None, memory_scope: str = ""):
+        numbered = device if isinstance(device, NumberedDevice) else None
+        kind = numbered.device_type if numbered else UNKNOWN_DEVICE if device is None else device
+        self.device_type = kind if isinstance(kind, int) else UNKNOWN_DEVICE
+        self.virtual_device_id = numbered.device_id if numbered else UNKNOWN_DEVICE
+        self.target = named_target(target) if isinstance(target, str) else target
+        self.memory_scope = memory_scope
+
+    @property
+    def device_type_int(self) -> int:
+        """The kind of device as DLPack numbers it; -1 if it is left open."""
+        return self.device_type
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is said."""
+        return self._key() == (UNKNOWN_DEVICE, UNKNOWN_DEVICE, None, "")
+
+    def _key(self) -> tuple[object, ...]:
+        return self.device_type, self.virtual_device_id, self.target, self.memory_scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VirtualDevice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        parts = [f"device_type={self.device_type}"] if self.device_type != UNKNOWN_DEVICE else []
+        parts += [f"virtual_device_id={self.virtual_device_id}"] if self.virtual_device_id >= 0 else []
+        parts += [f"target={self.target!r}"] if self.target is not None else []
+        parts += [f"memory_scope='{self.memory_scope}'"] if self.memory_scope else []
+        return f"VirtualDevice({', '.join(parts) or '?'})"
+
+
+UNCONSTRAINED = VirtualDevice()
+
+
+def virtual_device(value: object) -> VirtualDevice:
+    """The virtual device that a device, a name or a kind of devices stands for; None leaves it open."""
+    if isinstance(value, VirtualDevice):
+        return value
+    if value is None or isinstance(value, (int, NumberedDevice)):
+        return VirtualDevice(value)
+    if isinstance(value, str):
+        return VirtualDevice(named_device(value))
+    raise RelayValueError(f"expected a device or its name, not {kind_of(value)}", code="ir.device")
+
+
 @checked
 @node
 class Expr(Node, Printed):
@@ -31,6 +117,8 @@ class Expr(Node, Printed):
 
     inferred: Type | None = field(init=False)
     """The type, if InferType has run on the node."""
+    device: VirtualDevice | None = field(init=False)
+    """Where the value lives; only variables and functions (for their results) say it."""
     span: AnySpan | None = field(default=None, converter=_Place(), kw_only=True)
     """Where the node comes from, in a text or in Python."""
 
@@ -45,6 +133,11 @@ class Expr(Node, Printed):
             )
         return self.inferred
 
+    @property
+    def virtual_device_(self) -> VirtualDevice:
+        """Where the value lives, of a function its result: `VirtualDevice(?)` where nothing says it."""
+        return self.device or UNCONSTRAINED
+
     def __repr__(self) -> str:
         return node_text(self)
 
@@ -52,3 +145,13 @@ class Expr(Node, Printed):
 def set_type(expr: Expr, found: Type | None) -> None:
     """`found` is the type of `expr` (for inference, and for passes that build what is typed already)."""
     set_field(expr, "inferred", found)
+
+
+E = TypeVar("E", bound=Expr)
+
+
+def placed(expr: E, device: VirtualDevice | None) -> E:
+    """`expr`, a node just made, with the device on which its value lives."""
+    if device is not None and not device.is_open:
+        set_field(expr, "device", device)
+    return expr

@@ -8,7 +8,6 @@ Choices: docs/choices.md, The language.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
@@ -139,10 +138,10 @@ class _Equality:
         if self.paired(x, y):
             return
         self.require(x is y or self.map_free, x, y, "different free variables")
-        self.type(x.type_annotation, y.type_annotation, x, y)
-        self.pair(x, y)
+        self.bind(x, y)
 
     def bind(self, x: Var, y: Var) -> None:
+        self.require(x.device == y.device, x, y, f"on {x.virtual_device_} and on {y.virtual_device_}")
         self.type(x.type_annotation, y.type_annotation, x, y)
         self.pair(x, y)
 
@@ -395,7 +394,9 @@ def _label(n: Expr, number: dict[object, int]) -> str:
         case Op():
             return n.name
         case Constant():
-            return f"{n.data.dtype}{n.data.shape}{hashlib.sha256(n.data.tobytes()).hexdigest()}"
+            from hashlib import sha256
+
+            return f"{n.data.dtype}{n.data.shape}{sha256(n.data.tobytes()).hexdigest()}"
         case Constructor():
             return f"{n.name_hint}/{len(n.inputs)}"
         case TupleGetItem():
@@ -431,5 +432,7 @@ def _digest(*parts: object) -> int:
 
 @lru_cache(4096)  # kernels are much alike
 def _digest_of(text: str) -> int:
-    data = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    from hashlib import blake2b  # OpenSSL behind it loads longer than this whole room
+
+    data = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(data, "little", signed=True)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs, DictAttrs
-from relaylab.ir.base import Expr, set_type
+from relaylab.ir.base import Expr, VirtualDevice, placed, set_type
 from relaylab.ir.declare import Each, Maybe, MaybeEach, One, field, node
 from relaylab.ir.display import Shown
 from relaylab.ir.node import expect, set_field
@@ -357,7 +357,7 @@ def FunctionWithFields(
     ret_type: Type | None = _KEEP,
     ty_params: Iterable[TypeVar] | None = None,
     attrs: Mapping[str, object] | None = None,
-    virtual_device: object = None,
+    virtual_device: VirtualDevice | None = None,
     span: AnySpan | None = None,
 ) -> Function:
     """`function` with some fields replaced; the same object if nothing changes."""
@@ -369,10 +369,11 @@ def FunctionWithFields(
     )
     attributes = function.attrs if attrs is None else attrs
     old = (function.params, function.body, function.ret_type, function.type_params)
-    same = all(map(_is_same, new, old))
+    device = function.device if virtual_device is None else virtual_device
+    same = all(map(_is_same, new, old)) and device == function.device
     if same and (attributes is function.attrs or (attributes or {}) == (function.attrs or {})):
         return function
-    return Function(*new, attrs=attributes, span=span or function.span)
+    return placed(Function(*new, attrs=attributes, span=span or function.span), device)
 
 
 def _is_same(a: object, b: object) -> bool:

@@ -39,7 +39,7 @@ def const(value: object, dtype: object = None) -> Constant:
     if isinstance(value, Expr):
         raise RelayTypeError("relay.const takes a Python number or an array, not an expression", code="ir.wrong-kind")
     array = as_array(value)
-    if array.dtype == object:
+    if array.dtype.kind in "OSU":  # objects, bytes and text
         raise RelayValueError("relay.const takes numbers, and all rows of one length", code="ir.bad-constant")
     if dtype is None:
         array = array.astype(_NARROW.get(array.dtype.name, array.dtype))

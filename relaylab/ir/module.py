@@ -56,11 +56,14 @@ class IRModule(Shown):
 
     # ---- building
 
-    def _add(self, var: GlobalVar | str, func: Expr) -> None:
+    def _add(self, var: GlobalVar | str, func: Expr, update: bool = True) -> None:
         if isinstance(var, str):
             var = self._find(var) or GlobalVar(var)
         expect(var, GlobalVar, "the name of a function")
         other = self._find(var.name_hint)
+        if other is not None and not update:
+            text = f"the module has a function named `{var.name_hint}`"
+            raise RelayValueError(text, code="module.duplicate", help="update=True replaces it")
         if other is not None and other is not var:
             del self.functions[other]
         self.functions[var] = _checked(var, _as_function(func))

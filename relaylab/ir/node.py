@@ -67,7 +67,9 @@ def expect(value: object, kind: type[T] | tuple[type[T], ...], what: str) -> T:
 
 def expect_all(values: object, kind: type[T] | tuple[type[T], ...], what: str) -> tuple[T, ...]:
     """The tuple of `values`, each of `kind`."""
-    if type(values) is not tuple:  # not to ask an abstract class about the usual case
+    if type(values) is list:
+        values = tuple(cast("list[object]", values))
+    elif type(values) is not tuple:  # the usual cases ask no abstract class
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise RelayTypeError(f"{what} must be a list, not {kind_of(values)}", code="ir.wrong-kind")
         try:

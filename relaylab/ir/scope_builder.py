@@ -1,12 +1,13 @@
-"""ScopeBuilder: programs with lets and branches, written one statement after the other."""
+"""ScopeBuilder: programs with lets and branches, one statement after the other; while loops as recursive closures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import cast
 
-from relaylab.ir.expr import Expr, Function, If, Let, Var, as_expr
+from relaylab.ir.expr import Call, Expr, Function, If, Let, Tuple, Var, as_expr
+from relaylab.ir.node import expect_all
 from relaylab.ir.types import FuncType, Type
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
@@ -112,3 +113,19 @@ class ScopeBuilder:
             types = [p.type_annotation for p in expr.params]
             return FuncType(cast("list[Type]", types), cast(Type, expr.ret_type), expr.type_params)
         return expr.checked_type
+
+
+def while_loop(cond: Callable[..., Expr], loop_vars: Iterable[Var], loop_bodies: Callable[..., Iterable[Expr]]) -> Expr:
+    """A closure that repeats `loop_bodies(*vars)` while `cond(*vars)` and returns the tuple of variables.
+
+    The result is a function value: call it with the initial values.
+    """
+    sb, loop, fresh = ScopeBuilder(), Var("while_loop"), list(loop_vars)
+    with sb.if_scope(cond(*fresh)):
+        sb.ret(Call(loop, expect_all(loop_bodies(*fresh), Expr, "what a loop's body gives")))
+    with sb.else_scope():
+        sb.ret(Tuple(fresh))
+    outer = ScopeBuilder()
+    outer.let(loop, Function(fresh, sb.get()))
+    outer.ret(loop)
+    return outer.get()

@@ -27,7 +27,10 @@ E = TypeVar("E", bound="Expr")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rewrite inside a pass: the rule that fired, its source line, what it replaced by what, how long it took."""
+    """One rewrite inside a pass: the rule that fired, its source line, what it replaced by what, how long it took.
+
+    `by` is the rule or callback itself, `match` how its pattern fitted (`transform.pattern.match.Match`).
+    """
 
     rule: str
     location: str
@@ -35,6 +38,8 @@ class Step:
     after: Expr
     seconds: float = 0.0
     note: str = ""
+    by: object = None
+    match: object = None
 
 
 @dataclass(slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""The types of Relay (compared by value, variables by identity) and the dimensions of shapes.
+"""The types of Relay (compared by value, variables by identity); the dimensions of shapes are in `dims`.
 
 Choices: docs/choices.md, The language.
 """
@@ -12,73 +12,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from relaylab.ir.declare import Each, MaybeEach, One, field, node
-from relaylab.ir.node import Node, expect, expect_all, set_field
-from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of, shown
+from relaylab.ir.dims import AnyDim, Dim, IntImm, dim
+from relaylab.ir.node import Node, expect_all, set_field
+from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from relaylab.ir.adt import Constructor
-
-
-class IntImm(int):
-    """A constant dimension or index: an int that also has `.value` and `.dtype`."""
-
-    __slots__ = ()
-    dtype = "int32"
-
-    @property
-    def value(self) -> int:
-        return int(self)
-
-
-class AnyDim:
-    """A dimension that is known only at run time, written `?`."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object, /) -> bool:
-        return type(other) is AnyDim
-
-    def __hash__(self) -> int:
-        return 0x3F
-
-    def __repr__(self) -> str:
-        return "?"
-
-
-class SizeVar(AnyDim):
-    """A dimension known only at run time that has a name; equal only to itself."""
-
-    __slots__ = ("name",)
-    dtype = "int32"
-
-    def __init__(self, name: str = "n", dtype: str = "int32"):
-        self.name = expect(name, str, "the name of a SizeVar")
-
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-Dim = IntImm | AnyDim
-
-
-def dim(value: object) -> Dim:
-    """A dimension from an int, an `AnyDim`, or an object with `.value`."""
-    if isinstance(value, (IntImm, AnyDim)):
-        return value
-    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-        if value < 0:
-            raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
-        return IntImm(cast(int, value))
-    raise RelayTypeError(
-        f"a dimension is an int or relay.Any(), not {kind_of(value)}",
-        code="type.bad-dimension",
-        help="write relay.Any() for an unknown one",
-    )
 
 
 class TypeKind(IntEnum):

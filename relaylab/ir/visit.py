@@ -11,6 +11,7 @@ from typing import Any, cast
 from typing import TypeVar as _T
 
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
+from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relaylab.ir.trail import current_trail
 from relaylab.support.errors import RelayValueError
@@ -49,7 +50,7 @@ def _rebuild_match(e: Match, new: tuple[Expr, ...]) -> Match:
 
 def _rebuild_function(e: Function, new: tuple[Expr, ...]) -> Function:
     params = cast("tuple[Var, ...]", new[:-1])
-    return Function(params, new[-1], e.ret_type, e.type_params, e.attrs, span=e.span)
+    return placed(Function(params, new[-1], e.ret_type, e.type_params, e.attrs, span=e.span), e.device)
 
 
 _kind(Call, lambda e: (e.op, *e.args), lambda e, n: Call(n[0], n[1:], e.attrs, e.type_args, span=e.span))

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(ip: InteractiveShell) -> None:
-    """Register the magics and the completions; loading twice is loading once."""
+    """Register the magics and the completions, colour cells of Relay text; loading twice is loading once."""
+    from relaylab.lab.cell_colours import colour_cells
     from relaylab.lab.completion import add_completions
     from relaylab.lab.magics import RelayMagics
 
     ip.register_magics(RelayMagics)
     add_completions(ip)
+    colour_cells(ip)
 
 
 def unload_ipython_extension(ip: InteractiveShell) -> None:

@@ -6,7 +6,8 @@ import argparse
 import ast
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,7 @@ from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
 import relaylab
-from relaylab.ir import Expr, IRModule
+from relaylab.ir import Call, Expr, IRModule, Op, TensorType, post_order
 from relaylab.lab.options import actions
 from relaylab.study import Program, load
 from relaylab.support.errors import RelayError, kind_of
@@ -25,6 +26,8 @@ from relaylab.support.table import did_you_mean
 from relaylab.transform import Pass
 from relaylab.zoo.catalog import NETWORKS
 
+WEIGHTS = ("weight", "kernel", "gamma", "beta", "moving_mean", "moving_var", "bias")
+"""What operators call the arguments that are learnt."""
 Namespace = dict[str, Any]
 """The names of a notebook."""
 
@@ -109,6 +112,40 @@ def program_of(text: str, namespace: Namespace) -> Program:
     if not isinstance(value, IRModule):
         raise UsageError(f"`{text}` is {kind_of(value)}, expected an IRModule, an expression, or the name of a network")
     return Program(python_name(text, "module"), value, params)
+
+
+def with_params(program: Program, name: str | None, namespace: Namespace) -> Program:
+    """A program with the parameters that `--params` names, or else those of the notebook's `params`, if they fit it.
+
+    Without any, a program whose operators read weights from its inputs gets a note that says so.
+    """
+    if program.params:
+        return program
+    given = namespace.get("params") if name is None else value_of(name, namespace)
+    wanted = {p.name_hint: p.type_annotation for p in program.mod["main"].params}
+    known = {k: v for k, v in given.items() if k in wanted} if isinstance(given, Mapping) else {}
+    if name is not None and not known:
+        raise UsageError(f"`{name}` holds no parameters of this program: {', '.join(wanted) or 'it has none'}")
+    if known and (name is not None or all(_fits(wanted[k], v) for k, v in known.items())):
+        return replace(program, params=known)
+    return replace(program, note="parameters are not bound (--params NAME)") if _reads_weights(program.mod) else program
+
+
+def _fits(kind: object, value: object) -> bool:
+    """Whether an array has the shape of a declared type; one that is not declared takes any."""
+    if not isinstance(kind, TensorType):
+        return kind is None
+    return [str(d) for d in kind.shape] == [str(d) for d in getattr(value, "shape", ())]
+
+
+def _reads_weights(mod: IRModule) -> bool:
+    """Whether an operator of the main function takes an input of the program for a weight."""
+    inputs = set(mod["main"].params)
+    for node in post_order(mod["main"].body):
+        if isinstance(node, Call) and isinstance(node.op, Op):
+            if any(n in WEIGHTS and a in inputs for n, a in zip(node.op.arguments, node.args)):
+                return True
+    return False
 
 
 def inputs_of(pairs: list[str], namespace: Namespace) -> dict[str, np.ndarray]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 
 from IPython.core.error import UsageError
 
 from relaylab import relay, study, transform
 from relaylab.ir import IRModule
-from relaylab.lab.arguments import Namespace, is_own_pass, one_line, value_of
+from relaylab.lab.arguments import Namespace, is_own_pass, one_line, program_of, value_of
+from relaylab.lab.options import on_paper
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, create
 
@@ -64,3 +66,18 @@ def nearest_misses(written: Pass, mod: IRModule) -> str:
         return f"   0 × any rule; the nearest misses of {study.why_not(written, mod, most=3)}"
     except RelayError:
         return ""
+
+
+def compared(args: argparse.Namespace, names: Namespace, opt_level: int) -> object:
+    """Two pipelines over one program, their figures printed."""
+    first, second = (names.get(text, None if text == "default" else text) for text in args.pipelines)
+    try:
+        comparison = study.compare(program_of(args.before, names), first, second, opt_level)
+    except RelayError as error:
+        raise one_line(error) from None
+    print(comparison)
+    if args.time:
+        print(*comparison.measured(), sep="\n")
+    if args.save:
+        print(f"wrote {comparison.difference().save(args.save, **on_paper(args))}")
+    return comparison.difference(style="both") if args.view == "graph" else comparison

@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from relaylab.ir import OPERATORS, Expr, IRModule
 from relaylab.lab.options import actions
 from relaylab.transform import PASSES, Pass, Rule
+from relaylab.viz.selection.query import FIELDS
 from relaylab.zoo.catalog import NETWORKS
 
 _LINE = re.compile(r"^\s*%%?(relay\w*)\s+(.*)$")
@@ -27,8 +28,8 @@ def candidates(line: str, namespace: Mapping[str, object], magics: Mapping[str, 
         return _options((magics or {}).get(name))
     if re.search(r"(?:^|\s)(?:-p|--passes|--until|--skip)[ =]\S*$", rest):
         return sorted(PASSES)
-    if re.search(r"(?:^|\s)--select[ =]\S*$", rest):
-        return sorted(OPERATORS)
+    if re.search(r"(?:^|\s)(?:--select|--focus)[ =]\S*$", rest):
+        return [*(f"{name}:" for name in FIELDS), *(f"op:{name}" for name in sorted(OPERATORS))]
     if re.search(r"(?:^|\s)(?:-o|--out)[ =]\S*$", rest):
         return []
     if name == "relay_why" and len(re.findall(r"\S+", rest)) + rest.endswith(" ") == 2:

@@ -1,11 +1,13 @@
-"""The types of the explorer's questions for its script: TypeScript declarations, made from the table of questions.
+"""What the explorer's script has from tables of Python: the types of its questions, the colours of code.
 
-`python -m relaylab.lab.declarations` writes `static/questions.d.ts`; a test holds it equal to the table.
+`python -m relaylab.lab.declarations` writes `static/questions.d.ts` and `static/panels/languages.js`; tests hold them
+equal to the tables.
 """
 
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -13,8 +15,10 @@ from typing import Annotated, Literal, NotRequired, Union, get_args, get_origin,
 from relaylab.explorer.question import HELD, QUESTIONS, Failure, Question
 from relaylab.lab.page import STATIC
 from relaylab.support.errors import RelayValueError
+from relaylab.text.colours import LANGUAGES
 
 PATH = STATIC / "questions.d.ts"
+COLOURS = STATIC / "panels" / "languages.js"
 HEAD = """// Made from the table of questions by `python -m relaylab.lab.declarations`:
 // what the explorer can be asked, and the answers.
 // prettier-ignore-start
@@ -39,6 +43,21 @@ SIMPLE = {
     NoneType: "null",
     object: "unknown",
 }
+
+
+def languages() -> str:
+    """The text of `languages.js`: the rules of every language."""
+    lines = []
+    for name, rules in LANGUAGES.items():
+        lines += [f"  {name}: [", *(f"    {json.dumps(rule)}," for rule in rules), "  ],"]
+    head = [
+        "// @ts-check",
+        "// Made from the table of colours by `python -m relaylab.lab.declarations`.",
+        "// prettier-ignore",
+        "/** @type {Record<string, [kind: string, rule: string][]>} */",
+        "export const LANGUAGES = {",
+    ]
+    return "\n".join([*head, *lines, "};", ""])
 
 
 def declarations() -> str:
@@ -140,3 +159,4 @@ def _words(text: str | None) -> str:
 
 if __name__ == "__main__":
     PATH.write_text(declarations(), encoding="utf-8")
+    COLOURS.write_text(languages(), encoding="utf-8")

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import anywidget
 from IPython.display import display
-from traitlets import Dict, Int, List, Unicode, observe
+from traitlets import Bool, Dict, Int, List, Unicode, observe
 
 from relaylab.explorer.questions.passes import rows
 from relaylab.explorer.session import Session
@@ -23,14 +23,20 @@ from relaylab.lab.saved_page import write
 from relaylab.study.exploration import Exploration
 from relaylab.study.record import SUFFIX, record
 from relaylab.support.errors import RelayValueError
+from relaylab.support.language import preferred
 from relaylab.transform import Pass
 from relaylab.viz.write.html import bundle
+
+SAVED = ("before", "after", "selected", "compare", "pane", "views", "slides")
+"""What a saved page takes along of what is chosen."""
 
 
 class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 
     `compare` is merged or both (side by side), `pane` graph, text, both, code, several, heat or branches.
+    `slides` shows one changing pass at a time, large, on the whole screen once a key was pressed.
+    `language` is en or zh; as long as it is empty, that of the notebook around the widget.
     """
 
     _esm = script("live.js")
@@ -43,20 +49,37 @@ class PassExplorer(anywidget.AnyWidget):
     pane = Unicode("graph").tag(sync=True)
     overlays = List(Unicode()).tag(sync=True)
     views = Dict().tag(sync=True)
+    slides = Bool(False).tag(sync=True)
     height = Int(680).tag(sync=True)
     still = Unicode("").tag(sync=True)
+    work = Unicode("").tag(sync=True)
+    language = Unicode("").tag(sync=True)
 
     def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None, **choices: object):
         self.exploration, self.session = exploration, Session(exploration, passes)
         self.session.bind = named_in_notebook
-        first = next(iter(self.session.frames.changing()), 0)
-        start = {"rows": rows(self.session), "before": max(0, first - 1), "after": first, "still": uuid4().hex}
+        self.session.pipeline.doing = self._doing
+        first = self.session.first
+        start: dict[str, object] = {
+            "work": self.session.key,
+            "rows": rows(self.session),
+            "before": max(0, first - 1),
+            "after": first,
+            "still": uuid4().hex,
+        }
+        if choices.get("slides"):
+            start |= {"before": 0, "after": 0}  # a lecture begins with the program as it was written
+        if (spoken := preferred()) != "en":
+            start["language"] = spoken
         super().__init__(**(start | choices))
         self._listeners: list[Callable[[str], None]] = []
         self.on_msg(self._answer)
 
     def _answer(self, widget: object, content: object, buffers: object) -> None:
         self.send(self.session.reply(content))
+
+    def _doing(self, what: str) -> None:
+        self.send({"doing": what})
 
     # -- from Python ------------------------------------------------------------------------------------
 
@@ -104,20 +127,16 @@ class PassExplorer(anywidget.AnyWidget):
         }
         self.overlays = [*dict.fromkeys([*self.overlays, name])]
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, paper: str = "fit") -> Path:
         """Write the explorer as one page that needs neither kernel nor network (.html).
 
-        Of other suffixes .rlab is the run with the named views; else the pictures are written.
+        Of other suffixes .rlab is the run with the named views; else the pictures are written (`paper`: that of a PDF).
         """
         if Path(path).suffix.lower() == SUFFIX:
             return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
-            return self.exploration.save(path)
-        return write(
-            self.session,
-            path,
-            {name: getattr(self, name) for name in ("before", "after", "selected", "compare", "pane", "views")},
-        )
+            return self.exploration.save(path, paper)
+        return write(self.session, path, {name: getattr(self, name) for name in SAVED}, language=self.language)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
 
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
@@ -19,6 +20,12 @@ ALL = (
     MagicOption("-q", "--quiet", action="store_true", help="show nothing"),
 )
 """What all magics can be told."""
+
+
+class Saves(Protocol):
+    """A picture, or what has pictures."""
+
+    def save(self, path: str, *, paper: str = "fit") -> Path: ...
 
 
 class Magic(NamedTuple):
@@ -50,8 +57,12 @@ MAGICS = (
     Magic("relay_profile", "%relay_profile PROGRAM|LIB", "time per kernel", "%relay_profile lib --operators"),
     Magic("relay_asm", "%relay_asm LIB [KERNEL]", "a kernel: loops, reasons, LLVM, assembly; --picture: control flow",
           "%relay_asm lib dense --stage llvm"),
+    Magic("relay_schedule", "%%relay_schedule PROGRAM KERNEL", "the cell's steps make a kernel's loops; times both",
+          "%%relay_schedule mod dense"),
     Magic("relay_bisect", "%relay_bisect PROGRAM", "name the pass and the rewrite that first changed the numbers",
           "%relay_bisect mod --save reproducer.py"),
+    Magic("relay_lesson", "%relay_lesson [LESSON]", "the lessons of the course, what is solved, hints and solutions",
+          "%relay_lesson --hint share"),
 )  # fmt: skip
 """All magics, in the order of `%relay_help`; one that answers two questions stands there twice."""
 

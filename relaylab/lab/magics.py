@@ -13,24 +13,27 @@ from traitlets import Int
 
 from relaylab import relay, study, viz
 from relaylab.explorer import heat
-from relaylab.lab import scrolled
+from relaylab.lab import lessons, scrolled
 from relaylab.lab.arguments import (
     Namespace,
     from_the_notebook,
     inputs_of,
-    one_line,
     parse,
     parser_of,
     program_of,
     value_of,
+    with_params,
 )
-from relaylab.lab.cells import find_pass, module_of, nearest_misses, pass_of, passes_of
-from relaylab.lab.magic import LEVEL, MAGICS, MODULE, takes
+from relaylab.lab.cells import compared, find_pass, module_of, nearest_misses, pass_of, passes_of
+from relaylab.lab.magic import LEVEL, MAGICS, MODULE, Saves, takes
 from relaylab.lab.options import (
+    A4,
     ARRANGING,
     DRAWING,
+    EXPLORER,
     FIRST,
     KERNEL,
+    LANGUAGE,
     LLVM_PASSES,
     MOST,
     NO_VERIFY,
@@ -38,6 +41,8 @@ from relaylab.lab.options import (
     OPERATORS,
     PASSES,
     PIPELINES,
+    REWRITES,
+    SAVE,
     SEED,
     SELECT,
     TIME,
@@ -46,11 +51,14 @@ from relaylab.lab.options import (
     MagicOption,
     chosen,
     listed,
+    on_paper,
 )
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
-from relaylab.support.errors import RelayError
+from relaylab.support.formats import SEVERAL, SHAPES, words
 from relaylab.support.quoting import is_name
+from relaylab.text import colours
 from relaylab.transform import Pass, PassContext
+from relaylab.viz.draw.with_types import with_types
 
 if TYPE_CHECKING:
     from relaylab.lab.explorer import PassExplorer
@@ -71,6 +79,12 @@ class _Shell:
         if args.out:
             self.bind(args.out, value)
         return None if args.quiet else value
+
+    def saved(self, args: argparse.Namespace, value: Saves) -> object:
+        """Write the picture if asked, and give it."""
+        if args.save:
+            print(f"wrote {value.save(args.save, **on_paper(args))}")
+        return self.give(args, value)
 
     def bind(self, name: str, value: object) -> None:
         """Give a result a name in the notebook."""
@@ -97,7 +111,8 @@ class RelayMagics(_Shell, Magics):
         *DRAWING,
         *ARRANGING,
         MagicOption("--diff", metavar="OTHER", help="draw what changed since another program"),
-        MagicOption("--save", metavar="FILE", help="also write it: .svg .pdf .png .html .dot .txt .json"),
+        SAVE,
+        A4,
     )
     @line_magic
     @needs_local_scope
@@ -109,7 +124,7 @@ class RelayMagics(_Shell, Magics):
         if args.diff is not None:
             picture = viz.diff(program_of(args.diff, names).mod, program.mod)
         else:
-            shown = program.mod if args.function is None else program.mod[args.function]
+            shown = program.mod if args.function is None else with_types(program.mod)[0][args.function]
             picture = viz.show(
                 shown,
                 direction=args.direction,
@@ -119,9 +134,7 @@ class RelayMagics(_Shell, Magics):
                 title=program.name,
                 **chosen(args),
             )
-        if args.save:
-            print(f"wrote {picture.save(args.save)}")
-        return self.give(args, picture)
+        return self.saved(args, picture)
 
     @takes(
         MagicOption("name", nargs="?", default="mod", help="the variable that gets the module (default: mod)"),
@@ -140,6 +153,7 @@ class RelayMagics(_Shell, Magics):
     @takes(
         MODULE.but(nargs="?", help="a module or network name; with %%%%relay_passes the cell is the program"),
         PASSES,
+        MagicOption("--params", metavar="NAME", help="the parameters that are bound (default: `params`, if they fit)"),
         MagicOption("--static", action="store_true", help="the table of passes instead of the explorer"),
         MagicOption(
             "--heat",
@@ -150,9 +164,12 @@ class RelayMagics(_Shell, Magics):
         ),
         NO_VERIFY,
         WORTH,
+        SAVE.but(help=f"also write the explorer (.html), the run (.rlab), or the pictures: {words(SEVERAL)}"),
         MagicOption("--pdf", metavar="FILE", help="write every stage as a page of a PDF"),
+        A4,
         MagicOption("--html", metavar="FILE", help="write every stage into one self-contained page"),
         LEVEL,
+        *EXPLORER,
     )
     @line_cell_magic
     @needs_local_scope
@@ -164,29 +181,33 @@ class RelayMagics(_Shell, Magics):
         elif args.program is None:
             raise UsageError("name a program: %relay_passes mod")
         else:
-            program = program_of(args.program, names)
+            program = with_params(program_of(args.program, names), args.params, names)
         passes = passes_of(args.passes, names)
+        if program.note and not args.quiet:
+            print(program.title)
         exploration = study.explore(program, self.level(args), passes, not args.no_verify)
-        if args.pdf:
-            print(f"wrote {exploration.save(args.pdf)}")
-        if args.html:
-            print(f"wrote {explorer(exploration, passes).save(args.html)}")
+        for path, one in ((args.pdf, exploration), (args.html, None)):
+            if path:
+                writer = one or explorer(exploration, passes, args.lang, args.slides)
+                print(f"wrote {writer.save(path, **on_paper(args))}")
         if args.worth:
             return self.give(args, study.worth(exploration))
         if args.heat:
-            return self.give(args, heat(exploration, by=args.heat))
+            return self.saved(args, heat(exploration, by=args.heat))
         if args.static:
             print("\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
-        return self.give(args, explorer(exploration, passes))
+        return self.saved(args, explorer(exploration, passes, args.lang, args.slides))
 
     @takes(
         MagicOption("before", help="a program"),
         MagicOption("after", nargs="?", help="another one"),
         PIPELINES,
+        REWRITES,
         TIME,
         MagicOption("--view", choices=("graph", "text", "both"), default="both", help="what is shown"),
-        MagicOption("--save", metavar="FILE", help="also write the picture"),
+        SAVE,
+        A4,
     )
     @line_magic
     @needs_local_scope
@@ -194,29 +215,17 @@ class RelayMagics(_Shell, Magics):
         """What differs between two programs."""
         args, names = parse(self.relay_diff, line), self.names(local_ns)
         if args.pipelines:
-            return self.give(args, self._compared(args, names))
+            return self.give(args, compared(args, names, self.opt_level))
+        if args.rewrites:
+            return self.saved(args, study.rewrites(program_of(args.before, names), pass_of(args.rewrites, names)))
         if args.after is None:
             raise UsageError("name two programs, %relay_diff a b, or two pipelines, %relay_diff mod --pipelines A B")
         difference = viz.diff(program_of(args.before, names).mod, program_of(args.after, names).mod)
         if args.save:
-            print(f"wrote {difference.save(args.save)}")
+            print(f"wrote {difference.save(args.save, **on_paper(args))}")
         if args.view != "graph":
-            print(difference.text)
+            scrolled.show_difference(str(difference), "relay")
         return None if args.view == "text" else self.give(args, difference)
-
-    def _compared(self, args: argparse.Namespace, names: Namespace) -> object:
-        """Two pipelines over one program, their figures printed."""
-        first, second = (names.get(text, None if text == "default" else text) for text in args.pipelines)
-        try:
-            comparison = study.compare(program_of(args.before, names), first, second, self.opt_level)
-        except RelayError as error:
-            raise one_line(error) from None
-        print(comparison)
-        if args.time:
-            print(*comparison.measured(), sep="\n")
-        if args.save:
-            print(f"wrote {comparison.difference().save(args.save)}")
-        return comparison.difference(style="both") if args.view == "graph" else comparison
 
     @takes(
         MagicOption("name", nargs="?", help="the pass in the cell, if it defines several"),
@@ -342,6 +351,8 @@ class RelayMagics(_Shell, Magics):
             help="; ".join(f"{name}: {what}" for name, what in STAGES.items()),
         ),
         MagicOption("--picture", action="store_true", help="draw the kernel's control flow"),
+        SAVE.but(help=f"with --picture: also write it: {words()}"),
+        A4,
         LLVM_PASSES,
     )
     @line_magic
@@ -354,12 +365,12 @@ class RelayMagics(_Shell, Magics):
             program = program_of(args.library, names)
             library = relay.build(program.mod, target="llvm", params=dict(program.params))
         if args.picture:
-            return self.give(args, study.control_flow(library, args.kernel))
+            return self.saved(args, study.control_flow(library, args.kernel))
         if args.llvm_passes:
             steps = study.llvm_steps(library, args.kernel or "")
-            scrolled.show("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps))
+            scrolled.show_difference("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps), "llvm")
             return self.give(args, steps) if args.out else None
-        scrolled.show(study.listing(library, args.kernel, args.stage))
+        scrolled.show(study.listing(library, args.kernel, args.stage), colours.STAGES.get(args.stage or "", ""))
         return None
 
     @takes(
@@ -368,7 +379,7 @@ class RelayMagics(_Shell, Magics):
         MagicOption(
             "--save",
             metavar="FILE",
-            help="write a program that reproduces the finding; .html .svg .pdf .png: the picture of the values",
+            help=f"write a program that reproduces the finding (.py), or the picture of the values: {words(SHAPES)}",
         ),
         LEVEL,
     )
@@ -383,17 +394,43 @@ class RelayMagics(_Shell, Magics):
         print(finding if finding is not None else "every pass keeps the numbers")
         return self.give(args, finding)
 
+    @takes(
+        MagicOption("lesson", nargs="?", help="a lesson by number or name: its page, without the answers"),
+        MagicOption("--hint", metavar="EXERCISE", help="the next hint of an exercise"),
+        MagicOption("--solution", metavar="EXERCISE", help="an answer to an exercise"),
+        LANGUAGE.but(help="the language of lessons, hints and verdicts from now on (default: the locale's)"),
+    )
+    @line_magic
+    def relay_lesson(self, line: str) -> object:
+        """The course: its lessons, a page of it, hints and solutions."""
+        args = parse(self.relay_lesson, line)
+        return self.give(args, lessons.asked(args.lesson, args.hint, args.solution, args.lang))
+
+    @takes(MODULE, KERNEL, LEVEL)
+    @cell_magic
+    @needs_local_scope
+    def relay_schedule(self, line: str, cell: str, local_ns: Namespace | None = None) -> object:
+        """Give a kernel the loops of a schedule: the cell holds its steps."""
+        args, names = parse(self.relay_schedule, line), self.names(local_ns)
+        program = with_params(program_of(args.program, names), None, names)
+        trial = study.schedule(program, args.kernel or "", cell, self.level(args))
+        print(trial)
+        self.give(args, trial)
+        return None
+
     @line_magic
     def relay_help(self, line: str) -> None:
         """The magics on one screen."""
         print("\n".join([*(f"{m.usage:<33}{m.summary}" for m in MAGICS), HELP]))
 
 
-def explorer(exploration: study.Exploration, passes: Iterable[Pass | str] | None = None) -> PassExplorer:
-    """The widget that steps through an exploration."""
+def explorer(
+    of: study.Exploration, passes: Iterable[Pass | str] | None = None, language: str | None = None, slides: bool = False
+) -> PassExplorer:
+    """The widget that steps through an exploration; its words are of a language, or as the environment wants them."""
     from relaylab.lab.explorer import PassExplorer  # it needs anywidget, which the other magics do not
 
-    return PassExplorer(exploration, passes)
+    return PassExplorer(of, passes, **({"language": language} if language else {}), slides=slides)
 
 
 def reference() -> list[Entry]:

@@ -9,6 +9,8 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from relaylab.support.formats import words
+from relaylab.support.language import LANGUAGES
 from relaylab.support.options import positive
 
 
@@ -79,6 +81,9 @@ PIPELINES = MagicOption(
     metavar=("A", "B"),
     help="compare two pipelines over one program: A,B(…), default, default-A-B",
 )
+REWRITES = MagicOption(
+    "--rewrites", metavar="PASS", help="the single rewrites of a pass over the program: pictures, names, changed lines"
+)
 TIME = MagicOption("--time", action="store_true", help="with --pipelines: also measure the time of what they give")
 SELECT = MagicOption(
     "-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense"
@@ -98,7 +103,15 @@ LLVM_PASSES = MagicOption(
     action="store_true",
     help="what LLVM's own passes would do to the kernel, each with what it changes",
 )
+SLIDES = MagicOption("--slides", action="store_true", help="one changing pass at a time, large, for a lecture")
+LANGUAGE = MagicOption(
+    "--lang", choices=LANGUAGES, help="the language of the explorer's words: English or Chinese (default: the locale's)"
+)
+EXPLORER = LANGUAGE, SLIDES
 SEED = MagicOption("--seed", type=int, default=0, help="for inputs that are not given (default 0)")
+SAVE = MagicOption("--save", metavar="FILE", help=f"also write the picture: {words()}")
+OUTPUT = MagicOption("-o", "--output", metavar="FILE", help=f"write the picture: {words()}")
+A4 = MagicOption("--a4", action="store_true", help="a PDF on pages of A4: cut between boxes, cut lines name their page")
 DRAWING = (
     MagicOption("--params", choices=("rows", "nodes", "hide"), default="rows", help="how parameters are drawn"),
     MagicOption("--direction", choices=("TB", "LR"), default="TB", help="top to bottom or left to right"),
@@ -118,6 +131,11 @@ ARRANGING = (
     MagicOption("--overlay", metavar="FIGURE", help="colour nodes by MACs, bytes, intensity, … or a figure of yours"),
 )
 """What of a program is drawn; passed on to `viz.show` where it is given."""
+
+
+def on_paper(args: argparse.Namespace) -> dict[str, Any]:
+    """What `--a4` means to whatever saves pictures."""
+    return {"paper": "a4"} if getattr(args, "a4", False) else {}
 
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:

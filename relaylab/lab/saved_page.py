@@ -9,7 +9,7 @@ Choices: docs/choices.md, The explorer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,22 @@ from typing import Any
 from relaylab import viz
 from relaylab.explorer import questions
 from relaylab.explorer.question import HELD, QUESTIONS
+from relaylab.explorer.scenes import DRAWING
 from relaylab.explorer.session import Session
+from relaylab.explorer.wording import wording
 from relaylab.lab.packing import Pictures, ValuePool
 from relaylab.lab.page import page
 from relaylab.study.exploration import Exploration
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError
+from relaylab.support.language import preferred
 from relaylab.transform import Pass
-from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.draw.draw import draw
 from relaylab.viz.graph.view import ROLES
+from relaylab.viz.selection.changes import changes
 from relaylab.viz.write import files
 
-DRAWING = DrawOptions(types="nodes", caption=False)
-MOST_DRAWN = 10_000
+MOST_DRAWN = 1_500
 """Boxes in merged pictures: when there are so many, the other pairs of stages are shown side by side."""
 MOST_NOTED = 400
 """Boxes of a stage up to which neighbours that lost nothing are drawn, with notes on the boxes; others are painted."""
@@ -44,8 +47,8 @@ MOST_LINES = 1000
 MOST_CODE = 80_000
 """Lines of LLVM IR and assembly in all."""
 FACTS = (
-    "title", "kind", "operator", "type", "text", "names", "span", "group", "rows", "attrs", "operands", "cost", "doc",
-    "values",
+    "title", "kind", "operator", "family", "type", "text", "names", "span", "group", "rows", "attrs", "operands",
+    "figures", "cost", "doc", "reference", "values",
 )  # fmt: skip
 ALL_ROLES = ("", *ROLES)
 MARKS = " +-⋮"
@@ -53,32 +56,57 @@ PANES = ("graph", "text", "both", "code", "several", "heat")
 """The panes that a page has."""
 
 
-def snapshot(session: Session, choices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+Doing = Callable[[str], None]
+"""Is told what part of a page is being made."""
+
+
+def snapshot(
+    session: Session, choices: Mapping[str, Any] | None = None, doing: Doing = lambda part: None
+) -> dict[str, Any]:
     """All that a saved page can be asked, as plain data; what is shared is stored once, see `packing`.
 
     `choices` are what the page shows at first (traits of the explorer, such as `after` or `views`).
     """
     with no_collection():
-        found = Snapshot(session).data()
+        found = Snapshot(session, doing).data()
     chosen = found["chosen"] | (choices or {})
     return found | {"chosen": chosen | {"pane": chosen["pane"] if chosen["pane"] in PANES else "graph"}}
 
 
-def write(session: Session, path: str | Path, choices: Mapping[str, Any] | None = None) -> Path:
-    """Write all that can be asked about a session as one page that needs neither kernel nor network; see `snapshot`."""
-    return files.write(path, page(snapshot(session, choices), session.program.name))
+def write(
+    session: Session,
+    path: str | Path,
+    choices: Mapping[str, Any] | None = None,
+    doing: Doing = lambda part: None,
+    language: str = "",
+) -> Path:
+    """Write all that can be asked about a session as one page that needs neither kernel nor network; see `snapshot`.
+
+    Its words are of a language, en or zh; of the environment's if that is not said.
+    """
+    language = language or preferred()
+    data = snapshot(session, choices, doing)
+    if table := wording(language):
+        data["wording"] = table
+    return files.write(path, page(data, session.program.name, language))
 
 
-def save(exploration: Exploration, path: str | Path, passes: Iterable[Pass | str] | None = None) -> Path:
-    """Write the explorer of a pipeline run as one page that needs neither kernel nor network."""
-    return write(Session(exploration, passes), path)
+def save(
+    exploration: Exploration,
+    path: str | Path,
+    passes: Iterable[Pass | str] | None = None,
+    doing: Doing = lambda part: None,
+    language: str = "",
+) -> Path:
+    """Write the explorer of a pipeline run as one page that needs neither kernel nor network; see `write`."""
+    return write(Session(exploration, passes), path, doing=doing, language=language)
 
 
 class Snapshot:
     """A session being written down."""
 
-    def __init__(self, session: Session):
-        self.session, self.frames = session, session.frames
+    def __init__(self, session: Session, doing: Doing = lambda part: None):
+        self.session, self.frames, self.doing = session, session.frames, doing
         self.stops = [0, *self.frames.changing()]
         self.ids, self.facts, self.values, self.notes, self.lines = (
             ValuePool(),
@@ -124,8 +152,8 @@ class Snapshot:
         return {**found, "figures": [f for f in found["figures"] if not f["measured"]]}
 
     def chosen(self) -> dict[str, Any]:
-        """What a page shows at first: what the first pass that changed something did."""
-        first = self.stops[1] if len(self.stops) > 1 else 0
+        """What a page shows at first: the pass that failed, or what the first did that changed something."""
+        first = self.session.first
         return {
             "before": max(0, first - 1),
             "after": first,
@@ -154,6 +182,7 @@ class Snapshot:
             self.missing["node"] = "too large for a page that tells about every node"
         out = {}
         for stop in self.stops:
+            self.doing(f"stage {stop}")
             view = self.frames.views[stop]
             scene = draw(view, DRAWING, seed)
             seed = self.seeds[stop] = {**(seed or {}), **scene.seed}
@@ -190,7 +219,9 @@ class Snapshot:
         """How any two stages differ: the roles of their parts, and the merged picture where there is room for it."""
         out: dict[str, Any] = {}
         drawn = seen = 0
-        for a, b in pairs:
+        for k, (a, b) in enumerate(pairs):
+            if k % 10 == 0:
+                self.doing(f"differences {k} of {len(pairs)}")
             old, new = self.frames.views[a], self.frames.views[b]
             seen += len(old.nodes) + len(new.nodes)
             if seen > MOST_COMPARED:
@@ -202,6 +233,9 @@ class Snapshot:
                 "edges": difference.changed_edges,
                 "sides": [self.roles(s) for s in difference.sides],
             }
+            if k < len(self.stops) and (brief := changes(difference.merged)) is not difference.merged:
+                found["brief"] = self.pictures.put(draw(brief, DRAWING))
+                found["whole"] = len(difference.merged.nodes)
             noted = len(new.nodes) <= MOST_NOTED and b == self.stops[self.stops.index(a) + 1]
             if drawn < MOST_DRAWN and ("removed" in difference.counts or noted):
                 drawn += len(difference.merged.nodes)
@@ -232,8 +266,9 @@ class Snapshot:
             ]
         return out
 
-    def _row(self, mark: str, text: str | int, name: str) -> tuple[int, int]:
-        number = -text if isinstance(text, int) else self.lines.put([text, self.ids.put(name) if name else -1])
+    def _row(self, mark: str, text: str | int, name: str, words: list[int]) -> tuple[int, int]:
+        line = [text, self.ids.put(name) if name else -1, *([words] if words else [])]
+        number = -text if isinstance(text, int) else self.lines.put(line)
         return number, MARKS.index(mark)
 
     # -- what else can be asked -----------------------------------------------------------------------
@@ -245,6 +280,7 @@ class Snapshot:
 
     def code(self, stages: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
         """Each kernel once, at every level, and which one a part of a stage is in; the reason if there are none."""
+        self.doing("code")
         try:
             names = self.session.kernels.names
             self.session.kernels.library  # noqa: B018 - compiles

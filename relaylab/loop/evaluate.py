@@ -55,7 +55,7 @@ def evaluate(value: ScalarExpr, axes: tuple[Axis, ...], dtype: str, inputs: dict
         raise RelayTypeError(message, code="loop.dtype-mismatch", help="end with b.cast(value, out.dtype)")
     out = np.zeros([a.extent for a in axes], dtype)
     evaluation = _Evaluation(value, axes, inputs)
-    boxes: list[Box] = [tuple((0, a.extent) for a in axes)]
+    boxes: list[Box] = [tuple((0, a.extent) for a in axes)] if out.size else []  # nothing is read for nothing
     while boxes:
         box = boxes.pop()
         halves = _halve(box, evaluation.inner)

@@ -51,6 +51,12 @@ def build_nest(region: StoreRegion, simplifier: Simplifier, scratch: list[Tensor
     return builder.nest()
 
 
+def plain_nest(region: StoreRegion, simplifier: Simplifier) -> LoopNest:
+    """The loops as they are written down, for schedules to begin with: in the order of the axes, one turn at a time."""
+    whole = StoreRegion((Axis("once", 1), *region.axes), region.stores)
+    return _Builder(whole, simplifier, [], plain=True).nest()
+
+
 def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     """The region with its axes in loop order and an axis of work items first."""
     order = list(loop_order(region, simplifier))
@@ -131,6 +137,7 @@ class _Builder:
     simplifier: Simplifier
     scratch: list[Tensor]
     squared: bool = False
+    plain: bool = False
     depends: Dependence = field(default_factory=Dependence)
     names: count[int] = field(default_factory=count)
 
@@ -149,7 +156,7 @@ class _Builder:
         """The axis that the stores are vectorised along; None if their reductions are vectorised instead."""
         strides = self.simplifier.linear(self.region.stores[0].address).terms
         axes = [a for a in self.region.axes if a.extent > 1 and a in strides]
-        if not axes:
+        if not axes or self.plain:
             return None
         best = min(axes, key=lambda a: abs(strides[a]))
         inner = [n for n in post_order(*self.region.roots) if isinstance(n, Reduce) and best in self.depends(n)]
@@ -207,7 +214,7 @@ class _Builder:
             body += statements
             roots = tuple(self.simplifier(r, {ready: local}) for r in roots)
         if later:
-            rows, roots = ([], roots) if lanes else self._keep(roots, available, later[0])
+            rows, roots = ([], roots) if lanes or self.plain else self._keep(roots, available, later[0])
             hoisted, roots = self._hoist(roots, available)
             body += [*rows, *hoisted]
         return body, roots
@@ -262,7 +269,7 @@ class _Builder:
         local = self._local(node.kind, node.dtype)
         axes = list(node.axes)
         vector: Axis | None = None
-        if not lanes:
+        if not lanes and not self.plain:
             vector = max(axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
             vector = vector if vector.extent > 1 else None
         if vector is not None:
@@ -279,7 +286,8 @@ class _Builder:
         levels: list[list[Statement]] = []
         for d, axis in enumerate(axes):
             available |= {axis}
-            body, roots = self._place(roots, available, tuple(axes[d + 1 :]), axis is vector or vector is None)
+            within = axis is vector or vector is None
+            body, roots = self._place(roots, available, tuple(axes[d + 1 :]), within)
             levels.append(body)
         levels[-1] += self._accumulation(local, node.kind, roots[0], kept)
         inner = levels[-1]
@@ -305,7 +313,7 @@ class _Builder:
         self, node: Reduce, roots: Roots, later: tuple[Axis, ...], lanes: bool
     ) -> tuple[Store | None, dict[ScalarExpr, ScalarExpr]]:
         """The store that keeps an expensive value of a row reduction, and where the row reads it back."""
-        if lanes or len(node.axes) != 1 or len(later) != 1:
+        if lanes or self.plain or len(node.axes) != 1 or len(later) != 1:
             return None, {}
         axis, other = node.axes[0], later[0]
         found = shared_row(node.value, axis, other, set(post_order(*roots)), self.simplifier)
@@ -322,4 +330,4 @@ class _Builder:
         return max(1, min(wanted, axis.extent // LANES))
 
 
-__all__ = ["build_nest", "contiguity", "loop_order"]
+__all__ = ["build_nest", "contiguity", "loop_order", "plain_nest"]

@@ -6,7 +6,10 @@ of the program is the same share of those of every nest. Statements are `Define`
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
-over the lanes when the loop ends.
+over the lanes when the loop ends. The turns of an `unrolled` loop are written out one after another.
+
+Private buffers lie in memory (`scratch`) or, where every address is known once loops are unrolled, in the registers
+of the machine (`registers`).
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop of `axis` over 0 .. extent-1: kind serial or vectorized."""
+    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized or unrolled."""
 
     axis: Axis
     kind: str
@@ -80,6 +83,12 @@ class LoopProgram:
     buffers: tuple[tuple[str, Tensor], ...]
     scratch: tuple[Tensor, ...]
     nests: tuple[LoopNest, ...]
+    registers: tuple[Tensor, ...] = ()
+
+    @property
+    def private(self) -> tuple[Tensor, ...]:
+        """The buffers that each call has of its own."""
+        return (*self.scratch, *self.registers)
 
     @property
     def items(self) -> int:
@@ -89,6 +98,7 @@ class LoopProgram:
     def __str__(self) -> str:
         lines = [f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={self.items}"]
         lines += [f"  scratch {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.scratch]
+        lines += [f"  registers {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.registers]
         for nest in self.nests:
             lines += _nest_lines(nest)
         return "\n".join(lines)
@@ -136,7 +146,7 @@ def _nest_lines(nest: LoopNest) -> list[str]:
 
 def _how(loop: For) -> str:
     if loop.kind != "vectorized":
-        return ""
+        return " unrolled" if loop.kind == "unrolled" else ""
     return " vectorized" if loop.unroll == 1 else f" vectorized x{loop.unroll}"
 
 

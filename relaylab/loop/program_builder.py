@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from relaylab.loop.builder import OutSpec, b
 from relaylab.loop.evaluate import Readable
 from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, children, of_part, post_order, rebuild
-from relaylab.loop.nest import build_nest
+from relaylab.loop.nest import build_nest, plain_nest
 from relaylab.loop.program import LoopNest, LoopProgram
-from relaylab.loop.region import Assign, StoreRegion, address, flatten, normalise
+from relaylab.loop.region import Assign, StoreRegion, address, expand_reductions, flatten, normalise
+from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
@@ -95,6 +96,16 @@ class ProgramBuilder:
                 nests.append(build_nest(part, simplifier, scratch))
         buffers = tuple((role, flat) for role, flat, _ in self.buffers)
         return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
+
+    def plain(self) -> LoopProgram:
+        """The loop program as it is written down: every loop serial, in the order of the axes; schedules begin here."""
+        nests: list[LoopNest] = []
+        for region in self._regions():
+            simplifier = Simplifier()
+            plain = region.map(lambda e, simplify=simplifier: simplify(expand_reductions(e)))
+            if all(a.extent for a in plain.axes):
+                nests.append(plain_nest(plain, simplifier))
+        return unique(LoopProgram(self.name, tuple((role, flat) for role, flat, _ in self.buffers), (), tuple(nests)))
 
     def _regions(self) -> list[StoreRegion]:
         """One region for all outputs of one shape: they share their loops."""

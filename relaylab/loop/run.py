@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
 from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
-from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store
+from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, identity, statements
 from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
@@ -19,7 +19,7 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
 
     Every nest does its share of the items, as native code does. A read outside a buffer raises `RelayIndexError`.
     """
-    memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.scratch}
+    memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.private}
     begin, end = items or (0, program.items)
     for nest in program.nests:
         first, last = (x * nest.items // program.items for x in (begin, end))
@@ -29,34 +29,45 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
 
 
 def _loop(loop: For, low: int, high: int, env: Environment, memory: Memory) -> None:
+    """The turns low .. high-1; the accumulators around the loop are updated in `env`."""
     if loop.kind == "vectorized":
         if low < high:
-            _body(loop.body, env | {loop.axis: np.arange(low, high)}, memory, env, high - low)
+            _lanes(loop, np.arange(low, high), env, memory)
         return
     for i in range(low, high):
-        _body(loop.body, env | {loop.axis: np.asarray(i)}, memory, env, 0)
+        inner = env | {loop.axis: np.asarray(i)}
+        _body(loop.body, inner, memory)
+        env.update((x, inner[x]) for x in env if isinstance(x, Local))
 
 
-def _body(body: tuple[Statement, ...], env: Environment, memory: Memory, outer: Environment, lanes: int) -> None:
-    """Run statements in `env`; accumulators that belong to `outer` are updated there, folded over `lanes` if not 0."""
+def _lanes(loop: For, turns: Array, env: Environment, memory: Memory) -> None:
+    """All turns at once: every lane adds to a sum of its own, and the sums are folded at the end."""
+    sums = {s.local: s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local in env}
+    start = {x: np.asarray(identity(kind, compute_dtype(x.dtype)).value, env[x].dtype) for x, kind in sums.items()}
+    inner = env | start | {loop.axis: turns}
+    _body(loop.body, inner, memory)
+    for local, kind in sums.items():
+        own = reduce_box(kind, np.broadcast_to(inner[local], turns.shape), (0,)).reshape(())
+        env[local] = _combined(kind, env[local], own)
+
+
+def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None:
+    """Run statements in `env`, which holds the axes and registers around them and takes those that they define."""
     for statement in body:
         match statement:
             case Define(local, value):
                 env[local] = value_of(value, env, memory)
             case Accumulate(local, kind, value):
-                amount = value_of(value, env, memory)
-                if lanes and local in outer:
-                    amount = reduce_box(kind, np.broadcast_to(amount, (lanes,)), (0,)).reshape(())
-                both = np.stack(np.broadcast_arrays(env[local], amount))
-                env[local] = reduce_box(kind, both, (0,))[0]
+                env[local] = _combined(kind, env[local], value_of(value, env, memory))
             case Store(buffer, address, value):
                 where = value_of(address, env, memory)
                 memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
             case For(axis):
                 _loop(statement, 0, axis.extent, env, memory)
-        for local in outer:
-            if isinstance(local, Local):
-                outer[local] = env[local]
+
+
+def _combined(kind: str, total: Array, amount: Array) -> Array:
+    return reduce_box(kind, np.stack(np.broadcast_arrays(total, amount)), (0,))[0]
 
 
 def value_of(root: ScalarExpr, env: Environment, memory: Memory) -> Array:

@@ -62,7 +62,7 @@ def program_accesses(program: LoopProgram) -> Iterator[Access]:
     """Every access of a loop program, each under every set of guards that it lies under."""
     everything = [s for nest in program.nests for s in statements((nest.loop,))]
     prover = _Prover()
-    prover.registers(everything, program.scratch)
+    prover.registers(everything, program.private)
     for statement in everything:
         for load, under in loads_of(values(statement)):
             yield from prover.accesses(load.tensor, load.indices, under, load.part)

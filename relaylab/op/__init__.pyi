@@ -154,12 +154,11 @@ def bitwise_xor(lhs: Arg, rhs: Arg) -> Call:
     rhs: the right operand, whose shape broadcasts with that of the left one; shape any; dtype that of lhs
     Result: the shapes of lhs and rhs broadcast as numpy's are, their dtype
     """
-def broadcast_to(data: Arg, shape: Dims | Expr | None, dtype: Dtype = None) -> Call:
+def broadcast_to(data: Arg, shape: Dims | Expr | None) -> Call:
     """`data` repeated along its dimensions of extent 1, and new ones in front, to have `shape`.
 
     data: the tensor that is repeated; shape any that broadcasts to `shape`; dtype any
     shape: the shape of the result, or an expression that gives it at run time
-    dtype: not used: the result keeps the data type of data
     Result: `shape`, of the dtype of data
     """
 def broadcast_to_like(data: Arg, broadcast_type: Arg) -> Call:
@@ -642,7 +641,7 @@ def one_hot(indices: Arg, on_value: Arg, off_value: Arg, depth: int | Expr, axis
     dtype: the data type of the result; None: float32
     Result: indices.shape with `depth` inserted at `axis`, of `dtype`
     """
-def ones(shape: Dims | Expr | None, dtype: Dtype = None) -> Call:
+def ones(shape: Dims | Expr | None, dtype: Dtype) -> Call:
     """Ones in a shape and a data type.
 
     shape: the shape of the result, or an expression that gives it at run time
@@ -1076,7 +1075,7 @@ def where(condition: Arg, x: Arg, y: Arg) -> Call:
     y: what stands elsewhere; shape any; the three broadcast; dtype that of x
     Result: the shapes of condition, x and y broadcast, the dtype of x
     """
-def zeros(shape: Dims | Expr | None, dtype: Dtype = None) -> Call:
+def zeros(shape: Dims | Expr | None, dtype: Dtype) -> Call:
     """Zeros in a shape and a data type.
 
     shape: the shape of the result, or an expression that gives it at run time

@@ -13,7 +13,8 @@ facets, the base class is the fusion pattern, and the decorated name is the publ
         def scalar(self, b, x): return b.select(x > 0, x, x * self.alpha)
 
 Facets
-    relation(s, *types)       the result type, or None while too little is known; may complete the types of arguments
+    result_type(s, *tensors)  the result type, from those of the arguments when all are known to be tensors
+    relation(s, *types)       where that is not enough: None while too little is known; may complete argument types
     reference(*arrays)        the meaning, in numpy (a tuple-typed argument is a Python tuple of arrays)
     scalar(b, *elements)      elementwise and broadcasting operators: one element from one element each
     lower(b, out, i, *ins)    the element of the result at index `i`, as a loop-level expression
@@ -31,20 +32,20 @@ from typing import Any, ClassVar, NoReturn, TypeVar, Union, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.attrs import Converter as Converter
-from relaylab.ir.attrs import Dims as Dims
-from relaylab.ir.attrs import Dtype as Dtype
-from relaylab.ir.attrs import Floats as Floats
-from relaylab.ir.attrs import Ints as Ints
-from relaylab.ir.attrs import Pairs as Pairs
-from relaylab.ir.attrs import Value as Value
 from relaylab.ir.attrs import attr as attr
+from relaylab.ir.converters import Converter as Converter
+from relaylab.ir.converters import Dims as Dims
+from relaylab.ir.converters import Dtype as Dtype
+from relaylab.ir.converters import Floats as Floats
+from relaylab.ir.converters import Ints as Ints
+from relaylab.ir.converters import Pairs as Pairs
+from relaylab.ir.converters import Value as Value
 from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr, python_operator
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
 from relaylab.op.builder import OperatorBuilder
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
-from relaylab.op.rules import broadcast, same_dtype, tensor
+from relaylab.op.rules import all_known, broadcast, same_dtype, tensor
 from relaylab.support.errors import RelayError, RelayValueError
 
 SampleArg = Union[TensorType, np.ndarray, tuple["SampleArg", ...]]
@@ -74,6 +75,22 @@ class OpPattern(IntEnum):
     OUT_ELEMWISE_FUSABLE = 4
     TUPLE = 7
     OPAQUE = 8
+
+    @property
+    def words(self) -> str:
+        """What an operator of this pattern is called."""
+        return _PATTERN_WORDS[self]
+
+
+_PATTERN_WORDS = {
+    OpPattern.ELEMWISE: "an elementwise operator",
+    OpPattern.BROADCAST: "a broadcasting operator",
+    OpPattern.INJECTIVE: "an injective operator",
+    OpPattern.COMM_REDUCE: "a reduction",
+    OpPattern.OUT_ELEMWISE_FUSABLE: "a heavy operator",
+    OpPattern.TUPLE: "a tuple",
+    OpPattern.OPAQUE: "an opaque operator",
+}
 
 
 class RelationError(RelayError):
@@ -156,9 +173,9 @@ class Operator(Attrs):
             delattr(cls, name)
         if not own.keys() <= set(cls.inputs):  # else they are those of the base, described anew
             cls.inputs = tuple(own)
-        inherited = {
-            n: given for base in reversed(cls.__mro__) for n, given in base.__dict__.get("described", {}).items()
-        }
+        inherited: dict[str, Input] = {}
+        for base in reversed(cls.__bases__):
+            inherited |= getattr(base, "described", {})
         cls.described = inherited | own
         super().declare({n: hint for n, hint in hints.items() if n not in own})
 
@@ -173,6 +190,10 @@ class Operator(Attrs):
 
     # the facets of an operator name their parameters; `Any` here lets a type checker accept each list of them
     def relation(self, s: TypeSolver, *types: Any, **named: Any) -> Type | None:
+        found = all_known(tensor(s, t, name) for t, name in zip(types, self.inputs[: len(types)], strict=True))
+        return None if found is None else self.result_type(s, *found)
+
+    def result_type(self, s: TypeSolver, *types: Any) -> Type | None:
         raise RelationError(f"{self.op_name} has no type relation", code="op.no-facet")
 
     def refusal(self, types: Sequence[Type], values: Sequence[np.ndarray | None]) -> str:

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
-from relaylab.ir.attrs import Converter
+from relaylab.ir.converters import Converter
 from relaylab.ir.expr import Call, Expr, as_expr
 from relaylab.ir.op import OPERATORS
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic

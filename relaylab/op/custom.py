@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
-from relaylab.ir.attrs import DictAttrs, Field, Value
+from relaylab.ir.attrs import DictAttrs, Field
+from relaylab.ir.converters import Value
 from relaylab.ir.expr import Call
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, Type

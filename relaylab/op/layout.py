@@ -8,6 +8,7 @@ capital one; several factors of one letter nest from left to right (`OIHW4i16o4i
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir.types import AnyDim, Dim, IntImm
-from relaylab.op.shapes import extent
+from relaylab.op.shapes import derive, extent
 from relaylab.support.errors import RelayValueError
 
 _AXIS = re.compile(r"(\d*)([A-Za-z])")
@@ -54,7 +55,7 @@ class Layout:
 
     def factor(self, letter: str) -> int:
         """How many elements one step along the capital axis of `letter` stands for."""
-        return int(np.prod([a.factor for a in self.axes if a.letter == letter and a.factor], dtype=int))
+        return math.prod(a.factor for a in self.axes if a.letter == letter and a.factor)
 
     def is_plain(self) -> bool:
         """Whether no axis is split."""
@@ -78,12 +79,12 @@ class Layout:
 
     def _blocks(self, letter: str, extent: Dim) -> Dim:
         factor = self.factor(letter)
-        if factor == 1 or isinstance(extent, AnyDim):
+        if factor == 1:
             return extent
-        if int(extent) % factor:
+        if not isinstance(extent, AnyDim) and int(extent) % factor:
             message = f"{letter} = {extent} cannot be laid out as {self.text}: {factor} does not divide it"
             raise RelayValueError(message, code="op.layout")
-        return IntImm(int(extent) // factor)
+        return derive(lambda n: n // factor, extent)
 
     def index(self, at: Mapping[str, Any]) -> tuple[Any, ...]:
         """The index of an element whose position along each letter is `at`."""
@@ -110,7 +111,7 @@ class Layout:
 
 
 def _times(extent: Dim | int, factor: int) -> Dim:
-    return extent if isinstance(extent, AnyDim) else IntImm(int(extent) * factor)
+    return derive(lambda n: n * factor, extent)
 
 
 @functools.lru_cache(maxsize=512)

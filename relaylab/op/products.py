@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from relaylab.ir.types import Dim, TensorType, Type
+from relaylab.op.shapes import product
 
 
 def exact(out: str, *factors: np.ndarray) -> list[np.ndarray]:
@@ -30,3 +32,9 @@ def dims(t: Type) -> tuple[Dim, ...]:
 def elements(t: Type) -> int:
     """The number of elements of a tensor type; 0 if it is not known."""
     return math.prod(t.concrete_shape) if isinstance(t, TensorType) and not t.is_dynamic else 0
+
+
+def products(out: Type, terms: Sequence[Dim | int]) -> int:
+    """The products of a result whose elements are sums over a box of these extents; 0 if something is not known."""
+    count = product(terms)
+    return elements(out) * int(count) if isinstance(count, int) else 0

@@ -1,16 +1,19 @@
-"""Arithmetic on shapes with dimensions that may be unknown."""
+"""Arithmetic on shapes with dimensions that may be unknown, or expressions of sizes with names."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
-from relaylab.ir.types import AnyDim, Dim, IntImm
+from relaylab.ir.dims import AnyDim, Dim, IntImm, SymbolicDim, UndecidedSize, differ, dim
 from relaylab.support.errors import RelayTypeError
 
 
 def extent(d: Dim | int) -> int:
     """A dimension as a number; `RelayTypeError` if it is known only at run time."""
+    if isinstance(d, SymbolicDim):
+        raise RelayTypeError(f"the size `{d}` is known only at run time", code="op.unknown-extent")
     if isinstance(d, AnyDim):
         raise RelayTypeError("a dimension is known only at run time", code="op.unknown-extent")
     return int(d)
@@ -40,14 +43,12 @@ def broadcast_dims(x: Dim, y: Dim) -> Dim | None:
 
 def product(dims: Iterable[Dim | int]) -> Dim:
     """The number of elements; unknown if a dimension is."""
-    dims = tuple(dims)
-    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(math.prod(map(extent, dims)))
+    return derive(lambda *known: math.prod(known), *dims)
 
 
 def total(dims: Iterable[Dim]) -> Dim:
     """The sum; unknown if a dimension is."""
-    dims = tuple(dims)
-    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(sum(map(extent, dims)))
+    return derive(lambda *known: sum(known), *dims)
 
 
 def normalize_axis(axis: int, rank: int) -> int | None:
@@ -58,12 +59,24 @@ def normalize_axis(axis: int, rank: int) -> int | None:
 
 def same_dim(a: Dim, b: Dim) -> bool:
     """Whether two dimensions may be equal at run time."""
-    return isinstance(a, AnyDim) or isinstance(b, AnyDim) or a == b
+    return not differ(a, b)
+
+
+def better_known(a: Dim, b: Dim) -> Dim:
+    """Which of two dimensions that are equal at run time says more: a number, then an expression, then `?`."""
+    return b if isinstance(a, AnyDim) and (isinstance(b, int) or type(a) is AnyDim) else a
 
 
 def derive(rule: Callable[..., int], *dims: Dim | int) -> Dim:
-    """`rule` applied to dimensions; unknown if one of them is."""
-    return AnyDim() if any(isinstance(d, AnyDim) for d in dims) else IntImm(rule(*map(extent, dims)))
+    """`rule` applied to dimensions; unknown if one of them is, or if sizes with names leave the result open."""
+    if not any(isinstance(d, AnyDim) for d in dims):
+        return IntImm(rule(*map(extent, dims)))
+    if any(type(d) is AnyDim for d in dims):
+        return AnyDim()
+    try:
+        return dim(rule(*(cast(int, d) if isinstance(d, SymbolicDim) else extent(d) for d in dims)))
+    except UndecidedSize:
+        return AnyDim()
 
 
 def normalize_axes(axes: Sequence[int] | None, rank: int, exclude: bool = False) -> tuple[int, ...] | None:

@@ -65,7 +65,7 @@ def window_extent(
 ) -> Dim:
     """The number of windows along an axis; fails when not even one fits."""
     spare = stride - 1 if ceil else 0
-    out = derive(lambda n, k: max((n + sum(pad) - reach(k, dilation) + spare) // stride + 1, 0), extent, kernel)
+    out = derive(lambda n, k: (n + sum(pad) - reach(k, dilation) + spare) // stride + 1, extent, kernel)
     if isinstance(out, int) and out < 1:
         s.fail(f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {list(pad)}")
     return out

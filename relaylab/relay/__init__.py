@@ -22,7 +22,7 @@ from relaylab.ir import AnyDim as Any
 from relaylab.ir import GlobalVar, Op, const, var
 from relaylab.ir.display import rich_display as _rich_display
 from relaylab.ir.functor import ExprFunctor, ExprMutator, ExprVisitor
-from relaylab.ir.loops import while_loop
+from relaylab.ir.scope_builder import while_loop
 from relaylab.op import *  # noqa: F403
 from relaylab.op.vm import annotation, memory
 from relaylab.support.checked import checked as _checked
@@ -48,10 +48,11 @@ if _TYPE_CHECKING:
     from relaylab.codegen import vm
     from relaylab.codegen.build import build, optimize
     from relaylab.codegen.executors import create_executor
-    from relaylab.ir import adt, expr, loops, scope_builder
+    from relaylab.ir import adt, expr, scope_builder
     from relaylab.ir import expr as function
     from relaylab.ir import functor as expr_functor
     from relaylab.ir import functor as type_functor
+    from relaylab.ir import scope_builder as loops
     from relaylab.ir import types as ty
     from relaylab.op import image, nn, qnn, random, vision
     from relaylab.runtime import params as param_dict

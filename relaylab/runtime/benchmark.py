@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, shown
 
 GROWTH = 1.618  # how fast the number of runs grows until a measurement takes `min_repeat_ms`
 
@@ -18,7 +18,9 @@ class BenchmarkResult:
     """The measured times of one run each, in seconds: `results`, and their `mean median min max std`."""
 
     def __init__(self, results: Sequence[float]):
-        self.results = tuple(results)
+        self.results = tuple(map(float, results))
+        if not self.results:
+            raise RelayValueError("a result of nothing measured", code="runtime.benchmark")
         self.mean = statistics.fmean(self.results)
         self.median = statistics.median(self.results)
         self.min, self.max = min(self.results), max(self.results)
@@ -50,8 +52,13 @@ class Evaluator:
     def __post_init__(self) -> None:
         for name in ("number", "repeat", "repeats_to_cooldown"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise RelayValueError(f"`{name}` must be a whole number ≥ 1, got {value!r}", code="runtime.benchmark")
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+                said = f"`{name}` must be a whole number ≥ 1 of 31 bits, got {shown(value)}"
+                raise RelayValueError(said, code="runtime.benchmark")
+        for name in ("min_repeat_ms", "cooldown_interval_ms"):
+            if not 0 <= (value := getattr(self, name)) < 2**31:
+                said = f"`{name}` must be milliseconds from 0 to 24 days, got {shown(value)}"
+                raise RelayValueError(said, code="runtime.benchmark")
 
     def __call__(self, *args: object) -> BenchmarkResult:
         self.function(*args)

@@ -431,10 +431,14 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Loaded:
 
 
 def _file_name(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """A path as it is; RelayTypeError for what no file can be called."""
-    if not is_a(path, str, os.PathLike) or "\0" in os.fspath(path):
+    """A path as it is, or RelayTypeError."""
+    try:
+        fits = is_a(path, str, os.PathLike) and b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
         raise RelayTypeError(
-            f"a file name is text without a zero byte, not {shown(path)}",
+            f"a file name is text without zero bytes and lone surrogates, not {shown(path)}",
             code="runtime.file-name",
             help='give a path, such as "net.so"',
         )

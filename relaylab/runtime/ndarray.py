@@ -164,8 +164,34 @@ def _placed(device: Device | None, ctx: Device | None) -> None:
     require_present(device or ctx or cpu(0))
 
 
+class _FromCapsule:
+    """A DLPack capsule of memory of the CPU, such as `to_dlpack` gives, in the protocol that took its place."""
+
+    def __init__(self, capsule: object):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Writable:
+    """Memory that numpy takes for read-only, since bare capsules do not say that it may be written; it may."""
+
+    def __init__(self, data: np.ndarray):
+        self.data = data
+        self.__array_interface__ = {**data.__array_interface__, "data": (data.ctypes.data, False)}
+
+
 def from_dlpack(source: object) -> NDArray:
-    """An array that shares the memory of a DLPack object if it is dense, aligned and writable; else a copy."""
+    """An array that shares the memory of a DLPack object if it is dense, aligned and writable; else a copy.
+
+    A bare capsule is taken too, once: what `to_dlpack` of NDArrays and of torch gives.
+    """
+    bare = type(source).__name__ == "PyCapsule"  # the class itself has no public name before Python 3.13
+    source = _FromCapsule(source) if bare else source
     if not isinstance(source, SupportsDLPack):
         raise RelayTypeError(
             f"{type(source).__name__} does not speak DLPack",
@@ -173,7 +199,8 @@ def from_dlpack(source: object) -> NDArray:
             help="give an object with __dlpack__ and __dlpack_device__",
         )
     try:
-        data = np.from_dlpack(source)
+        taken = np.from_dlpack(source)
+        data = np.asarray(_Writable(taken)) if bare else taken
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RelayValueError(f"cannot take the array through DLPack: {error}", code="runtime.dlpack") from None
     shared = data.flags.c_contiguous and data.flags.writeable and is_aligned(data)

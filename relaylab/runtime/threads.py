@@ -11,6 +11,8 @@ import ctypes
 import operator
 import os
 import reprlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import SupportsIndex
 
 from relaylab.runtime import abi
@@ -48,6 +50,18 @@ def set_num_threads(count: int | None) -> None:
     """Choose the threads per run for modules made from now on; None returns to the default."""
     global _chosen
     _chosen = None if count is None else checked(count)
+
+
+@contextmanager
+def threads_used(count: int) -> Generator[None]:
+    """Modules that are made inside run on so many threads; after it, what was chosen before holds again."""
+    global _chosen
+    before = _chosen
+    set_num_threads(count)
+    try:
+        yield
+    finally:
+        _chosen = before
 
 
 def checked(count: object, what: str = "the number of threads") -> int:

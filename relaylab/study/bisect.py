@@ -20,6 +20,7 @@ from relaylab.ir import Expr, Function, IRModule, TensorType, Tuple, free_vars, 
 from relaylab.ir.display import node_text
 from relaylab.ir.trail import Step
 from relaylab.study.checking import leaves, relative_error
+from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
 from relaylab.study.program import Program
@@ -29,7 +30,8 @@ from relaylab.transform import History, InferType, Pass, Stage
 from relaylab.transform.pattern.match import brief
 from relaylab.viz.draw.tensors import tensor_maps
 from relaylab.viz.scene.scene import Scene
-from relaylab.viz.write import files, scenes
+from relaylab.viz.write import files
+from relaylab.viz.write.formats import save_scene
 from relaylab.viz.write.html import bundle
 
 TOLERANCE = 1e-4
@@ -82,6 +84,10 @@ class Finding:
                 lines.append(f"  at {self.node.span}")
         return "\n".join(lines)
 
+    def to_dict(self) -> dict[str, object]:
+        """As plain data, for `--json`."""
+        return {"pass": self.stage.name, "error": self.error, "rule": self.step.rule if self.step else None}
+
     def reproducer(self) -> str:
         """A Python program that shows the difference: the module before and after, run on the same inputs."""
         made = definition_of(self.stage.made)
@@ -100,10 +106,10 @@ class Finding:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the reproducer (.py), or the picture of the values (.svg .pdf .html .png)."""
+        """Write the reproducer (.py), or the picture of the values in the format of the suffix."""
         if Path(path).suffix.lower() == ".py":
             return files.write(path, self.reproducer())
-        return scenes.write(self.scene, path, f"{self.stage.name} changed the numbers", str(self))
+        return save_scene(self.scene, path, f"{self.stage.name} changed the numbers", str(self))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return bundle(self.scene, str(self))
@@ -135,17 +141,23 @@ def bisect(
     passes: Iterable[Pass | str] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
-) -> Finding | None:
-    """The first pass that changes what a program computes, its rewrite and node; None if every pass keeps it."""
-    if program.small is not None:
-        program = Program(program.name, *program.small())
-    history = explore(program, opt_level, passes).history
-    return bisect_history(history, seed, tolerance)
+) -> Finding | Crash | None:
+    """The first pass that changes what a program computes, its rewrite and node; None if every pass keeps it.
+
+    If the passes keep it until one raises, or leaves a broken program, that is the finding.
+    """
+    chosen = None if passes is None else [*passes]
+    small = program if program.small is None else Program(program.name, *program.small())
+    found = bisect_history(explore(small, opt_level, chosen).history, seed, tolerance)
+    if found is None and small is not program:  # the small form may lack what a pass cannot take
+        found = crash_of(explore(program, opt_level, chosen).history)
+    return found
 
 
-def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE) -> Finding | None:
+def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE) -> Finding | Crash | None:
     """`bisect` over a pipeline that has been run."""
-    stages = [s for s in history if s.changed]
+    crash = crash_of(history)
+    stages = [s for s in history if s.changed and (crash is None or s is not crash.stage)]
     inputs = random_inputs(_typed(history.source)["main"], seed)
     expected = _outputs(history.source, inputs)
     errors: dict[int, float] = {}
@@ -155,7 +167,7 @@ def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE
         return errors[k] > tolerance
 
     if not stages or not wrong(len(stages) - 1):
-        return None
+        return crash
     low, high = 0, len(stages) - 1
     while low < high:
         middle = (low + high) // 2

@@ -53,7 +53,7 @@ class Quantity:
         change = f"{self.change:+.1%}" if self.change else ""
         within = " and ".join(f"{figure(i.low)} to {figure(i.high)}" for i in self.spread if i)
         a, b = (f"{_number(x):>{WIDE + 1}}" for x in (self.a, self.b))
-        return f"{self.name:<22}{a}{b}  {self.unit:<5}{change:<9}{within}".rstrip()
+        return f"{self.name:<22}{a}{b}  {self.unit:<5} {change:<9}{within}".rstrip()
 
 
 def _number(value: float | None) -> str:
@@ -223,15 +223,16 @@ def compare(
     The text `default-FuseOps-FastMath` is the default pipeline without these passes. Errors of a pass are raised.
     """
     program = load(what)
-    first = a if isinstance(a, Pipeline) else explore(program, opt_level, _passes(a, opt_level)).pipeline
-    second = b if isinstance(b, Pipeline) else first.branch(_passes(b, opt_level))
+    first = a if isinstance(a, Pipeline) else explore(program, opt_level, passes_of(a, opt_level)).pipeline
+    second = b if isinstance(b, Pipeline) else first.branch(passes_of(b, opt_level))
     for pipeline in (first, second):
         if pipeline.history.error is not None:
             raise pipeline.history.error
     return Comparison(first, second, (_label(a, "A"), _label(b, "B")), small_form(program, first.source))
 
 
-def _passes(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
+def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
+    """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
     if what is not None and not isinstance(what, str):
         return list(what)
     start, *without = (what or DEFAULT).split("-")

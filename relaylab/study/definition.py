@@ -84,6 +84,24 @@ def _of_function(made: Pass) -> PassDefinition:
     return PassDefinition(above, f"relay.transform.{kind}({function.__name__}, {about})")
 
 
+@dataclass(frozen=True)
+class SourceCode:
+    """The Python that defines a function or class, the file (or cell) that it is in, and its first line there."""
+
+    text: str
+    file: str
+    line: int
+
+
+def code_of(maker: object) -> SourceCode | None:
+    """The Python that defines a function or class; None if it is not known."""
+    if not isinstance(maker, FunctionType | type) or (found := _found(maker)) is None:
+        return None
+    source, node, _ = found
+    function = _function(maker)
+    return SourceCode(_text(source, node), function.__code__.co_filename if function else "", _first(node))
+
+
 # ---- names and code
 
 

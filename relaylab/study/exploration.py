@@ -13,6 +13,7 @@ from relaylab import relay, viz
 from relaylab.ir import IRModule
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.study.checking import Check, check
+from relaylab.study.crash import Crash, crash_of
 from relaylab.study.pipeline import Pipeline, operators
 from relaylab.study.program import Program, load
 from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes
@@ -30,7 +31,7 @@ class Row:
 
     def __str__(self) -> str:
         if self.error:
-            return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  raised: {self.error}"
+            return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  stopped here: {self.error}"
         changes = "  ".join(f"{n:+d} {name}" for name, n in self.delta.items())
         return f"{self.name:<28}{self.seconds * 1e3:9.1f} ms  {changes or ('changed' if self.changed else '·')}"
 
@@ -55,15 +56,18 @@ class Exploration:
             if not stage.skipped and (stage.changed or stage.name != "InferType")
         ]
 
-    @staticmethod
-    def _row(stage: Stage) -> Row:
+    @cached_property
+    def crash(self) -> Crash | None:
+        """The pass that stopped the pipeline; None if every pass came to its end."""
+        return crash_of(self.history)
+
+    def _row(self, stage: Stage) -> Row:
         delta: dict[str, int] = {}
         if stage.changed:
             before, after = operators(stage.before), operators(stage.result)
             delta = {name: after[name] - before[name] for name in sorted(before | after) if after[name] != before[name]}
-        return Row(
-            stage.name, stage.changed, stage.seconds, delta, str(stage.error).split("\n")[0] if stage.error else ""
-        )
+        error = self.crash.message.split("\n")[0] if self.crash is not None and stage is self.crash.stage else ""
+        return Row(stage.name, stage.changed, stage.seconds, delta, error)
 
     @property
     def changes(self) -> list[Stage]:
@@ -100,9 +104,12 @@ class Exploration:
         )
         return [start, *(d.picture for d in self.differences), *([end] if end is not None else [])]
 
-    def save(self, path: str | Path) -> Path:
-        """Write every stage as the pages of one PDF or one self-contained HTML page (by the suffix)."""
-        return viz.save(self.pictures, path, doc_title=self.program.name)
+    def save(self, path: str | Path, paper: str = "fit") -> Path:
+        """Write every stage as the pages of one PDF or one self-contained HTML page (by the suffix).
+
+        `paper` (fit, a4, letter) is that of a PDF.
+        """
+        return viz.save(self.pictures, path, doc_title=self.program.name, paper=paper)
 
     def build(self, **options: Any) -> GraphExecutorFactoryModule:
         """Compile the program as it was before the pipeline, at the same level."""

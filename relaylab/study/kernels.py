@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
 
 from relaylab.codegen.build import GraphExecutorFactoryModule, compile_main, parse_target
 from relaylab.codegen.inspection.source_map import SourceMap, coverage, title_of
@@ -14,7 +13,6 @@ from relaylab.codegen.network.network import network_of
 from relaylab.ir import Expr, Function, IRModule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.running import seeded
-from relaylab.viz.figures.memory import bars
 
 LONGEST = 4000
 """Lines of LLVM IR or assembly that are shown."""
@@ -96,35 +94,3 @@ def _parts(
     found: dict[Expr | None, int] = {}
     numbers = [{k: found.setdefault(node, len(found)) for k, node in enumerate(linked.nodes)} for linked in kernels]
     return [(title_of(node), own.get(node)) for node in found], numbers
-
-
-class MemoryBar(TypedDict):
-    """What holds a part of the arena, in bytes, from which step to which."""
-
-    offset: int
-    bytes: int
-    first: int
-    last: int
-    kind: str
-
-
-class MemoryPlan(TypedDict):
-    """The bytes of the arena and of the scratch beside it, the kernels in order, and what holds which bytes when."""
-
-    arena: int
-    scratch: int
-    steps: list[str]
-    bars: list[MemoryBar]
-
-
-def memory_plan(library: GraphExecutorFactoryModule) -> MemoryPlan:
-    """Which bytes of the arena hold what from which step to which: the bars of a timeline."""
-    plan = library.executable.plan
-    return {
-        "arena": plan.arena_bytes,
-        "scratch": plan.scratch_bytes,
-        "steps": [step.label for step in plan.steps],
-        "bars": [
-            {"offset": b.offset, "bytes": b.size, "first": b.first, "last": b.last, "kind": b.kind} for b in bars(plan)
-        ],
-    }

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from relaylab.analysis import list_op_freqs
@@ -15,6 +16,7 @@ from relaylab.ir import IRModule
 from relaylab.study.definition import definition_of, preamble
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.quoting import python_comment, shell_words
+from relaylab.support.table import did_you_mean
 from relaylab.transform import History, InferType, Pass, PassContext, Stage, run_pipeline
 from relaylab.transform import parse_pass as pass_of
 from relaylab.transform.engine.options import literal
@@ -84,10 +86,12 @@ class Pipeline:
         self.source, self.opt_level, self.verify = source, opt_level, verify
         self.items: list[Item] = [item_of(p) for p in passes]
         self.runs = 0
+        self.doing: Callable[[str], None] = lambda what: None
+        """Told which pass is run next."""
         self._cache: dict[tuple[IRModule, Pass, int], Segment] = {}
         self._segments: list[Segment] | None = None
-        self._past: list[tuple[Item, ...]] = []
-        self._future: list[tuple[Item, ...]] = []
+        self._past: list[tuple[IRModule, tuple[Item, ...]]] = []
+        self._future: list[tuple[IRModule, tuple[Item, ...]]] = []
 
     def branch(self, passes: Iterable[Pass | str] | None = None) -> Pipeline:
         """Another pipeline over the same program, with the same passes or others, edited by itself.
@@ -107,6 +111,14 @@ class Pipeline:
             self._segments = self._run()
         return self._segments
 
+    def acting(self, name: str) -> int:
+        """The index of the first pass of that name that changed something, or else of the first; RelayValueError."""
+        found = [k for k, item in enumerate(self.items) if item.name == name]
+        if not found:
+            help = did_you_mean(name, [item.name for item in self.items])
+            raise RelayValueError(f"the pipeline has no pass `{name}`", code="study.no-pass", help=help)
+        return next((k for k in found if self.segments[k].changed), found[0])
+
     def _run(self) -> list[Segment]:
         mod, out = self.source, []
         broken = False
@@ -116,6 +128,8 @@ class Pipeline:
                 out.append(Segment(mod, mod, ran=False))
                 continue
             met[mod, item.made] += 1
+            if (mod, item.made, met[mod, item.made]) not in self._cache:
+                self.doing(f"{item.name}, pass {len(out) + 1} of {len(self.items)}")
             segment = self._segment(mod, item.made, met[mod, item.made])
             broken = segment.error is not None
             out.append(segment)
@@ -176,6 +190,21 @@ class Pipeline:
         """Have the passes of another pipeline; an edit like the others."""
         self._edit(list(other.items))
 
+    def begin_with(self, source: IRModule) -> None:
+        """Have the passes run over another program; an edit like the others."""
+        self._edit(list(self.items))
+        self.source = source
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Take back the edits that were made in the block if it is interrupted; passes that ended are known."""
+        before = self.source, self.items, self._segments, [*self._past], [*self._future]
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.source, self.items, self._segments, self._past, self._future = before
+            raise
+
     def undo(self) -> None:
         """Take back the last edit."""
         self._swap(self._past, self._future, "undo")
@@ -184,11 +213,14 @@ class Pipeline:
         """Do again what was taken back last."""
         self._swap(self._future, self._past, "redo")
 
-    def _swap(self, source: list[tuple[Item, ...]], other: list[tuple[Item, ...]], what: str) -> None:
-        if not source:
+    def _swap(
+        self, stack: list[tuple[IRModule, tuple[Item, ...]]], other: list[tuple[IRModule, tuple[Item, ...]]], what: str
+    ) -> None:
+        if not stack:
             raise RelayValueError(f"there is no edit to {what}", code=f"study.no-{what}")
-        other.append(tuple(self.items))
-        self.items, self._segments = list(source.pop()), None
+        other.append((self.source, tuple(self.items)))
+        self.source, items = stack.pop()
+        self.items, self._segments = list(items), None
 
     def item(self, index: int) -> Item:
         """The item at an index."""
@@ -202,7 +234,7 @@ class Pipeline:
         self._edit([*self.items[:index], item, *self.items[index + 1 :]])
 
     def _edit(self, items: list[Item]) -> None:
-        self._past.append(tuple(self.items))
+        self._past.append((self.source, tuple(self.items)))
         self._future.clear()
         self.items, self._segments = items, None
 

@@ -33,6 +33,13 @@ class Program:
     mod: IRModule
     params: Mapping[str, NDArray] = field(default_factory=dict)
     small: Callable[[], tuple[IRModule, dict[str, NDArray]]] | None = None
+    note: str = ""
+    """What people should know of it, beside its name."""
+
+    @property
+    def title(self) -> str:
+        """The name, and what people should know."""
+        return f"{self.name}: {self.note}" if self.note else self.name
 
 
 def load(what: str | Path | IRModule | Program) -> Program:

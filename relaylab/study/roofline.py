@@ -17,7 +17,7 @@ from relaylab.transform import PassContext
 from relaylab.viz.figures.roofline import Dot
 from relaylab.viz.figures.roofline import roofline as draw
 from relaylab.viz.scene.scene import Scene
-from relaylab.viz.write import scenes
+from relaylab.viz.write.formats import save_scene
 from relaylab.viz.write.html import bundle
 
 
@@ -35,8 +35,8 @@ class Roofline:
         return draw(self.dots, self.peaks.flops, self.peaks.memory, self.title)
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture: .svg .pdf .html .png, or the table as .txt."""
-        return scenes.write(self.scene, path, self.title, str(self))
+        """Write the picture in the format of the suffix, or the table as .txt."""
+        return save_scene(self.scene, path, self.title, str(self))
 
     def __str__(self) -> str:
         rows = sorted(self.dots, key=lambda d: -d.seconds)

@@ -127,5 +127,6 @@ def describe(lib: GraphExecutorFactoryModule) -> str:
     plan = lib.executable.plan
     kernels = len({step.kernel for step in plan.steps})
     constants = sum(p.nbytes for p in lib.executable.params.values())
-    tensors, weights = (f"{n / 2**20:.1f} MiB" for n in (plan.arena_bytes, constants))
+    sizes = (plan.arena_bytes, constants)
+    tensors, weights = (f"{n / 2**20:.1f} MiB" if n >= 2**20 / 10 else f"{n / 2**10:.1f} KiB" for n in sizes)
     return f"{len(plan.steps)} steps of {kernels} kernels, {tensors} for tensors, {weights} of constants"

@@ -4,37 +4,71 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from relaylab.ir import Call, Constant, Expr, IRModule
+from relaylab.ir import Call, Constant, Expr, IRModule, Var, post_order
 from relaylab.text import print_with_map
-from relaylab.viz.diffs import textdiff
+from relaylab.viz.diffs import textdiff, tokens
+from relaylab.viz.graph.annotate import Range, with_names
 
 FIXED = "\u200b"
 _TEMPORARY = re.compile(r"%(\d+)\b")
 _DEFINITION = re.compile(r"\s*(?:let )?%(\d+) = ")
-TextRow = tuple[str, str | int, str]
-"""A mark (blank, + or -), a line, and the node that it defines; ⋮ has the number of equal lines that are left out."""
+TextRow = tuple[str, str | int, str, list[int]]
+"""A mark (blank, + or -), a line, the node that it defines, and where words begin and end in it that the line in its
+place does not have; ⋮ has the number of equal lines that are left out."""
 LONGEST = 600
 """Characters of a line that are shown."""
 
 
 class Constants:
-    """Names for the constants of all stages: the same value has the same name, so that renumbering is no change."""
+    """Names for the constants of all stages: the same value has the same name, so that renumbering is no change.
 
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        self._known: dict[Constant, str] = {}
+    `known` are names that constants have already: those of the parameters that they were bound to.
+    """
+
+    def __init__(self, known: Mapping[Constant, str] | None = None) -> None:
+        self._known = dict(known or {})
+        self._names: dict[str, str] | None = None
+        self._made = 0
 
     def name(self, constant: Constant) -> str:
         """The name of a constant, by its value."""
         if constant not in self._known:
-            data = constant.data.numpy() if hasattr(constant.data, "numpy") else constant.data
-            digest = sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).hexdigest()
-            self._known[constant] = self._names.setdefault(digest, f"const{len(self._names)}")
+            if self._names is None:
+                self._names = {}
+                for parameter, name in self._known.items():
+                    self._names.setdefault(_digest(parameter), name)
+            digest = _digest(constant)
+            if digest not in self._names:
+                self._names[digest] = f"const{self._made}"
+                self._made += 1
+            self._known[constant] = self._names[digest]
         return self._known[constant]
+
+
+def _digest(constant: Constant) -> str:
+    data = constant.data.numpy() if hasattr(constant.data, "numpy") else constant.data
+    return sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).hexdigest()
+
+
+def parameter_names(unbound: IRModule, bound: IRModule) -> dict[Constant, str]:
+    """The constants of a program that stand for parameters, with their names; `unbound` is the program before that.
+
+    Both are the same but for the parameters, so their nodes come in the same order.
+    """
+    found: dict[Constant, str] = {}
+    for gv, before in unbound.functions.items():
+        after = bound.functions.get(gv)
+        if after is None or len(after.params) == len(before.params):
+            continue
+        old, new = post_order(before.body), post_order(after.body)
+        if len(old) == len(new):
+            pairs = ((a, b) for a, b in zip(old, new) if isinstance(a, Var) and isinstance(b, Constant))
+            found |= {b: a.name_hint for a, b in pairs if b.data.ndim}
+    return found
 
 
 @dataclass(frozen=True)
@@ -52,18 +86,11 @@ class PrintedStage:
 
 def printed(mod: IRModule, constants: Constants) -> PrintedStage:
     """The text of a module with stable names for its constants."""
-    text, ranges = print_with_map(mod)
-    parts, at = [], 0
-    constant_ranges = [(start, end, node) for start, end, node in ranges if isinstance(node, Constant)]
-    for start, end, node in sorted(constant_ranges, key=lambda r: r[0]):
-        if start >= at and text[start:end].startswith("meta["):
-            parts += [text[at:start], constants.name(node)]
-            at = end
-    body = "".join([*parts, text[at:]]).split("\n")
-    return PrintedStage([line[:LONGEST] for line in body], _definitions(text, ranges))
+    text, ranges = with_names(*print_with_map(mod), constants.name)
+    return PrintedStage([line[:LONGEST] for line in text.split("\n")], _definitions(text, ranges))
 
 
-def _definitions(text: str, ranges: list[tuple[int, int, object]]) -> list[Expr | None]:
+def _definitions(text: str, ranges: Iterable[Range]) -> list[Expr | None]:
     """For each line the node that the line defines: the outermost one that begins there."""
     starts = [0] + [m.end() for m in re.finditer("\n", text)]
     number = {start: k for k, start in enumerate(starts)}
@@ -80,11 +107,11 @@ def _definitions(text: str, ranges: list[tuple[int, int, object]]) -> list[Expr 
 def text_rows(
     before: PrintedStage, after: PrintedStage, name: Callable[[Expr | None, bool], str], context: int = 3
 ) -> list[TextRow]:
-    """The difference as rows `[mark, text, node id]`; longer runs of equal lines become `["⋮", count, ""]`."""
+    """The difference as rows `[mark, text, node id]`; longer runs of equal lines become `["⋮", count, "", []]`."""
     left_text, right_text = _renamed(before, after, name)
     lines = textdiff.diff_lines(left_text, right_text)
     left = right = 0
-    full: list[TextRow] = []
+    full: list[tuple[str, str, str]] = []
     for line in lines:
         old = line.mark == "-"
         node = (
@@ -98,6 +125,20 @@ def text_rows(
         left += line.mark in " -"
         right += line.mark in " +"
     return _folded(full, context)
+
+
+def plain_rows(before: str, after: str, context: int = 3) -> list[TextRow]:
+    """The difference of two texts as rows whose lines define no nodes."""
+    lines = [(line.mark, line.text, "") for line in textdiff.diff_lines(before, after)]
+    return _folded(lines, context)
+
+
+def unified_rows(text: str) -> list[TextRow]:
+    """A unified difference as rows; its headings stay lines, those with file names are left out."""
+    lines = [line for line in text.split("\n") if line[:4] not in ("--- ", "+++ ")]
+    found = [(line[0], line[1:]) if line[:1] in ("-", "+") else (" ", line.removeprefix(" ")) for line in lines]
+    rows = zip(found, tokens.word_marks(found))
+    return [(mark, line, "", [n for ends in words for n in ends]) for (mark, line), words in rows]
 
 
 def _renamed(before: PrintedStage, after: PrintedStage, name: Callable[[Expr | None, bool], str]) -> tuple[str, str]:
@@ -143,13 +184,15 @@ def _with_names(text: PrintedStage, names: dict[tuple[str, str], str]) -> str:
     )
 
 
-def _folded(full: list[TextRow], context: int) -> list[TextRow]:
+def _folded(full: list[tuple[str, str, str]], context: int) -> list[TextRow]:
+    words = tokens.word_marks([row[:2] for row in full])
+    rows: list[TextRow] = [(*row, [n for ends in w for n in ends]) for row, w in zip(full, words)]
     changed = [i for i, row in enumerate(full) if row[0] != " "]
     if not changed:
-        return full
+        return rows
     near = {i for c in changed for i in range(c - context, c + context + 1)}
     out: list[TextRow] = []
     for kept, group in itertools.groupby(range(len(full)), near.__contains__):
         run = list(group)
-        out += [full[i] for i in run] if kept else [("⋮", len(run), "")]
+        out += [rows[i] for i in run] if kept else [("⋮", len(run), "", [])]
     return out

@@ -21,19 +21,23 @@ from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform import PASSES, FuseOps, InferType, Pass, PassContext, run_pipeline
 from relaylab.transform.fusion.fuse_groups import Account, account
 from relaylab.transform.fusion.fuse_ops import MAX_DEPTH
-from relaylab.transform.pattern import DFPatternCallback
-from relaylab.transform.pattern.match import brief
+from relaylab.transform.pattern import DFPatternCallback, told
+from relaylab.transform.pattern.match import root_ops
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.told import brief
 from relaylab.transform.pattern.tried import watching
-from relaylab.transform.rewriting.explain import Explainer, Reason, Rewriting, title
+from relaylab.transform.rewriting.explain import Explainer, MatchStep, Reason, Rewriting, pattern_of, title
 from relaylab.transform.rewriting.rules import Rule
+
+MOST_HEADS = 6
+"""Operators at which rules begin that are listed."""
 
 
 @dataclass(frozen=True)
 class WhyNot:
     """The answers for a pass or pattern: `reasons`, what fires first, then what came nearest.
 
-    A `note` says more where there are no rules.
+    As text, the first with the way of the matcher. A `note` says more where there are none.
     """
 
     name: str
@@ -41,12 +45,11 @@ class WhyNot:
     note: str = ""
 
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"{self.name}:",
-                *(f"  {r}" for r in self.reasons or (self.note or "there is nothing here that it looks at",)),
-            ]
-        )
+        if not self.reasons:
+            return f"{self.name}:\n  {self.note or 'there is nothing here that it looks at'}"
+        first, *others = self.reasons
+        way = (f"      {step}" for step in first.steps if len(first.steps) > 1)
+        return "\n".join([f"{self.name}:", f"  {first}", *way, *(f"  {r}" for r in others)])
 
     __repr__ = __str__
 
@@ -54,7 +57,9 @@ class WhyNot:
 def why_not(what: Any, module: IRModule, node: Expr | None = None, most: int = 5) -> WhyNot:
     """Why a pass (or its name), rule, callback or pattern, or a list of them, does not rewrite `node`.
 
-    Without a node the nodes of the module that come nearest are found. `module` is the program that the pass gets.
+    The reasons are sorted by how much of a pattern fits, what fires first; of several rules those that do not begin at
+    the node are no answer. Without a node the nodes of the module that come nearest are found. `module` is the
+    program that the pass gets.
     Raises `RelayValueError` for a node that is not in it and `RelayTypeError` for a pass that has no rules.
     """
     if any(f.inferred is None for f in module.functions.values()):
@@ -77,8 +82,18 @@ def why_not(what: Any, module: IRModule, node: Expr | None = None, most: int = 5
         for f in ([func] if func else _functions(module))
         for r in Explainer(f).nearest(rules, [node] if node is not None else None, most)
     ]
+    found = [r for r in found if r.near or len(rules) == 1]
     found.sort(key=lambda r: (r.fires, r.near), reverse=True)
-    return WhyNot(label, found[:most])
+    return WhyNot(label, found[:most], "" if found else _beginnings(rules, node))
+
+
+def _beginnings(rules: list[Rewriting], node: Expr | None) -> str:
+    """That no rule begins at a node, and at which operators they do."""
+    heads = sorted({head for r in rules for head in root_ops(pattern_of(r)) or ()})
+    most = ", ".join(heads[:MOST_HEADS]) + (" …" if len(heads) > MOST_HEADS else "")
+    where = f"a node like {told.node(node)}" if node is not None else "any node of this program"
+    begin = f"; they begin with {most}" if heads else ""
+    return f"none of its {len(rules)} rules begins with {where}{begin}"
 
 
 def why(
@@ -110,7 +125,7 @@ def why(
             raise
         return WhyNot(made.info.name, [], _tried(run.mod, made))
     found = sorted((r for a in answers for r in a.reasons), key=lambda r: (r.fires, r.near), reverse=True)
-    return WhyNot(answers[0].name, found[:most])
+    return WhyNot(answers[0].name, found[:most], answers[0].note)
 
 
 def _selected(module: IRModule, query: str) -> list[Expr]:
@@ -222,18 +237,21 @@ def _computes(node: Expr) -> bool:
 def _neighbours(known: Account, reader: Expr, arg: Expr) -> Reason:
     name = f"{brief(arg)} into {brief(reader)}"
     first, second = known.groups.get(arg), known.groups.get(reader)
+    kinds = [
+        MatchStep(f"{told.node(n)}{told.at(n)} is {known.kinds[n].words}", n) for n in (arg, reader) if n in known.kinds
+    ]
     if first is not None and first is second:
-        return Reason(name, "", arg, "", arg, 1.0, done="they are one kernel")
-    return Reason(name, "", arg, _apart(known, reader, arg), reader, 0.5)
+        together = MatchStep("they are one kernel", reader)
+        return Reason(name, "", arg, "", arg, 1.0, done=together.words, steps=(*kinds, together))
+    steps = (*kinds, *_apart(known, reader, arg))
+    return Reason(name, "", arg, "; ".join(s.words for s in steps if not s.holds), reader, 0.5, steps=steps)
 
 
-def _apart(known: Account, reader: Expr, arg: Expr) -> str:
-    """Why two neighbours are in two kernels: what the phases said of the first, and where its uses meet."""
+def _apart(known: Account, reader: Expr, arg: Expr) -> list[MatchStep]:
+    """Why two neighbours are in two kernels: where the uses of the first meet, and what the phases said of it."""
     notes = [why for why in known.notes.get(arg, {}).values() if why]
     sink = known.sinks.get(arg)
-    several = (
-        f"it is used by several operators, which meet at {brief(sink)}; "
-        if sink is not None and sink is not reader
-        else ""
-    )
-    return several + (notes[0] if notes else "it was merged with others first")
+    found = [MatchStep(notes[0] if notes else "it was merged with others first", arg, False)]
+    if sink is not None and sink is not reader:
+        found.insert(0, MatchStep(f"it is used by several operators, which meet at {brief(sink)}", sink, False))
+    return found

@@ -16,7 +16,7 @@ import inspect
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
-from types import FunctionType, NoneType, TracebackType, UnionType
+from types import FunctionType, MethodType, NoneType, TracebackType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -56,8 +56,15 @@ def _gate_member(cls: type, name: str, value: object) -> None:
         inner = member.__func__
     own = kind is not staticmethod  # `self` or `cls`: a method of nothing else has nothing to check
     if isinstance(inner, FunctionType):
-        gate = _behind if len(inspect.signature(inner).parameters) > own else _fitted
+        gate = _behind if _parameters(inner) > own else _fitted
         setattr(cls, name, kind(gate(inner)) if kind else gate(inner))
+
+
+def _parameters(function: FunctionType) -> int:
+    """How many parameters there are; a signature would say it too, and is what an import would spend its time on."""
+    code = inspect.unwrap(function).__code__
+    many = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + many
 
 
 @cache
@@ -304,7 +311,7 @@ def _instance(kind: type) -> tuple[Test, str]:
 
 def _generic(origin: type, parts: tuple[Any, ...]) -> tuple[Test, str]:
     if issubclass(origin, cast("type[Any]", abc.Callable)):
-        return callable, "a function"
+        return _called(parts[0] if parts else ...)
     if origin is type:
         return (lambda value: isinstance(value, type)), "a class"
     if issubclass(origin, Mapping):
@@ -314,6 +321,28 @@ def _generic(origin: type, parts: tuple[Any, ...]) -> tuple[Test, str]:
     if issubclass(origin, Iterable) and len([p for p in parts if p is not Ellipsis]) == 1:
         return _items(cast("type[Any]", origin), *meaning(parts[0]))
     return _instance(cast("type[Any]", origin))
+
+
+def _called(given: object) -> tuple[Test, str]:
+    """A function that can be called with so many arguments, where the annotation says how many."""
+    if not isinstance(given, list):
+        return callable, "a function"
+    arguments = cast("list[object]", given)
+
+    def test(value: object) -> bool:
+        if not callable(value):
+            return False
+        plain = isinstance(value, (FunctionType, MethodType, type))
+        try:  # an object may say how it is made, not how it is called
+            called = cast("Callable[..., object]", value if plain else type(value).__call__)
+            inspect.signature(called).bind(*((value,) * (not plain)), *arguments)
+        except ValueError:  # one of Python's own, which does not say; its classes convert one thing
+            return not isinstance(value, type) or len(arguments) == 1
+        except TypeError:
+            return False
+        return True
+
+    return test, f"a function of {len(arguments)} argument{'s' * (len(arguments) != 1)}"
 
 
 def _mapping(key: object, value: object) -> tuple[Test, str]:
@@ -351,8 +380,8 @@ def _items(origin: type, fits: Test, words: str) -> tuple[Test, str]:
     def test(given: object) -> bool:
         if isinstance(given, (str, bytes)) or not isinstance(given, (*wide, abc.Sequence)):
             return False
-        if isinstance(given, np.ndarray) and not given.ndim:
-            return False
+        if isinstance(given, np.ndarray) and not (given.ndim and given.size):  # of an empty one, what it would hold
+            return bool(given.ndim) and fits(np.zeros((), cast("np.ndarray[Any, Any]", given).dtype)[()])
         again = isinstance(given, (abc.Sized, np.ndarray))
         return not again or fits is _always or all(map(fits, cast("Iterable[object]", given)))
 

@@ -18,6 +18,7 @@ from types import NoneType
 from typing import cast
 
 from relaylab.support.hook import Hook
+from relaylab.support.source import AnySpan
 
 
 class RelayError(RuntimeError):
@@ -101,13 +102,20 @@ def is_a(value: object, *kinds: type) -> bool:
 
 
 class DiagnosticError(RelayError):
-    """Text or a program that is not valid Relay; `diagnostics` holds every finding."""
+    """Text or a program that is not valid Relay; `diagnostics` holds every finding; `span` is its place in a text."""
 
     def __init__(
-        self, message: str, *, code: str = "error", place: str = "", help: str = "", diagnostics: Iterable[object] = ()
+        self,
+        message: str,
+        *,
+        code: str = "error",
+        place: str = "",
+        help: str = "",
+        diagnostics: Iterable[object] = (),
+        span: AnySpan | None = None,
     ):
         super().__init__(message, code=code, place=place, help=help)
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics, self.span = tuple(diagnostics), span
 
     def __str__(self) -> str:
         if len(self.diagnostics) < 2:

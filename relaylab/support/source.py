@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import PurePath
 
 CELL = "cell In["
@@ -81,6 +83,44 @@ class MergedSpan:
 
 
 AnySpan = Span | MergedSpan
+_HERE = PurePath(__file__).parents[2]
+
+
+def shown(span: AnySpan | None) -> str:
+    """A place as it may be shown to others: `net.py:12:1`, without the folders of whoever built the program.
+
+    Files of this package and below the current folder keep the way to them, cells their names.
+    """
+    spans = span.spans if isinstance(span, MergedSpan) else (span,) if span is not None else ()
+    return ", ".join(dict.fromkeys(_shown(s) for s in spans))
+
+
+def _shown(span: Span) -> str:
+    if not span.line:  # an imported model's node, whose name may begin as a path does
+        return str(span)
+    return str(replace(span, source_name=SourceName(_way(span.source_name.name, os.getcwd()))))
+
+
+@cache  # a program has thousands of nodes and a few files
+def _way(name: str, folder: str) -> str:
+    """The way to a file from the folder of this package or the current one; its name alone if it is elsewhere."""
+    path = PurePath(name)
+    if not path.is_absolute():
+        return name
+    root = next((r for r in (_HERE, PurePath(folder)) if path.is_relative_to(r)), path.parent)
+    return path.relative_to(root).as_posix()
+
+
+def short_place(span: AnySpan | None) -> str:
+    """The first place of a node in short: `net.py:12`, `cell In[5], line 4`, the name of an imported node."""
+    if isinstance(span, MergedSpan):
+        span = span.spans[0]
+    if span is None:
+        return ""
+    name = span.source_name.name
+    if not span.line:
+        return name
+    return f"{name}, line {span.line}" if name.startswith(CELL) else f"{PurePath(name).name}:{span.line}"
 
 
 def merge_spans(*spans: AnySpan | None) -> AnySpan | None:

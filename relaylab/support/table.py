@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -13,6 +12,8 @@ V = TypeVar("V")
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """`did you mean `x`?` for the closest candidates, or an empty string."""
+    import difflib  # takes longer than all that stands here, for errors only
+
     close = difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""
 

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from relaylab.ir import adt, types
+from relaylab.ir import adt, dims, types
 from relaylab.ir import expr as ex
 from relaylab.ir.attrs import Attrs, DictAttrs, Field
 from relaylab.ir.base import Expr, set_type
@@ -26,6 +26,7 @@ from relaylab.ir.node import Node
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.source import MergedSpan, SourceName, Span
+from relaylab.text.node_json_sizes import LEAVES, SIZES, size_entry, size_of
 from relaylab.text.reading.tvm_metadata import dump, tensor
 
 VERSION = "0.10.0"
@@ -174,11 +175,8 @@ class _Saver:
                 return {"type_key": "IntImm", "attrs": {"dtype": dtype, "span": "0", "value": str(int(value))}}
             case float():
                 return {"type_key": "FloatImm", "attrs": {"dtype": "float32", "span": "0", "value": repr(value)}}
-            case types.SizeVar():
-                attrs = {"dtype": "int32", "name": value.name, "span": "0", "type_annotation": "0"}
-                return {"type_key": "tir.SizeVar", "attrs": attrs}
-            case types.AnyDim():
-                return {"type_key": "tir.Any", "attrs": {"dtype": "int32", "span": "0"}}
+            case dims.AnyDim():
+                return size_entry(value, self._at)
             case list() | tuple():
                 return {"type_key": "Array", "data": [self._at(_listed(v)) for v in cast("list[object]", value)]}
             case Mapping():
@@ -258,7 +256,9 @@ def _module_parts(mod: IRModule) -> dict[str, object]:
 def _parts(value: object) -> Sequence[object]:
     """What must be numbered before a value is."""
     match value:
-        case Op() | _Id() | str() | bool() | int() | float() | types.AnyDim() | SourceName():
+        case dims.SizeExpr():
+            return value.operation[1:]
+        case Op() | _Id() | str() | bool() | int() | float() | dims.AnyDim() | SourceName():
             return ()
         case Span():
             return (value.source_name,)
@@ -326,7 +326,7 @@ class _Loader:
     def _references(self, entry: Entry) -> list[int]:
         data = [int(i) for i in entry.get("data", ())]
         attrs = entry.get("attrs", {})
-        if entry["type_key"] in ("IntImm", "FloatImm", "tir.SizeVar", "tir.Var", "tir.Any", "relay.Id"):
+        if entry["type_key"] in ("IntImm", "FloatImm", *LEAVES, "relay.Id"):
             return data
         return data + [int(attrs[n]) for n in attrs if self._is_reference(entry["type_key"], n)]
 
@@ -360,8 +360,8 @@ class _Loader:
             case "IntImm" | "FloatImm":
                 number = float(attrs["value"]) if key == "FloatImm" else int(attrs["value"])
                 return bool(number) if attrs.get("dtype") == "bool" else number
-            case "tir.SizeVar" | "tir.Var" | "tir.Any":
-                return types.AnyDim() if key == "tir.Any" else types.SizeVar(attrs["name"])
+            case _ if key in SIZES:
+                return size_of(key, attrs, lambda name: self._at(entry, name))
             case "Span":
                 lines = (int(attrs[n]) for n in ("line", "end_line", "column", "end_column"))
                 return Span(self._at(entry, "source_name"), *lines)

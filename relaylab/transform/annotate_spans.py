@@ -29,4 +29,5 @@ class AnnotateSpans(ModulePass):
             return mod
         for old, new in pairs:
             derived(new, old)
+        read.imports |= mod.imports
         return create("InferType")(read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relaylab.analysis.dominators import post_dominators
 from relaylab.ir import Constant, Constructor, Expr, Function, GlobalVar, IRModule, Op, Var, children, walk
+from relaylab.ir.base import placed
 from relaylab.ir.node import set_field
 from relaylab.ir.trail import derived
 from relaylab.ir.visit import remake
@@ -32,7 +33,7 @@ def _placed(node: Expr, parts: list[Expr], span: AnySpan) -> Expr:
     """Another node like this with these parts, in another place."""
     match node:
         case Var():
-            return Var(node.name_hint, node.type_annotation, span=span)
+            return placed(Var(node.name_hint, node.type_annotation, span=span), node.device)
         case Constant():
             return Constant(node.data, span=span)
         case _:

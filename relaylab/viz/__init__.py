@@ -10,6 +10,8 @@ from relaylab.viz.graph.figure import FIGURES, Figure, declare
 from relaylab.viz.graph.identity import Identities
 from relaylab.viz.graph.view import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.picture import Picture, save, show
+from relaylab.viz.selection.changes import changes
+from relaylab.viz.selection.exemplars import Exemplar, exemplars
 from relaylab.viz.selection.extract import extract
 from relaylab.viz.selection.fold import collapse, focus
 from relaylab.viz.selection.paths import path
@@ -19,8 +21,8 @@ from relaylab.viz.write.export import model_explorer, netron
 
 __all__ = [
     "Attr", "Difference", "Edge", "FIGURES", "Figure", "Group", "Identities", "Node", "Operand", "OperatorTable",
-    "Picture", "View", "arranged", "collapse", "declare", "diff", "extract", "focus", "held_bytes", "hot_path",
-    "kernel_times", "model_explorer", "netron", "operator_table", "overlay", "path", "repeats", "save", "select",
-    "show", "timeline", "view",
+    "Picture", "View", "arranged", "changes", "collapse", "declare", "diff", "exemplars", "extract", "focus",
+    "held_bytes", "hot_path", "kernel_times", "model_explorer", "netron", "operator_table", "overlay", "path",
+    "repeats", "save", "select", "show", "timeline", "view",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

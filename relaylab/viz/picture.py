@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, overload
@@ -12,23 +12,22 @@ from typing import Any, cast, overload
 from relaylab.ir import Expr, IRModule
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.formats import format_of
 from relaylab.support.table import did_you_mean
 from relaylab.viz.arrange import OPTIONS as SELECTING
 from relaylab.viz.arrange import arranged
 from relaylab.viz.draw.draw import DrawOptions, draw
 from relaylab.viz.draw.from_ir import ViewOptions, view
+from relaylab.viz.draw.with_types import UNTYPED, with_types
+from relaylab.viz.graph import annotate
 from relaylab.viz.graph.identity import Identities
 from relaylab.viz.graph.view import View
 from relaylab.viz.scene.scene import Scene
-from relaylab.viz.write import files, plugins
+from relaylab.viz.write import files, formats, plugins
 from relaylab.viz.write.dot import dot_text, run_dot
-from relaylab.viz.write.html import bundle, page
-from relaylab.viz.write.pdf import pdf
-from relaylab.viz.write.png import png
-from relaylab.viz.write.svg import svg
+from relaylab.viz.write.html import bundle
 from relaylab.viz.write.terminal import tree
 
-FORMATS = ("svg", "pdf", "png", "html", "dot", "txt", "json")
 ENGINES = ("builtin", "dot")
 
 
@@ -57,14 +56,14 @@ class Picture:
 
     @no_collection()
     def data(self, form: str, **options: Any) -> str | bytes:
-        """The picture in one of `FORMATS`; `options` go to the writer (`paper=` for PDF, `scale=` for PNG and SVG)."""
+        """The picture in a format of `support.formats`; `options` go to the writer (`paper=` for PDF, `scale=`)."""
         if self.engine == "dot" and form in ("svg", "pdf", "png"):
             return run_dot(self.dot, form)
-        return _data([self], form, self.view.title or "relaylab", options)
+        return formats.data([self], form, self.view.title or "relaylab", options)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write the picture in the format that the suffix of `path` names."""
-        return files.write(path, self.data(_form(path), **options))
+        return files.write(path, self.data(format_of(path, plugins.formats()), **options))
 
     def __str__(self) -> str:
         return tree(self.view)
@@ -81,21 +80,12 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class ScenePicture:
+class ScenePicture(formats.Shapes):
     """A picture that is drawn already and has no graph, such as the memory plan."""
-
-    scene: Scene
-
-    @property
-    def view(self) -> View:
-        """What graph formats would need."""
-        raise RelayValueError(
-            f"`{self.scene.title}` is no graph", code="viz.format", help="save it as .svg, .pdf, .png or .html"
-        )
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write the picture in the format that the suffix of `path` names."""
-        return files.write(path, _data([self], _form(path), self.scene.title or "relaylab", options))
+        return formats.save([self], path, self.scene.title or "relaylab", options)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return bundle(self.scene, repr(self))
@@ -117,16 +107,27 @@ def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | S
     What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from nodes to numbers), `fold` (repeated
     blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
     (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
+    A program without types is drawn with those that are inferred, except with options that speak of its own nodes
+    (`texts`, `costs`, `identities`).
     """
     if isinstance(program, Scene):
         return ScenePicture(program)
     of_ir, drawn, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
     title, identities = rest.pop("title", ""), rest.pop("identities", None)
-    shown = (
-        program if isinstance(program, View) else view(program, ViewOptions(**of_ir), identities or Identities(), title)
-    )
+    shown = program if isinstance(program, View) else _viewed(program, ViewOptions(**of_ir), identities, title)
     chosen = {name: rest.pop(name) for name in SELECTING if name in rest}
     return Picture(arranged(shown, **chosen), DrawOptions(**drawn), **rest)
+
+
+def _viewed(program: IRModule | Expr, options: ViewOptions, identities: Identities | None, title: str) -> View:
+    """The view of a program, with types where they can be found and nothing refers to its nodes as they are."""
+    if identities is not None or options.texts is not None or options.costs is not annotate.cost:
+        return view(program, options, identities, title)
+    if not isinstance(program, (IRModule, Expr)):
+        return view(program, options, None, title)  # refused there
+    program, found = with_types(program)
+    made = view(program, options, None, title)
+    return made if found else replace(made, notes=(*made.notes, UNTYPED))
 
 
 def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[dict, dict, dict]:
@@ -145,19 +146,21 @@ def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[
 
 
 def save(obj: object, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Write a program, a view, a scene, a picture or a list of them to `path`: .svg .pdf .png .html .dot .txt or .json.
+    """Write a program, a view, a scene, a picture or a list of them to `path`, in the format of its suffix.
 
-    A list becomes the pages of a PDF or HTML document. `paper` (fit, a4, letter), `scale` and `doc_title` are
-    for the writer, other options are those of `show`. Installed plotters write other suffixes (see `viz.plugins`).
+    The suffixes are those of `support.formats`: .svg .pdf .png .html .dot .txt .json .onnx (for Netron) and
+    .modelexplorer.json; installed plotters write others (see `viz.plugins`). A list becomes the pages of a PDF or HTML
+    document. `paper` (fit, a4, letter), `width` (of a PDF that fits, in millimetres), `scale` and `doc_title` are for
+    the writer, other options are those of `show`.
     Raises `RelayValueError` for an unknown suffix or an unwritable path; a file is written whole or not at all.
     """
-    form = _form(path)
-    writer = {name: options.pop(name) for name in ("paper", "scale") if name in options}
+    format_of(path, plugins.formats())
+    writer = {name: options.pop(name) for name in ("paper", "scale", "width") if name in options}
     title = options.pop("doc_title", "")
     pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
     if len(pictures) == 1 and isinstance(pictures[0], (Picture, ScenePicture)):
         return pictures[0].save(path, **writer)
-    return files.write(path, _data(pictures, form, title or pictures[0].scene.title or "relaylab", writer))
+    return formats.save(pictures, path, title or pictures[0].scene.title or "relaylab", writer)
 
 
 def _picture(obj: object, options: Mapping[str, Any]) -> Any:
@@ -165,44 +168,3 @@ def _picture(obj: object, options: Mapping[str, Any]) -> Any:
     if hasattr(obj, "scene") and hasattr(obj, "view"):
         return obj
     return show(cast("View", obj), **options)  # what is no program either is refused there
-
-
-def _form(path: str | os.PathLike[str]) -> str:
-    form = Path(path).suffix.lstrip(".").lower()
-    if form not in FORMATS and form not in plugins.formats():
-        raise RelayValueError(
-            f"cannot tell the format of `{path}`: the suffix is {f'`.{form}`' if form else 'missing'}",
-            code="viz.format",
-            help=did_you_mean(form, FORMATS) or "use one of " + ", ".join(f".{f}" for f in FORMATS),
-        )
-    return form
-
-
-def _data(pictures: Sequence[Any], form: str, title: str, options: Mapping[str, Any]) -> str | bytes:
-    """The pictures in one file; formats that hold one picture refuse more."""
-    if form not in FORMATS:
-        return plugins.plotter(form)([p.view for p in pictures], title)
-    match form:
-        case "pdf":
-            return pdf([p.scene for p in pictures], title=title, **_only(options, "paper"))
-        case "html":
-            return page([p.scene for p in pictures], title)
-        case "txt":
-            return "\n".join(tree(p.view) for p in pictures)
-    if len(pictures) != 1:
-        raise RelayValueError(
-            f"a .{form} file holds one picture, not {len(pictures)}", code="viz.pages", help="save as .pdf or .html"
-        )
-    match form:
-        case "svg":
-            return svg(pictures[0].scene, **_only(options, "scale"))
-        case "png":
-            return png(pictures[0].scene, **_only(options, "scale"))
-        case "dot":
-            return dot_text(pictures[0].view, direction=getattr(pictures[0], "options", DrawOptions()).direction)
-        case _:
-            return pictures[0].view.to_json(indent=1) + "\n"
-
-
-def _only(options: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {name: options[name]} if name in options else {}

@@ -22,8 +22,10 @@ from relaylab.zoo import (
     resnet_3d,
     squeezenet,
     synthetic,
+    unet,
     vgg,
 )
+from relaylab.zoo.attention import bert, diffusion, gpt2, llama, mixture, vit
 
 Workload = tuple[IRModule, dict[str, NDArray]]
 
@@ -113,3 +115,31 @@ _add(
 )
 _add("synthetic", "a little of everything", synthetic.get_workload)
 _add("nat", "Peano numbers: an algebraic data type", nat.get_workload)
+
+_TINY = {"layers": 2, "hidden": 24, "heads": 3}
+_add("bert", "two layers of BERT-base", bert.get_workload, {**_TINY, "length": 9, "vocabulary": 50}, layers=2)
+_add("gpt2", "two layers of GPT-2", gpt2.get_workload, {**_TINY, "length": 7, "vocabulary": 50}, layers=2)
+_add(
+    "gpt2_cached",
+    "two layers of GPT-2, one token after 63",
+    gpt2.get_workload,
+    {**_TINY, "cache": 6, "vocabulary": 50},
+    layers=2,
+    length=1,
+    cache=63,
+)
+_add(
+    "llama",
+    "a block of TinyLlama",
+    llama.get_workload,
+    {"length": 7, "hidden": 48, "heads": 6, "key_heads": 2, "inner": 40},
+)
+_add("vit", "two layers of ViT-B/16, 224x224 images", vit.get_workload, {**_TINY, "size": 16, "patch": 4}, layers=2)
+_add("mixture", "a mixture of eight experts", mixture.get_workload, {"tokens": 5, "hidden": 16, "inner": 24})
+_add("unet", "U-Net, 128x128 images", unet.get_workload, {"size": 16, "base": 4, "levels": 2})
+_add(
+    "diffusion",
+    "a block of latent diffusion's U-Net",
+    diffusion.get_workload,
+    {"channels": 16, "size": 4, "heads": 2, "text_length": 5, "text_width": 12, "groups": 4},
+)

@@ -6,11 +6,12 @@ Choices: docs/choices.md, The house.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from relaylab.analysis import infer_module
-from relaylab.ir import Function, IRModule
+from relaylab.ir import Function, IRModule, Var
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.errors import RelayValueError
 
@@ -106,15 +107,20 @@ class Constant(Initializer):
 
 
 def create_workload(
-    net: Function, initializer: Initializer | None = None, seed: int = 0
+    net: Function,
+    initializer: Initializer | None = None,
+    seed: int = 0,
+    is_input: Callable[[Var], bool] = lambda param: False,
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """The typed module of a network and parameters for everything but `data`, drawn from `seed` (Xavier by default)."""
+    """The typed module of a network and parameters for everything but `data` and further inputs, drawn from `seed`
+    (Xavier by default).
+    """
     mod = infer_module(IRModule.from_expr(net))
     initializer = initializer if initializer is not None else Xavier()
     np.random.seed(seed)
     params = {}
     for param in mod["main"].params:
-        if param.name_hint == "data":
+        if param.name_hint == "data" or is_input(param):
             continue
         value = np.zeros(param.checked_type.concrete_shape, param.checked_type.dtype)
         initializer(param.name_hint, value)

@@ -43,9 +43,53 @@ def test_without_scripts_the_picture_is_an_image(browser, converted):
     assert box["width"] > 100 and box["height"] > 100
 
 
-def test_where_a_kernel_answers_the_picture_makes_room_for_the_widget(nb, page):
-    nb.open("%load_ext relaylab", "%relay_passes mlp")
+PREDICT = """import os
+os.environ["RELAYLAB_COURSE_DIR"] = ""
+from relaylab.course import check
+from relaylab.lab.predict import predict
+w = predict("folds")
+w"""
+
+
+def test_where_a_kernel_answers_the_picture_makes_room_for_the_widget(nb, page, shot):
+    nb.open("%load_ext relaylab", "%relay_passes mlp", PREDICT)
     nb.run_all()
     page.wait_for_selector(".rl-explorer[data-shown]")
     assert page.locator("[data-relaylab-still]").count() == 1
-    assert not page.locator("[data-relaylab-still]").is_visible() and page.locator(".rl-explorer").is_visible()
+    assert not page.locator("[data-relaylab-still]").is_visible() and page.locator("[data-shown]").is_visible()
+    a_prediction_is_clicked(nb, page, shot)
+
+
+def a_prediction_is_clicked(nb, page, shot):
+    """A question of the course: several operators are chosen by mouse and by keyboard, and judged."""
+    page.evaluate("() => window.jupyterapp.shell.currentWidget.content.scrollToItem(2)")
+    root = page.locator(".rl-predict")
+    said = root.locator(".rl-predict-said")
+    page.wait_for_selector(".rl-predict .node[role=checkbox]")
+    root.get_by_text("Check", exact=True).click()
+    page.wait_for_function("() => document.querySelector('.rl-predict-said').textContent.includes('still open')")
+    for name in ("nn.conv2d", "add", "sqrt", "multiply"):
+        root.locator(f'.node[data-id="main/{name}"]').click()
+    nb.until("print(w.chosen)", "['nn.conv2d', 'add', 'sqrt', 'multiply']")
+    assert root.locator(".node.selected").count() == 4 and said.inner_text() == "", "another answer has no verdict yet"
+    root.get_by_text("Check", exact=True).click()
+    page.wait_for_function("() => document.querySelector('.rl-predict-said').textContent.includes('stays: its data')")
+    root.locator('.node[data-id="main/nn.conv2d"]').click()  # takes it back
+    root.locator('.node[data-id="main/%data"]').click()  # no operator
+    for name in ("divide", "expand_dims"):
+        root.locator(f'.node[data-id="main/{name}"]').focus()
+        page.keyboard.press("Space")
+    root.get_by_text("Check", exact=True).click()
+    page.wait_for_selector('.rl-predict[data-verdict="true"]')
+    shot("prediction")
+    assert root.locator('.node[aria-checked="true"]').count() == 5 and said.inner_text() == "✓ right"
+    assert nb.python("print(check('folds', w).right)") == "True"
+    nb.python("w.chosen = ['sqrt']")
+    page.wait_for_function("() => document.querySelectorAll('.rl-predict .node.selected').length === 1")
+    root.get_by_text("Hint", exact=True).click()
+    page.wait_for_function("() => document.querySelector('.rl-predict-said').textContent.includes('hint 1 of 3')")
+    nb.python("from relaylab.explorer.wording import wording; w.words = wording('zh')")
+    root.get_by_text("检查", exact=True).click()  # the buttons are translated, the judge's words are the lesson's
+    page.wait_for_function("() => document.querySelector('.rl-predict-said').textContent.includes('more can be')")
+    assert "请点击" not in root.inner_text() and "已选：sqrt" in root.inner_text()
+    assert page.errors == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.explorer import press
 from support.stages import MLP, RESNET8, step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -16,20 +17,28 @@ w.on_select(seen.append)
 w"""
 
 
+CELL = """%%relay -q m
+def @main(%a: Tensor[(2), float32]) {
+  let %b = nn.relu(%a);
+  1f
+}"""
+
+
 def shown(page, what: str) -> None:
     page.wait_for_selector(f'.rl-explorer[data-shown="{what}"]')
 
 
-def open_explorer(nb, net: str):
-    nb.open(START.format(net=net))
+def open_explorer(nb, net: str, *cells: str):
+    nb.open(*cells, START.format(net=net))
     nb.run_all()
     nb.page.wait_for_selector(".rl-explorer .rl-view .node")
     return nb.page.locator(".rl-explorer")
 
 
 def test_the_widget_from_first_look_to_edit(nb, page, shot):
-    root = open_explorer(nb, "mlp")
+    root = open_explorer(nb, "mlp", "%load_ext relaylab", CELL)
     shown(page, step(MLP.first))
+    a_cell_of_relay_has_colours(page)
     assert page.locator(".rl-pass").count() == 1 + len(MLP.changing) and MLP.fold(MLP.first) in root.inner_text()
     assert page.locator(".rl-legend .rl-role-changed").inner_text() == "± 3 changed"
     shot("mlp_first")
@@ -41,20 +50,77 @@ def test_the_widget_from_first_look_to_edit(nb, page, shot):
     page.keyboard.press("v")
     page.wait_for_selector(".rl-textpane .rl-plus")
     assert page.locator(".rl-textpane .rl-plus").count() == page.locator(".rl-textpane .rl-minus").count() == 3
-    page.locator(".rl-choice button", has_text="Graph").click()
+    words = page.locator(".rl-textpane .rl-plus mark").all_inner_texts()
+    assert words and all(len(text) < 30 for text in words), "only the words that differ are marked"
+    press(page, "Graph")
 
     # search
     page.keyboard.press("/")
     page.keyboard.type("op:/dense$/ type:64")
-    assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "1 hit"
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === '1 hit'")
     page.keyboard.press("Enter")
     page.wait_for_selector('.rl-explorer .rl-view .node.selected[data-id="main/nn.dense.2"]')
     page.keyboard.press("Escape")
 
+    typing_in_the_program(nb, page, shot)
     switching_a_pass_off_and_on(nb, page)
     dragging_the_left_hand_stage_to_the_start(nb, page)
     shot("mlp_compared")
+    in_the_language_of_the_notebook(nb, page, shot)
     assert page.errors == []
+
+
+def a_cell_of_relay_has_colours(page) -> None:
+    """Those of the table, over what the editor shows; its text is as it was typed."""
+    marked = """kind => [...CSS.highlights.get(`rl-t-${kind}`)].map(String).join(' ')"""
+    assert page.evaluate(marked, "variable") == "%a %b %a" and page.evaluate(marked, "call") == "nn.relu"
+    page.locator(".cm-content", has_text="%%relay").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" // é")
+    page.wait_for_function("() => String([...CSS.highlights.get('rl-t-comment')][0]) === '// é'")
+
+
+def in_the_language_of_the_notebook(nb, page, shot) -> None:
+    """JupyterLab writes its language on the page; the widget asks the kernel for the words."""
+    page.evaluate("document.documentElement.lang = 'zh-CN'")
+    nb.run_all()
+    page.locator(".rl-panel h3", has_text="用文字说").wait_for(state="attached")
+    assert page.locator(".rl-choice button", has_text="热力图").count() == 1
+    shot("mlp_chinese")
+
+
+def typing_in_the_program(nb, page, shot) -> None:
+    """Colours, what is wrong under its place, the difference to the text before, the passes over the new program."""
+    press(page, "Edit")
+    page.wait_for_selector(".rl-tab[data-read]")
+    field, text = page.locator(".rl-typing textarea"), page.locator(".rl-typing textarea").input_value()
+    lines = page.locator(".rl-paper-lines")
+    assert lines.locator("div").all_inner_texts() == text.split("\n")
+    field.fill(text.replace("nn.relu(", "nn.relux(", 1))
+    assert page.locator(".rl-wrong").text_content() == "nn.relux"
+    assert page.locator(".rl-stale .node").count() and "did you mean" in page.locator(".rl-faults").inner_text()
+    shot("typed_wrong")
+    page.locator(".rl-faults button").click()
+    page.keyboard.type("// ")  # the field has the focus, its caret at the fault
+    page.wait_for_function("() => document.querySelector('.rl-tab').dataset.read.includes('= // nn.relux(')")
+    field.fill(text.replace("nn.relu(", "tanh(", 1))
+    page.wait_for_selector(".rl-versus .rl-role-changed >> text=1 changed")
+    assert page.locator(".rl-wrong, .rl-stale").count() == 0
+    assert lines.locator("span.rl-t-call", has_text="tanh").count() == 1
+    shot("typed_well")
+    page.get_by_role("button", name="Apply").click()
+    page.wait_for_selector(".rl-title >> text=mlp (edited)")
+    nb.until("print('tanh' in str(w.session.pipeline.history.mod))", "True")
+    assert field.input_value() == text.replace("nn.relu(", "tanh(", 1)
+    field.fill("def @main(")
+    page.wait_for_selector(".rl-wrong")
+    page.locator(".rl-explorer").focus()
+    page.keyboard.press("Control+z")
+    page.wait_for_function("() => document.querySelector('.rl-title').textContent === 'mlp'")
+    assert field.input_value() == "def @main(", "what was typed stays"
+    page.get_by_role("button", name="Revert").click()
+    page.wait_for_function("t => document.querySelector('.rl-tab').dataset.read === t", arg=text)
+    press(page, "Graph")
 
 
 def steps_by_button_and_key(nb, page) -> None:
@@ -107,28 +173,46 @@ def dragging_the_left_hand_stage_to_the_start(nb, page) -> None:
 
 def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     root = open_explorer(nb, "resnet8")
-    page.locator(".rl-button", has_text="Check").click()
+    press(page, "Check")
     page.wait_for_selector(".rl-explorer[data-checked='-1']")
     assert page.locator(".rl-light-true").count() >= 7
-    page.locator(".rl-choice button", has_text="Side by side").click()
+    press(page, "Side by side")
     page.wait_for_selector(".rl-two")
     assert page.locator(".rl-explorer .rl-view").count() == 2
     shot("resnet8_side_by_side")
-    page.locator(".rl-choice button", has_text="Merged").click()
+    press(page, "Merged")
     page.locator(".rl-pass", has_text="FuseOps").click()
     page.wait_for_selector(".rl-legend .rl-role-merged")
+    root.focus()
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    page.wait_for_selector(".rl-pair svg >> nth=1")
+    assert "one kernel: nn.conv2d" in page.locator(".rl-stepper").inner_text()
+    shot("resnet8_rewrite")
+    page.locator(".rl-stepper .rl-link").first.click()  # the server does not serve the package: its place is copied
+    page.wait_for_function("() => /copied .*fuse_ops.py:/.test(document.querySelector('.rl-said').textContent)")
+    page.locator(".rl-pair .node", has_text="nn.relu").last.click()
+    page.wait_for_function("() => document.querySelector('.rl-view .node.selected').textContent.includes('nn.relu')")
     page.locator(".rl-select").select_option("MACs")
     page.wait_for_selector(".rl-heat rect")
     shot("resnet8_macs")
+    press(page, "Graph")
+    root.focus()
+    page.keyboard.press("Home")
+    shown(page, "0:0")
+    page.locator(".rl-select").select_option("time")  # of the kernels, carried back to the source
+    page.wait_for_function("() => document.querySelector('.rl-said').innerText.includes('shared out by MACs')")
+    page.wait_for_selector(".rl-heat rect")
+    shot("resnet8_time")
     page.locator(".rl-select").select_option("")
     nb.python("w.selected = 'main/nn.conv2d.2'")
     page.wait_for_selector(".node.selected")
-    page.locator(".rl-choice button", has_text="Code").click()
+    press(page, "Code")
     page.wait_for_selector(".rl-kernel .rl-ins")
     page.locator(".rl-kernel-bar .rl-chip", has_text="nn.relu").hover()
     assert page.locator(".rl-ins.rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
     shot("resnet8_code")
-    page.locator(".rl-choice button", has_text="Graph").click()
+    press(page, "Graph")
     root.focus()
     page.keyboard.press("c")
     page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('1 group folded')")
@@ -141,13 +225,19 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.wait_for_function("() => document.querySelectorAll('.rl-explorer .rl-view .node').length < 30")
     shot("resnet8_folded")
     page.keyboard.press("e")
-    page.locator(".rl-button", has_text="What next?").click()
+    press(page, "What next?")
     page.wait_for_selector(".rl-panel .rl-story")
     shot("resnet8_suggest")
-    page.locator(".rl-button", has_text="Copy").click()
+    press(page, "Copy")
     page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('relay.transform.Sequential')")
-    page.locator(".rl-button", has_text="Memory").click()
-    page.wait_for_selector(".rl-bar-block")
+    press(page, "Memory")
+    page.wait_for_selector(".rl-maps .node")
+    shot("memory_small")
+    page.locator(".rl-panel button", has_text="Enlarge").click()
+    page.wait_for_selector(".rl-large .node")
+    assert "in an arena of" in page.locator(".rl-large").text_content()
+    shot("memory")
+    page.keyboard.press("Escape")
     assert page.errors == []
 
 
@@ -170,13 +260,23 @@ w = PassExplorer(study.explore(mod, passes=passes), passes)
 w""")
     nb.run_all()
     page.wait_for_selector(".rl-explorer .rl-view .node")
-    page.locator(".rl-button", has_text="Check").click()
+    press(page, "Check")
     page.wait_for_selector(".rl-explorer[data-checked='1']")
     assert page.locator(".rl-light-false").count() == 2
-    page.locator(".rl-button", has_text="Bisect").click()
+    press(page, "Bisect")
     page.wait_for_function("() => document.querySelector('.rl-panel').innerText.includes('Swap changed the numbers')")
     assert "tanh" in page.locator(".rl-panel").inner_text()
     shot("bisect")
+    page.locator(".rl-pass", has_text="Swap").click()
+    page.locator(".rl-explorer").focus()
+    page.keyboard.press("]")
+    page.wait_for_selector(".rl-pair svg >> nth=1")
+    told = page.locator(".rl-stepper").inner_text()
+    assert "tanh → sigmoid" in told and "cell In[1], line 7" in told and "return rewrite(func, wrong)" in told
+    page.locator(".rl-stepper .rl-link").first.click()  # to the cell
+    page.wait_for_function("() => document.querySelector('.jp-InputPrompt').getBoundingClientRect().top > 0")
+    page.locator(".rl-stepper button", has_text="next here").click()
+    page.wait_for_selector(".rl-pass[aria-current]:has-text('FuseOps'), .rl-stepper >> text=one kernel")
     assert page.errors == []
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from relaylab import relay, study
+from support.stages import RESNET8
+
+from relaylab import relay, study, viz
 from relaylab.lab.explorer import PassExplorer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -28,20 +32,52 @@ def test_a_saved_page_steps_searches_and_tells(offline, page, tmp_path, shot):
     assert path.stat().st_size < 3_000_000
     offline(path)
     root = page.locator(".rl-explorer")
+    curves = root.locator(".rl-trend polyline").evaluate_all("all => all.map(e => e.getAttribute('points').split(' '))")
+    assert [len(c) for c in curves] == [RESNET8.last + 1] * 2 and all(
+        len({p.split(",")[1] for p in c}) > 3 for c in curves
+    )
     root.focus()
     first = root.get_attribute("data-shown")
+    page.keyboard.press("]")
+    page.wait_for_selector(".rl-pair svg >> nth=1")
+    told = page.locator(".rl-stepper").inner_text()
+    assert "nn.batch_norm → 3 add" in told and "class SimplifyInference" in told
+    assert page.locator(".rl-rewrite .rl-minus").count() >= 1
+    shot("saved_rewrite")
     page.keyboard.press("ArrowRight")
     page.wait_for_function(f"() => document.querySelector('.rl-explorer').dataset.shown !== '{first}'")
+
+    # only what changed; everything, which is remembered; a dotted card opens at a click
+    count = "document.querySelectorAll('.rl-view .node').length"
+    brief = page.evaluate(count)
+    whole = int(re.findall(rf"{brief} of (\d+) nodes: show all", page.locator(".rl-legend").inner_text())[0])
+    shot("saved_brief")
+    page.keyboard.press("a")
+    page.wait_for_function(f"() => {count} === {whole}")
+    page.reload()
+    page.wait_for_function(f"() => {count} === {whole}")
+    page.locator(".rl-legend .rl-link", has_text="only what changed").click()
+    page.wait_for_function(f"() => {count} === {brief}")
+    page.locator(".rl-view .node[data-id^='stretch:']").first.dispatch_event("click")
+    page.wait_for_function(f"() => {count} === {whole}")
+    page.keyboard.press("a")
+    page.wait_for_selector(".rl-legend .rl-link:has-text('only what changed')")
+    page.keyboard.press("a")
+    page.wait_for_function(f"() => {count} === {brief}")
+
     page.keyboard.press("/")
     page.keyboard.type("op:nn.conv2d")
-    assert int(page.locator(".rl-explorer .rl-bar .rl-hits").inner_text().split()[0]) > 5
+    page.wait_for_function("() => parseInt(document.querySelector('.rl-hits').textContent) > 5")
     page.keyboard.press("Enter")
     page.wait_for_selector(".node.selected")
     page.wait_for_selector(".rl-panel h2")
     assert "nn.conv2d" in page.locator(".rl-panel").inner_text()
     page.keyboard.press("Escape")
+    keys_without_a_click_into_the_picture(page)
     page.keyboard.press("v")
-    page.wait_for_selector(".rl-line.rl-plus")
+    page.wait_for_selector(".rl-line.rl-plus mark")
+    off = page.locator(".rl-bar").locator("[disabled]").evaluate_all("all => all.map(e => e.textContent)")
+    assert {"Merged", "Side by side", "Map"} <= set(off), "what means nothing beside a text"
     shot("saved_text")
     page.keyboard.press("v")
     page.keyboard.press("s")
@@ -50,6 +86,61 @@ def test_a_saved_page_steps_searches_and_tells(offline, page, tmp_path, shot):
     page.keyboard.press("End")
     page.wait_for_function("() => document.querySelector('.rl-explorer').dataset.shown.startsWith('0:')")
     assert page.locator(".rl-error").count() == 0 and page.errors == []
+
+
+def keys_without_a_click_into_the_picture(page):
+    """After a search the explorer has the focus: its keys work there, and the help knows which there are."""
+    chosen = "() => window.relaylab.host.get('selected')"
+    first = page.evaluate(chosen)
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(chosen) != first
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(chosen) == first
+    page.keyboard.press("u")
+    assert page.locator(".rl-view .node.dim").count() > 0
+    page.keyboard.press("Escape")
+    assert page.locator(".rl-view .node.dim").count() == 0 and page.evaluate(chosen) == ""
+    page.evaluate("id => window.relaylab.pick(id)", first)
+    stages = []
+    for _ in range(2):
+        stages.append(page.locator(".rl-explorer").get_attribute("data-shown"))
+        page.keyboard.press("n")
+        page.wait_for_function("at => document.querySelector('.rl-explorer').dataset.shown !== at", arg=stages[-1])
+    assert page.locator(".rl-panel .rl-role, .rl-panel .rl-story").count() > 0 and page.evaluate(chosen) == first
+    page.keyboard.press("b")
+    page.wait_for_function("at => document.querySelector('.rl-explorer').dataset.shown === at", arg=stages[-1])
+    page.keyboard.press("?")
+    told = page.locator(".rl-panel").inner_text()
+    assert "touched the selected node" in told and "on or off" not in told and "×N" not in told
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.querySelector('.rl-panel h2').innerText === 'nn.conv2d'")
+
+
+def test_queries_are_those_of_python(offline, page, tmp_path, shot):
+    """As many hits as `viz.select` finds; a caret under a wrong query; operators offered; the tree and undo know."""
+    widget = PassExplorer(study.explore("resnet8"))
+    offline(widget.save(tmp_path / "q.html"))
+    root, says = page.locator(".rl-explorer"), page.locator(".rl-query")
+    page.keyboard.press("Home")
+    page.wait_for_selector('.rl-explorer[data-shown="0:0"]')
+    source = widget.session.frames.views[0]
+    for query in ("op:nn.conv2d & cost>5e5", "users>1 !kind:var", "op:dense | attr:groups=1", "(kind:var | inputs>=2)"):
+        page.locator(".rl-search").fill(query)
+        count = len(viz.select(source, query))
+        page.wait_for_function(f"() => parseInt(document.querySelector('.rl-hits').textContent) === {count}")
+    assert count > 1 and page.locator(".rl-tree li.rl-found").count() == count
+    page.locator(".rl-search").fill("op:add | opp:add")
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === 'not understood'")
+    assert says.inner_text().startswith("op:add | opp:add\n         ^ there is no field `opp`")
+    shot("query_caret")
+    page.locator(".rl-search").fill("op:nn.de")
+    page.wait_for_function("() => document.querySelector('.rl-query-word')?.textContent === 'op:nn.dense'")
+    page.keyboard.press("Tab")
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === '1 hit'")
+    root.focus()
+    page.keyboard.press("C")
+    page.keyboard.press("Control+z")
+    assert page.locator(".rl-search").input_value() == "op:nn.dense" and page.errors == []
 
 
 def test_names_with_markup_stay_text(offline, page, tmp_path):

@@ -75,7 +75,7 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     root.focus()
     page.keyboard.press("/")
     page.keyboard.type("op:nn.conv2d")
-    assert page.locator(".rl-explorer .rl-bar .rl-hits").inner_text() == "53 hits"
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === '53 hits'")
     page.keyboard.press("Enter")
     page.wait_for_selector(".rl-explorer .rl-view .node.selected:not(.dim)")
     assert page.locator(".rl-explorer .rl-view .node.dim").count() >= 1
@@ -104,6 +104,11 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     page.wait_for_selector(".rl-legend .rl-link:has-text('repeated blocks folded')")
     page.wait_for_selector('.rl-explorer .rl-view .node[data-id^="repeat:"]')
     assert page.evaluate(f"() => {known}") < 100
+    card = page.evaluate(f"() => [...{EXPLORER}.parts.stage.canvases[0].byId.keys()].find(id => /^repeat:/.test(id))")
+    page.evaluate(f"id => {EXPLORER}.pick(id)", card)
+    page.keyboard.press("e")  # one copy opens, the others stay a card
+    page.wait_for_function(f"id => {EXPLORER}.parts.stage.canvases[0].byId.get(id)?.kind === 'group'", arg=card)
+    shot("one_copy")
     page.keyboard.press("r")
     page.wait_for_function(f"() => {known} > 200")
     assert page.errors == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.explorer import press
 from support.stages import MLP, RESNET8, step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -44,6 +45,12 @@ def test_stages_beside_each_other_follow_one_selection(nb, page, shot):
     assert words[0] == "selected here" and "main/nn.conv2d.3" in words[1] and words[2] != "no counterpart"
     assert page.locator('.rl-one .selected[data-id="main/nn.conv2d.3"]').count() >= 2
     shot("panes")
+    page.locator(".rl-one .rl-drop").nth(1).click()  # a pane closes, the others stay
+    page.wait_for_function("() => document.querySelectorAll('.rl-one').length === 2")
+    kept = choose.evaluate_all("all => all.map((e) => e.value)")
+    assert kept == ["0", str(RESNET8["FuseOps"])] and page.locator(".rl-one .rl-drop").count() == 0
+    page.locator('.rl-choice[aria-label="how many"] button', has_text="3").click()
+    page.wait_for_function("() => document.querySelectorAll('.rl-one .relaylab').length === 3")
 
     # a node that folding made away with has no counterpart, and that is said
     at = RESNET8["SimplifyInference"]
@@ -115,13 +122,13 @@ def test_branches_are_kept_compared_and_used(nb, page, shot):
 
 def test_edits_and_moves_are_undone(nb, page):
     fuse = MLP["FuseOps"]
-    root = open_explorer(nb, "mlp")
+    open_explorer(nb, "mlp")
     page.wait_for_selector(f'.rl-explorer[data-shown="{step(MLP.first)}"]')
     page.locator(f'.rl-pass[data-frame="{fuse}"]').click()
     page.wait_for_selector(f'.rl-explorer[data-shown="{step(fuse)}"]')
     page.locator(f'.rl-pass[data-index="{fuse - 1}"] input').click()
     page.wait_for_selector(f'.rl-pass[data-index="{fuse - 1}"].rl-off')
-    root.focus()
+    page.wait_for_function("() => document.activeElement.className.includes('rl-explorer')")  # its box was drawn anew
     page.keyboard.press("Control+z")
     page.wait_for_selector(f'.rl-pass[data-index="{fuse - 1}"]:not(.rl-off)')
     nb.until(f"print(w.session.pipeline.items[{fuse - 1}].enabled)", "True")
@@ -132,7 +139,7 @@ def test_edits_and_moves_are_undone(nb, page):
     page.keyboard.press("Control+Shift+z")
     page.wait_for_selector(f'.rl-pass[data-index="{fuse - 1}"].rl-off')
     assert page.locator(".rl-button", has_text="↷").is_disabled()
-    page.locator(".rl-button", has_text="↶").click()
+    press(page, "↶")
     page.wait_for_selector(f'.rl-pass[data-index="{fuse - 1}"]:not(.rl-off)')
     assert page.errors == []
 
@@ -149,7 +156,10 @@ def test_why_a_pass_did_nothing_to_a_node(nb, page, shot):
     page.wait_for_selector(".rl-why-button")
     page.locator(".rl-why-button").click()
     page.wait_for_selector(".rl-why li")
-    assert "op is nn.dense, not" in page.locator(".rl-why").inner_text()
+    said = page.locator(".rl-why").inner_text()
+    assert "rules begins with a node like `nn.dense`" in said and "zeros_like" not in said, "no stranger is a near miss"
+    steps = page.locator(".rl-why details[open] li").all_inner_texts()  # the way of the nearest is open
+    assert steps[0].startswith("✓ `nn.dense`") and steps[0].endswith("is a heavy operator")
     page.evaluate("() => (document.querySelector('.rl-why').dataset.old = 'yes')")
     nb.python("w.compare = 'both'")  # the panel is built anew with the picture; the answer stays
     page.wait_for_selector(".rl-why:not([data-old]) li")
@@ -159,6 +169,8 @@ def test_why_a_pass_did_nothing_to_a_node(nb, page, shot):
         "takes no operand into its kernel" in page.locator(".rl-why").inner_text()
         or "heavy operator" in page.locator(".rl-why").inner_text()
     )
+    page.locator(".rl-why summary").last.click()
+    assert page.locator(".rl-why details[open] .rl-broken").count() >= 1
     page.locator(".rl-why").scroll_into_view_if_needed()
     shot("why")
     assert page.errors == []

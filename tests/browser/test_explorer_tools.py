@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.explorer import press, saved
 from support.stages import RESNET8, step
 from test_explorer_live import open_explorer, shown
 
@@ -20,14 +21,41 @@ def test_filter_views_ways_and_parts(nb, page, shot):
         "() => [...document.querySelectorAll('.rl-pass .rl-name')].every(e => e.innerText.includes('Fold'))"
     )
     assert page.locator(".rl-pass .rl-name").count() == 3 and "other passes" in page.locator(".rl-list").inner_text()
+    changing = len(RESNET8.changing)
+    for text, passes in (("@main", changing), ("kind:added", 2), ("op:layout_transform kind:removed", 1), ("@no", 0)):
+        page.locator(".rl-filter").fill(text)
+        page.wait_for_function(
+            f"() => document.querySelectorAll('.rl-pass .rl-name').length === {passes}", timeout=20_000
+        )
+    assert page.locator(".rl-filter").get_attribute("placeholder") == "filter: @main op:add kind:added"
     page.locator(".rl-filter").fill("")
+
+    # a node with what is near it, laid out for itself
+    nb.python("w.selected = 'main/nn.conv2d.2'")
+    page.wait_for_selector(".node.selected")
+    press(page, "Focus")
+    page.wait_for_function("() => document.querySelector('.rl-legend').innerText.includes('within 2 edges')")
+    page.wait_for_function("() => document.querySelectorAll('.rl-view .node').length < 12")
+    assert "… " in page.locator(".rl-view").inner_text()
+    shot("focus")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !document.querySelector('.rl-legend').innerText.includes('within')")
+    nb.python("w.selected = ''")
+
+    # the options of a pass, each with what it does
+    page.locator(f'.rl-pass[data-index="{RESNET8["FuseOps"] - 1}"]').hover()
+    page.locator(f'.rl-pass[data-index="{RESNET8["FuseOps"] - 1}"] .rl-tool[title="options"]').click()
+    page.wait_for_selector(".rl-form label .rl-dim")
+    assert page.locator(".rl-form label").count() == page.locator(".rl-form [aria-label]").count() >= 1
+    shot("options")
+    page.locator(".rl-form [aria-label]").first.press("Escape")
 
     # a view is kept, left, and come back to
     nb.python(f"w.go({RESNET8['FuseOps']}); w.selected = 'main/nn.conv2d.2'")
     shown(page, step(RESNET8["FuseOps"]))
     page.locator(".rl-select").select_option("MACs")
     page.wait_for_selector(".rl-heat rect")
-    button(page, "Views").click()
+    press(page, "Views")
     page.locator("[aria-label='name of a view']").fill("before fusion")
     button(page, "Keep").click()
     page.wait_for_selector(".rl-view-name")
@@ -37,7 +65,7 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     nb.python("w.go(0); w.selected = ''")
     shown(page, "0:0")
     page.locator(".rl-select").select_option("")
-    button(page, "Views").click()
+    press(page, "Views")
     shot("views")
     page.locator(".rl-view-name").click()
     page.wait_for_selector(".rl-explorer[data-view='before fusion']")
@@ -45,8 +73,12 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     page.wait_for_selector(".rl-heat rect")
     assert nb.python("print(w.after, w.selected)") == f"{RESNET8['FuseOps']} main/nn.conv2d.2"
 
+    # the picture as a file: one that the kernel writes, one that the page writes
+    assert saved(page, "pdf").startswith(b"%PDF") and b"rl-heat" in saved(page, "svg")
+    shot("save")
+
     # the critical path, by a figure
-    button(page, "Views").click()
+    press(page, "Views")
     page.locator(".rl-choice button", has_text="bytes").click()
     page.wait_for_selector(".rl-trace li")
     assert "critical path" in page.locator(".rl-panel").inner_text() and page.locator(".rl-glow").count() > 3
@@ -65,7 +97,7 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     # what the search finds becomes a module of the notebook
     page.locator(".rl-search").fill("op:/batch_norm$/")
     page.wait_for_function("() => /hit/.test(document.querySelector('.rl-hits').innerText)")
-    button(page, "Views").click()
+    press(page, "Views")
     page.locator(".rl-panel [aria-label='name of the module']").fill("norms")
     button(page, "Extract as").click()
     page.wait_for_selector(".rl-explorer[data-extracted='norms']")
@@ -100,7 +132,7 @@ def test_values_that_differ_and_a_broken_program(nb, page, shot):
     assert row.locator(".rl-light").inner_text() == "!" and "out of its scope" in row.inner_text()
     page.locator('.rl-pass[data-index="2"] input').click()
     page.wait_for_selector('.rl-pass[data-index="2"].rl-off')
-    button(page, "Bisect").click()
+    press(page, "Bisect")
     page.wait_for_selector(".rl-maps .node")
     assert "relu_is_abs" in page.locator(".rl-panel").inner_text()
     assert page.locator(".rl-maps .node").count() > 60
@@ -132,6 +164,15 @@ def test_the_table_of_operators_and_llvms_passes(nb, page, shot):
     page.locator(".rl-llvm > summary").click()
     page.wait_for_selector("details.rl-llvm-pass")
     page.locator("details.rl-llvm-pass summary").first.click()
-    assert "@@" in page.locator("details.rl-llvm-pass pre").first.inner_text()
+    page.wait_for_selector("details.rl-llvm-pass[open] .rl-minus")
     shot("llvm_passes")
+
+    # its control flow, with the instructions in the blocks
+    button(page, "Control flow").click()
+    page.wait_for_selector(".rl-large .node")
+    drawn = page.locator(".rl-large").inner_text()
+    assert "turns" in drawn and "load" in drawn and "phi i64" in drawn
+    shot("control_flow")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".rl-large", state="detached")
     assert page.errors == []

@@ -96,7 +96,15 @@ def test_explore_at_level_zero(program: Path) -> None:
 
 @pytest.mark.parametrize(
     "suffix, start",
-    [("svg", b"<"), ("pdf", b"%PDF-"), ("html", b"<!DOCTYPE"), ("dot", b""), ("txt", b""), ("json", b"{")],
+    [
+        ("svg", b"<"),
+        ("pdf", b"%PDF-"),
+        ("html", b"<!DOCTYPE"),
+        ("dot", b""),
+        ("txt", b""),
+        ("json", b"{"),
+        ("onnx", b"\x08"),
+    ],
 )
 def test_viz_formats(program: Path, suffix: str, start: bytes) -> None:
     relaylab("viz", program.name, "-o", f"out.{suffix}", cwd=program.parent)
@@ -254,3 +262,25 @@ def test_the_reference_lists_every_command_with_its_arguments() -> None:
     )
     assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
     assert ("-O, --opt-level 0|1|2|3|4", "which passes run (default 3)") in found["explore"].arguments
+
+
+def test_a_pass_that_stops_the_pipeline_is_named(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`explore` writes the page, which opens there, and ends with the command that makes a program of it."""
+    from relaylab.transform import FuseOps
+
+    def broken(self: object, *args: object) -> None:
+        raise ZeroDivisionError("nothing to divide by")
+
+    monkeypatch.setattr(FuseOps, "run", broken)
+    run = relaylab("explore", program.name, "-o", "x.html", cwd=program.parent, ok=False)
+    assert run.stderr.startswith("loading net.relay") and "x.html: stage 0" in run.stderr, "progress without a terminal"
+    assert "stopped here: ZeroDivisionError: nothing to divide by" in run.stdout and "wrote x.html" in run.stdout
+    assert "the pass FuseOps raised ZeroDivisionError" in run.stderr and "at test_command.py:" in run.stderr
+    assert "relaylab bisect net.relay -O 3 -o reproducer.py" in run.stderr
+    run = relaylab("bisect", program.name, "-o", "reproducer.py", cwd=program.parent, ok=False)
+    assert "FuseOps raised ZeroDivisionError" in run.stdout
+    assert "relay.transform.FuseOps(" in (program.parent / "reproducer.py").read_text()
+    run = relaylab("bisect", program.name, "--json", cwd=program.parent, ok=False)
+    assert json.loads(run.stdout)["raised"] == "ZeroDivisionError"
+    run = relaylab("passes", program.name, cwd=program.parent, ok=False)
+    assert "the pass FuseOps raised ZeroDivisionError" in run.stderr

@@ -39,12 +39,29 @@ def test_passes_take_the_text_that_the_explorer_copies(run, program, tmp_path):
     )
 
 
-def test_diff(run, program, tmp_path):
+def test_diff(run, program, tmp_path, monkeypatch):
     other = tmp_path / "q.relay"
     other.write_text(TEXT.replace("nn.relu", "tanh"))
     code, out, _ = run("diff", program, str(other), "-o", str(tmp_path / "d.svg"))
     assert code == 0 and "tanh" in out and (tmp_path / "d.svg").exists()
     assert sum(json.loads(run("diff", program, str(other), "--json")[1]).values()) >= 1
+    assert "\x1b" not in out
+    with monkeypatch.context() as patch:
+        patch.delenv("NO_COLOR", raising=False)
+        patch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        assert "\x1b[7mtanh\x1b[27m" in run("diff", program, str(other))[1]
+        patch.setenv("NO_COLOR", "1")
+        assert "\x1b" not in run("diff", program, str(other))[1]
+
+
+def test_single_rewrites(run, tmp_path):
+    page = tmp_path / "r.pdf"
+    code, out, _ = run("diff", "mlp", "--rewrites", "CanonicalizeOps", "-o", str(page))
+    assert code == 0 and "1. nn.bias_add → add" in out and page.read_bytes().startswith(b"%PDF")
+    told = json.loads(run("diff", "mlp", "--rewrites", "CanonicalizeOps", "--json")[1])
+    assert len(told) == 3 and told[0]["at"].startswith("canonicalize_ops.py:")
+    assert run("diff", "mlp", "--rewrites", "FoldScaleAxis")[1] == "no rewrite\n"
+    assert "did you mean `FuseOps`" in run("diff", "mlp", "--rewrites", "FusOps")[2]
 
 
 def test_bisect_profile_asm_run(run, program):

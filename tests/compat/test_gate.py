@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,9 @@ def test_every_gate_can_read_its_annotations(tvm: Any) -> None:
         (tuple[int, ...], [(), (1, 2), [1], np.array([1]), range(2)], ["12", (1.5,), 3, np.array(3)]),
         (dict[str, int], [{}, {"a": 1}], [{1: 1}, {"a": "b"}, []]),
         (tuple[str, int], [("a", 1), ["a", 1]], [("a",), (1, "a"), "a1"]),
-        (Callable[[int], int], [len, int], [3, "len"]),
+        (Sequence[str], [[], np.array(["a"]), np.zeros(0, "U1")], [np.zeros((0, 3)), np.array([1])]),
+        (Callable[[int], int], [len, int, relay.transform.FoldConstant()], [3, "len", lambda: 1, lambda a, b: a]),
+        (Callable[[int, int], int], [max, lambda *args: 1], [relay.transform.FoldConstant(), lambda a: a]),
         (object, [None, 3], []),
         (relay.Expr, [X], [3, relay.Expr]),
     ],

@@ -68,7 +68,7 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
         ("from tvm.relay.transform import CollagePartition", ["PartitionGraph"]),
         (
             "from tvm import autotvm\nautotvm.LocalTuner()",
-            ["line 2", "autotvm.LocalTuner is not kept", "nothing is tuned"],
+            ["line 2", "autotvm.LocalTuner is not kept", "relaylab tune"],
         ),
         ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
         ("import tvm\ntvm.target.Target('cud')", ["line 2", "targets begin with `llvm`"]),

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import importlib
 import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.network.network import network_of
+from relaylab.codegen.operations.records import RecordStore, TuningRecord, current_version, kernel_key
 from relaylab.compat import install_as_tvm, uninstall_tvm
+from relaylab.runtime.threads import num_threads
 from relaylab.support.errors import RelayError, RelayValueError
 
 X = relay.var("x", shape=(4,))
@@ -199,3 +204,130 @@ def test_targets_and_devices_as_records(tvm: Any) -> None:
     device = tvm.target.VirtualDevice(tvm.cpu(0), "llvm", "global")
     assert device == tvm.target.VirtualDevice(tvm.cpu(0), "llvm", "global") != tvm.target.VirtualDevice()
     assert device.device_type_int == 1 and str(tvm.target.VirtualDevice()) == "VirtualDevice(?)"
+
+
+def test_a_module_with_the_name_of_its_function(tvm: Any) -> None:
+    module = importlib.import_module("tvm.relay.transform.recast")
+    assert module.recast is tvm.relay.transform.recast is relay.transform.recast and callable(module.recast)
+    assert "recast" in dir(tvm.relay.transform)
+    with pytest.raises(RelayError, match="no `RecastMutator`") as caught:
+        _ = module.RecastMutator
+    assert "recast(expr" in str(caught.value.help)
+
+
+def test_regions_around_three_operators(tvm: Any) -> None:
+    """TVM's program for several regions of one compiler; the add and the subtract of the last part stay outside."""
+    from tvm.relay.testing.byoc import CcompilerAnnotator
+
+    x, *w = (relay.var(name, shape=(2, 2)) for name in ["x", *(f"w{i}" for i in range(8))])
+    parts = [relay.subtract(relay.add(x, w[i]), w[i + 1]) for i in (0, 3, 6)]
+    parts[:2] = [relay.multiply(part, w[i]) for part, i in zip(parts, (2, 5))]
+    func = relay.Function([x, *w], relay.concatenate(parts, axis=0))
+    before = relay.transform.InferType()(relay.IRModule.from_expr(func))
+    after = relay.transform.PartitionGraph()(relay.IRModule.from_expr(CcompilerAnnotator().visit(func)))
+    # a number for each border that opens: x, w0, w1 and w2 are four
+    assert [gv.name_hint for gv in after.functions] == ["main", *(f"tvmgen_default_ccompiler_main_{i}" for i in (0, 4))]
+    data = [np.full((2, 2), i, "float32") for i in range(9)]
+    run = [relay.create_executor("debug", mod).evaluate()(*data).numpy() for mod in (before, after)]
+    np.testing.assert_array_equal(*run)
+    plain = CcompilerAnnotator().visit(relay.multiply(x, w[0]))
+    assert plain.op.name == "multiply" and "compiler_end" not in str(plain)
+
+
+def test_small_answers(tvm: Any) -> None:
+    mod = tvm.parser.fromtext("""#[version = "0.0.5"]
+def @g() { 1f }
+def @f() { @g() + @g() }""")
+    graph = relay.analysis.CallGraph(mod)
+    assert "#refs = 2" in graph.print_var("g") and "#refs = 0" in graph["f"]
+    assert graph.print_var("f").count("<f> calls g") == 2
+    mod._add(mod.get_global_var("g"), relay.Function([], relay.const(2.0)), True)
+    with pytest.raises(RelayError, match="has a function named `g`"):
+        mod._add(mod.get_global_var("g"), relay.Function([], relay.const(3.0)), False)
+    assert mod["g"].body.data.numpy() == 2
+    with pytest.raises(AttributeError) as caught:
+        _ = relay.nn.Constant
+    assert "relay.Constant" in str(caught.value.help)
+
+
+class Carrier:
+    """What numpy takes an array from: a capsule, and where its memory is."""
+
+    def __init__(self, capsule: object) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: object) -> object:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
+
+
+def test_capsules_of_arrays_are_taken(tvm: Any) -> None:
+    given = np.ones(3, "float32")
+    taken = tvm.nd.from_dlpack(given.__dlpack__())
+    assert np.from_dlpack(Carrier(taken.to_dlpack())).tolist() == [1, 1, 1]
+    capsule = taken.to_dlpack()
+    assert tvm.nd.from_dlpack(capsule).numpy().sum() == 3
+    with pytest.raises(RelayValueError):
+        tvm.nd.from_dlpack(capsule)  # a capsule gives its memory once
+
+
+def test_capsules_of_torch_share_their_memory(tvm: Any) -> None:
+    torch = pytest.importorskip("torch")
+    capsules = torch.utils.dlpack
+    tensor = torch.ones(3)
+    taken = tvm.nd.from_dlpack(capsules.to_dlpack(tensor))
+    tensor[0] = 5  # seen where the memory is shared; torch's is aligned
+    assert taken.numpy().tolist() == [5, 1, 1]
+    assert capsules.from_dlpack(taken.to_dlpack()).tolist() == [5, 1, 1]
+
+
+def test_records_of_tuning_are_named_as_the_log_of_a_tuner(tvm: Any, tmp_path: Any) -> None:
+    from tvm import autotvm
+
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.nn.softmax(relay.var("x", shape=(7, 33)))))
+    (operation,) = network_of(relay.optimize(mod, "llvm")[0]["main"]).operations
+    machine = {"cpu": CpuTarget.parse("llvm").key, "version": current_version(), "threads": num_threads()}
+    steps = "vectorize k k2 i1\nparallel i0"
+    store = RecordStore(tmp_path / "log", create=True)
+    store.add([TuningRecord(kernel_key(operation), **machine, schedule=steps, status="ok", us=1, picked_us=2)])
+
+    def loops() -> str:
+        lib = relay.build(mod, "llvm")
+        return lib.inspect("loop", lib.kernels()[0])
+
+    with autotvm.apply_history_best(str(store.path)), tvm.transform.PassContext(opt_level=3):
+        taken = loops()
+    assert "parallel i0 in 7" in taken != loops()
+
+
+def test_a_machine_is_timed_as_a_module(tvm: Any) -> None:
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(relay.IRModule.from_expr(X + X)), tvm.cpu())
+    machine.set_input("main", np.ones(4, "float32"))
+    assert len(machine.module.time_evaluator("invoke", tvm.cpu(), number=1, repeat=2)("main").results) == 2
+    machine.module["invoke_stateful"]("main")
+    assert machine.module["get_num_outputs"]() == 1 and machine.module["get_output"](0).numpy().sum() == 8
+    assert machine.module["get_input_index"]("x") == 0
+
+
+def test_small_names(tvm: Any) -> None:
+    from tvm.relay.analysis import count_layers
+    from tvm.relay.testing import run_as_python, to_python
+
+    assert count_layers(relay.nn.relu(X), valid_ops=["nn.relu"]) == 1
+    assert run_as_python(relay.const(2)).numpy() == 2 and to_python(relay.const(2)).body
+    target = tvm.target.Target({"kind": "llvm", "mcpu": "skylake"}, "llvm")
+    assert target.export()["kind"] == "llvm" and target.export()["mcpu"] == "skylake"
+    assert tvm.target.Target(target.export()) == target
+    for text in ("x", b"x", ["x"]):
+        with pytest.raises(ValueError, match="takes numbers"):
+            relay.const(text)
+    for made in (
+        lambda: relay.concatenate([], 0),
+        lambda: relay.stack((), 0),
+        lambda: relay.meshgrid([]),
+        lambda: relay.einsum([], "i"),
+    ):
+        with pytest.raises(ValueError, match="non-empty"):
+            made()

@@ -15,12 +15,14 @@ from types import ModuleType
 
 import pytest
 
+from relaylab.transform import PASSES
 from relaylab.viz import FIGURES
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md"])
+NOTES = sorted(ROOT.glob("docs/notes/*.md"))
+PAGES = sorted([*ROOT.glob("docs/*.md"), *NOTES, ROOT / "README.md"])
 BLOCK = re.compile(r"^```([\w-]+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -36,7 +38,8 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     module = ModuleType("docs_page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(FIGURES, "_items", dict(FIGURES))  # what a page declares ends with the page
+    for declared in (FIGURES, PASSES):  # what a page declares ends with the page
+        monkeypatch.setattr(declared, "_items", dict(declared))
     space = vars(module)
     printed = ""
     for kind, code, line in blocks(page):
@@ -74,6 +77,17 @@ def test_links_lead_somewhere() -> None:
             r"\]\(([^)#:]+)\)", re.sub(r"`[^`]*`", "", BLOCK.sub("", page.read_text(encoding="utf-8")))
         ):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_a_note_is_one_page_with_an_example() -> None:
+    listed = (ROOT / "docs/notes/index.md").read_text(encoding="utf-8")
+    notes = [note for note in NOTES if note.stem != "index"]
+    assert len(notes) == 20
+    for note in notes:
+        text = note.read_text(encoding="utf-8")
+        assert [kind for kind, _, _ in blocks(note)] == ["python", "output"], note.name
+        assert len(text.splitlines()) <= 70 and text.startswith("# What is ") and "\nRead on: " in text, note.name
+        assert f"]({note.name})" in listed and f"\n{note.stem}\n" in listed, note.name
 
 
 def test_readme_is_one_screen_and_names_the_commands() -> None:

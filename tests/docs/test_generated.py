@@ -27,7 +27,7 @@ def test_a_picture_is_what_is_drawn_now(name: str, tmp_path: Path) -> None:
 
 
 def test_every_picture_is_shown_somewhere() -> None:
-    pages = "".join(page.read_text(encoding="utf-8") for page in [*DOCS.glob("*.md"), DOCS.parent / "README.md"])
+    pages = "".join(page.read_text(encoding="utf-8") for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"])
     assert not [p.name for p in [*DOCS.glob("images/*"), *DOCS.glob("pages/*")] if p.name not in pages]
 
 

@@ -30,6 +30,8 @@ def test_hooks_and_the_workflow_are_read() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
     assert set(jobs["test"]["strategy"]["matrix"]["python"]) == {"3.11", "3.12", "3.13"}
     assert {"style", "types", "wheel", "docs"} <= set(jobs)
+    families = {file.stem for file in (ROOT / "tests" / "fuzz" / "families").glob("[a-z]*.py")}
+    assert set(jobs["search"]["strategy"]["matrix"]["family"]) == families, "a minute of each"
 
 
 def test_choices_name_their_code() -> None:

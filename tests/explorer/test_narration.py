@@ -38,6 +38,20 @@ def test_constants_are_computed_ahead(resnet):
     )
 
 
+def test_functions_that_came_or_went_are_named():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }
+def @unused(%x: Tensor[(2, 3), float32]) { exp(%x) }""")
+    told = explorer.in_words(study.explore(mod, passes=["RemoveUnusedFunctions"]), 0)
+    assert told == ["Function removed: @unused.", "No longer there: 1 exp."]
+
+
+def test_what_a_field_of_a_tuple_was_is_named_and_other_values_are_no_names(resnet):
+    assert "Changed, was nn.batch_norm.0: 8 add." in explorer.in_words(resnet, "SimplifyInference")
+    told = " ".join(explorer.in_words(resnet, "FoldScaleAxis"))
+    assert "other values of weight" in told and "const" not in told and "_weight" not in told
+
+
 def test_rules_and_errors_are_told():
     mod = relay.parse(
         '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from types import UnionType
 from typing import (
     Annotated,
@@ -18,7 +19,7 @@ from typing import (
 
 import pytest
 
-from relaylab import explorer, study, viz
+from relaylab import explorer, relay, study, viz
 from relaylab.explorer import QUESTIONS, Session
 from relaylab.explorer.question import Frame, accepts
 from relaylab.viz.graph.figure import FIGURES
@@ -36,18 +37,22 @@ def asked(session: Session) -> list[tuple]:
         next(n.id for n in session.frames.views[0].nodes if n.operator == op) for op in ("nn.dense", "nn.relu")
     )
     fuse = next(k for k, item in enumerate(session.pipeline.items) if item.name == "FuseOps")
+    typed = session.ask("source")["text"]
     arguments: dict[str, tuple] = {
         "picture": (fuse, fuse + 1), "text": (0, last), "heat": ("operator",), "rows": (), "steps": (fuse,),
-        "words": (last,),
+        "words": (last,), "wording": ("zh",), "changes": (),
+        "rewrite": (fuse, 0), "next_rewrite": (fuse, 0), "code_place": (fuse, 0),
         "options": (fuse,), "copy": (), "edit": ("toggle", 0), "suggest": (0,), "node": (0, node),
-        "counterparts": (0, node, [0, last]), "why": (0, node, fuse), "kernel": (0, node), "llvm": (0, node),
-        "memory": (),
+        "parts": (0,), "counterparts": (0, node, [0, last]), "why": (0, node, fuse), "kernel": (0, node),
+        "llvm": (0, node), "flow": (0, node), "memory": (),
         "check": (last - 1,), "bisect": (), "overlay": ("MACs", 0), "critical": (0, "MACs"), "operators": (last, True),
         "path": (0, node, other), "extract": (0, [node]), "branch": ("keep", "a"),
         "compare": ("current", "current", True),
         "versus": ("current", 0, "current", last),
+        "source": (), "live": (typed,), "begin_with": (typed,),
+        "formats": (), "picture_file": (fuse, fuse + 1, "merged", "", "svg"),
     }  # fmt: skip
-    assert arguments.keys() == QUESTIONS.keys(), "every question is asked"
+    assert arguments.keys() == QUESTIONS.keys() - {"failure"}, "every question is asked"
     return [(name, *args) for name, args in arguments.items()]
 
 
@@ -56,6 +61,32 @@ def test_answers_are_of_their_types(mlp):
         answer = mlp.ask(what, *args)
         assert "error" not in answer, (what, answer)
         assert conforms(QUESTIONS[what].hints["return"], answer) == "", what
+
+
+def test_the_answer_about_a_pass_that_failed_is_of_its_type():
+    @relay.transform.module_pass(opt_level=0)
+    def Boom(mod, ctx):
+        return mod.missing
+
+    answer = Session(study.explore("mlp", passes=[Boom])).ask("failure", 0)
+    assert conforms(QUESTIONS["failure"].hints["return"], answer) == "" and answer["kind"] == "AttributeError"
+
+
+def test_a_picture_is_a_file_of_every_format_of_the_table(mlp):
+    last = len(mlp.frames) - 1
+    formats = [suffix for suffix, _ in mlp.ask("formats")["formats"]]
+    assert {"svg", "pdf", "png", "html", "txt", "json"} <= set(formats)
+    for form in formats:
+        if form in (needs := {"png": "pypdfium2", "onnx": "onnx"}):
+            pytest.importorskip(needs[form])
+        made = {
+            style: base64.b64decode(mlp.ask("picture_file", 0, last, style, "", form)["data"])
+            for style in ("merged", "both")
+        }
+        assert len(made["merged"]) > 200
+        if form == "pdf":  # two sides are two pages
+            assert [made[style].count(b"/Type/Page/") for style in ("merged", "both")] == [1, 2]
+    assert "There are: .svg" in mlp.ask("picture_file", 0, 1, "both", "", "gif")["error"]
 
 
 def conforms(kind: object, value: Any, place: str = "answer") -> str:
@@ -104,6 +135,7 @@ def test_foreign_arguments_are_refused_in_words(mlp, name):
         (("picture", True, 1), "`before` of the question `picture` cannot be True"),
         (("picture", 0, 1, "meged"), "did you mean `merged`"),
         (("steps", 999), "there is no pass 999"),
+        (("rewrite", 0, 7), "there is none of index 7"),
         (("check", -1), "there is no pass -1"),
         (("counterparts", 0, "x", [0, 99]), "there is no frame 99"),
         (("why", 0, "x", 999), "passes, not one at 999"),

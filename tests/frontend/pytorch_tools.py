@@ -63,3 +63,15 @@ def compare(got: list[np.ndarray], want: list[np.ndarray], tolerance: float) -> 
             np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance)
         else:
             np.testing.assert_array_equal(g, w)
+
+
+def agree_together(parts: list[tuple]) -> None:
+    """Hold functions, each with its inputs, against torch as one program: an export takes long whatever it exports."""
+
+    def together(*tensors):
+        given = iter(tensors)
+        results = [function(*(next(given) for _ in inputs)) for function, *inputs in parts]
+        return tuple(v for r in results for v in (r if isinstance(r, (tuple, list)) else [r]))
+
+    tensors = [x.clone() for _, *inputs in parts for x in inputs]  # torch opens sizes of what others are views of
+    agree(Wrapped(together), *tensors, executor="debug", tolerance=3e-5)

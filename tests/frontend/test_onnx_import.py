@@ -184,14 +184,18 @@ def test_programs_of_commands_may_be_onnx_files(tmp_path):
     assert program.name == "layer" and program.mod["main"].ret_type == TensorType((1, 4))
 
 
-def test_the_tutorial_runs_under_the_name_of_tvm():
-    tvm = install_as_tvm()
+@pytest.fixture
+def tvm():
+    yield install_as_tvm()
+    uninstall_tvm()
+
+
+def test_the_tutorial_runs_under_the_name_of_tvm(tvm):
     proto = dense()
     mod, params = tvm.relay.frontend.from_onnx(proto, {"x": X.shape})
     with tvm.transform.PassContext(opt_level=1):
         executor = tvm.relay.build_module.create_executor("graph", mod, tvm.cpu(0), "llvm", params).evaluate()
     compare([executor(tvm.nd.array(X)).numpy()], reference(proto, {"x": X}))
-    uninstall_tvm()
 
 
 def test_many_operators_are_known():

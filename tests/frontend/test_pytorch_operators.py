@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from pytorch_tools import Wrapped, agree, torch
+from pytorch_tools import agree_together, torch
 
 from torch.nn import functional as F  # noqa: E402  (after the skip)
 
@@ -228,11 +228,4 @@ PARTS = [(t, list(c)[k : k + TOGETHER]) for t, c in TABLES.items() for k in rang
 
 @pytest.mark.parametrize("table, cases", PARTS, ids=lambda v: v if isinstance(v, str) else v[0])
 def test_as_torch(table: str, cases: list[str]) -> None:
-    parts = [TABLES[table][case] for case in cases]
-
-    def together(*tensors):
-        given = iter(tensors)
-        results = [function(*(next(given) for _ in inputs)) for function, *inputs in parts]
-        return tuple(v for r in results for v in (r if isinstance(r, (tuple, list)) else [r]))
-
-    agree(Wrapped(together), *(x for _, *inputs in parts for x in inputs), executor="debug", tolerance=3e-5)
+    agree_together([TABLES[table][case] for case in cases])

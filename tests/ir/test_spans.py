@@ -10,6 +10,7 @@ import relaylab
 from relaylab import relay
 from relaylab.ir import Call, Expr, Var, post_order
 from relaylab.ir.trail import is_inner
+from relaylab.support.source import SourceName, Span, merge_spans, shown
 
 PACKAGE = Path(relaylab.__file__).parent
 
@@ -62,3 +63,17 @@ def test_a_layer_of_the_zoo_comes_from_the_line_that_asks_for_it() -> None:
 def test_a_network_of_the_zoo_comes_from_its_file() -> None:
     mod, _ = relay.testing.mlp.get_workload(1)
     assert {file for file, _ in lines_of(mod["main"].body)} == {"mlp.py"}
+
+
+def test_what_is_shown_has_no_folders_of_the_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def at(name: str, line: int = 3) -> str:
+        return shown(Span(SourceName(name), line, line, 1, 1))
+
+    monkeypatch.chdir(tmp_path)
+    assert at("/home/someone/net.py") == "net.py:3:1"
+    assert at(f"{tmp_path}/models/net.py") == "models/net.py:3:1"
+    assert at(f"{PACKAGE}/zoo/resnet.py") == "relaylab/zoo/resnet.py:3:1"
+    assert at("cell In[4]") == "cell In[4], line 3" and at("net.relay") == "net.relay:3:1"
+    assert at("/conv1/Conv", 0) == "/conv1/Conv", "a node of a model, not a file"
+    both = merge_spans(Span(SourceName("/a/x.py"), 1, 1, 1, 1), Span(SourceName("/b/x.py"), 2, 2, 1, 1))
+    assert shown(both) == "x.py:1:1, x.py:2:1" and shown(None) == ""

@@ -11,9 +11,10 @@ RELU = "def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, %x)) }"
 
 @pytest.fixture(scope="session")
 def ip():
+    from IPython.core.getipython import get_ipython
     from IPython.testing.globalipapp import start_ipython
 
-    shell = start_ipython()
+    shell = start_ipython() or get_ipython()  # the notebooks of the course may have started it
     shell.run_line_magic("load_ext", "relaylab")
     shell.fresh = dict(shell.user_ns)
     return shell

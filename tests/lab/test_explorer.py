@@ -11,7 +11,9 @@ from relaylab.lab.explorer import PassExplorer
 from relaylab.lab.page import LIMIT, STATIC, STYLES, script, sheet
 from relaylab.support.errors import RelayError
 from relaylab.transform import default_passes
-from relaylab.viz.write.modules import modules
+from relaylab.viz.write.modules import COMMENT, modules
+
+ENDS = ("live.js", "saved.js", "predict.js")
 
 
 @pytest.fixture(scope="module")
@@ -74,16 +76,44 @@ def test_saved_pages_need_nothing(widget, tmp_path):
     assert widget.save(tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
 
 
+def breaks_in_backticks(text: str) -> int:
+    """The line breaks in texts in backticks, those in code that stands in them left out."""
+    inside, found, k = ["code"], 0, 0
+    while k < len(text):
+        here = text[k : k + 2]
+        if here[0] == "\\":
+            k += 1
+        elif here[0] == "`":
+            inside.append("text") if inside[-1] != "text" else inside.pop()
+        elif inside[-1] == "text" and here == "${":
+            inside.append("code")
+            k += 1
+        elif inside[-1] == "code" and len(inside) > 1 and here[0] in "{}":
+            inside.append("code") if here[0] == "{" else inside.pop()
+        elif inside[-1] == "text" and here[0] == "\n":
+            found += 1
+        k += 1
+    return found
+
+
+def test_no_text_loses_its_indentation():
+    """Scripts are put together without the indentation of lines."""
+    assert breaks_in_backticks("`a\n  b` + `c${d({\n  e: `f`\n})}g`") == 1
+    for path in STATIC.rglob("*.js"):
+        assert not breaks_in_backticks(COMMENT.sub("", path.read_text())), path
+
+
 def test_scripts_are_small_and_build_no_markup_from_text():
     assert max(len(script("live.js")), len(script("saved.js"))) + len(sheet()) < LIMIT
-    for end in ("live.js", "saved.js"):
+    for end in ENDS:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?://(?!www\.w3\.org)",
             script(end),
         ), end
+    assert len(script("predict.js")) < 30_000
 
 
-@pytest.mark.parametrize("end", ["live.js", "saved.js"])
+@pytest.mark.parametrize("end", ENDS)
 def test_every_module_stands_behind_what_it_imports(end):
     """The modules are put together in order, once each, and nothing is in the folder that no end needs."""
     order = modules(STATIC / end)
@@ -95,12 +125,13 @@ def test_every_module_stands_behind_what_it_imports(end):
 
 
 def test_every_script_and_style_is_used():
-    used = {*modules(STATIC / "live.js"), *modules(STATIC / "saved.js")}
+    used = {path for end in (*ENDS, "cells.js") for path in modules(STATIC / end)}
     assert {*STATIC.rglob("*.js")} == {p for p in used if STATIC in p.parents}
-    assert {p.stem for p in STATIC.rglob("*.css")} == {*STYLES, "page"}
+    assert {p.stem for p in STATIC.rglob("*.css")} == {*STYLES, "page", "predict"}
 
 
-@pytest.mark.parametrize("end", ["live.js", "saved.js"])
+@pytest.mark.parametrize("end", ENDS)
 def test_no_name_is_declared_twice(end):
-    declared = re.findall(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", script(end), re.MULTILINE)
+    source = "".join(path.read_text() for path in modules(STATIC / end))
+    declared = re.findall(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+)", source, re.MULTILINE)
     assert len(declared) == len(set(declared)), sorted(n for n in declared if declared.count(n) > 1)

@@ -92,7 +92,15 @@ def test_diff_shows_picture_and_text(cell):
     cell("%%relay other -q\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
     result = cell("%relay_diff other mod")
     assert isinstance(result.result, Difference) and "+   %0 = add" in result.out
-    assert cell("%relay_diff other mod --view text").result is None
+    shown = cell("%relay_diff other mod --view text")
+    assert shown.result is None and "\x1b" not in shown.out  # this is no terminal
+    assert "%x</span>)" in shown.html and "%0</span>)" in shown.html
+
+
+def test_single_rewrites_are_shown(cell):
+    found = cell("%relay_diff mlp --rewrites FuseOps")
+    page = found.result._repr_mimebundle_()["text/html"]
+    assert "one kernel: nn.dense, add, nn.relu" in found.out and page.count("<img") == len(found.result) == 5
 
 
 def test_build_run_profile_asm(cell, ip):
@@ -174,11 +182,18 @@ def test_a_declared_pass_of_a_cell_is_known_everywhere(cell, ip):
 
 def test_a_raising_pass_names_the_error(cell):
     result = cell(WRITTEN.replace("return rewrite", "return 1 / 0 or rewrite"))
-    assert not result.success and "raised: division by zero" in result.out
+    assert not result.success and "stopped here: ZeroDivisionError: division by zero" in result.out
 
 
 def test_bisect_says_that_all_is_well(cell):
     assert "every pass keeps the numbers" in cell("%relay_bisect mod").out
+
+
+def test_a_cell_schedules_a_kernel(cell, ip):
+    result = cell("%%relay_schedule mod relu -o trial\nsplit i0 2 as o i")
+    assert result.success and "for o in" in result.out and "the picked loops" in result.out
+    assert ip.user_ns["trial"].error < 1e-5
+    assert "there is no loop `i7`" in cell("%%relay_schedule mod relu\nsplit i7 2").out
 
 
 def test_help_and_reload(cell, ip):
@@ -266,7 +281,7 @@ def DropRelu(func, mod, ctx):
     return rewrite(NoRelu(), func)
 """)
     assert found.success, found.err
-    assert "0 × any rule" in found.out and "op is add, not multiply" in found.out
+    assert "0 × any rule" in found.out and "`multiply` was expected, the node is `add`" in found.out
 
 
 PASS = "@relay.transform.function_pass(opt_level=0)\ndef {}({}):\n    {}"
@@ -386,3 +401,36 @@ def test_the_reference_lists_every_magic_with_its_arguments(ip):
     assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
     assert all(e.example.lstrip("%").split()[0] == e.name for e in found.values())
     assert ("-p, --passes A,B(…)", "these passes instead of the default ones") in found["relay_bisect"].arguments
+
+
+def test_the_notebooks_parameters_are_bound(cell, ip):
+    """`params` if they fit, those that --params names; without any the title says so."""
+    cell("from relaylab.relay import testing")
+    cell("mod, params = testing.mlp.get_workload(batch_size=1)")
+    cell("%relay_passes mod --static -o bound")
+    assert set(ip.user_ns["bound"].program.params) == set(ip.user_ns["params"])
+    assert len(ip.user_ns["bound"].history.mod["main"].params) == 1, "weights are constants"
+    cell("kept = params\ndel params")
+    found = cell("%relay_passes mod --static -o free")
+    assert "mod: parameters are not bound (--params NAME)" in found.out
+    assert len(ip.user_ns["free"].history.mod["main"].params) == 7
+    assert "--params NAME" in ip.user_ns["free"].program.title and ip.user_ns["free"].program.name == "mod"
+    cell("%relay_passes mod --params kept --static -o named")
+    assert len(ip.user_ns["named"].history.mod["main"].params) == 1
+    cell("import numpy as np\nparams = {k: np.ones((1, 7)) for k in kept}")
+    cell("%relay_passes mod --static -o other")
+    assert not ip.user_ns["other"].program.params, "parameters of another program"
+    wrong = cell("strange = {'zz': 1}\n%relay_passes mod --params strange --static")
+    assert "holds no parameters of this program" in str(wrong.error_in_exec) + wrong.err
+
+
+def test_the_course(cell, tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAYLAB_COURSE_DIR", str(tmp_path))
+    assert "| 1 | What is an IR | · count" in cell("%relay_lesson").out
+    assert cell("from relaylab.course import check\ncheck('count', (3, 6))").success
+    assert "| ✓ count" in cell("%relay_lesson").out
+    page = cell("%relay_lesson 2").out
+    assert "# Types" in page and 'check("strided", shape)' in page and "(1, 16, 8, 8)" not in page
+    assert "hint 1 of 1" in cell("%relay_lesson --hint share").out
+    assert "e + e * e" in cell("%relay_lesson --solution share").out
+    assert "there is no lesson `99`" in cell("%relay_lesson 99").err

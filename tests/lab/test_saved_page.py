@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations
+from pathlib import PurePath
 
 import pytest
 
@@ -143,3 +145,17 @@ def test_shapes_move_both_ways():
         3,
         4,
     ]
+
+
+def test_a_page_tells_no_folder_of_its_author(tmp_path):
+    """Wherever the program was written and the page saved: people send pages to each other."""
+    path = tmp_path / "secret" / "net.py"
+    path.parent.mkdir()
+    path.write_text(
+        "from relaylab import relay\nx = relay.var('x', shape=(2, 3))\nmod = relay.IRModule.from_expr(relay.nn.relu(x))"
+    )
+    space: dict = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    found = json.dumps(writer.snapshot(Session(study.explore(study.Program("net", space["mod"])))))
+    assert "net.py:3:1" in found and "secret" not in found and str(PurePath(writer.__file__).parents[2]) not in found
+    assert "secret" not in viz.show(space["mod"]).data("svg") + viz.show(space["mod"]).data("json")

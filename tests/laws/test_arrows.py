@@ -36,15 +36,17 @@ ENGINE = {"support", "ir", "loop", "runtime", "text", "op", "interp", "analysis"
 BELOW |= {
     "compat": ENGINE,
     "quantize": ENGINE,
+    "tune": ENGINE,
     "relay": ENGINE | {"compat", "frontend", "zoo", "viz"},
     "bench": ENGINE | {"relay", "frontend", "viz", "zoo"},
-    "study": ENGINE | {"relay", "frontend", "viz", "zoo"},
+    "study": ENGINE | {"relay", "tune", "frontend", "viz", "zoo"},
+    "course": ENGINE | {"relay", "study", "viz"},
     "explorer": ENGINE | {"study", "viz"},
-    "lab": ENGINE | {"relay", "study", "explorer", "viz", "zoo"},
-    "cli": ENGINE | {"relay", "compat", "study", "explorer", "lab", "viz", "zoo"},
+    "lab": ENGINE | {"relay", "study", "course", "explorer", "viz", "zoo"},
+    "cli": ENGINE | {"relay", "compat", "study", "tune", "explorer", "lab", "viz", "zoo"},
 }
 # rooms that may run code which a user gave them
-FACES = {"lab", "cli", "compat", "quantize", "relay", "bench", "study", "explorer"}
+FACES = {"lab", "cli", "compat", "quantize", "relay", "bench", "study", "explorer", "course"}
 LOADERS = {"__init__", "__main__"}
 
 # rooms within rooms, lowest first: each may use those before it (and what stands on top of its room, without circles)
@@ -192,6 +194,7 @@ def test_ipython_and_widgets_only_in_lab() -> None:
 
 WRITES_CODE = {
     "ir/declare.py": "constructors of nodes, from the declared names only, as `dataclasses` does",
+    "ir/converters.py": "annotations in the body of a class, as `inspect.get_annotations` does",
     "codegen/python_source.py": "`run_as_python` runs the Python that it made of a program: calls of operators",
 }
 

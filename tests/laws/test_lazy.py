@@ -21,6 +21,12 @@ def test_relay_loads_no_compiler() -> None:
     assert not [name for name in loaded if name.startswith(LATER)]
 
 
+def test_the_package_alone_loads_no_library() -> None:
+    code = "import sys; import relaylab; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "difflib", "hashlib"} & set(loaded)
+
+
 @pytest.mark.parametrize(
     "use",
     [

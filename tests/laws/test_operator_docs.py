@@ -46,7 +46,7 @@ def test_a_page_says_all_there_is_to_know():
         "weight - expression: the kernels",
         "(O, C / groups, *kernel)",
         "strides - a list of whole numbers, default (1, 1): steps of the window",
-        "out_dtype - a data type, default None",
+        "out_dtype - a data type, default ''",
         "// stride + 1",
         "op.padding - ",
         "Dumoulin",

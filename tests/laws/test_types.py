@@ -42,7 +42,7 @@ BUDGETS: dict[str, tuple[int, int]] = {
 }
 # what is read of an attribute whose name says that it is another file's own, and why
 PRIVATE: dict[str, str] = {
-    "compat/testing.py sys._getframe": "the module of the caller, which nothing public tells",
+    "compat/testing/helpers.py sys._getframe": "the module of the caller, which nothing public tells",
     "ir/trail.py sys._getframe": "the caller's frame; what is public reads the source of every frame",
     "lab/options.py parser._actions": "argparse has no public list of the options of a parser",
 }

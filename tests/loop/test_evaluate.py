@@ -111,6 +111,8 @@ def test_size_zero_and_large_boxes():
         OutSpec((2, 3), "float32"), lambda b, o, i, x: b.guard(b.const(False, "bool"), lambda: x(*i), 7.0), [empty]
     )
     assert (padded == 7).all()
+    far = lambda b, o, i, x: x(i[0], i[1] + 9)  # no element is computed, so none is read
+    assert compute(OutSpec((0, 3), "float32"), far, [np.zeros((2, 3), "float32")]).shape == (0, 3)
     big = RNG.standard_normal((120, 600))
     np.testing.assert_allclose(
         compute(

@@ -8,9 +8,11 @@ same; `FITTED` makes the inputs of a sample fit what the other one can say.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -186,6 +188,17 @@ def layout_transform(a: Any, x: np.ndarray) -> Any:
     return np.einsum(f"{a.src_layout}->{a.dst_layout}", x) if plain else NotImplemented
 
 
+@judge("auto_scheduler_layout_transform")
+def auto_scheduler_layout_transform(a: Any, x: np.ndarray) -> Any:
+    """Element by element: a position along an axis has its digits along the axes of its name, the highest first."""
+    src, dst = (re.findall(r"(\d+)(\D+)", text.lower()) for text in (a.src_layout, a.dst_layout))
+    out = np.empty([int(n) for n, _ in dst], x.dtype)
+    for at in np.ndindex(out.shape):
+        digits = [[(d, int(n)) for d, (n, other) in zip(at, dst) if other == name] for _, name in src]
+        out[at] = x[tuple(reduce(lambda high, digit: high * digit[1] + digit[0], ds, 0) for ds in digits)]
+    return out
+
+
 # ---- choosing elements
 
 
@@ -240,7 +253,7 @@ def full(width: int, data: np.ndarray, columns: np.ndarray, starts: np.ndarray) 
     return out.transpose(0, 2, 1, 3).reshape(-1, width)
 
 
-@judge("nn.sparse_dense")
+@judge("nn.sparse_dense", "nn.internal.sparse_dense_padded")
 def sparse_dense(a: Any, x: np.ndarray, *parts: np.ndarray) -> Any:
     s = full(x.shape[1], *parts)
     return np.inner(s, x) if a.sparse_lhs else np.inner(x, s)

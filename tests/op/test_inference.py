@@ -26,6 +26,7 @@ def test_macs_count_every_multiplication():
         "nn.conv2d": 4 * 7 * 6 * 3 * 9,
         "nn.batch_matmul": 2 * 3 * 4 * 5,
         "nn.conv2d_transpose": 3 * 4 * 5 * 2 * 9,
+        "nn.correlation": 9 * 3 * 4 * 3,
     }
     for name, expected in counts.items():
         definition = OPERATORS[name].definition

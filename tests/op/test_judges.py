@@ -26,11 +26,14 @@ ELSEWHERE = {  # judged in another test, by the source that it names
     "test_truth_vision.py": """
         image.grid_sample image.crop_and_resize image.dilation2d vision.proposal vision.roi_pool image.resize3d""",
     "test_truth_nn.py": "nn.deformable_conv2d nn.avg_pool*",
+    "test_truth_prepared.py": """
+        nn.bitpack nn.bitserial_dense nn.bitserial_conv2d nn.contrib_conv2d_winograd_* nn.contrib_conv3d_winograd_*
+        nn.contrib_conv2d_gemm_*""",
     "test_truth_tensor.py": "strided_set sparse_fill_empty_rows",
 }
 WITHOUT = {  # nothing independent can be asked
     "it stands for a decision of the compiler: its result is its argument, or none": """
-        annotation.* debug device_copy on_device call_lowered memory.* vm.invoke_tvm_op""",
+        annotation.* debug device_copy on_device call_lowered memory.* vm.invoke_tvm_op vm.shape_func""",
     "Relay's own: no other library has it": """
         collapse_sum_like collapse_sum_to contrib_reverse_reshape nn.fifo_buffer
         relay.op.annotation.simulated_quantize""",

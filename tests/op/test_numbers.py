@@ -410,3 +410,34 @@ def test_a_constant_that_is_no_number_of_either_sign_passes_through(dtype: str) 
         for build in (relay.maximum, relay.minimum):
             mod = relay.IRModule.from_expr(relay.Function([y], relay.Tuple([build(relay.const(nan, dtype), y), y])))
             assert np.isnan(np.asarray(relay.build(mod, "llvm").run(y=np.array(2, dtype))[0]))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ("int8", "uint8"))
+def test_windows_of_integers_may_have_more_elements_than_the_type_counts(dtype, executor):
+    """Found by the search: the count of a window of 210 elements is no int8, and was taken for -46."""
+    x = np.zeros((1, 2, 15, 14), dtype)
+    x[0, 0, 0, :9], x[0, 1, 3, 3] = 13, 100
+    cut = lambda total: truncated(int(np.array(total).astype(dtype)), 210)
+    want = np.array([[[[cut(9 * 13)]], [[cut(100)]]]], dtype)
+    table = {
+        "nn.adaptive_avg_pool2d": (lambda e: relay.nn.adaptive_avg_pool2d(e, output_size=1), want, True),
+        "nn.avg_pool2d": (lambda e: relay.nn.avg_pool2d(e, pool_size=(15, 14)), want, True),
+        "nn.global_avg_pool2d": (relay.nn.global_avg_pool2d, want, True),
+    }
+    check(table, executor, [x], "float32")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_the_mean_of_no_integers_is_zero(executor):
+    x, want = np.zeros((1, 2, 3, 0), "int32"), np.zeros((1, 2, 2, 2), "int32")
+    pool = lambda e: relay.nn.adaptive_avg_pool2d(e, output_size=2)
+    check({"nn.adaptive_avg_pool2d": (pool, want, True)}, executor, [x], "float32")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_shapes_without_elements_are_kept_by_passes(executor):
+    """Found by the search: an extent of 0 was read as the code that copies a dimension."""
+    x, like = np.zeros((1, 2, 3, 0), "float32"), np.zeros((9, 6, 7), "float32")
+    part = lambda e: relay.reshape_like(e, relay.const(like), lhs_begin=1, lhs_end=3, rhs_begin=1, rhs_end=2)
+    check({"reshape_like": (part, np.zeros((1, 6, 0), "float32"), True)}, executor, [x], "float32")

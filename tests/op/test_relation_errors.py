@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from op_cases import infer
 
-from relaylab.ir import OPERATORS, AnyDim, TensorType, TupleType
+from relaylab.ir import OPERATORS, AnyDim, IRModule, TensorType, TupleType
 from relaylab.support.errors import RelayError
 
 
@@ -51,6 +52,10 @@ CASES = [
     ("take", [T(0, 3), T(dtype="int32")], {}, "has no elements"),
     ("gather", [T(0, 3), T(1, 3, dtype="int64")], {"axis": 0}, "axis 0 of .* has no elements"),
     ("gather_nd", [T(4), T(2, 3, dtype="int32")], {}, "2 coordinates are too many"),
+    ("scatter", [T(0, 3), T(2, 3, dtype="int32"), T(2, 3)], {"axis": 0}, "axis 0 of .* has no elements"),
+    ("scatter_nd", [T(0, 3), T(1, 2, dtype="int32"), T(2, 3)], {"mode": "add"}, "has no elements"),
+    ("nn.nll_loss", [T(4, 0), T(4, dtype="int32"), T(0)], {"ignore_index": 0}, "has no elements"),
+    ("nn.sparse_transpose", [T(4), T(4, dtype="int32"), T(1, dtype="int32")], {}, "no rows"),
     ("gather_nd", [T(4), T(0, 3, dtype="int32")], {}, "at least one coordinate"),
     ("adv_index", [TupleType([T(0, 4), T(2, dtype="int32")])], {}, "has no elements"),
     ("gather_nd", [T(3, 0), T(2, 5, dtype="int32")], {}, "has no elements"),
@@ -59,6 +64,10 @@ CASES = [
     ("nn.sparse_transpose", [T(4), T(4, dtype="int32"), T(0, dtype="int32")], {}, "one element more than there are"),
     ("nn.pad", [T(4, 5), T()], {"pad_width": ((0, -1), (0, 0)), "pad_mode": "edge"}, "only a constant border can be c"),
     ("layout_transform", [T(1, 6, 2, 2)], {"src_layout": "NCHW", "dst_layout": "NCHW4c"}, "4 does not divide"),
+    ("auto_scheduler_layout_transform", [T(6)], {"src_layout": "6C", "dst_layout": "C"}, "`C` is not a layout with"),
+    ("auto_scheduler_layout_transform", [T(6)], {"src_layout": "6C", "dst_layout": "4C2c"}, "must be split as a whole"),
+    ("auto_scheduler_layout_transform", [T(6)], {"src_layout": "6C", "dst_layout": "6C1N"}, "must be split as a whole"),
+    ("auto_scheduler_layout_transform", [T(7)], {"src_layout": "6C", "dst_layout": "6C"}, "7 and 6 differ"),
     ("layout_transform", [T(1, 6, 2)], {"src_layout": "NCHW", "dst_layout": "NHWC"}, "has 3 dimensions"),
     ("nn.dense", [T(2, 3), T(4, 5)], {"units": 4}, "inner dimensions"),
     ("nn.dense", [T(2, 3), T(4, 3)], {"units": 5}, "units=5, but its weight"),
@@ -210,7 +219,7 @@ def test_untyped_weight_of_a_grouped_convolution_is_refused():
         ((3, 3), [0, 0], [2, 2], [1], r"the slice has the shape \(2, 2\)"),
         ((2, 4), [-2], [9], [2], r"the slice has the shape \(1, 4\)"),
         ((3, 3), [0, 0], [3, 3], [0, 1], "a stride cannot be 0"),
-        ((3, 3), [0, 0, 0], [3, 3, 3], [1], "there are 3 begins"),
+        ((3, 3), [0, 0, 0], [3, 3, 3], [1], "`begin` has 3 elements"),
     ],
 )
 def test_a_slice_of_constant_limits_is_looked_at(value, begin, end, strides, message):
@@ -219,6 +228,20 @@ def test_a_slice_of_constant_limits_is_looked_at(value, begin, end, strides, mes
     data, v = relay.var("d", shape=(4, 4)), relay.var("v", shape=value)
     with pytest.raises(RelayError, match=message):
         relay.transform.InferTypeLocal(relay.strided_set(data, v, begin, end, strides))
+
+
+def test_limits_that_only_a_run_knows_are_looked_at_before_the_slice():
+    from relaylab import relay
+
+    data, v = relay.var("d", shape=(4, 4)), relay.var("v", shape=(2, 2))
+    with pytest.raises(RelayError, match="`end` has 3 elements"):
+        ends = [relay.var(n, TensorType((k,), "int32")) for n, k in (("b", 2), ("e", 3), ("s", 1))]
+        relay.transform.InferTypeLocal(relay.strided_set(data, v, *ends))
+    limits = [relay.var(n, TensorType((2,), "int32")) for n in "bes"]
+    func = relay.Function([data, v, *limits], relay.strided_set(data, v, *limits))
+    run = relay.create_executor("debug", mod=IRModule.from_expr(func)).evaluate()
+    with pytest.raises(RelayError, match="cut no slice"):
+        run(np.zeros((4, 4), "f"), np.zeros((2, 2), "f"), *(np.array(x, "int32") for x in ([0, 0], [2, 2], [0, 1])))
 
 
 def test_a_slice_of_constant_limits_that_fits_is_taken():

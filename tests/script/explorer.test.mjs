@@ -14,7 +14,7 @@ const PICTURE = {
     ["f", "fused", "primitive", ""],
     ["g", "let", "let", ""],
   ],
-  scenes: [{ nodes: [["n", "f", "add", "", []]] }],
+  scenes: [{ nodes: [["n", "f"]] }],
 };
 
 function folding(selected = "") {
@@ -25,8 +25,17 @@ function folding(selected = "") {
     pick: (id) => done.push(id),
     refresh: () => done.push("!"),
   };
-  return { folded: new Folding(act), done };
+  const folded = new Folding(act);
+  const first = folded.key;
+  folded.closed.clear(); // whole pictures
+  return { folded, done, first };
 }
+
+test("at first only what changed is shown, and what is selected", () => {
+  assert.equal(folding().first, "Δ");
+  assert.equal(folding("n").first, "+n\nΔ");
+  assert.equal(folding("stretch:1").first, "Δ"); // no part of the program
+});
 
 test("the group of a node is folded and selected", () => {
   const { folded, done } = folding("n");
@@ -45,6 +54,16 @@ test("all kernels, the repeated blocks, and back", () => {
   assert.equal(folded.key, "f");
   folded.expand();
   assert.equal(folded.words, "");
+});
+
+test("only what changed, with the cards that were opened, or everything", () => {
+  const { folded } = folding("n");
+  folded.changes();
+  assert.deepEqual([folded.open("n"), folded.open("stretch:1"), folded.key], [false, true, "+n\n+stretch:1\nΔ"]);
+  folded.forget();
+  assert.equal(folded.key, "+n\nΔ");
+  folded.changes();
+  assert.deepEqual([folded.brief, folded.key], [false, ""]);
 });
 
 test("a question is asked once, until the pipeline is another", async () => {

@@ -1,49 +1,38 @@
-// The query language of the search field.
+// The query language of the search field, held to the table that holds the reader in Python.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { query } from "../../relaylab/lab/static/explorer/query.js";
+import { completions, query } from "../../relaylab/lab/static/explorer/query.js";
 
-const node = (id, extra = {}) => ({ id, kind: "node", label: id, detail: "", role: "", ...extra });
-const SCENE = {
-  figures: [
-    node("main/x", { label: "%x", detail: "input of two" }),
-    node("main/conv", { label: "Conv2D", role: "added" }),
-    node("main/dense", { label: "dense", role: "removed" }),
-    { id: "main", kind: "group", label: "conv group", detail: "", role: "" },
-  ],
-  nodes: [
-    ["main/conv", "main", "nn.conv2d", "Tensor[(1, 8, 4, 4), float16]", ["strides=[2, 2]", "groups=1"]],
-    ["main/dense", "fused", "nn.dense", "Tensor[(8, 4), float32]", []],
-  ],
-};
+const { parts, meant, wrong, completed } = JSON.parse(readFileSync(process.env.CASES, "utf8")).queries;
+const byId = new Map(parts.map((p) => [p.id, p]));
+for (const part of parts) {
+  part.groups = [];
+  for (let at = byId.get(part.group); at; at = byId.get(at.group)) part.groups.push(at.title);
+}
+const select = (text) => parts.filter(query(text) ?? (() => false)).map((p) => p.id);
 
-const CASES = [
-  ["conv", ["main/conv"]], // words look at id, label and detail, in any case; groups are no nodes
-  ["INPUT two", ["main/x"]],
-  ["input three", []],
-  ["op:conv", ["main/conv"]],
-  ["OP:Dense", ["main/dense"]],
-  ["op:/^nn\\./", ["main/conv", "main/dense"]],
-  ["op:/^dense$/", []],
-  ["attr:strides=[2", ["main/conv"]],
-  ["dtype:float16", ["main/conv"]],
-  ["type:(8,", ["main/dense"]],
-  ["role:added", ["main/conv"]],
-  ["in:fused", ["main/dense"]],
-  ["op:nn role:removed", ["main/dense"]],
-  ["/^main.x$/", []], // the id is a line of what is looked at, not all of it
-  ["/%x/", ["main/x"]],
-  ["op:", ["main/x", "main/conv", "main/dense"]],
-];
+for (const [text, ids] of meant)
+  test(`means: ${text}`, () => assert.deepEqual(select(text), ids ? ids.split(" ") : []));
 
-for (const [text, expected] of CASES) test(text, () => assert.deepEqual(query(text, SCENE), expected));
+for (const [text, place, word] of wrong)
+  test(`wrong: ${text}`, () =>
+    assert.throws(
+      () => query(text),
+      (e) => (e.place === place && e.message.includes(word)) || e.help.includes(word),
+    ));
 
-test("an empty query finds nothing in particular", () => {
-  assert.equal(query("", SCENE), null);
-  assert.equal(query("  ", SCENE), null);
+test("an empty query means nothing in particular", () => assert.equal(query("  "), null));
+
+test("deep queries do not recurse", () => {
+  assert.deepEqual(select("(".repeat(5000) + "op:relu" + ")".repeat(5000)), ["r"]);
+  assert.deepEqual(select("!".repeat(5001) + "op:relu"), ["x", "c", "t", "f", "k"]);
 });
 
-test("an expression that is not finished yet is left out", () => {
-  assert.equal(query("op:/(/", SCENE), null);
-  assert.deepEqual(query("/[/ dense", SCENE), ["main/dense"]);
-});
+for (const [text, from, words] of completed)
+  test(`completed: ${text}`, () => {
+    const found = completions(text, parts);
+    assert.equal(found.from, from);
+    assert.deepEqual(found.words.slice(0, words.length), words);
+    for (const word of found.words) if (!/[:>]$/.test(word)) query(text.slice(0, from) + word);
+  });

@@ -13,11 +13,15 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from support import queries
+from support.code import CODE
 
 from relaylab import study
+from relaylab.explorer.facts import part_words
 from relaylab.explorer.session import Session
 from relaylab.lab import saved_page
 from relaylab.lab.packing import DIRECTIONS, PULLED
+from relaylab.text.colours import tokens
 from relaylab.viz.draw.draw import draw
 from relaylab.viz.scene.scene import arrow, curve
 from relaylab.viz.write.html import scene_data
@@ -59,6 +63,15 @@ def cases(tmp_path_factory) -> Path:
         "questions": questions,
         "counterparts": {n: session.ask("counterparts", 0, n, stops)["ids"] for n in nodes},
         "drawn": scene_data(draw(session.frames.views[0], saved_page.DRAWING)),
+        "queries": {
+            "parts": [part_words(queries.MADE, part) for part in (*queries.MADE.nodes, *queries.MADE.groups)],
+            "meant": queries.MEANT,
+            "wrong": queries.WRONG,
+            "completed": queries.COMPLETED,
+        },
+        "coloured": [
+            (name, text, [*tokens(text, name)]) for name, text in (*CODE.items(), ("relay", "/* open"), ("llvm", '"'))
+        ],
         "wires": [wire(d, sideways) for d in DIRECTIONS for sideways in (False, True)],
     }
     path = tmp_path_factory.mktemp("script") / "cases.json"

@@ -6,7 +6,16 @@ import pytest
 
 from relaylab import relay, study
 from relaylab.ir import Call
-from relaylab.relay.dataflow_pattern import DFPatternCallback, is_constant, is_op, is_tuple, is_var, rewrite, wildcard
+from relaylab.relay.dataflow_pattern import (
+    DFPatternCallback,
+    is_constant,
+    is_op,
+    is_tuple,
+    is_var,
+    rewrite,
+    wild,
+    wildcard,
+)
 from relaylab.support.errors import RelayError
 from relaylab.transform.rewriting.rules import apply_rules, rule
 
@@ -37,16 +46,44 @@ dense = is_op("nn.dense")
 @pytest.mark.parametrize(
     "pattern, where, why",
     [
-        (is_op("nn.conv2d")(wildcard(), wildcard()), "nn.dense", "op is nn.dense, not nn.conv2d"),
-        (dense(is_op("nn.relu")(wildcard()), wildcard()), "nn.dense", "op is divide, not nn.relu"),
-        (dense(wildcard(), is_constant()), "nn.dense", "%w is not a constant"),
-        (dense(wildcard(), is_var("v")), "nn.dense", "%w is not the variable %v"),
-        (dense(wildcard().has_shape((2, 4)), wildcard()), "nn.dense", "shape of divide: dim 1 is 3, not 4"),
-        (dense(wildcard().has_shape((2,)), wildcard()), "nn.dense", "shape of divide: it has 2 dimensions, not 1"),
-        (dense(wildcard().has_dtype("int8"), wildcard()), "nn.dense", "divide is of float32, not of int8"),
-        (dense(wildcard(), wildcard()).has_attr({"units": 8}), "nn.dense", "attribute units of nn.dense is 4, not 8"),
-        (dense(wildcard()), "nn.dense", "nn.dense has 2 parts, not 1"),
-        (is_op("nn.softmax")(is_tuple([wildcard()])), "nn.softmax", "nn.dense is not a tuple"),
+        (
+            is_op("nn.conv2d")(wildcard(), wildcard()),
+            "nn.dense",
+            "`nn.conv2d` was expected, the node is `nn.dense` at from_string:4",
+        ),
+        (
+            dense(is_op("nn.relu")(wildcard()), wildcard()),
+            "nn.dense",
+            "`nn.relu` was expected, the node is `divide` at from_string:4",
+        ),
+        (dense(wildcard(), is_constant()), "nn.dense", "a constant was expected, the node is %w at from_string:2"),
+        (dense(wildcard(), is_var("v")), "nn.dense", "the variable %v was expected, the node is %w at from_string:2"),
+        (
+            dense(wildcard().has_shape((2, 4)), wildcard()),
+            "nn.dense",
+            "4 was expected in dimension 1, that of `divide` at from_string:4 is 3",
+        ),
+        (
+            dense(wildcard().has_shape((2,)), wildcard()),
+            "nn.dense",
+            "1 dimension expected, `divide` at from_string:4 has 2",
+        ),
+        (
+            dense(wildcard().has_dtype("int8"), wildcard()),
+            "nn.dense",
+            "a tensor of int8 was expected, `divide` at from_string:4 is of float32",
+        ),
+        (
+            dense(wildcard(), wildcard()).has_attr({"units": 8}),
+            "nn.dense",
+            "units=8 was expected, `nn.dense` at from_string:4 has units=4",
+        ),
+        (dense(wildcard()), "nn.dense", "1 part was expected, `nn.dense` at from_string:4 has 2"),
+        (
+            is_op("nn.softmax")(is_tuple([wildcard()])),
+            "nn.softmax",
+            "a tuple was expected, the node is `nn.dense` at from_string:4",
+        ),
         (
             is_op("divide")(wildcard(), is_op("sqrt")(wildcard())),
             "divide",
@@ -190,3 +227,53 @@ def test_a_query_says_which_nodes_are_meant(mod):
 def test_a_pass_without_rules_is_tried(mod):
     assert "it would change this program" in str(study.why(mod, "ToANormalForm"))
     assert "it changes nothing here" in str(study.why(mod, "FoldConstant"))
+
+
+def test_the_matcher_is_followed_step_by_step(mod):
+    pattern = is_op("nn.relu")(dense(is_op("divide")(wild("a"), wildcard()), is_constant()))
+    reason = study.why_not(pattern, mod, at(mod, "nn.relu")).reasons[0]
+    assert [str(s) for s in reason.steps] == [
+        "✓ `nn.relu` was expected, and is there at from_string:5",
+        "✓ `nn.dense` was expected, and is there at from_string:4",
+        "✓ `divide` was expected, and is there at from_string:4",
+        "✓ `a` stands for %x at from_string:2",
+        "✓ anything fits: `sqrt` at from_string:3",
+        "✗ a constant was expected, the node is %w at from_string:2",
+    ]
+    nodes = [s.node for s in reason.steps]
+    assert nodes[:3] == [at(mod, n) for n in ("nn.relu", "nn.dense", "divide")] and nodes[-1] is reason.at
+    fits = study.why_not(is_op("nn.relu")(wildcard()), mod, at(mod, "nn.relu")).reasons[0]
+    assert all(s.holds for s in fits.steps) and fits.steps[-1].words.endswith("the rule fires")
+
+
+def test_kinds_of_operators_are_words_not_numbers(mod):
+    wanted = wildcard().has_attr({"TOpPattern": 1})
+    reason = study.why_not(dense(wanted, wildcard()), mod, at(mod, "nn.dense")).reasons[0]
+    assert reason.fires  # divide is one
+    reason = study.why_not(is_op("nn.relu")(wanted), mod, at(mod, "nn.relu")).reasons[0]
+    assert reason.why == "a broadcasting operator was expected, `nn.dense` at from_string:4 is a heavy operator"
+
+
+def test_only_what_begins_at_the_node_is_a_near_miss(mod):
+    found = study.why_not("SimplifyExpr", mod, at(mod, "nn.dense"))
+    assert not found.reasons and "none of its 16 rules begins with a node like `nn.dense`" in str(found)
+    assert "zeros_like" not in {r.rule for r in study.why_not("SimplifyExpr", mod, most=50).reasons}
+    near = [r.near for r in study.why_not("SimplifyExpr", mod, most=50).reasons]
+    assert near == sorted(near, reverse=True) and 0 < near[-1] < 1
+
+
+def test_of_alternatives_the_one_that_was_tried_counts(mod):
+    one = is_op("divide")(wildcard(), is_op("sqrt")(is_constant()))
+    many = one | is_op("add")(is_op("exp")(wildcard()), is_op("log")(is_op("tanh")(wildcard())))
+    near = [study.why_not(p, mod, at(mod, "divide")).reasons[0].near for p in (one, many)]
+    assert near == [0.5, 0.5], "two of three tests held, and a fourth would be that it fires"
+
+
+def test_fusion_is_told_step_by_step(mod):
+    found = study.why(mod, "FuseOps", "op:nn.dense")
+    apart = {r.rule: [str(s) for s in r.steps] for r in found.reasons}["divide into nn.dense"]
+    assert apart == [
+        "✓ `divide` at from_string:4 is a broadcasting operator",
+        "✓ `nn.dense` at from_string:4 is a heavy operator",
+        "✗ what reads it is a heavy operator, which takes no operand into its kernel",
+    ]

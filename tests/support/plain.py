@@ -37,7 +37,9 @@ def trunc_divide(a: np.ndarray, b: np.ndarray) -> Any:
         return np.trunc(a / b)
     if not b.all():
         return NotImplemented
-    return (np.sign(a) * np.sign(b) * (np.abs(a.astype(object)) // np.abs(b.astype(object)))).astype("int64")
+    signs = (np.sign(a) * np.sign(b)).astype(object)
+    whole = signs * (np.abs(a.astype(object)) // np.abs(b.astype(object)))
+    return np.asarray((whole + 2**63) % 2**64 - 2**63).astype("int64")  # the least number over -1 wraps
 
 
 ELEMENTS: dict[str, Meaning] = {
@@ -199,7 +201,7 @@ def pooled(kind: str) -> Meaning:
 
         axes = tuple(range(-n, 0))
         if kind == "max":
-            least = np.finfo(x.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+            least = np.finfo(out.dtype).min if x.dtype.kind == "f" else np.iinfo(x.dtype).min
             found = parts(x, least, least).max(axis=axes)
         else:
             ones = parts(np.ones_like(x), 0, float(a.count_include_pad))

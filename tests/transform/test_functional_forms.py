@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.ir import Call, FuncType, IRModule, TypeVar, structural_equal, walk
+from relaylab.ir import Call, Function, FuncType, IRModule, Let, TypeVar, structural_equal, walk
 from relaylab.ir.free import global_vars
 from relaylab.ir.types import type_leaves
 from relaylab.relay import transform
@@ -160,6 +160,15 @@ def test_lazy_gradients_keep_types_and_values(name):
         assert value(lazy, x) == value(mod, x) == value(lazy, x, "vm")
 
 
+def test_a_function_that_gives_another_of_the_module():
+    """Found by the search: a body that is a name was given without turning its cells into tensors."""
+    text = """def @tanh(%w: float32) -> float32 { tanh(%w) }
+def @which(%v: float32) -> fn (float32) -> float32 { @tanh }
+def @main(%x: float32) -> float32 { let %g = @which(%x); %g(%x) }"""
+    mod = transform.InferType()(relay.fromtext(HEAD + text))
+    assert value(transform.LazyGradientInit()(mod), 3.0) == value(mod, 3.0) == np.tanh(np.float32(3))
+
+
 def test_zeros_of_a_gradient_are_not_added():
     x = relay.var("x", shape=(3,))
     grad = transform.gradient(run_infer_type(relay.Function([x], relay.zeros_like(x) + x * x)))
@@ -226,3 +235,24 @@ def test_spans_say_numbers_and_places():
     placed = transform.AnnotateSpans()(numbered)
     assert structural_equal(placed, mod)
     assert all(n.span.source_name.name == "GeneratedSource" for n in walk((placed["main"],)) if isinstance(n, Call))
+
+
+def test_spans_keep_what_was_taken_in():
+    """Found by the search: after AnnotateSpans the standard library was taken in again, and defined twice."""
+    x = relay.var("x", shape=(2, 3))
+    mod = transform.LazyGradientInit()(relay.IRModule.from_expr(relay.Function([x], relay.add(x, x))))
+    placed = transform.AnnotateSpans()(mod)
+    assert placed is not mod and placed.imports == mod.imports
+    transform.LazyGradientInit()(placed)
+
+
+def test_lazy_gradients_take_kernels_that_a_let_names():
+    """Found by the search: PartialEvaluate names the kernels that FuseOps makes, which then had the type of cells."""
+    x = relay.var("x", shape=(2, 3))
+    mod = transform.InferType()(relay.IRModule.from_expr(relay.Function([x], relay.exp(relay.negative(x)))))
+    named = transform.PartialEvaluate()(transform.FuseOps()(mod))
+    assert any(isinstance(n, Let) and isinstance(n.value, Function) for n in walk((named["main"],)))
+    value = np.arange(6, dtype="float32").reshape(2, 3)
+    lazy = transform.LazyGradientInit()(named)
+    run = lambda m: relay.create_executor("debug", mod=m).evaluate()(value).numpy()
+    np.testing.assert_allclose(run(lazy), np.exp(-value), rtol=1e-6)

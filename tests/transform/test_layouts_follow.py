@@ -37,6 +37,15 @@ def small(value: Expr) -> Expr:
 
 CASES: dict[str, tuple[Callable[[], Expr], list[str]]] = {
     "topk": (lambda: relay.topk(conv(), k=2, axis=-1, ret_type="values"), ["topk"]),
+    "lrn": (lambda: nn.lrn(conv(), size=3, axis=3), ["nn.lrn"]),
+    "cumsum": (lambda: relay.cumsum(conv(), axis=1), ["cumsum"]),
+    "cumprod": (lambda: relay.cumprod(conv(), axis=3, exclusive=True), ["cumprod"]),
+    "where": (
+        lambda: relay.where(
+            relay.var("m", shape=(1, 5, 6, 4), dtype="bool"), conv(), relay.var("y", shape=(1, 1, 6, 1))
+        ),
+        ["where"],
+    ),
     "squeeze": (lambda: relay.squeeze(relay.mean(conv(), [1], keepdims=True), [0, 1]), ["mean", "squeeze"]),
     "l2": (lambda: nn.l2_normalize(conv(), eps=1e-3, axis=[1, 3]), ["nn.l2_normalize"]),
     "norm": (

@@ -12,7 +12,7 @@ from support.values import assert_same_results
 from relaylab import relay
 from relaylab.analysis import well_formed
 from relaylab.compat.registry import register_op_attr
-from relaylab.ir import GlobalVar, IRModule, Op, walk
+from relaylab.ir import Expr, GlobalVar, IRModule, Op, walk
 from relaylab.ir.op import is_call_to
 from relaylab.relay.dataflow_pattern import is_op, wildcard
 from relaylab.support.errors import RelayError
@@ -80,7 +80,70 @@ def test_a_second_annotation_keeps_the_regions_of_the_first() -> None:
     register_op_attr("exp", "target.second", lambda call: True)
     after = Sequential([t.AnnotateTarget(["dnn"]), t.AnnotateTarget(["second"]), *steps()[1:]])(mod)
     Op.get("exp").reset_attr("target.second")
-    assert [gv.name_hint for gv in foreign(after)] == ["tvmgen_default_dnn_main_0", "tvmgen_default_second_main_1"]
+    assert [gv.name_hint for gv in foreign(after)] == ["tvmgen_default_dnn_main_0", "tvmgen_default_second_main_2"]
+
+
+def border(kind: str, *values: Expr) -> list[Expr]:
+    """Each value behind a border of its own."""
+    op = relay.op.annotation.compiler_begin if kind == "begin" else relay.op.annotation.compiler_end
+    return [op(value, "test") for value in values]
+
+
+def test_names_and_order_of_the_functions_are_those_of_tvm() -> None:
+    """TVM's tests of lifting and of several outputs: a number for each border that opens a region."""
+    shapes = {"data": (1, 3, 16, 16), "weight": (16, 3, 3, 3)} | dict.fromkeys(("gamma", "beta", "mean", "var"), (16,))
+    data, weight, *stats = (relay.var(name, relay.TensorType(shape)) for name, shape in shapes.items())
+    conv = relay.nn.conv2d(*border("begin", data, weight), kernel_size=(3, 3), channels=16, padding=(1, 1))
+    (end,) = border("end", conv)
+    batch_norm = relay.nn.batch_norm(*border("begin", end, *stats)).astuple()
+    (out,) = border("end", batch_norm)
+    first = GlobalVar("before")
+    mod = IRModule({first: relay.Function([], relay.const(1.0))})
+    mod["main"] = relay.Function([data, weight, *stats], relay.TupleGetItem(out, 0))
+    mod[GlobalVar("zlast")] = relay.Function([], relay.const(2.0))
+    after = t.PartitionGraph()(mod)
+    want = ["before", "main", "zlast", "tvmgen_default_test_main_0", "tvmgen_default_test_main_2"]
+    assert [gv.name_hint for gv in after.functions] == want
+    lifted = after["tvmgen_default_test_main_2"]
+    assert [p.name_hint for p in lifted.params] == [f"test_2_i{k}" for k in range(5)]
+    assert str(after["main"].body.tuple_value.op) == "@tvmgen_default_test_main_2"
+    assert len(after["main"].checked_type.ret_type.shape) == 4 and len(lifted.checked_type.ret_type.fields) == 3
+
+
+def test_one_region_with_one_output_and_one_with_several() -> None:
+    data = relay.var("data", shape=(10, 10))
+    first = relay.abs(*border("begin", data))
+    (one,) = border("end", first)
+    (two,) = border("end", relay.nn.relu(first))
+    (out,) = border("end", relay.add(*border("begin", two, relay.tanh(one))))
+    after = t.PartitionGraph(mod_name="unit-test")(IRModule.from_expr(relay.Function([data], out)))
+    names = ["tvmgen_unit_test_test_main_0", "tvmgen_unit_test_test_main_1"]
+    assert [gv.name_hint for gv in foreign(after)] == names
+    pair = after[names[0]].body
+    assert [f.op.name for f in pair.fields] == ["nn.relu", "abs"]
+
+
+def test_arguments_are_named_by_the_borders_behind_which_they_stand() -> None:
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    scaled = relay.multiply(*border("begin", x, relay.const(2.0)))
+    (out,) = border("end", relay.add(scaled, relay.add(*border("begin", x, y))))
+    (gv,) = foreign(after := t.PartitionGraph()(IRModule.from_expr(relay.Function([x, y], out))))
+    assert [p.name_hint for p in after[gv].params] == ["test_0_i0", "test_0_i3"]
+
+
+def test_outlined_functions_come_last_in_the_order_of_their_calls() -> None:
+    mod = relay.fromtext("""#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) {
+  let %g = fn (%a: Tensor[(2, 3), float32], Compiler="test", global_symbol="second") { exp(%a) };
+  let %f = fn (%b: Tensor[(2, 3), float32], Compiler="test", global_symbol="first") { tanh(%b) };
+  let %y = %f(%x);
+  %g(%f(%g(%y)))
+}
+def @other() { 1f }""")
+    after = t.InferType()(t.OutlineCompilerFunctionsWithExistingGlobalSymbols()(t.InferType()(mod)))
+    assert [gv.name_hint for gv in after.functions] == ["main", "other", "first", "second"]
+    assert after["main"].astext().count("let") == 1 and "Compiler" not in after["main"].astext()
+    assert_same_results(mod, after, 1e-6)
 
 
 def test_a_second_annotation_takes_programs_of_lets() -> None:

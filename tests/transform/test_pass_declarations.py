@@ -68,6 +68,7 @@ def test_options_are_records(many):
         ((["a"],), {"size": 2.7}, "`size` of ManyOptions is int, not 2.7"),
         ((["a"],), {"size": True}, "`size` of ManyOptions is int, not True"),
         ((["a"],), {"share": "abc"}, "`share` of ManyOptions is float, not 'abc'"),
+        ((["a"],), {"share": 10**400}, "`share` of ManyOptions is float, not 1000"),
         ((["a"],), {"table": {1: [2]}}, "`table` of ManyOptions is Mapping[str, Sequence[int]] | None, not {1: [2]}"),
         ((["a"],), {"sise": 2}, "did you mean `size`?"),
         ((["a"], False), {"flag": True}, "`flag` of ManyOptions is given twice"),

@@ -74,6 +74,9 @@ def test_convolutions(layout: str, kernel: int):
     second = transform.Conv2dToSparse2(layout, kernel, (4, 1), 0.5)(constant)
     assert list_op_freqs(second) == {"nn.sparse_conv2d": 1}
     np.testing.assert_allclose(run(second["main"], {}, data), want, rtol=1e-4, atol=1e-5)
+    bound, _ = bsr_conv2d.convert2(Function([x, w], conv(w)), {"w": weight}, (4, 1), 0.5, layout, kernel)
+    assert [p.name_hint for p in bound.params] == ["x"]
+    np.testing.assert_allclose(run(bound, {}, data), want, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_not_sparse_stays():

@@ -55,6 +55,15 @@ def test_picture(form: str, golden) -> None:
     golden(f"viz/control_flow.{form}", show(control_flow(flow, TITLES.__getitem__)).data(form))
 
 
+def test_blocks_show_their_instructions() -> None:
+    (flow,) = flows(SAMPLE)
+    blocks = {n.title: n for n in control_flow(flow).nodes}
+    assert blocks["join14"].rows == ("%v15 = add nsw i64 %v5, 1", "%v16 = icmp slt i64 %v15, %end")
+    assert blocks["loop6"].rows[2] == "%x = load <8 x float>, ptr %v1, align 4"  # and no remark of ours
+    assert blocks["loop6"].rows[3].endswith("…") and "llvm.fmuladd" in blocks["loop6"].text
+    assert [a.value for a in blocks["loop6"].attrs] == ["7", "1 load <8 x float>, 1 multiply-add <8 x float>"]
+
+
 def test_loops_are_boxes_and_the_way_back_is_marked() -> None:
     (flow,) = flows(SAMPLE)
     assert [(loop.head, loop.turns, loop.parent) for loop in flow.loops] == [("loop3", None, None), ("loop6", 12, 0)]

@@ -8,6 +8,9 @@ from itertools import combinations
 import pytest
 from programs import random_view
 
+from relaylab.text import parse
+from relaylab.transform.engine.infer_type import InferType
+from relaylab.viz import show
 from relaylab.viz.draw.draw import DrawOptions, _Drawing
 from relaylab.viz.layout import Box, GraphLayout, Link, LayoutOptions, Bounds, lay_out
 from relaylab.viz.layout.order import inversions
@@ -145,3 +148,28 @@ def test_cycles_self_loops_and_repeated_edges_have_routes():
 
 def test_an_empty_view_is_an_empty_picture():
     assert _Drawing(View(), DrawOptions(), None).scene().elements == ()
+
+
+BRANCHES = {
+    "if": """
+def @main(%x: Tensor[(1, 8), float32], %c: bool, %y: Tensor[(1, 8), float32]) {
+  let %f = fn (%z: Tensor[(1, 8), float32]) { add(%z, %y) };
+  if (%c) { %f(%x) } else { nn.relu(%x) }
+}""",
+    "match": """
+type Three { A(float32), B(float32), C(float32), }
+def @main(%t: Three, %x: float32, %c: float32, %y: float32) {
+  let %f = fn (%z: float32) { add(%z, %y) };
+  let %g = fn (%z: float32) { add(%z, %c) };
+  match (%t) { A(%a) => { %g(%y) }, B(%a) => { %f(%x) }, C(%a) => { %f(%a) }, }
+}""",
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_stand_in_the_order_of_their_ports(name):
+    picture = show(InferType()(parse('#[version = "0.0.5"]' + BRANCHES[name])))
+    places = {e.id: e.box for e in picture.scene.elements}
+    boxes = [g for g in picture.view.groups if g.kind in ("branch", "clause")]
+    ports = ["then", "else"] if name == "if" else ["A(%a) =>", "B(%a) =>", "C(%a) =>"]
+    assert [g.title for g in sorted(boxes, key=lambda g: places[g.id][0])] == ports

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from programs import program
+from programs import chain, program
 
 from relaylab.ir import Function, TensorType, Tuple, Var
 from relaylab.viz import save, show
@@ -77,6 +77,30 @@ def test_the_hydrated_picture(page, tmp_path):
     assert "padding = (1, 1, 1, 1)" in page.locator("[data-live] pre").inner_text()
     page.locator("[data-live] input").fill("relu")
     assert page.locator("svg .node[style*='0.15']").count() == page.locator("svg .node").count() - 1
+
+
+def test_a_high_picture_is_whole_behind_a_scroll_bar(page, tmp_path):
+    html = show(chain(40))._repr_mimebundle_()["text/html"]
+    (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><meta charset='utf-8'>{html}", encoding="utf-8")
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.locator("[data-live='1'] svg .node").first.wait_for()
+    frame, last = page.locator("[data-live] > div"), page.locator("svg .node", has_text="@main")
+    sizes = "e => [e.clientHeight, e.scrollHeight, e.querySelector('svg').viewBox.baseVal.height]"
+    seen, whole, drawn = frame.evaluate(sizes)
+    assert seen == 560 and whole >= drawn > 2000
+    frame.evaluate("e => e.scrollTo(0, e.scrollHeight)")
+    box, around = last.bounding_box(), frame.bounding_box()
+    assert around["y"] < box["y"] and box["y"] + box["height"] < around["y"] + around["height"]
+    before = frame.evaluate("e => e.scrollTop")
+    page.mouse.move(around["x"] + 300, around["y"] + 300)
+    page.mouse.down()
+    page.mouse.move(around["x"] + 300, around["y"] + 400)
+    page.mouse.up()
+    assert frame.evaluate("e => e.scrollTop") == before - 100
+    page.keyboard.press("+")
+    assert frame.evaluate("e => e.scrollHeight") > 1.2 * whole
+    page.keyboard.press("f")
+    assert frame.evaluate("e => e.scrollHeight") == seen
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

@@ -10,7 +10,7 @@ import pytest
 from relaylab import study
 from relaylab.bench import encoder
 from relaylab.explorer import Session
-from relaylab.viz.layout import Box, GraphLayout, Link, lay_out
+from relaylab.viz.layout import Box, GraphLayout, Link, lay_out, level
 from relaylab.viz.layout.keep import PUSH, make_room
 
 pytestmark = pytest.mark.slow
@@ -28,8 +28,19 @@ Boxes = dict[str, list[float]]
 
 
 @cache
-def pictures(program: str, style: str) -> list[tuple[int, dict]]:
-    """The scenes as the explorer shows them from the source to the last changing pass: differences, or stages alone."""
+def pictures(program: str, style: str, loose: float = level.LOOSE) -> list[tuple[int, dict]]:
+    """The scenes as the explorer shows them from the source to the last changing pass: differences, or stages alone.
+
+    Pictures that are `loose` times as wide as they have to be are straightened.
+    """
+    kept, level.LOOSE = level.LOOSE, loose
+    try:
+        return _pictures(program, style)
+    finally:
+        level.LOOSE = kept
+
+
+def _pictures(program: str, style: str) -> list[tuple[int, dict]]:
     session = Session(study.explore(PROGRAMS[program]()))
     frames = [0, *session.frames.changing()]
     pairs = list(zip([0, *frames], frames)) if style == "merged" else [(f, f) for f in frames]
@@ -60,12 +71,28 @@ def same_shapes(old: dict, new: dict) -> bool:
 @pytest.mark.parametrize("program", PROGRAMS)
 class TestStages:
     def test_nodes_keep_their_places_sideways(self, program, style):
-        shown = pictures(program, style)
+        shown = pictures(program, style, float("inf"))
         assert len(shown) > 4
         for (_, old), (frame, new) in zip(shown, shown[1:]):
             bound = STEADY if same_shapes(old, new) else GROWN
             far = {n: round(x) for n, x in strays(boxes(old), boxes(new)).items() if abs(x) > bound}
             assert not far, f"at frame {frame} these jump: {far}"
+
+    def test_what_is_straightened_keeps_its_order_sideways(self, program, style):
+        shown = pictures(program, style)
+        for (_, old), (frame, new) in zip(shown, shown[1:]):
+            before, after = boxes(old), boxes(new)
+            both = [n for n in after if n in before and groups(old)[n] == groups(new)[n]]
+            swapped = [
+                (a, b)
+                for a in both
+                for b in both
+                if beside(before[a], before[b])
+                and beside(after[a], after[b])
+                and before[a][0] < before[b][0]
+                and after[a][0] > after[b][0]
+            ]
+            assert not swapped, f"at frame {frame}: {swapped[:3]}"
 
     def test_nodes_keep_their_order_along_the_flow(self, program, style):
         shown = pictures(program, style)
@@ -77,6 +104,20 @@ class TestStages:
                 if (before[a][1] < before[b][1]) != (after[a][1] < after[b][1])
             ]
             assert not swapped, f"at frame {frame}: {swapped[:3]}"
+
+
+def beside(a: list[float], b: list[float]) -> bool:
+    """Whether two boxes stand in one row."""
+    return a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+
+
+def test_room_of_what_has_gone_is_given_back():
+    """Without batch norms and their constants ResNet is a straight chain again: it was six times as wide."""
+    session = Session(study.explore("resnet18"))
+    frames = session.frames.changing()
+    last = [session.ask("picture", a, b)["scenes"][0] for a, b in zip([0, *frames], frames)][2]
+    alone = Session(study.explore("resnet18")).ask("picture", frames[1], frames[2])["scenes"][0]
+    assert last["width"] < 1.1 * alone["width"]
 
 
 def _paths(scene: dict) -> set[tuple[str, str]]:

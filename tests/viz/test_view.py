@@ -6,10 +6,10 @@ import json
 import pkgutil
 
 import pytest
-from programs import SOURCES, program, random_view
+from programs import SOURCES, chain, program, random_view
 
 from relaylab import viz
-from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Tuple, Var, const
+from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Op, TensorType, Tuple, Var, const
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz import Edge, Group, Identities, Node, View, show, view
 from relaylab.viz.draw.from_ir import ViewOptions
@@ -193,3 +193,17 @@ def test_edges_of_a_view_are_found_from_both_ends():
 def test_no_function_hides_the_module_of_its_name():
     modules = {m.name for m in pkgutil.iter_modules(viz.__path__)}
     assert not modules & set(viz.__all__)
+
+
+def test_programs_built_in_python_are_drawn_with_types():
+    """The types are those of `InferType`; where there are none to be found, the picture says so."""
+    mod = chain(2)
+    (func,) = mod.functions.values()
+    assert func.body.inferred is None
+    for built in (mod, func, func.body):
+        relus = [n for n in show(built).view.nodes if n.operator == "nn.relu"]
+        assert [n.type for n in relus] == ["Tensor[(4), float32]"] * 2
+    assert func.body.inferred is None
+    wrong = Call(Op.get("nn.dense"), [Var("a", TensorType((2, 3))), Var("b", TensorType((5, 7)))])
+    assert show(wrong).view.notes == ("types are not known: InferType says why",)
+    assert show(mod).view.notes == ()

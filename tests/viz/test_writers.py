@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from programs import SOURCES, chain, program, random_view
 
+from relaylab import study
 from relaylab.ir import Function, TensorType, Var
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.viz import Node, View, save, show, view
@@ -27,7 +28,8 @@ from relaylab.viz.write.html import bundle, page
 from relaylab.viz.scene.metrics import fit, text_width, wrap
 from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, cuts, sheets
 from relaylab.viz.write.pdf import escape, pdf
-from relaylab.viz.picture import FORMATS
+from relaylab.support.formats import FORMATS, SHAPES
+from relaylab.viz.write.formats import WRITERS, save_scene
 from relaylab.viz.scene.scene import Text, extent
 from relaylab.viz.write.svg import svg
 from relaylab.viz.write.terminal import tree
@@ -122,16 +124,59 @@ def test_hostile_names_keep_a_terminal_line_a_line():
     assert len(lines) == len(HOSTILE) + 2
 
 
+def test_a_chain_is_a_list_in_a_terminal():
+    """Of a network every operator is written once, and nothing is far from the margin."""
+    assert tree(show(chain(3)).view).splitlines()[1:] == [
+        "`-- nn.relu  : 4 float32",
+        *["    <- nn.relu  : 4 float32"] * 2,
+        "       `-- %x  : 4 float32",
+    ]
+    view = show(study.load("resnet8").mod).view
+    lines = tree(view, width=500).splitlines()
+    assert max(len(line) - len(line.lstrip(" |`-<")) for line in lines) < 40
+    for name in ("nn.conv2d", "nn.batch_norm.0", "nn.relu", "add"):
+        said = re.compile(rf"(-- |<- |\] |^){re.escape(name)}(\(| )")
+        written = [line for line in lines if said.search(line) and "^" not in line]
+        assert len(written) == sum(n.title == name for n in view.nodes) > 1, name
+
+
 @pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("form", [f for f in FORMATS if f != "png"])
+@pytest.mark.parametrize("form", [f for f in FORMATS if f not in ("png", "onnx")])
 def test_every_format_is_deterministic(name, form):
     assert show(program(name)).data(form) == show(program(name)).data(form)
 
 
+NEEDS = {"png": "pypdfium2", "onnx": "onnx"}
+
+
+def test_every_format_of_the_table_has_a_writer_and_no_other():
+    assert FORMATS.keys() == WRITERS.keys()
+
+
+@pytest.mark.parametrize("path", ["x.pfd", "x", "x.tar.gz"])
+def test_a_suffix_that_nobody_knows_lists_all(path, tmp_path):
+    for refused in (
+        lambda p: save(program("adt"), p),
+        lambda p: save_scene(show(program("adt")).scene, p, "t", "words"),
+    ):
+        with pytest.raises(RelayValueError, match="suffix") as err:
+            refused(tmp_path / path)
+        assert all(f".{suffix}" in err.value.help for suffix in SHAPES)
+    with pytest.raises(RelayValueError, match="no graph"):
+        save_scene(show(program("adt")).scene, tmp_path / "x.onnx", "t", "words")
+    with pytest.raises(RelayValueError, match="one picture, not 2"):
+        save([program("adt"), program("adt")], tmp_path / "x.svg")
+
+
+def test_several_views_are_one_collection_of_model_explorer(tmp_path):
+    path = save([program("adt"), program("fused")], tmp_path / "x.modelexplorer.json")
+    assert len(json.loads(path.read_text())["graphs"]) == 2
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_save_by_suffix(form, tmp_path):
-    if form == "png":
-        pytest.importorskip("pypdfium2")
+    if form in NEEDS:
+        pytest.importorskip(NEEDS[form])
     path = save(program("fused"), tmp_path / f"picture.{form}")
     start = {
         "svg": b"<svg",
@@ -141,6 +186,10 @@ def test_save_by_suffix(form, tmp_path):
         "dot": b"digraph",
         "txt": b"@main",
         "json": b"{",
+        "htm": b"<!DOCTYPE",
+        "gv": b"digraph",
+        "onnx": b"\x08",
+        "modelexplorer.json": b'{\n "label"',
     }
     assert path.read_bytes().startswith(start[form])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from relaylab.analysis.infer.sizes import result_of_call
 from relaylab.analysis.infer.solver import FAILED, Conflict, Constraint, FailedType
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
@@ -185,7 +186,7 @@ def _apply(t: Typer, call: Call, callee: FuncType, args: tuple[Type, ...]) -> Ty
         callee = callee.instantiate(fresh)
     for k, (wanted, found, arg) in enumerate(zip(callee.arg_types, args, call.args)):
         t.require(wanted, found, arg if children(arg) else call, f"argument {k} of {_name(call.op)}")
-    return callee.ret_type
+    return result_of_call(t, call, callee, args)
 
 
 def _name(callee: Expr) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from relaylab.ir.types import AnyDim, Dim, FuncType, IncompleteType, RefType, TensorType, TupleType, Type, TypeCall
+from relaylab.ir.dims import AnyDim, Dim, differ
+from relaylab.ir.types import FuncType, IncompleteType, RefType, TensorType, TupleType, Type, TypeCall
 
 if TYPE_CHECKING:
     from relaylab.analysis.infer.solver import Solver
@@ -32,7 +33,7 @@ def _join_tensors(s: Solver, t: TensorType, u: TensorType) -> Type:
 def _join_dims(axis: int, a: Dim, b: Dim, t: Type, u: Type) -> Dim:
     if a == b:
         return a
-    if isinstance(a, AnyDim) or isinstance(b, AnyDim):
+    if not differ(a, b):
         return AnyDim()
     raise Conflict(t, u, f"dimension {axis}: {a} against {b}")
 

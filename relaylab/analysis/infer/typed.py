@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.adt import Constructor
+from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var, set_type
 from relaylab.ir.node import set_field
 from relaylab.ir.op import Op
@@ -59,7 +60,8 @@ class Rebuilder:
             new = Call(parts[0], parts[1:], node.attrs, args, span=node.span)
         elif isinstance(node, Function):
             params, ret_type = cast("list[Var]", parts[:-1]), cast(FuncType, found).ret_type
-            new = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
+            made = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
+            new = placed(made, node.device)
         else:
             new = remake(node, parts)
         return _with_type(new, found, node)
@@ -119,7 +121,7 @@ def _unresolved(node: Expr, found: Type) -> tuple[str, Expr, str]:
 def _typed_var(var: Var, found: Type) -> Var:
     if var.type_annotation is not None and var.inferred == found:
         return var
-    return _with_type(Var(var.name_hint, found, span=var.span), found, var)
+    return _with_type(placed(Var(var.name_hint, found, span=var.span), var.device), found, var)
 
 
 def _with_type(new: E, found: Type, old: Expr) -> E:

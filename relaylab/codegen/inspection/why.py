@@ -23,7 +23,7 @@ from relaylab.codegen.templates.dots import dots_schedule, few_columns
 from relaylab.codegen.templates.gemm import GemmSpec, gemm_problem
 from relaylab.codegen.templates.minimal import TAPS
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.schedule import Schedule, candidates, estimate, schedule_contraction
+from relaylab.codegen.templates.schedule import Blocking, candidates, estimate, schedule_contraction
 from relaylab.codegen.templates.winograd import point_problem, winograd_shape
 
 SHOWN = 5
@@ -155,7 +155,7 @@ def _tile(problem: Problem, target: CpuTarget, supply: float | None = None) -> l
     return [size, *lines, _order(schedule)]
 
 
-def _order(schedule: Schedule) -> str:
+def _order(schedule: Blocking) -> str:
     order = (
         "panels outside: a panel of weights stays in the cache for its tiles"
         if schedule.panels_outer

@@ -27,6 +27,7 @@ from relaylab.codegen.llvm.text import (
     vector,
 )
 from relaylab.codegen.loops import scalars
+from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
@@ -76,8 +77,14 @@ class Emitter:
     pointers: Mapping[Tensor, Value]
     avx512: bool
     dummy: Callable[[], Value]
+    registers: frozenset[Tensor] = frozenset()
+    shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
+    cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     _loads: dict[ScalarExpr, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cells = RegisterCells(self.f, self.registers)
 
     def value(self, root: ScalarExpr, at: VectorContext) -> Value:
         """The value of `root`: a scalar when all lanes agree, else a vector."""
@@ -260,6 +267,8 @@ class Emitter:
     def _load(self, tensor: Tensor, address: ScalarExpr, where: LaneValue, mask: Mask, at: VectorContext) -> LaneValue:
         if tensor.shape[0] == 0:
             return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
+        if tensor in self.cells.tensors:
+            return self._register(tensor, where, at)
         size = item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and where.step in (0, 1):
             pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
@@ -269,6 +278,14 @@ class Emitter:
             mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
         type = vector(storage_type(tensor.dtype), at.width)
         return self.from_storage(self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype)
+
+    def _register(self, tensor: Tensor, where: LaneValue, at: VectorContext) -> LaneValue:
+        """Elements of a buffer that lives in registers."""
+        assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
+        wide = where.step == 1 and at.width > 1
+        count, width = (at.real or at.width, at.width) if wide else (1, 1)
+        x = self.cells.read(tensor, where.base, count, width)
+        return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
     def _near(self, tensor: Tensor, pointer: Value, step: int, mask: Mask, at: VectorContext) -> Value:
         """One element, or consecutive elements."""
@@ -281,10 +298,10 @@ class Emitter:
             # A branch would end the vector code: a load that is not wanted reads the dummy instead, and its value is
             # dropped.
             pointer = self.f.select(scalar, pointer, self.dummy())
-        if step == 0:
-            return self.f.load(storage, pointer, size)
-        type = vector(storage, at.width)
-        if mask.lanes is None:
+        type = storage if step == 0 else vector(storage, at.width)
+        if step == 0 or mask.lanes is None:
+            if tensor in self.shared and scalar is None:
+                return self.f.pure(type, f"load {type}, {pointer}, align {size}")
             return self.f.load(type, pointer, size)
         return self.f.masked_load(type, pointer, mask.lanes, size)
 
@@ -325,6 +342,13 @@ class Emitter:
     def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
         """`tensor[address] = value` in all real lanes."""
         where, size = self.lane(address, at), item_bytes(tensor.dtype)
+        if tensor in self.cells.tensors:
+            assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
+            x = self.spread(self.value(value, at), at.width)
+            if tensor.dtype == INDEX:
+                x = scalars.resize(self.f, x, "i64", True)
+            self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)
+            return
         x = self.to_storage(self.spread(self.value(value, at), at.width), tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
             pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))

@@ -89,7 +89,10 @@ class _Lowering:
         dummy: list[Value] = []
         if any(isinstance(n, Guard) for s in self._all() for e in values(s) for n in post_order(e)):
             dummy.append(self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}"))
-        self.emitter = Emitter(self.f, self.pointers, self.target.isa == "avx512", lambda: dummy[0])
+        private = frozenset(self.program.registers)
+        shared = read_after_written(self._all()) if private else frozenset[Tensor]()
+        avx512 = self.target.isa == "avx512"
+        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared)
 
     def _all(self) -> list[Statement]:
         return [s for nest in self.program.nests for s in statements((nest.loop,))]
@@ -128,24 +131,40 @@ class _Lowering:
                         self.emitter.store(buffer, address, value, at)
                 case For(kind="vectorized"):
                     self._vector(statement, group)
+                case For(kind="unrolled"):
+                    self._unrolled(statement, group)
                 case For():
                     self._serial(statement, group)
 
+    def _unrolled(self, loop: For, group: list[VectorContext]) -> None:
+        """The turns of a loop, one after another."""
+        for i in range(loop.axis.extent):
+            inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
+            self._body(loop.body, inner)
+            for at, turn in zip(group, inner):
+                at.env.update((local, turn.env[local]) for local in carried_locals(loop))
+
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""
-        if len(loop.body) == 1 and isinstance(loop.body[0], Store):
-            if self._interleave(loop, loop.body[0], group) or self._transpose(loop, loop.body[0], group):
+        cells = self.emitter.cells
+        first = loop.body[0]
+        if len(loop.body) == 1 and isinstance(first, Store) and loop.axis.extent > 1 and not cells.used_in(loop):
+            if self._interleave(loop, first, group) or self._transpose(loop, first, group):
                 return
         carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
+        kept = cells.changed(loop.body)
 
         def turn(i: Index, *phis: Value) -> list[Value]:
             inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = self._as_lane(local, phi)
+            cells.put(kept, phis[len(carried) :], loop.body)
             self._body(loop.body, inner)
-            return [self._register(local, inner[k]) for k, local in carried]
+            return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept)]
 
-        results = self.f.loop(0, loop.axis.extent, turn, [self._register(local, group[k]) for k, local in carried])
+        start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
+        results = self.f.loop(0, loop.axis.extent, turn, start)
+        cells.put(kept, results[len(carried) :], loop.body)
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
 
@@ -231,8 +250,10 @@ class _Lowering:
             sums = carried_locals(loop)
             width, extent = self.width(loop), loop.axis.extent
             step = width * loop.unroll
-            partial = [[self._identity(local, loop, width) for local in sums] for _ in range(loop.unroll)]
-            main = extent // step * step
+            written_out = self.emitter.cells.used_in(loop)  # registers have no addresses that a loop could compute
+            rows = -(-extent // width) if written_out else loop.unroll
+            partial = [[self._identity(local, loop, width) for local in sums] for _ in range(rows)]
+            main = 0 if written_out else extent // step * step
 
             def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
                 firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
@@ -348,6 +369,16 @@ def carried_locals(loop: For) -> list[Local]:
     own = {s.local for s in statements(loop.body) if isinstance(s, Define)}
     found = (s.local for s in statements(loop.body) if isinstance(s, Accumulate) and s.local not in own)
     return list(dict.fromkeys(found))
+
+
+def read_after_written(body: Sequence[Statement]) -> frozenset[Tensor]:
+    """The buffers that are not written any more once the first of their elements was read."""
+    read, late = set[Tensor](), set[Tensor]()
+    for statement in body:
+        read |= {n.tensor for n in post_order(*values(statement)) if isinstance(n, Load)}
+        if isinstance(statement, Store) and statement.buffer in read:
+            late.add(statement.buffer)
+    return frozenset(read - late)
 
 
 def _dtypes(loop: For) -> set[str]:

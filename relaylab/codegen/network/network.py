@@ -15,21 +15,7 @@ import numpy as np
 
 from relaylab import ir
 from relaylab.codegen.network.names import KernelNames
-from relaylab.ir.expr import (
-    Call,
-    Constant,
-    Function,
-    GlobalVar,
-    If,
-    Let,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    Tuple,
-    TupleGetItem,
-    Var,
-    set_type,
-)
+from relaylab.ir.expr import set_type
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -74,7 +60,7 @@ NetworkValue: TypeAlias = "NetworkTensor | tuple[NetworkValue, ...]"
 class Operation:
     """One call of a Primitive function. `inputs` has one value per parameter; `outputs` is flat."""
 
-    function: Function
+    function: ir.Function
     inputs: tuple[NetworkValue, ...]
     outputs: tuple[NetworkTensor, ...]
     name: str
@@ -108,7 +94,7 @@ def flatten(value: NetworkValue) -> Iterator[NetworkTensor]:
             stack.extend(reversed(top))
 
 
-def operator_of(call: Call) -> ir.Op:
+def operator_of(call: ir.Call) -> ir.Op:
     """The operator of a call in a fused function, which has no other calls; else RelayTypeError."""
     if not isinstance(call.op, ir.Op):
         raise RelayTypeError("a fused function calls operators only", code="codegen.not-an-operator")
@@ -123,7 +109,7 @@ def tensor_type(expr: ir.Expr) -> ir.TensorType:
     return found
 
 
-def network_of(main: Function, prefix: str = "tvmgen_default") -> Network:
+def network_of(main: ir.Function, prefix: str = "tvmgen_default") -> Network:
     """The network that a fused, typed `main` describes.
 
     Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
@@ -142,27 +128,27 @@ def is_static_graph(mod: ir.IRModule) -> bool:
 
 def _parts(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """What a graph computes an expression from; Primitive functions are not looked into."""
-    return expr.args if isinstance(expr, Call) else ir.children(expr)
+    return expr.args if isinstance(expr, ir.Call) else ir.children(expr)
 
 
-def _is_call(expr: Call) -> bool:
-    return not isinstance(expr.op, ir.Op) and not (isinstance(expr.op, Function) and expr.op.is_primitive)
+def _is_call(expr: ir.Call) -> bool:
+    return not isinstance(expr.op, ir.Op) and not (isinstance(expr.op, ir.Function) and expr.op.is_primitive)
 
 
 def _plain(expr: ir.Expr) -> bool:
-    if isinstance(expr, Call):
+    if isinstance(expr, ir.Call):
         return not _is_call(expr)
-    return isinstance(expr, (Constant, ir.Op, Tuple, TupleGetItem, Var))
+    return isinstance(expr, (ir.Constant, ir.Op, ir.Tuple, ir.TupleGetItem, ir.Var))
 
 
 class _Reader:
     """Gives every expression its value, operands first, without recursion."""
 
-    def __init__(self, main: Function, prefix: str):
+    def __init__(self, main: ir.Function, prefix: str):
         self.main, self.network = main, Network()
         self.names = KernelNames(prefix)
         self.values: dict[ir.Expr, NetworkValue] = {}
-        self.bound: dict[Var, ir.Expr] = {}
+        self.bound: dict[ir.Var, ir.Expr] = {}
 
     def read(self) -> Network:
         """All of the function."""
@@ -177,38 +163,38 @@ class _Reader:
     def _below(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
         """What must have a value before `expr` has one."""
         match expr:
-            case Call():
+            case ir.Call():
                 return expr.args
-            case Let():
+            case ir.Let():
                 self.bound[expr.var] = expr.value
                 return (expr.value, expr.body)
-            case Var():
+            case ir.Var():
                 return (self.bound[expr],) if expr in self.bound else ()
-            case Tuple():
+            case ir.Tuple():
                 return expr.fields
-            case TupleGetItem():
+            case ir.TupleGetItem():
                 return (expr.tuple_value,)
         return ()
 
     def _value(self, expr: ir.Expr) -> NetworkValue:
         match expr:
-            case Call(op=Function() as function) if function.is_primitive:
+            case ir.Call(op=ir.Function() as function) if function.is_primitive:
                 return self._operation(expr, function)
-            case Call(op=ir.Op()):
+            case ir.Call(op=ir.Op()):
                 return self._operation(expr, _as_primitive(expr))
-            case Let():
+            case ir.Let():
                 return self.values[expr.body]
-            case Var() if expr in self.bound:
+            case ir.Var() if expr in self.bound:
                 return self.values[self.bound[expr]]
-            case Tuple():
+            case ir.Tuple():
                 return tuple(self.values[f] for f in expr.fields)
-            case TupleGetItem():
+            case ir.TupleGetItem():
                 return cast("tuple[NetworkValue, ...]", self.values[expr.tuple_value])[expr.index]
-            case Constant():
+            case ir.Constant():
                 return self._constant(expr)
         raise not_static(_construct(expr), expr)
 
-    def _input(self, param: Var, type: ir.Type, name: str) -> NetworkValue:
+    def _input(self, param: ir.Var, type: ir.Type, name: str) -> NetworkValue:
         if isinstance(type, ir.TupleType):
             return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
         tensor = _tensor(type, "input", param)
@@ -222,7 +208,7 @@ class _Reader:
         numbered = (f"{name}{k}" for k in itertools.count(1))
         return name if name not in taken else next(n for n in numbered if n not in taken)
 
-    def _constant(self, expr: Constant) -> NetworkTensor:
+    def _constant(self, expr: ir.Constant) -> NetworkTensor:
         tensor = NetworkTensor(
             expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}", np.asarray(expr.data)
         )
@@ -234,7 +220,7 @@ class _Reader:
         self.network.nodes.append(tensor)
         return tensor
 
-    def _operation(self, call: Call, function: Function) -> NetworkValue:
+    def _operation(self, call: ir.Call, function: ir.Function) -> NetworkValue:
         inputs = tuple(self.values[arg] for arg in call.args)
         value = _results(call.checked_type, call)
         operation = Operation(function, inputs, tuple(flatten(value)), self.names.of(function), len(self.network.nodes))
@@ -247,7 +233,7 @@ class _Reader:
         return value
 
 
-def _results(type: ir.Type, call: Call) -> NetworkValue:
+def _results(type: ir.Type, call: ir.Call) -> NetworkValue:
     if isinstance(type, ir.TupleType):
         return tuple(_results(field, call) for field in type.fields)
     return _tensor(type, "result", call)
@@ -261,41 +247,41 @@ def _tensor(type: ir.Type, origin: str, place: ir.Expr) -> NetworkTensor:
     return NetworkTensor(type.concrete_shape, type.dtype, origin)
 
 
-def _as_primitive(call: Call) -> Function:
+def _as_primitive(call: ir.Call) -> ir.Function:
     """A call of a bare operator as a Primitive function of one operator."""
-    params = [Var(f"p{k}", arg.checked_type) for k, arg in enumerate(call.args)]
+    params = [ir.Var(f"p{k}", arg.checked_type) for k, arg in enumerate(call.args)]
     for param, arg in zip(params, call.args):
         set_type(param, arg.checked_type)
-    body = Call(call.op, params, call.attrs, call.type_args, span=call.span)
+    body = ir.Call(call.op, params, call.attrs, call.type_args, span=call.span)
     set_type(body, call.checked_type)
-    return Function(params, body, call.checked_type, attrs={"Primitive": 1})
+    return ir.Function(params, body, call.checked_type, attrs={"Primitive": 1})
 
 
 _WORDS = {
-    If: "an `if`",
+    ir.If: "an `if`",
     ir.Match: "a `match`",
-    RefCreate: "a reference",
-    RefRead: "a reference",
-    RefWrite: "a reference",
+    ir.RefCreate: "a reference",
+    ir.RefRead: "a reference",
+    ir.RefWrite: "a reference",
     ir.Constructor: "a data type",
-    GlobalVar: "a function as a value",
-    Function: "a closure",
+    ir.GlobalVar: "a function as a value",
+    ir.Function: "a closure",
     ir.Op: "an operator as a value",
 }
 
 
 def _construct(expr: ir.Expr) -> str:
     """What to call an expression that a graph cannot hold."""
-    if isinstance(expr, Call):
+    if isinstance(expr, ir.Call):
         match expr.op:
-            case GlobalVar():
+            case ir.GlobalVar():
                 return f"a call of the function @{expr.op.name_hint}"
             case ir.Constructor():
                 return f"a value of a data type ({expr.op.name_hint})"
-            case Function():
+            case ir.Function():
                 return "a call of a function that is not one kernel"
         return "a call of a closure"
-    return f"the variable %{expr.name_hint} that is not bound" if isinstance(expr, Var) else _WORDS[type(expr)]
+    return f"the variable %{expr.name_hint} that is not bound" if isinstance(expr, ir.Var) else _WORDS[type(expr)]
 
 
 def not_static(construct: str, place: ir.Expr) -> RelayError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
@@ -12,6 +12,7 @@ from relaylab.ir import Call, Expr, op_name
 from relaylab.loop.expr import Tensor
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.loop.schedule import Schedule
 from relaylab.loop.verify import unproven
 from relaylab.support.errors import RelayIndexError
 from relaylab.transform import PassContext
@@ -42,13 +43,17 @@ def write(group: ProgramBuilder, operand: KernelOperand, value: Tensor) -> None:
     group.write(operand.role, value, layout(operand.view))
 
 
-def lower_group(group: ProgramBuilder, target: CpuTarget, parts: Sequence[Expr] = ()) -> Kernel:
+def lower_group(
+    group: ProgramBuilder, target: CpuTarget, parts: Sequence[Expr] = (), schedule: Schedule | None = None
+) -> Kernel:
     """The kernel of a group, named by its content after the group's name; `parts` are what its parts compute.
+
+    A schedule begins with the loops as they are written down; without one the loops are chosen.
 
     Under `PassContext(config={"relay.codegen.verify": True})` every access must be proven to lie in its buffer, or
     RelayIndexError `codegen.unproven-index` is raised.
     """
-    program = replace(group.program(), name=group.name)
+    program = group.program() if schedule is None else schedule.apply(group.plain())
     if PassContext.current().get_config(VERIFY, False):
         _refuse_unproven(program, parts)
     return lower_program(program, target).by_content(group.name)

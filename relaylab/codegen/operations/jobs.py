@@ -22,6 +22,7 @@ from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.ir import Call, Expr
 from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.loop.schedule import Schedule
 from relaylab.op.base import OpPattern
 
 LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn")
@@ -62,6 +63,7 @@ class Job:
     reads: tuple[NetworkTensor, ...]
     writes: tuple[NetworkTensor, ...]
     part: int = field(default=0, kw_only=True)
+    schedule: Schedule | None = field(default=None, kw_only=True)
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         """The kernels for these views, in order. `memo` holds what equal jobs have made."""
@@ -72,14 +74,16 @@ class Job:
 
         Their operands must also coincide in the same places.
         """
+        if self.schedule is not None and not self.schedule.ours:
+            return make()
         # f(x, x) and f(x, y) have equal functions but not equal operands: a buffer may serve two roles in one of them
         # only.
         inputs = list(flatten(self.operation.inputs))
         alike = tuple(inputs.index(t) for t in inputs)
         packed = tuple(t.origin == "constant" for t in self.reads)
-        return memo.once(
-            self.operation.function, (self.part, alike, packed, tuple(map(views, (*self.reads, *self.writes)))), make
-        )
+        views_ = tuple(map(views, (*self.reads, *self.writes)))
+        by = self.schedule and f"by {self.schedule}"
+        return memo.once(self.operation.function, (self.part, alike, packed, by, views_), make)
 
     def parts(self) -> tuple[Expr | None, ...]:
         """What the parts of the kernels (see `IRFunction.at`) come from; None is the loops that all parts share."""
@@ -121,6 +125,11 @@ class GenericJob(Job):
         return [Launch(made.kernels[0], operands)]
 
     def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
+        group, body = self.group(views)
+        return lower_group(group, target, body.parts, self.schedule)
+
+    def group(self, views: Views) -> tuple[ProgramBuilder, FusedBody]:
+        """What is computed, before loops are chosen, and the calls that it comes from."""
         group = ProgramBuilder(
             "_".join(dict.fromkeys(operator_of(c).name.replace(".", "_") for c in self.calls))[:40] or "copy"
         )
@@ -129,7 +138,7 @@ class GenericJob(Job):
         body.know(self.known)
         for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
             write(group, KernelOperand(f"out{k}", views(tensor)), body.tensor(expr, field_))
-        return lower_group(group, target, body.parts)
+        return group, body
 
     def parts(self) -> tuple[Expr | None, ...]:
         body = FusedBody(ProgramBuilder("parts"))

@@ -47,9 +47,7 @@ class KernelMemo:
     def _hash(self, function: Function) -> str | None:
         """A digest of all of a function; None if it has operators from outside the package."""
         if function not in self.hashes:
-            operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
-            own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
-            self.hashes[function] = digest(str(structural_hash(function)), *_numbers(function)) if own else None
+            self.hashes[function] = function_digest(function)
         return self.hashes[function]
 
     def _from_cache(self, whole: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
@@ -62,6 +60,13 @@ class KernelMemo:
         made = make()
         self.cache.put(address, _encode(made))
         return made
+
+
+def function_digest(function: Function) -> str | None:
+    """A digest of all of a function, the same in every process; None if it has operators from outside the package."""
+    operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
+    own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
+    return digest(str(structural_hash(function)), *_numbers(function)) if own else None
 
 
 def _numbers(function: Function) -> Iterator[str]:

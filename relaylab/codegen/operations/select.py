@@ -19,13 +19,18 @@ from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import operands_of, tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job
 from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, walk
+from relaylab.loop.schedule import Schedule
 from relaylab.op.base import OpPattern
 
 
-def jobs_of(operation: Operation, target: CpuTarget, minimal: bool = True) -> list[Job]:
-    """The jobs that compute an operation, in order; none for one that only reshapes."""
+def jobs_of(
+    operation: Operation, target: CpuTarget, minimal: bool = True, schedule: Schedule | None = None
+) -> list[Job]:
+    """The jobs that compute an operation, in order; none for one that only reshapes. With a schedule it is one job."""
     if operation.reshape_only:
         return []
+    if schedule is not None:
+        return _Selection(operation, target, minimal).scheduled(schedule)
     return _Selection(operation, target, minimal).jobs()
 
 
@@ -49,6 +54,12 @@ class _Selection:
         for part, job in enumerate(found):
             job.part = part
         return found
+
+    def scheduled(self, schedule: Schedule) -> list[Job]:
+        """The whole operation by its plain loops and a schedule."""
+        job = self._generic(self.calls, self.body, self.operation.outputs)
+        job.schedule = schedule
+        return [job]
 
     def _jobs(self) -> list[Job]:
         contractions = {call: found for call in self.calls if (found := self._contraction(call)) is not None}

@@ -17,7 +17,7 @@ from relaylab.codegen.templates.nest import TileNest, TilePlace, start_text
 from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.schedule import Schedule, packed_size, schedule_contraction, tile_count
+from relaylab.codegen.templates.schedule import Blocking, packed_size, schedule_contraction, tile_count
 
 FEW_COLUMNS = 4
 TILES_PER_ITEM = 4
@@ -35,12 +35,12 @@ def few_columns(problem: Problem, target: CpuTarget) -> bool:
     )  # a row is one vector of results
 
 
-def dots_schedule(problem: Problem, target: CpuTarget) -> Schedule:
+def dots_schedule(problem: Problem, target: CpuTarget) -> Blocking:
     """Tiles of as many rows times all columns as registers hold; rows lie along the last row axis."""
     # Beside the sums: the weights of every column, the values of a row, and two to spare.
     accumulators = min(24, target.registers - problem.columns - 3)
     tile = (1, min(problem.rows[-1].extent, max(1, accumulators // problem.columns)))
-    return Schedule(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
+    return Blocking(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
 
 
 def padded_depth(problem: Problem, width: int) -> int:

@@ -13,7 +13,7 @@ from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
 from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.problem import Problem, Split
-from relaylab.codegen.templates.schedule import Schedule, packed_columns, tile_count
+from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import Prefetch, RegisterTile, accumulate, unroll
 from relaylab.codegen.templates.transpose import PanelSource, gather_panel
 from relaylab.support.errors import RelayError
@@ -52,7 +52,7 @@ class TileNest:
         self,
         f: IRFunction,
         problem: Problem,
-        schedule: Schedule,
+        schedule: Blocking,
         target: CpuTarget,
         pointers: OperandPointers,
         epilogue: Epilogue,

@@ -27,7 +27,7 @@ STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Blocking:
     """The decisions for one contraction.
 
     A register tile is `tile` = (rows of the last but one row axis, rows of the last) x `vectors`. A work item is
@@ -66,7 +66,7 @@ def overlapped(work: float, weight_bytes: int, target: CpuTarget, cold: bool) ->
 
 
 @lru_cache(maxsize=4096)
-def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES) -> Schedule:
+def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES) -> Blocking:
     """The cheapest plan of the cost model for this problem on this target.
 
     `supply` is what it costs to get a vector of weights that are not in the first-level cache, in cycles.
@@ -151,7 +151,7 @@ def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
     return [(a * b, times * often) for a, times in first for b, often in second]
 
 
-def packed_columns(problem: Problem, schedule: Schedule, width: int) -> int:
+def packed_columns(problem: Problem, schedule: Blocking, width: int) -> int:
     """Columns of the packed weights of one batch member: whole panels, then whole vectors."""
     full, rest = divmod(problem.columns, schedule.vectors * width)
     return full * schedule.vectors * width + -(-rest // width) * width
@@ -169,22 +169,22 @@ def tile_count(problem: Problem, tile: tuple[int, int]) -> int:
     return math.prod(axis.extent for axis in problem.rows[:-2]) * splits[0].count * splits[1].count
 
 
-def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Schedule:
+def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Blocking:
     size = item_bytes(problem.dtype)
     tiles = tile_count(problem, tile)
     panels = -(-problem.columns // (vectors * width))
     weight_bytes = problem.columns * problem.depth * size
     if problem.weights.kind == "gathered":  # a panel is gathered once per item: give it all the rows it can have
         parts = max(1, min(tiles, -(-4 // (panels * problem.batch.extent))))
-        return Schedule(vectors, tile, -(-tiles // parts), 1, True)
+        return Blocking(vectors, tile, -(-tiles // parts), 1, True)
     if panels == 1 or weight_bytes <= SMALL_WEIGHTS and tiles >= ITEMS_WANTED:
         # Weights that stay in the cache bind nothing: items are about 112 rows, fewer if threads want them.
         per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
-        return Schedule(vectors, tile, per_item if panels == 1 else 1, panels, False)
+        return Blocking(vectors, tile, per_item if panels == 1 else 1, panels, False)
     rows_of_block = max(1, ROW_BLOCK_BYTES // (max(1, problem.depth) * size))
     block = max(1, rows_of_block // (tile[0] * tile[1]))
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
-        return Schedule(vectors, tile, block, 1, False)
+        return Blocking(vectors, tile, block, 1, False)
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
     # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
-    return Schedule(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)
+    return Blocking(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)

@@ -28,7 +28,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
-from relaylab.codegen.templates.schedule import Schedule, estimate, schedule_contraction
+from relaylab.codegen.templates.schedule import Blocking, estimate, schedule_contraction
 
 SUM_CYCLES = 12.0  # per vector of the four sums (measured)
 LEAST_DEPTH = 128  # below this the sums eat the gain
@@ -64,7 +64,7 @@ def half_problem(problem: Problem) -> Problem:
     return replace(problem, rows=rows, columns=problem.columns // 2, taps=(Tap(problem.depth // 2, 1),))
 
 
-def half_schedule(problem: Problem, target: CpuTarget) -> Schedule:
+def half_schedule(problem: Problem, target: CpuTarget) -> Blocking:
     """The plan of the products: tiles lie along the last row axis."""
     return schedule_contraction(half_product(problem), target, SUPPLY)
 

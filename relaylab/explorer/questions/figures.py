@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypedDict
 
 from relaylab import viz
+from relaylab.explorer.carried import CARRIED, times_at
 from relaylab.explorer.question import Frame, question
 from relaylab.explorer.questions.parts import NodeTitle, titles
 from relaylab.explorer.session import Session
@@ -16,11 +17,12 @@ from relaylab.viz.graph.figure import FIGURES, Figure, abbreviated
 
 
 class Overlay(TypedDict):
-    """A figure by node and group; those that have none, or zero, are left out."""
+    """A figure by node and group; those that have none, or zero, are left out. A note says where it comes from."""
 
     name: str
     unit: str
     values: dict[str, float]
+    note: str
 
 
 def _held(session: Session) -> Iterator[tuple[str, int]]:
@@ -32,14 +34,21 @@ def _held(session: Session) -> Iterator[tuple[str, int]]:
 
 @question(saved=_held)
 def overlay(session: Session, name: str, frame: Frame) -> Overlay:
-    """A declared figure, or one of the user's own, for every node and group of a frame; of groups the sum."""
+    """A declared figure, or one of the user's own, for every node and group of a frame; of groups the sum.
+
+    Times are those of the compiled kernels: at stages before the last they are carried back to the nodes.
+    """
     view, figure = session.frames.views[frame], _figure(session, name)
-    known = session.times() if figure.measured else session.overlays.get(name)
+    carried = figure.measured and view is not session.frames.views[-1]
+    if carried:
+        known = times_at(session.frames, session.story, frame, session.spent)
+    else:
+        known = session.times() if figure.measured else session.overlays.get(name)
     if known is not None:
         there = {k: v for k, v in known.items() if k in view.node_by_id or k in view.group_by_id}
         view = measured(view, "time" if figure.measured else name, there)
     values = {key: value for key, value in values_of(view, name).items() if value}
-    return {"name": name, "unit": figure.unit, "values": values}
+    return {"name": name, "unit": figure.unit, "values": values, "note": CARRIED if carried else ""}
 
 
 def _figure(session: Session, name: str) -> Figure:

@@ -6,8 +6,12 @@ from typing import TypedDict
 
 from relaylab.explorer.question import HELD, Failure, Frame, question
 from relaylab.explorer.session import Session
-from relaylab.study.kernels import Lines, MemoryPlan, memory_plan
+from relaylab.study.flow import control_flow
+from relaylab.study.kernels import Lines
 from relaylab.study.running import llvm_steps
+from relaylab.study.stage_text import TextRow, unified_rows
+from relaylab.viz.figures.memory import timeline
+from relaylab.viz.write.html import SceneData, scene_data
 
 
 class KernelLevels(TypedDict):
@@ -46,7 +50,7 @@ def kernel(session: Session, frame: Frame, name: str) -> KernelLevels | Failure:
 class LLVMSteps(TypedDict):
     """Passes as name, milliseconds, whether they changed the kernel, words, and the difference of the text."""
 
-    steps: list[tuple[str, float, bool, str, str]]
+    steps: list[tuple[str, float, bool, str, list[TextRow]]]
 
 
 @question()
@@ -54,10 +58,34 @@ def llvm(session: Session, frame: Frame, name: str) -> LLVMSteps:
     """What LLVM's own passes would do to the kernel of a node, pass by pass: name, ms, words, difference."""
     function = session.story.fused(frame, name)
     found = llvm_steps(session.kernels.library, session.kernels.names[function]) if function is not None else []
-    return {"steps": [(s.name, s.ms, s.changed, str(s).split(" ms  ")[-1], s.diff()) for s in found]}
+    return {"steps": [(s.name, s.ms, s.changed, str(s).split(" ms  ")[-1], unified_rows(s.diff())) for s in found]}
+
+
+class FlowPicture(TypedDict):
+    """The control flow of a kernel."""
+
+    scene: SceneData
 
 
 @question()
-def memory(session: Session) -> MemoryPlan:
+def flow(session: Session, frame: Frame, name: str) -> FlowPicture | Failure:
+    """The blocks and loops of the kernel of a node, with their instructions."""
+    function = session.story.fused(frame, name)
+    if function not in session.kernels.names:
+        return {"error": "no machine code was made for this node"}
+    return {"scene": scene_data(control_flow(session.kernels.library, session.kernels.names[function]).scene)}
+
+
+class MemoryPicture(TypedDict):
+    """The timeline of the arena: steps to the right, bytes upward; its bars say who fills them."""
+
+    scene: SceneData
+
+
+@question()
+def memory(session: Session) -> MemoryPicture:
     """The memory plan of the compiled program."""
-    return memory_plan(session.kernels.library)
+    plan = session.kernels.library.executable.plan
+    scene = scene_data(timeline(plan, view=session.frames.views[-1]))
+    scene["figures"][0]["kind"] = "heading"  # the axes stand behind the bars
+    return {"scene": scene}

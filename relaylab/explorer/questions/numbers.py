@@ -7,6 +7,7 @@ from typing import NotRequired, TypedDict
 from relaylab.explorer.question import Index, question
 from relaylab.explorer.session import Session
 from relaylab.study.bisect import TOLERANCE, bisect_history
+from relaylab.study.crash import Crash, crash_of
 from relaylab.viz.write.html import SceneData, scene_data
 
 
@@ -26,7 +27,8 @@ def check(session: Session, index: Index) -> CheckAnswer:
 
 
 class Bisected(TypedDict):
-    """The pass that first changed the numbers, a program that shows it, and a picture of the values."""
+    """The pass that first changed the numbers, a program that shows it, and a picture of the values; or the pass that
+    stopped the pipeline, which has no picture."""
 
     found: bool
     text: str
@@ -37,11 +39,14 @@ class Bisected(TypedDict):
 
 @question()
 def bisect(session: Session) -> Bisected:
-    """The pass and the rewrite that first changed the numbers."""
+    """The pass and the rewrite that first changed the numbers, or the pass that raised."""
     pipeline = session.checked.pipeline(session.small)
     finding = bisect_history(pipeline.history)
+    if finding is None:  # the small form may lack what a pass cannot take
+        pipeline = session.pipeline
+        finding = crash_of(pipeline.history)
     if finding is None:
         return {"found": False, "text": "every pass keeps the numbers"}
     index = next(i for i, s in enumerate(pipeline.segments) if finding.stage in s.stages)
-    scene = scene_data(finding.scene)
-    return {"found": True, "text": str(finding), "index": index, "reproducer": finding.reproducer(), "scene": scene}
+    found: Bisected = {"found": True, "text": str(finding), "index": index, "reproducer": finding.reproducer()}
+    return found if isinstance(finding, Crash) else {**found, "scene": scene_data(finding.scene)}

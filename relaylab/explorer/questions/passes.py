@@ -1,23 +1,21 @@
-"""Questions about the pipeline: what each pass did in numbers and sentences, its options and rewrites, edits."""
+"""Questions about the pipeline: what each pass did in numbers and sentences, its options, edits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Literal, TypedDict
 
+from relaylab import viz
 from relaylab.explorer.narration import sentences
 from relaylab.explorer.question import Frame, Index, question
 from relaylab.explorer.session import Session
-from relaylab.ir import Expr, IRModule
-from relaylab.ir.display import node_text
+from relaylab.ir import IRModule
+from relaylab.study.crash import message_of
 from relaylab.study.pipeline import options_of
 from relaylab.study.suggest import suggestions
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import Stage
 from relaylab.viz.graph.figure import FIGURES
-
-MOST_LINES = 12
-"""Lines of a rewritten node that are shown."""
 
 
 class FigureData(TypedDict):
@@ -29,6 +27,12 @@ class FigureData(TypedDict):
     measured: bool
 
 
+class Changes(TypedDict):
+    """How many nodes and groups have each role, one table a pass."""
+
+    roles: list[dict[str, int]]
+
+
 class NestedPass(TypedDict):
     """A pass that another one ran or required."""
 
@@ -38,7 +42,8 @@ class NestedPass(TypedDict):
 
 
 class PassRow(TypedDict):
-    """What one pass did: operators that came and went, work and traffic more or less, functions that it changed."""
+    """What one pass did: operators that came and went, work and traffic more or less, functions that it changed; the
+    error that stopped it, and the class of that error."""
 
     name: str
     text: str
@@ -53,15 +58,18 @@ class PassRow(TypedDict):
     functions: list[str]
     steps: int
     error: str
+    error_kind: str
     nested: list[NestedPass]
 
 
 class Rows(TypedDict):
-    """All passes; `start` are the operators of the program before them, `edits` how many passes were run so far."""
+    """All passes; `start` are the operators of the program before them, `edits` how many passes were run so far,
+    `functions` the most functions that the program has on its way."""
 
     title: str
     level: int
     frames: int
+    functions: int
     start: dict[str, float]
     rows: list[PassRow]
     edits: int
@@ -73,10 +81,11 @@ def rows(session: Session) -> Rows:
     """The passes with what each did in numbers, the error that stopped them, the frames; the figures of the menu."""
     frames = session.frames
     return {
-        "title": session.program.name,
+        "title": session.program.title + (" (edited)" if session.is_edited else ""),
         "level": session.opt_level,
         "frames": len(frames),
-        "start": frames.totals(0),
+        "functions": max(len(mod.functions) for mod in frames.modules),
+        "start": {**frames.totals(0), "operators": float(frames.operators(0).total())},
         "rows": [_row(session, k) for k in range(len(session.pipeline.items))],
         "edits": session.pipeline.runs,
         "figures": [
@@ -84,6 +93,18 @@ def rows(session: Session) -> Rows:
             for f in FIGURES.values()
             if f.offered
         ],
+    }
+
+
+@question(saved=lambda session: [()])
+def changes(session: Session) -> Changes:
+    """What each pass did to nodes and groups: how many it added, removed, changed, moved, merged."""
+    views = session.frames.views
+    return {
+        "roles": [
+            {} if views[k] is views[k + 1] else viz.Difference(views[k], views[k + 1]).counts
+            for k in range(len(views) - 1)
+        ]
     }
 
 
@@ -105,70 +126,20 @@ def _row(session: Session, k: int) -> PassRow:
         "bytes": new["bytes"] - old["bytes"],
         "functions": _touched(segment.before, segment.after),
         "steps": len(main.steps) if main else 0,
-        "error": str(segment.error or "").strip(),
+        "error": message_of(segment.error) if segment.error is not None else "",
+        "error_kind": type(segment.error).__name__ if segment.error is not None else "",
         "nested": _nested([*segment.stages[:-1], *(main.nested if main else [])]),
     }
 
 
 def _touched(before: IRModule, after: IRModule) -> list[str]:
-    """The functions that a pass changed, of a program that has several."""
+    """The functions that a pass changed, made or removed."""
     old, new = ({gv.name_hint: f for gv, f in mod.functions.items()} for mod in (before, after))
-    names = sorted({*old, *new})
-    return [n for n in names if old.get(n) is not new.get(n)] if len(names) > 1 else []
+    return [n for n in sorted({*old, *new}) if old.get(n) is not new.get(n)]
 
 
 def _nested(stages: Iterable[Stage]) -> list[NestedPass]:
     return [{"name": s.name, "ms": s.seconds * 1e3, "changed": s.changed} for s in stages]
-
-
-class Rewrite(TypedDict):
-    """One rewrite: the rule, the line of its source, the ids and texts of what was replaced by what."""
-
-    rule: str
-    at: str
-    note: str
-    us: float
-    ids: list[str]
-    before: str
-    after: str
-
-
-class Steps(TypedDict):
-    """The rewrites of a pass, in order."""
-
-    steps: list[Rewrite]
-
-
-@question(saved=lambda session: [(k,) for k in range(len(session.pipeline.items))])
-def steps(session: Session, index: Index) -> Steps:
-    """The single rewrites of a pass: rule, source line, what was replaced by what."""
-    main = session.pipeline.segments[index].main
-    old, new = session.frames.ids[index], session.frames.ids[index + 1]
-    out: list[Rewrite] = []
-    if main is None:
-        return {"steps": out}
-    for step in main.steps:
-        out.append(
-            {
-                "rule": step.rule,
-                "at": step.location,
-                "note": step.note,
-                "us": step.seconds * 1e6,
-                "ids": [old.get(step.before, ""), _named(new, step.after) or _named(new, main.became(step.before))],
-                "before": _short(step.before),
-                "after": _short(step.after),
-            }
-        )
-    return {"steps": out}
-
-
-def _named(ids: Mapping[Expr, str], node: Expr | None) -> str:
-    return ids.get(node, "") if node is not None else ""
-
-
-def _short(expr: Expr) -> str:
-    lines = node_text(expr).split("\n")
-    return "\n".join([*lines[:MOST_LINES], *(["…"] if len(lines) > MOST_LINES else [])])
 
 
 class Words(TypedDict):
@@ -184,17 +155,17 @@ def words(session: Session, frame: Frame) -> Words:
 
 
 class PassOptions(TypedDict):
-    """The options of a pass as name, value, default (empty if it must be given) and type, all as text."""
+    """The options of a pass as name, value, default (empty if it must be given), type and what it does, all as text."""
 
     name: str
-    options: list[tuple[str, str, str, str]]
+    options: list[tuple[str, str, str, str, str]]
 
 
 @question()
 def options(session: Session, index: Index) -> PassOptions:
-    """The options of the pass at an index, each with value, default and type as text."""
+    """The options of the pass at an index, each with value, default, type and what it does as text."""
     item = session.pipeline.item(index)
-    found = [(o.name, o.value, o.default, o.type) for o in options_of(item.made)]
+    found = [(o.name, o.value, o.default, o.type, o.doc) for o in options_of(item.made)]
     return {"name": item.text.split("(")[0], "options": found}
 
 

@@ -9,17 +9,22 @@ from relaylab.frontend.graph import module_of
 from relaylab.frontend.pytorch.importer import TorchImporter
 from relaylab.frontend.pytorch.operators import (
     activation,
+    combining,
     contract,
     conv,
     create,
+    distance,
     indexing,
     norm,
+    ordered,
     pointwise,
     pool,
     reduction,
     resize,
     shapes,
     sizes,
+    special,
+    views,
 )
 from relaylab.frontend.pytorch.program import exported
 from relaylab.frontend.pytorch.table import Convert, operators

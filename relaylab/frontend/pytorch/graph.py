@@ -38,6 +38,11 @@ class TorchGraph(Graph):
             return found
         return op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
 
+    def extent(self, x: Expr, axis: int) -> int:
+        """The extent of an axis, which must be known."""
+        found = self.dims(x)[axis]
+        return found if isinstance(found, int) else self.shape(x)[axis]  # which says what is missing
+
     def sizes(self, sizes: Sequence[Operand]) -> tuple[int, ...]:
         """A shape: numbers, or a vector of int64 if one of them is not known, which operators take in its place."""
         if all(isinstance(s, int) for s in sizes):

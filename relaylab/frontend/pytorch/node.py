@@ -88,6 +88,10 @@ class AtenNode:
         given: Any = self.node.args[argument]
         return given.meta["val"] if hasattr(given, "meta") else given
 
+    def uses(self, number: int) -> bool:
+        """Whether anything reads the result of that number."""
+        return any(user.args[1] == number for user in self.node.users if len(user.args) > 1)
+
     def error(self, message: str, code: str = "import.node", help: str = "") -> RelayValueError:
         """An error about this node."""
         return RelayValueError(f"{self.name}: {message}", code=code, place=f"  --> {self.place}", help=help)

@@ -26,9 +26,11 @@ KEPT = (
     "linear", "upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec",
     "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec",
     "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
-    "grid_sampler_2d",
+    "grid_sampler_2d", "col2im",
 )  # fmt: skip
 """Operators that Relay says better than their parts."""
+GENERATED = '"<eval_with_key>'
+"""How a frame of code begins that torch has written itself."""
 OPEN = 3
 """How large an open dimension is while torch looks at a model."""
 
@@ -90,7 +92,28 @@ def _decomposed(torch: ModuleType, program: ExportedProgram) -> ExportedProgram:
     for name in KEPT:
         packet, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, packet), overload or "default"), None)
-    return _asked(lambda: program.run_decompositions(table), "torch cannot decompose the program")
+    traces = _traces(program)
+    result = _asked(lambda: program.run_decompositions(table), "torch cannot decompose the program")
+    for node in result.graph.nodes:
+        frames = str(node.meta.get("stack_trace") or "")
+        if GENERATED in frames:
+            made = frames.rsplit("\n", 1)[-1].strip().partition(" = ")[0]
+            node.meta["stack_trace"] = traces.get(made, "")
+    return result
+
+
+def _traces(program: ExportedProgram) -> dict[str, str]:
+    """The lines of the model by the nodes of the program's parts: what stands under `torch.no_grad` or autocast is one.
+
+    torch writes the parts into the program when it takes it apart, and names the lines of its own code for them, which
+    begin with the names of the nodes.
+    """
+    found: dict[str, str] = {}
+    for name, part in program.graph_module.named_modules():
+        if name and hasattr(part, "graph"):
+            nodes: Any = part.graph
+            found |= {n.name: n.meta["stack_trace"] for n in nodes.nodes if n.meta.get("stack_trace")}
+    return found
 
 
 def _script(model: object, examples: tuple[Any, ...]) -> ExportedProgram:

@@ -20,17 +20,34 @@ IGNORED = frozenset(
 ) | {"_assert_async.msg"}
 """Checks that torch wrote into the program; they compute nothing."""
 
+_TRAINING = "the model is in training mode: model.eval()"
+_RANDOM = "random numbers are not drawn in imported programs: make them an input"
+_CONTROL = "control flow is not imported; torch.where chooses values"
+_COMPLEX = "complex numbers are not imported; compute with real and imaginary parts, as products with cosines and sines"
+_GRADIENT = "gradients are not imported: export the model alone, relay.transform.gradient makes its gradient"
+_MATRICES = "decompositions of matrices are not imported: compute them before, or give one in custom_convert_map"
+
 _HELP = {
-    "_local_scalar_dense": "the way depends on a value (.item(), int(tensor), if); torch.where chooses values",
-    "as_strided": "say the view by slices, reshape or unfold",
-    "bernoulli": "the model is in training mode: model.eval()",
-    "cond": "control flow is not imported; torch.where chooses values",
-    "native_batch_norm": "the model is in training mode: model.eval()",
-    "_native_batch_norm_legit_functional": "the model is in training mode: model.eval()",
-    "rand": "random numbers are not drawn in imported programs: make them an input",
-    "randn": "random numbers are not drawn in imported programs: make them an input",
+    "_batch_norm_with_update_functional": _TRAINING,
+    "_native_batch_norm_legit": _TRAINING,
+    "_native_batch_norm_legit_functional": _TRAINING,
+    "bernoulli": _TRAINING,
+    "native_batch_norm": _TRAINING,
+    "rrelu_with_noise_functional": _TRAINING,
+    **dict.fromkeys(
+        ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
+    ),
+    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c", "complex", "polar"), _COMPLEX),
+    **dict.fromkeys(("angle", "view_as_complex", "view_as_real"), _COMPLEX),
+    **dict.fromkeys(("_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd"), _MATRICES),
+    **dict.fromkeys(("linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu", "linalg_qr"), _MATRICES),
+    "cond": _CONTROL,
+    "out": "it writes into an argument: torch.export leaves the form that gives a new tensor",
+    "resize_": "a tensor is not resized in its place: reshape, slices and torch.cat make a new one",
+    "scan": "control flow is not imported; write the loop out",
     "while_loop": "control flow is not imported; write the loop out",
 }
+"""The way on, by the operator's name (`out`: by that of its overload)."""
 
 
 def converts(*names: str) -> Callable[[Convert], Convert]:
@@ -62,8 +79,14 @@ def unsupported(missing: dict[str, str]) -> RelayAttributeError:
     )
 
 
+def way_on(name: str) -> str:
+    """What to do about an operator that is never imported; empty if nothing is known."""
+    base, _, overload = name.partition(".")
+    return _HELP.get(base, "") or (_GRADIENT if base.endswith("_backward") else _HELP.get(overload, ""))
+
+
 def _help(name: str) -> str:
-    known = _HELP.get(name.partition(".")[0])
+    known = way_on(name)
     if known:
         return known
     close = did_you_mean(name, TABLE)

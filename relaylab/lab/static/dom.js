@@ -1,5 +1,6 @@
 // @ts-check
 // Small helpers. Text from programs only ever becomes a text node or an attribute value.
+import { coloured } from "./panels/colours.js";
 
 /**
  * An element with properties (`on…` are listeners; aria, role and data attributes), and children.
@@ -29,7 +30,8 @@ export const link = (text, onclick, title = "") =>
 export const dim = (text, tag = "p") => el(tag, { className: "rl-dim", textContent: text });
 export const heading = (text) => el("h2", { textContent: text });
 export const subheading = (text) => el("h3", { textContent: text });
-export const code = (text) => el("pre", { className: "rl-code", textContent: text });
+/** @param {string} [language]  whose colours it has */
+export const code = (text, language) => el("pre", { className: "rl-code" }, ...coloured(text, language));
 export const problem = (text) => el("pre", { className: "rl-error", textContent: text });
 
 // A select with its options, (value, text) each.

@@ -3,6 +3,7 @@
 import { unpack } from "../../viz/static/graph.js";
 import { el } from "./dom.js";
 import { Explorer } from "./explorer/explorer.js";
+import { speak } from "./language.js";
 import { address, read } from "./saved/link.js";
 import { paper } from "./saved/print.js";
 import { SavedPage } from "./saved/saved_page.js";
@@ -21,6 +22,7 @@ function tell(root, wrong) {
 }
 
 function start(data) {
+  if (data.wording) speak(document.body, data.wording);
   const root = document.getElementById("relaylab");
   const page = new SavedPage(data);
   const listeners = {};
@@ -34,6 +36,7 @@ function start(data) {
     for (const [name] of given) listeners[name]?.();
   };
   const keep = () => {
+    if (location.protocol === "about:") return; // inside a document it has no address of its own
     if (location.hash !== address(state)) history.replaceState(null, "", address(state));
   };
   arrive();
@@ -52,7 +55,7 @@ function start(data) {
   Object.assign(window, { relaylab: explorer });
   window.addEventListener("hashchange", arrive);
   paper(() => explorer.printed());
-  root.focus({ preventScroll: true }); // the keys work at once
+  if (window === window.top) root.focus({ preventScroll: true }); // the keys work at once
 }
 
 const sorry = (error) =>

@@ -16,10 +16,10 @@ export type { FigureData, PassRow, Rows };
 /** What belongs to one node, edge or group of a picture; `shapes` are kind (r, p, t), place and styles. */
 export type Figure = Omit<ElementData, "shapes"> & { port?: string; shapes: any[][] };
 
-/** A picture; `nodes` are id, group, operator, type and attributes. */
+/** A picture; `nodes` are id and group. */
 export type Scene = Omit<SceneData, "figures"> & {
   figures: Figure[];
-  nodes?: [id: string, group: string, operator: string, type: string, attrs: string[]][];
+  nodes?: [id: string, group: string][];
 };
 
 /** Who answers questions and keeps what is chosen: the kernel of a notebook, or a saved page. */

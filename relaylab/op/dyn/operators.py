@@ -40,14 +40,6 @@ class Dynamic(Operator):
     pattern = OpPattern.INJECTIVE
     waivers = {"lower": "the shape of the result is not known before run time"}
 
-    def relation(self, s: TypeSolver, *types: Type) -> Type | None:
-        found = rules.all_known(rules.tensor(s, t, name) for t, name in zip(types, self.inputs))
-        return None if found is None else self.result(s, *found)
-
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
-        """The type of the result; its dimensions that depend on values are unknown."""
-        return types[0]
-
     def length(self, s: TypeSolver, t: TensorType, name: str) -> int:
         """How many values a vector holds, which must be known."""
         if len(t.shape) != 1 or not isinstance(t.shape[0], int):
@@ -91,7 +83,7 @@ class DynamicInit(Dynamic):
     defaults = {"shape": None}
     values = ("shape",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         dtype = self.dtype or (types[0].dtype if len(types) > 1 else "float32")
         return TensorType(unknown(self.length(s, types[len(types) - 1], "shape")), dtype)
 
@@ -141,7 +133,7 @@ class broadcast_to(Dynamic):
     defaults = {"shape": None}
     static, values = static_broadcast_to, ("shape",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         return TensorType(unknown(self.length(s, types[1], "shape")), types[0].dtype)
 
     @classmethod
@@ -161,7 +153,7 @@ class reshape(Dynamic):
     defaults = {"newshape": None}
     static, values = static_reshape, ("newshape",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         return TensorType(unknown(self.length(s, types[1], "newshape")), types[0].dtype)
 
     @classmethod
@@ -183,7 +175,7 @@ class expand_dims(Dynamic):
     num_newaxis: int = attr(1, "how many dimensions are inserted")
     static, values = static_expand_dims, ("axis",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         number(s, types[1], "axis")
         return TensorType(unknown(len(types[0].shape) + self.num_newaxis), types[0].dtype)
 
@@ -205,7 +197,7 @@ class squeeze(Dynamic):
     axis: Ints | None = attr(None, "the dimensions that go, as a vector of integers")
     static, values = static_squeeze, ("axis",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         left = len(types[0].shape) - self.length(s, types[1], "axis")
         return TensorType(unknown(max(left, 0)), types[0].dtype)
 
@@ -225,7 +217,7 @@ class tile(Dynamic):
     defaults = {"reps": None}
     static, values = static_tile, ("reps",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         return TensorType(unknown(max(len(types[0].shape), self.length(s, types[1], "reps"))), types[0].dtype)
 
     @classmethod
@@ -248,7 +240,7 @@ class strided_slice(Dynamic):
     defaults = {"begin": None, "end": None, "strides": None, "axes": None}
     static, values = static_strided_slice, ("begin", "end", "strides")
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         data = types[0]
         count = max(self.length(s, t, name) for t, name in zip(types[1:], self.values))
         if count > len(data.shape):
@@ -281,7 +273,7 @@ class topk(Dynamic):
     defaults = {"k": None}
     static, values = static_topk, ("k",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         data = types[0]
         number(s, types[1], "k")
         axis = rules.axis(s, self.axis, len(data.shape), "axis of topk")
@@ -315,7 +307,7 @@ class one_hot(Dynamic):
     static, values = static_one_hot, ("depth",)
     pattern = OpPattern.OUT_ELEMWISE_FUSABLE
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         rules.integers(s, types[0], "indices")
         number(s, types[3], "depth")
         axis = rules.axis(s, self.axis, len(types[0].shape) + 1, "axis of one_hot")

@@ -31,7 +31,7 @@ class pad(Dynamic):
     defaults = {"pad_width": None}
     static, values = static_pad, ("pad_width",)
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         width = rules.rank(s, rules.integers(s, types[1], "pad_width"), 2, "pad_width")
         rules.equal_dims(
             s, width.shape[0], IntImm(len(types[0].shape)), f"`pad_width` and the rank of {type_text(types[0])}"
@@ -55,7 +55,7 @@ class DynamicImage(Dynamic):
     layout: str = attr("NCHW", "the axes of data, N for the batch, C for channels, the others spatial")
     spatial: ClassVar[str] = "HW"
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         data = types[0]
         rules.layout(s, self.layout, "NC" + self.spatial, data)
         shape: Any = list(data.shape)
@@ -87,11 +87,11 @@ class resize2d(DynamicImage):
     out_dtype: Dtype = attr(None, "the data type of the result; None: that of data")
     static, values = static_resize2d, ("size", "roi")
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         rules.integers(s, types[1], "size")
         for t, name, count in zip(types[1:], self.values, (2, 4)):
             rules.equal_dims(s, rules.rank(s, t, 1, name).shape[0], IntImm(count), f"the length of `{name}`")
-        return super().result(s, *types)
+        return super().result_type(s, *types)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -107,10 +107,10 @@ class DynamicScales(DynamicImage):
 
     source = "ONNX Resize"
 
-    def result(self, s: TypeSolver, *types: TensorType) -> Type:
+    def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         for t, name in zip(types[1:], self.values):
             rules.scalar(s, t, name)
-        return super().result(s, *types)
+        return super().result_type(s, *types)
 
     def value(self, name: str, array: np.ndarray) -> Any:
         return float(array.reshape(()))

@@ -14,7 +14,7 @@ def affine_grid(data: Arg, target_shape: Ints | None = None) -> Call:
     target_shape: the height and width of the grids
     Result: (N, 2, *target_shape), of the dtype of data: data @ (x, y, 1) with x and y from -1 to 1
     """
-def crop_and_resize(data: Arg, boxes: Arg, box_indices: Arg, crop_size: Ints | None, layout: str = 'NCHW', method: str = 'bilinear', extrapolation_value: float = 0.0, out_dtype: Dtype = None) -> Call:
+def crop_and_resize(data: Arg, boxes: Arg, box_indices: Arg, crop_size: Ints | None, layout: str, method: str = 'bilinear', extrapolation_value: float = 0.0, out_dtype: Dtype = None) -> Call:
     """Boxes (y1, x1, y2, x2, as fractions) cut from images and resized to `crop_size`; box n comes from image
     box_indices[n]; places outside read as `extrapolation_value`.
 

@@ -34,7 +34,7 @@ def precision(boxes: str) -> str:
     return "float64" if boxes == "float64" else "float32"
 
 
-@op("image.crop_and_resize", level=5, attrs_key="CropAndResize", required="crop_size")
+@op("image.crop_and_resize", level=5, attrs_key="CropAndResize", required="crop_size layout")
 class crop_and_resize(Injective):
     """Boxes (y1, x1, y2, x2, as fractions) cut from images and resized to `crop_size`; box n comes from image
     box_indices[n]; places outside read as `extrapolation_value`.
@@ -60,10 +60,7 @@ class crop_and_resize(Injective):
         """The height and width of the crops."""
         return self.crop_size or ()
 
-    def relation(self, s: TypeSolver, data: Type, boxes: Type, box_indices: Type) -> Type | None:
-        x, box, at = (rules.tensor(s, t, n) for t, n in zip((data, boxes, box_indices), self.inputs))
-        if x is None or box is None or at is None:
-            return None
+    def result_type(self, s: TypeSolver, x: TensorType, box: TensorType, at: TensorType) -> TensorType:
         layout = rules.layout(s, self.layout, "NCHW", x)
         if 0 in x.shape:
             s.fail(f"{self.op_name} has nothing to resample in {type_text(x)}", help="give an image with elements")
@@ -76,7 +73,7 @@ class crop_and_resize(Injective):
         whole = {"N": box.shape[0], "C": layout.whole(x.shape)["C"], "H": height, "W": width}
         return TensorType(rules.laid_out(s, layout, whole), self.out_dtype or x.dtype)
 
-    def _place(self, first: Any, last: Any, k: Any, extent: int, target: int) -> Any:
+    def place(self, first: Any, last: Any, k: Any, extent: int, target: int) -> Any:
         """Where output position `k` lies along an axis; rounded step by step, it decides what is outside."""
         if target == 1:
             return (first + last) * (0.5 * (extent - 1))
@@ -88,7 +85,7 @@ class crop_and_resize(Injective):
         out = np.full((len(boxes), x.shape[1], *self.size), self.extrapolation_value)
         at, images = boxes.astype(precision(boxes.dtype.name)), np.clip(box_indices, 0, len(x) - 1)
         rows, columns = (
-            self._place(at[:, [d]], at[:, [d + 2]], np.arange(n, dtype=at.dtype), x.shape[2 + d], n)
+            self.place(at[:, [d]], at[:, [d + 2]], np.arange(n, dtype=at.dtype), x.shape[2 + d], n)
             for d, n in enumerate(self.size)
         )
         for n, row, column in np.ndindex(len(boxes), *self.size):
@@ -116,7 +113,7 @@ class crop_and_resize(Injective):
         for d, (letter, target) in enumerate(zip("HW", self.size)):
             extent = whole[letter]
             first, last = (b.cast(boxes(at["N"], k), exactness) for k in (d, d + 2))
-            place = self._place(first, last, b.cast(at[letter], exactness), extent, int(target))
+            place = self.place(first, last, b.cast(at[letter], exactness), extent, int(target))
             place = b.cast(place, "float64")
             inside += [place >= 0.0, place <= extent - 1.0]
             low = b.floor(place + 0.5) if self.method == "nearest_neighbor" else b.floor(place)
@@ -163,18 +160,16 @@ class dilation2d(OutElementwiseFusable):
     )
     source = "Haralick, Sternberg and Zhuang, Image analysis using mathematical morphology, 1987; tf.nn.dilation2d"
 
-    def relation(self, s: TypeSolver, data: Type, weight: Type) -> Type | None:
-        x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
-        if x is None or w is None:
-            return None
-        layout = rules.layout(s, self.data_layout, "NCHW", x)
-        whole, kernel = layout.whole(x.shape), rules.layout(s, self.kernel_layout, "IHW", w, "weight").whole(w.shape)
+    def result_type(self, s: TypeSolver, data: TensorType, weight: TensorType) -> Type | None:
+        layout = rules.layout(s, self.data_layout, "NCHW", data)
+        whole = layout.whole(data.shape)
+        kernel = rules.layout(s, self.kernel_layout, "IHW", weight, "weight").whole(weight.shape)
         rules.equal_dims(s, kernel["I"], whole["C"], "the channels of data and weight")
-        for a, step, dilation, pad in self._axes():
+        for a, step, dilation, pad in self.axes():
             whole[a] = window_extent(s, whole[a], kernel[a], step, dilation, pad)
-        return TensorType(rules.laid_out(s, layout, whole), rules.summed(s, self.out_dtype or x.dtype, x, w))
+        return TensorType(rules.laid_out(s, layout, whole), rules.summed(s, self.out_dtype or data.dtype, data, weight))
 
-    def _axes(self) -> list[tuple[str, int, int, tuple[int, int]]]:
+    def axes(self) -> list[tuple[str, int, int, tuple[int, int]]]:
         """(letter, stride, dilation, (before, after)) of both axes."""
         return list(zip("HW", spread(self.strides, 2), spread(self.dilations, 2), pads(self.padding, 2)))
 
@@ -184,12 +179,12 @@ class dilation2d(OutElementwiseFusable):
         w = transform(weight, parse_layout(self.kernel_layout), parse_layout("IHW"))
         dtype = self.out_dtype or data.dtype.name
         x, w = exact(dtype, x, w)
-        x = np.pad(x, [(0, 0), (0, 0), *(a[3] for a in self._axes())])
-        sizes = [(n - (k - 1) * d - 1) // st + 1 for n, k, (_, st, d, _) in zip(x.shape[2:], w.shape[1:], self._axes())]
+        x = np.pad(x, [(0, 0), (0, 0), *(a[3] for a in self.axes())])
+        sizes = [(n - (k - 1) * d - 1) // st + 1 for n, k, (_, st, d, _) in zip(x.shape[2:], w.shape[1:], self.axes())]
         out = np.full((*x.shape[:2], *sizes), dtype_min(dtype), dtype)
         for tap in np.ndindex(*w.shape[1:]):
             window = [
-                slice(t * d, t * d + (m - 1) * st + 1, st) for t, m, (_, st, d, _) in zip(tap, sizes, self._axes())
+                slice(t * d, t * d + (m - 1) * st + 1, st) for t, m, (_, st, d, _) in zip(tap, sizes, self.axes())
             ]
             sums = x[(slice(None), slice(None), *window)] + w[(slice(None), *tap)][:, None, None]
             out = np.maximum(out, stored(sums, dtype))
@@ -201,7 +196,7 @@ class dilation2d(OutElementwiseFusable):
 
         def term(*taps: Element) -> Element:
             source, inside = dict(at), []
-            for (a, step, dilation, pad), tap in zip(self._axes(), taps):
+            for (a, step, dilation, pad), tap in zip(self.axes(), taps):
                 source[a] = at[a] * step + tap * dilation - pad[0]
                 inside.append(b.inside(source[a], whole[a]))
             w = weight(*kernel_layout.index({"I": at["C"], "H": taps[0], "W": taps[1]}))

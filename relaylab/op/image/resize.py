@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type
+from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType
 from relaylab.op.base import Dims, Dtype, Floats, Input, Sample, arg, attr, op, sample
 from relaylab.op.helpers import TypeSolver
 from relaylab.op.indexing import ints
@@ -58,11 +58,11 @@ class Resize(Resampled):
     def result_dtype(self, data: str) -> str:
         return self.out_dtype or data
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
         size = self.size or ()
         if len(size) != len(self.spatial) or any(not isinstance(n, AnyDim) and n < 1 for n in size):
             s.fail(f"`size` of {self.op_name} must be {len(self.spatial)} positive values, not {self.size}")
-        return super().relation(s, data)
+        return super().result_type(s, data)
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -29,14 +29,11 @@ class affine_grid(Injective):
     yields = "(N, 2, *target_shape), of the dtype of data: data @ (x, y, 1) with x and y from -1 to 1"
     source = "Jaderberg et al., Spatial transformer networks, 2015"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rules.rank(s, rules.floats(s, found), 3)
-        if tuple(found.shape[1:]) != (2, 3) or len(self.target_shape) != 2:
-            s.fail(f"image.affine_grid needs (batch, 2, 3) matrices and a target shape of 2, not {type_text(found)}")
-        return TensorType((found.shape[0], 2, *self.target_shape), found.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        rules.rank(s, rules.floats(s, data), 3)
+        if tuple(data.shape[1:]) != (2, 3) or len(self.target_shape) != 2:
+            s.fail(f"image.affine_grid needs (batch, 2, 3) matrices and a target shape of 2, not {type_text(data)}")
+        return TensorType((data.shape[0], 2, *self.target_shape), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         height, width = self.target_shape
@@ -77,27 +74,25 @@ class grid_sample(Injective):
     yields = "(N, C, *extents), of the dtype of data"
     source = "Jaderberg et al., Spatial transformer networks, 2015; torch.nn.functional.grid_sample"
 
-    def relation(self, s: TypeSolver, data: Type, grid: Type) -> Type | None:
-        x, g = rules.tensor(s, data), rules.tensor(s, grid, "grid")
-        if x is None or g is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType, grid: TensorType) -> Type | None:
         spatial = len(self.layout) - 2
-        rules.rank(s, x, spatial + 2), rules.rank(s, g, spatial + 2, "grid")
+        rules.rank(s, data, spatial + 2), rules.rank(s, grid, spatial + 2, "grid")
         rules.equal_dims(
-            s, g.shape[1], IntImm(spatial), "the second dimension of `grid` must be the number of coordinates"
+            s, grid.shape[1], IntImm(spatial), "the second dimension of `grid` must be the number of coordinates"
         )
-        if 0 in x.shape[2:]:
-            s.fail(f"{self.op_name} has nothing to sample in {type_text(x)}", help="give an image with elements")
+        if 0 in data.shape[2:]:
+            s.fail(f"{self.op_name} has nothing to sample in {type_text(data)}", help="give an image with elements")
         for value, known in ((self.layout, ("NCHW", "NCDHW")), (self.method, ("nearest", "bilinear", "bicubic"))):
             if value not in known:
                 s.fail(f'image.grid_sample cannot do "{value}"', help="known: " + ", ".join(known))
         if self.padding_mode not in ("zeros", "border", "reflection"):
             s.fail(f'padding_mode must be zeros, border or reflection, not "{self.padding_mode}"')
         return TensorType(
-            (rules.equal_dims(s, x.shape[0], g.shape[0], "the batches"), x.shape[1], *g.shape[2:]), x.dtype
+            (rules.equal_dims(s, data.shape[0], grid.shape[0], "the batches"), data.shape[1], *grid.shape[2:]),
+            data.dtype,
         )
 
-    def _taps(self, b: ElementBuilder, g: Element, extent: int) -> list[tuple[Any, Any]]:
+    def taps(self, b: ElementBuilder, g: Element, extent: int) -> list[tuple[Any, Any]]:
         """The (position, weight) that the grid value `g` reads; positions are whole float64 numbers, of which those
         outside are zeros. Bicubic interpolation pads each tap, the others the place itself.
         """
@@ -128,7 +123,7 @@ class grid_sample(Injective):
         taps = []
         for d in range(rank):
             g = b.cast(grid(n, rank - 1 - d, *cell), "float64")
-            taps.append(self._taps(b, g, int(data.shape[2 + d])))
+            taps.append(self.taps(b, g, int(data.shape[2 + d])))
 
         def read(*at: Element) -> Element:
             extents = [int(m) for m in data.shape[2:]]
@@ -156,7 +151,7 @@ class grid_sample(Injective):
     def _weights(self, g: float, extent: int) -> np.ndarray:
         """The weight of each element of an axis at one grid value."""
         out = np.zeros(extent)
-        for k, w in self._taps(scalar_builder, scalar_builder.const(g, "float64"), extent):
+        for k, w in self.taps(scalar_builder, scalar_builder.const(g, "float64"), extent):
             if 0 <= k.value <= extent - 1 or self.padding_mode != "zeros":
                 out[int(np.clip(k.value, 0, extent - 1))] += w.value
         return out

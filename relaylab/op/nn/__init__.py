@@ -27,6 +27,18 @@ from relaylab.op.nn.pool_adaptive import (
     global_max_pool2d,
     global_max_pool3d,
 )
+from relaylab.op.nn.prepared.bitserial import bitpack, bitserial_conv2d, bitserial_dense
+from relaylab.op.nn.prepared.gemm import (
+    contrib_conv2d_gemm_weight_transform,
+    contrib_conv2d_gemm_without_weight_transform,
+)
+from relaylab.op.nn.prepared.winograd import (
+    contrib_conv2d_winograd_nnpack_weight_transform,
+    contrib_conv2d_winograd_weight_transform,
+    contrib_conv2d_winograd_without_weight_transform,
+    contrib_conv3d_winograd_weight_transform,
+    contrib_conv3d_winograd_without_weight_transform,
+)
 from relaylab.op.nn.scale import dropout, dropout_raw, l2_normalize, lrn
 from relaylab.op.nn.space_depth import batch_to_space_nd, depth_to_space, fifo_buffer, space_to_batch_nd, space_to_depth
 from relaylab.op.nn.sparse import sparse_add, sparse_conv2d, sparse_dense, sparse_transpose

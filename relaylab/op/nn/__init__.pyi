@@ -123,12 +123,12 @@ def batch_flatten(data: Arg) -> Call:
     data: the tensor whose elements are taken in row-major order; shape any; dtype any
     Result: (data.shape[0], product of data.shape[1:]), of the dtype of data
     """
-def batch_matmul(tensor_a: Arg, tensor_b: Arg, out_dtype: Dtype = None, transpose_a: bool = False, transpose_b: bool = True) -> Call:
+def batch_matmul(tensor_a: Arg, tensor_b: Arg, out_dtype: Dtype = '', transpose_a: bool = False, transpose_b: bool = True) -> Call:
     """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed.
 
     tensor_a: the first factors; shape (b, m, k), or (b, k, m) if `transpose_a`; dtype any but bool
     tensor_b: the second factors; shape (b, k, n), or (b, n, k) if `transpose_b`; dtype any but bool
-    out_dtype: the data type of sums and result; None: that of the first input
+    out_dtype: the data type of sums and result; None or empty: that of the first input
     transpose_a: whether the first factors are given transposed
     transpose_b: whether the second factors are given transposed
     Result: (b, m, n), of `out_dtype`; a batch of 1 goes with any b
@@ -164,7 +164,79 @@ def bias_add(data: Arg, bias: Arg, axis: int = 1) -> Call:
     axis: the axis of data along which the bias lies; negative ones count from the end
     Result: shape and dtype of data
     """
-def contrib_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW8c', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def bitpack(data: Arg, bits: int = 1, pack_axis: int = 1, bit_axis: int = 2, pack_type: Dtype = 'uint32', name: str = 'BitPack') -> Call:
+    """Splits whole numbers into their lowest bits and packs each of these bits into words: one word has a bit of
+    neighbours along `pack_axis`, that of the first one highest.
+
+    data: the numbers, as many along `pack_axis` as fill words; shape any; dtype integers
+    bits: how many bits each number has, 1 to 8; higher ones are not looked at
+    pack_axis: the axis of data along which bits become words
+    bit_axis: the axis of the result that counts the bits, lowest first; -1 puts it behind the others
+    pack_type: the data type of words: uint8, uint16, uint32 or uint64; None: uint32
+    name: a name, without effect
+    Result: the shape of data with `pack_axis` divided by the bits of a word and a new axis of `bits`; `pack_type`
+    """
+def bitserial_conv2d(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), channels: int | None = None, kernel_size: Ints = (3, 3), activation_bits: int = 1, weight_bits: int = 1, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', pack_dtype: Dtype = 'uint32', out_dtype: Dtype = 'int16', unipolar: bool = True) -> Call:
+    """Two-dimensional convolution of whole numbers of few bits: the lowest bits of data, without sign, times the
+    weight, whose bits may be packed. What lies behind the borders is 0.
+
+    data: the images, laid out as `data_layout`, where C numbers fill words; shape (N, C, H, W); dtype integers
+    weight: the kernels, laid out as `kernel_layout`, or what nn.bitpack makes of them with the axis of C as pack_axis and bit_axis 4; shape (O, C, KH, KW), or (O, words, KH, KW, weight_bits); dtype integers, or `pack_dtype`
+    strides: steps of the window along both axes
+    padding: zeros around both axes: one number, one per axis, or befores then afters
+    channels: the number O of output channels; None: that of the weight
+    kernel_size: the kernel's spatial extents
+    activation_bits: how many bits each number of data has, 1 to 8; higher ones are not looked at
+    weight_bits: how many bits each number of the weight has, 1 to 8
+    data_layout: the axes of data and result, such as NHWC
+    kernel_layout: the axes of the kernels, such as HWIO
+    pack_dtype: the data type of words, uint8 to uint64, that inner extents fill; None: uint32
+    out_dtype: the data type of sums and result; None or empty: that of data
+    unipolar: whether each bit of the weight stands for 1 or -1, so that w means 2 * w + 1 - 2**weight_bits; else w
+    Result: (N, O, height, width) laid out as `data_layout`, of `out_dtype`, in which sums wrap; extent = (extent + before + after - kernel) // stride + 1
+    """
+def bitserial_dense(data: Arg, weight: Arg, units: int | None = None, data_bits: int = 1, weight_bits: int = 1, pack_dtype: Dtype = 'uint32', out_dtype: Dtype = 'int16', unipolar: bool = True) -> Call:
+    """Fully connected layer of whole numbers of few bits: the lowest bits of data, without sign, times the weight,
+    whose bits may be packed.
+
+    data: what the layer is applied to; shape (..., k), where k numbers fill words; dtype integers
+    weight: one row per unit, or what nn.bitpack makes of it with pack_axis 1 and bit_axis 2; shape (units, k), or (units, words, weight_bits); dtype integers, or `pack_dtype`
+    units: the number of units; None: that of the weight
+    data_bits: how many bits each number of data has, 1 to 8; higher ones are not looked at
+    weight_bits: how many bits each number of the weight has, 1 to 8
+    pack_dtype: the data type of words, uint8 to uint64, that inner extents fill; None: uint32
+    out_dtype: the data type of sums and result; None or empty: that of data
+    unipolar: whether each bit of the weight stands for 1 or -1, so that w means 2 * w + 1 - 2**weight_bits; else w
+    Result: (..., units), of `out_dtype`, in which sums wrap
+    """
+def contrib_conv2d_gemm_weight_transform(weights: Arg, tile_rows: int, tile_cols: int) -> Call:
+    """The weight of a convolution as the tiles of a matrix, (KH * KW * C) x O, each of them transposed; zeros behind
+    the matrix.
+
+    weights: the kernels; shape (KH, KW, C, O); dtype any
+    tile_rows: how many output channels a tile has
+    tile_cols: how many elements of their kernels a tile has
+    Result: (ceil(O / tile_rows), K / tile_cols, tile_rows, tile_cols), dtype of weights; K = KH * KW * C rounded up to a multiple of 4 * tile_cols
+    """
+def contrib_conv2d_gemm_without_weight_transform(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
+    """Two-dimensional convolution of a weight that nn.contrib_conv2d_gemm_weight_transform has laid out in tiles;
+    zero padding, dilation, no groups.
+
+    data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
+    weight: the kernels as nn.contrib_conv2d_gemm_weight_transform lays them out; shape (at least O / tile_rows, at least KH * KW * C / tile_cols, tile_rows, tile_cols); dtype any but bool
+    strides: steps of the window along each spatial axis
+    padding: zeros around each spatial axis: one number, one per axis, or befores then afters
+    dilation: distance between the kernel's elements along each spatial axis
+    groups: into how many groups the channels split: only 1
+    channels: the number O of output channels; None: as many as the tiles hold
+    kernel_size: the spatial extents of the kernel before the transform; it must be given
+    data_layout: the axes of data; channels may be in blocks, as in NCHW16c
+    kernel_layout: the axes of the kernels before the transform; without effect
+    out_layout: the axes of the result; empty: those of data
+    out_dtype: the data type of sums and result; None or empty: that of data
+    Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
+    """
+def contrib_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW8c', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Convolution with data in `NCHW16c` and weight in `OIHW16i16o` (any block sizes).
 
     data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
@@ -178,20 +250,85 @@ def contrib_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1), padding
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: the axes of the result; empty: those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
-def contrib_dense_pack(data: Arg, weight: Arg, weight_layout: str = 'NC', units: int | None = None, out_dtype: Dtype = None) -> Call:
+def contrib_conv2d_winograd_nnpack_weight_transform(weight: Arg, convolution_algorithm: int, out_dtype: Dtype = '') -> Call:
+    """The weight of a convolution with kernels of 3 x 3 for tiles of 6 x 6 results, as NNPACK's points make it: 0, 1,
+    -1, 2, -2, 1/2, -1/2 and infinity.
+
+    weight: the kernels; shape (O, I, 3, 3); dtype floats
+    convolution_algorithm: NNPACK's number of the algorithm: 3, or 6, which keeps half precision
+    out_dtype: the data type of the result; None or empty: that of weight
+    Result: (O, I, 8, 8), of `out_dtype`
+    """
+def contrib_conv2d_winograd_weight_transform(weight: Arg, tile_size: int) -> Call:
+    """The weight of a two-dimensional convolution at the points of Winograd's algorithm: 0, -1, 1, 1/2, -2, -1/2, 2,
+    ..., as many as are needed, and infinity.
+
+    weight: the kernels; shape (O, I, KH, KW); dtype floats
+    tile_size: how many neighbouring results a tile has along each axis that is transformed
+    Result: (tile_size + KH - 1, tile_size + KW - 1, O, I), dtype of weight
+    """
+def contrib_conv2d_winograd_without_weight_transform(data: Arg, weight: Arg, tile_size: int, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
+    """Two-dimensional convolution by Winograd's algorithm, of a weight that
+    nn.contrib_conv2d_winograd_weight_transform has transformed. Each element is computed on its own: nn.conv2d, for
+    which relaylab chooses the algorithm itself, is much faster.
+
+    data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
+    weight: the kernels as nn.contrib_conv2d_winograd_weight_transform makes them; typed by `channels` if untyped; shape (tile_size + KH - 1, tile_size + KW - 1, O, C); dtype floats
+    tile_size: how many neighbouring results a tile has along each axis that is transformed
+    strides: steps of the window along each spatial axis, which must be 1
+    padding: zeros around each spatial axis: one number, one per axis, or befores then afters
+    dilation: distance between the kernel's elements, which must be 1
+    groups: into how many groups the channels split: only 1
+    channels: the number O of output channels; None: that of the weight
+    kernel_size: the spatial extents of the kernel before the transform; it must be given
+    data_layout: the axes of data; channels may be in blocks, as in NCHW16c
+    kernel_layout: the axes of the kernels before the transform; without effect
+    out_layout: the axes of the result; empty: those of data
+    out_dtype: the data type of sums and result; None or empty: that of data
+    Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
+    """
+def contrib_conv3d_winograd_weight_transform(weight: Arg, tile_size: int) -> Call:
+    """The weight of a three-dimensional convolution at the points of Winograd's algorithm, those of the
+    two-dimensional one; its depth is transformed only if it is 3 to 7.
+
+    weight: the kernels; shape (O, I, KD, KH, KW); dtype floats
+    tile_size: how many neighbouring results a tile has along each axis that is transformed
+    Result: (tile_size + KD - 1, tile_size + KH - 1, tile_size + KW - 1, O, I) if 2 < KD < 8, else (tile_size + KH - 1, tile_size + KW - 1, KD, O, I); dtype of weight
+    """
+def contrib_conv3d_winograd_without_weight_transform(data: Arg, weight: Arg, tile_size: int, strides: Ints = (1, 1, 1), padding: Ints = (0, 0, 0), dilation: Ints = (1, 1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCDHW', kernel_layout: str = 'OIDHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
+    """Three-dimensional convolution by Winograd's algorithm, of a weight that
+    nn.contrib_conv3d_winograd_weight_transform has transformed. Each element is computed on its own: nn.conv3d is
+    much faster.
+
+    data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
+    weight: the kernels as nn.contrib_conv3d_winograd_weight_transform makes them; typed by `channels` if untyped; shape as that operator says, with I = C; dtype floats
+    tile_size: how many neighbouring results a tile has along each axis that is transformed
+    strides: steps of the window along each spatial axis, which must be 1
+    padding: zeros around each spatial axis: one number, one per axis, or befores then afters
+    dilation: distance between the kernel's elements, which must be 1
+    groups: into how many groups the channels split: only 1
+    channels: the number O of output channels; None: that of the weight
+    kernel_size: the spatial extents of the kernel before the transform; it must be given
+    data_layout: the axes of data; channels may be in blocks, as in NCHW16c
+    kernel_layout: the axes of the kernels before the transform; without effect
+    out_layout: the axes of the result; empty: those of data
+    out_dtype: the data type of sums and result; None or empty: that of data
+    Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
+    """
+def contrib_dense_pack(data: Arg, weight: Arg, weight_layout: str = 'NC', units: int | None = None, out_dtype: Dtype = '') -> Call:
     """nn.dense with the weight in blocks of units: layout `NC16n` is `(units / 16, k, 16)`.
 
     data: what the layer is applied to; shape (m, k); dtype any but bool
     weight: the weight in blocks of units; shape (units / block, k, block); dtype any but bool
     weight_layout: the axes of weight: N for units and C for k, as in NC16n
     units: the number of units; for reading, since the weight has it
-    out_dtype: the data type of sums and result; None: that of the first input
+    out_dtype: the data type of sums and result; None or empty: that of the first input
     Result: (m, units), of `out_dtype`
     """
-def contrib_depthwise_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW8c', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def contrib_depthwise_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW8c', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Depthwise convolution with data in `NCHW16c` and weight in `OIHW1i16o` (any block size).
 
     data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
@@ -205,10 +342,10 @@ def contrib_depthwise_conv2d_nchwc(data: Arg, kernel: Arg, strides: Ints = (1, 1
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: the axes of the result; empty: those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
-def conv1d(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints = (0, 0), dilation: Ints = (1,), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCW', kernel_layout: str = 'OIW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def conv1d(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints = (0, 0), dilation: Ints = (1,), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCW', kernel_layout: str = 'OIW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Convolution over one spatial axis: data `NCW`, weight `OIW`; zero padding, groups, dilation.
 
     data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
@@ -222,10 +359,10 @@ def conv1d(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints = (0, 0),
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: the axes of the result; empty: those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
-def conv1d_transpose(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints = (0,), dilation: Ints = (1,), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCW', kernel_layout: str = 'OIW', out_layout: str = '', output_padding: Ints = (0,), out_dtype: Dtype = None) -> Call:
+def conv1d_transpose(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints = (0,), dilation: Ints = (1,), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCW', kernel_layout: str = 'OIW', out_layout: str = '', output_padding: Ints = (0,), out_dtype: Dtype = '') -> Call:
     """Transposed convolution over one axis: data `NCW`; weight (in channels, out channels / groups, width), called
     `OIW`.
 
@@ -241,10 +378,10 @@ def conv1d_transpose(data: Arg, weight: Arg, strides: Ints = (1,), padding: Ints
     kernel_layout: the axes of weight; the builder's default names input channels first
     out_layout: the axes of the result; empty: those of data
     output_padding: elements added after the result along each spatial axis
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding
     """
-def conv2d(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def conv2d(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Convolution over two spatial axes: data `NCHW` or any other layout, weight `OIHW`; zero padding, groups,
     dilation.
 
@@ -259,7 +396,7 @@ def conv2d(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: the axes of the result; empty: those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
 def conv2d_backward_weight(grad: Arg, data: Arg, strides: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, channels: Any = None, kernel_size: int | Sequence[int] | None = None, grad_layout: str = 'NCHW', data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_dtype: Any = '') -> Expr:
@@ -277,10 +414,10 @@ def conv2d_backward_weight(grad: Arg, data: Arg, strides: int | Sequence[int] = 
     grad_layout: the axes of grad
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of the result, O for output and I for input channels
-    out_dtype: the data type of sums and result; None: that of grad
+    out_dtype: the data type of sums and result; None or empty: that of grad
     Result: (O, C / groups, *kernel_size) laid out as `kernel_layout`, of `out_dtype`
     """
-def conv2d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'IOHW', out_layout: str = '', output_padding: Ints = (0, 0), out_dtype: Dtype = None) -> Call:
+def conv2d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'IOHW', out_layout: str = '', output_padding: Ints = (0, 0), out_dtype: Dtype = '') -> Call:
     """Transposed convolution over two axes: data `NCHW`; weight `IOHW` is (in channels, out channels / groups, h,
     w).
 
@@ -296,10 +433,10 @@ def conv2d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1), padding: In
     kernel_layout: the axes of weight; the builder's default names input channels first
     out_layout: the axes of the result; empty: those of data
     output_padding: elements added after the result along each spatial axis
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding
     """
-def conv3d(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding: Ints = (0, 0, 0), dilation: Ints = (1, 1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCDHW', kernel_layout: str = 'OIDHW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def conv3d(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding: Ints = (0, 0, 0), dilation: Ints = (1, 1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCDHW', kernel_layout: str = 'OIDHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Convolution over three spatial axes: data `NCDHW`, weight `OIDHW`; zero padding, groups, dilation.
 
     data: the batch of images, laid out as `data_layout`; shape (N, C, *extents); dtype any but bool
@@ -313,10 +450,10 @@ def conv3d(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding: Ints = (0
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: the axes of the result; empty: those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
-def conv3d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding: Ints = (0, 0, 0), dilation: Ints = (1, 1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCDHW', kernel_layout: str = 'OIDHW', out_layout: str = '', output_padding: Ints = (0, 0, 0), out_dtype: Dtype = None) -> Call:
+def conv3d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding: Ints = (0, 0, 0), dilation: Ints = (1, 1, 1), groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCDHW', kernel_layout: str = 'OIDHW', out_layout: str = '', output_padding: Ints = (0, 0, 0), out_dtype: Dtype = '') -> Call:
     """Transposed convolution over three axes: data `NCDHW`; weight (in channels, out channels / groups, d, h, w),
     called `OIDHW`.
 
@@ -332,7 +469,7 @@ def conv3d_transpose(data: Arg, weight: Arg, strides: Ints = (1, 1, 1), padding:
     kernel_layout: the axes of weight; the builder's default names input channels first
     out_layout: the axes of the result; empty: those of data
     output_padding: elements added after the result along each spatial axis
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, *extents) laid out as `out_layout`, of `out_dtype`; along each spatial axis extent = stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding
     """
 def correlation(data1: Arg, data2: Arg, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Ints, is_multiply: bool, layout: str) -> Call:
@@ -364,7 +501,7 @@ def cross_entropy_with_logits(predictions: Arg, targets: Arg) -> Call:
     targets: the wanted probabilities of the classes; shape (N, classes); dtype that of predictions
     Result: (), dtype of predictions
     """
-def deformable_conv2d(data: Arg, offset: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), deformable_groups: int = 1, groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = None) -> Call:
+def deformable_conv2d(data: Arg, offset: Arg, weight: Arg, strides: Ints = (1, 1), padding: Ints = (0, 0), dilation: Ints = (1, 1), deformable_groups: int = 1, groups: int = 1, channels: int | None = None, kernel_size: Ints | None = None, data_layout: str = 'NCHW', kernel_layout: str = 'OIHW', out_layout: str = '', out_dtype: Dtype = '') -> Call:
     """Convolution whose taps are moved by `offset`, (N, deformable_groups * taps * 2, H, W) with (y, x) last, and read
     bilinearly; each neighbour outside is 0.
 
@@ -381,16 +518,16 @@ def deformable_conv2d(data: Arg, offset: Arg, weight: Arg, strides: Ints = (1, 1
     data_layout: the axes of data; channels may be in blocks, as in NCHW16c
     kernel_layout: the axes of weight, O for output and I for input channels
     out_layout: without effect: the axes of the result are those of data
-    out_dtype: the data type of sums and result; None: that of data
+    out_dtype: the data type of sums and result; None or empty: that of data
     Result: (N, O, height, width) laid out as `data_layout`, of `out_dtype`; along both axes extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1
     """
-def dense(data: Arg, weight: Arg, units: int | None = None, out_dtype: Dtype = None) -> Call:
+def dense(data: Arg, weight: Arg, units: int | None = None, out_dtype: Dtype = '') -> Call:
     """Fully connected layer: data `(..., k)` times the transpose of weight `(units, k)`.
 
     data: what the layer is applied to; shape (..., k); dtype any but bool
     weight: one row per unit; typed by `units` if untyped; shape (units, k); dtype any but bool
     units: the length of the result's last axis, which types an untyped second factor
-    out_dtype: the data type of sums and result; None: that of the first input
+    out_dtype: the data type of sums and result; None or empty: that of the first input
     Result: (..., units), of `out_dtype`
     """
 def depth_to_space(data: Arg, block_size: int, layout: str = 'NCHW', mode: str = 'DCR') -> Call:
@@ -531,14 +668,14 @@ def lrn(data: Arg, size: int = 5, axis: int = 1, bias: float = 2.0, alpha: float
     beta: the exponent of the divisor
     Result: the shape of data, and its dtype
     """
-def matmul(tensor_a: Arg, tensor_b: Arg, units: int | None = None, out_dtype: Dtype = None, transpose_a: bool = False, transpose_b: bool = False) -> Call:
+def matmul(tensor_a: Arg, tensor_b: Arg, units: int | None = None, out_dtype: Dtype = '', transpose_a: bool = False, transpose_b: bool = False) -> Call:
     """Matrix product of `(..., m, k)` and `(k, n)`; either may be transposed. `units` (n) gives an untyped weight
     its type.
 
     tensor_a: the first factor; shape (..., m, k), or (..., k, m) if `transpose_a`; dtype any but bool
     tensor_b: the second factor; shape (k, n), or (n, k) if `transpose_b`; dtype any but bool
     units: the length of the result's last axis, which types an untyped second factor
-    out_dtype: the data type of sums and result; None: that of the first input
+    out_dtype: the data type of sums and result; None or empty: that of the first input
     transpose_a: whether the first factor is given transposed
     transpose_b: whether the second factor is given transposed
     Result: (..., m, n), of `out_dtype`

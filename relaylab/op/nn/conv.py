@@ -13,7 +13,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import Layout, parse_layout, transform
-from relaylab.op.products import dims, elements, exact, stored
+from relaylab.op.products import dims, exact, products, stored
 from relaylab.op.shapes import derive, product, same_dim
 from relaylab.op.window import Pads, each, pads, spread, spread_padding, window_extent
 
@@ -34,7 +34,8 @@ class Convolution(OutElementwiseFusable):
     data_layout: str = attr("NCHW", "the axes of data; channels may be in blocks, as in NCHW16c")
     kernel_layout: str = attr("OIHW", "the axes of weight, O for output and I for input channels")
     out_layout: str = attr("", "the axes of the result; empty: those of data")
-    out_dtype: Dtype = attr(None, "the data type of sums and result; None: that of data")
+    out_dtype: Dtype = attr(None, "the data type of sums and result; None or empty: that of data")
+    defaults = {"out_dtype": ""}
     spatial: ClassVar[str] = "HW"
     sized: ClassVar[tuple[str, ...]] = ("strides", "dilation", "kernel_size")
     """Attributes with a value per spatial axis, for which the builder takes one number too."""
@@ -179,7 +180,7 @@ class Conv(Convolution):
         x = transform(x, layouts[0], parse_layout("NC" + self.spatial))
         w = transform(w, layouts[1], parse_layout("OI" + self.spatial))
         if self.is_depthwise(x.shape[1], w.shape[0]):
-            w = w.reshape(-1, 1, *w.shape[2:])
+            w = w.reshape(w.shape[0] * w.shape[1], 1, *w.shape[2:])
         out = convolve(x, w, self.steps, self.pads, self.groups)
         return stored(transform(out, parse_layout("NC" + self.spatial), layouts[2]), dtype)
 
@@ -224,9 +225,7 @@ class Conv(Convolution):
     def macs(self, types: Sequence[Type], out: Type) -> int:
         kernel, channels = self.layouts[1].whole(dims(types[1])), self.layouts[0].whole(dims(types[0]))["C"]
         letters = self.spatial if self.is_depthwise(channels, kernel["O"]) else "I" + self.spatial
-        taps = [kernel[a] for a in letters]
-        count = product(taps)
-        return elements(out) * int(count) if isinstance(count, int) else 0
+        return products(out, [kernel[a] for a in letters])
 
 
 def convolve(x: np.ndarray, w: np.ndarray, steps: Sequence[tuple[int, int]], pad: Pads, groups: int) -> np.ndarray:

@@ -15,7 +15,7 @@ class Packed(_conv2d):
         "data kernel strides padding dilation groups channels kernel_size "
         "data_layout kernel_layout out_layout out_dtype"
     )
-    defaults = {"data_layout": "NCHW8c"}
+    defaults = {"data_layout": "NCHW8c", "out_dtype": ""}
 
 
 @op("nn.contrib_conv2d_NCHWc", level=10, attrs_key="Conv2D")

@@ -165,7 +165,7 @@ class conv2d_transpose(ConvTranspose):
     w).
     """
 
-    defaults = {"kernel_layout": "IOHW"}
+    defaults = {"kernel_layout": "IOHW", "out_dtype": ""}
 
     ins, outs = "I", "O"
 

@@ -272,6 +272,11 @@ class correlation(OutElementwiseFusable):
         box = [channels, self.kernel_size, self.kernel_size]
         return b.sum(box, term) / float(math.prod(box))
 
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        """Absolute differences are no products."""
+        box = [dims(types[0])[1], self.kernel_size, self.kernel_size]
+        return elements(out) * extent(product(box)) if self.is_multiply else 0
+
     @classmethod
     def samples(cls) -> list[Sample]:
         wide = {"kernel_size": 3, "max_displacement": 2, "stride2": 2, "padding": (2, 2)}

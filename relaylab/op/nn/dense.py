@@ -19,7 +19,7 @@ from relaylab.op.shapes import broadcast_dims, extent, same_dim
 class Product(OutElementwiseFusable):
     """A product of matrices whose sums run over one axis; `out_dtype` is that of `data` unless given."""
 
-    out_dtype: Dtype = attr(None, "the data type of sums and result; None: that of the first input")
+    out_dtype: Dtype = attr(None, "the data type of sums and result; None or empty: that of the first input")
 
     def dtype(self, s: TypeSolver, data: TensorType, weight: TensorType) -> str:
         """The data type of the result."""
@@ -33,7 +33,7 @@ class MatrixProduct(Product):
     out_dtype: Dtype = None
     transpose_a: ClassVar[bool] = False
     transpose_b: ClassVar[bool] = False
-    defaults = {"units": None}
+    defaults = {"units": None, "out_dtype": ""}
 
     def relation(self, s: TypeSolver, a: Type, c: Type) -> Type | None:
         data = rules.tensor(s, a, self.inputs[0])
@@ -135,7 +135,7 @@ class contrib_dense_pack(Product):
     """nn.dense with the weight in blocks of units: layout `NC16n` is `(units / 16, k, 16)`."""
 
     parameters = "data weight weight_layout units out_dtype"
-    defaults = {"units": None}
+    defaults = {"units": None, "out_dtype": ""}
 
     data: Input = arg("what the layer is applied to", "(m, k)", "any but bool")
     weight: Input = arg("the weight in blocks of units", "(units / block, k, block)", "any but bool")
@@ -145,14 +145,13 @@ class contrib_dense_pack(Product):
     yields = "(m, units), of `out_dtype`"
     source = "the packed form of nn.dense"
 
-    def relation(self, s: TypeSolver, data: Type, weight: Type) -> Type | None:
-        x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
-        if x is None or w is None:
-            return None
-        rules.rank(s, x, 2)
-        whole = rules.layout(s, self._layout(w), "NC", w, "weight").whole(w.shape)
-        rules.equal_dims(s, x.shape[1], whole["C"], f"the inner dimensions of {type_text(x)} and {type_text(w)}")
-        return TensorType((x.shape[0], whole["N"]), self.dtype(s, x, w))
+    def result_type(self, s: TypeSolver, data: TensorType, weight: TensorType) -> Type | None:
+        rules.rank(s, data, 2)
+        whole = rules.layout(s, self._layout(weight), "NC", weight, "weight").whole(weight.shape)
+        rules.equal_dims(
+            s, data.shape[1], whole["C"], f"the inner dimensions of {type_text(data)} and {type_text(weight)}"
+        )
+        return TensorType((data.shape[0], whole["N"]), self.dtype(s, data, weight))
 
     def _layout(self, weight: Any) -> str:
         """The layout of the weight; a weight of rank 3 in the plain layout is blocked by its last dimension."""
@@ -184,7 +183,7 @@ class contrib_dense_pack(Product):
 class batch_matmul(Product):
     """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed."""
 
-    defaults = {"transpose_b": True}
+    defaults = {"transpose_b": True, "out_dtype": ""}
 
     tensor_a: Input = arg("the first factors", "(b, m, k), or (b, k, m) if `transpose_a`", "any but bool")
     tensor_b: Input = arg("the second factors", "(b, k, n), or (b, n, k) if `transpose_b`", "any but bool")
@@ -194,20 +193,17 @@ class batch_matmul(Product):
     yields = "(b, m, n), of `out_dtype`; a batch of 1 goes with any b"
     source = "BLAS batched GEMM; torch.bmm"
 
-    def relation(self, s: TypeSolver, a: Type, c: Type) -> Type | None:
-        x, y = rules.tensor(s, a, "tensor_a"), rules.tensor(s, c, "tensor_b")
-        if x is None or y is None:
-            return None
-        rules.rank(s, x, 3, "tensor_a"), rules.rank(s, y, 3, "tensor_b")
-        m, k = (x.shape[2], x.shape[1]) if self.transpose_a else (x.shape[1], x.shape[2])
-        n, k2 = (y.shape[1], y.shape[2]) if self.transpose_b else (y.shape[2], y.shape[1])
-        dynamic = x.is_dynamic or y.is_dynamic
-        batch: Dim | None = broadcast_dims(x.shape[0], y.shape[0])
-        if x.shape[0] != y.shape[0] and (isinstance(x.shape[0], AnyDim) or isinstance(y.shape[0], AnyDim)):
+    def result_type(self, s: TypeSolver, a: TensorType, c: TensorType) -> Type | None:
+        rules.rank(s, a, 3, "tensor_a"), rules.rank(s, c, 3, "tensor_b")
+        m, k = (a.shape[2], a.shape[1]) if self.transpose_a else (a.shape[1], a.shape[2])
+        n, k2 = (c.shape[1], c.shape[2]) if self.transpose_b else (c.shape[2], c.shape[1])
+        dynamic = a.is_dynamic or c.is_dynamic
+        batch: Dim | None = broadcast_dims(a.shape[0], c.shape[0])
+        if a.shape[0] != c.shape[0] and (isinstance(a.shape[0], AnyDim) or isinstance(c.shape[0], AnyDim)):
             batch = AnyDim()
         if not dynamic and (batch is None or k != k2):
-            s.fail(f"{type_text(x)} and {type_text(y)} cannot be multiplied", help=self._reading())
-        return TensorType((AnyDim() if batch is None else batch, m, n), self.dtype(s, x, y))
+            s.fail(f"{type_text(a)} and {type_text(c)} cannot be multiplied", help=self._reading())
+        return TensorType((AnyDim() if batch is None else batch, m, n), self.dtype(s, a, c))
 
     def _reading(self) -> str:
         a, c = "(b, k, m)" if self.transpose_a else "(b, m, k)", "(b, n, k)" if self.transpose_b else "(b, k, n)"

@@ -13,6 +13,7 @@ from relaylab.op import rules
 from relaylab.op.base import Input, Ints, Sample, arg, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import AvgPool, MaxPool, Pool, border, positions
+from relaylab.op.tensor.moments import quotient
 
 
 def wide(dtype: np.dtype) -> np.dtype:
@@ -31,9 +32,7 @@ class PoolGrad(Pool):
         x = rules.tensor(s, data)
         if x is None:
             return None
-        pooled = super().relation(s, rules.numbers(s, x))
-        if pooled is not None:
-            s.unify(out_grad, pooled)
+        s.unify(out_grad, self.result_type(s, rules.numbers(s, x)))
         return x
 
     def covering(self, b: ElementBuilder, i: Index, taps: Sequence[Any], out_grad: Readable) -> tuple[Any, tuple]:
@@ -134,10 +133,9 @@ class avg_pool2d_grad(PoolGrad, AvgPool):
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, out_grad: Readable, data: Readable) -> Element:
         def term(*taps: Element) -> Element:
             covered, window = self.covering(b, i, taps, out_grad)
-            whole = b.const(math.prod(size for size, _, _ in self.windows), out.dtype)
-            read = lambda: (
-                out_grad(*window) / (whole if self.count_include_pad else self._count(b, window, data, out.dtype))
-            )
+            whole = math.prod(size for size, _, _ in self.windows)
+            count = lambda: whole if self.count_include_pad else self._count(b, window, data)
+            read = lambda: quotient(b, out_grad(*window), count(), out.dtype)
             return b.guard(covered, read, b.const(0, out.dtype))
 
         return b.sum([size for size, _, _ in self.windows], term)

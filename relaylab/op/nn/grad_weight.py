@@ -10,7 +10,7 @@ import numpy as np
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Dtype, Input, Ints, Sample, arg, attr, op, sample
+from relaylab.op.base import Dtype, Input, Ints, Operator, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
@@ -31,7 +31,7 @@ class conv2d_backward_weight(Convolution):
     data_layout: str = "NCHW"
     kernel_layout: str = attr("OIHW", "the axes of the result, O for output and I for input channels")
     out_layout: str = attr("", "the axes of grad; empty: those of data")
-    out_dtype: Dtype = attr(None, "the data type of sums and result; None: that of grad")
+    out_dtype: Dtype = attr(None, "the data type of sums and result; None or empty: that of grad")
     extra = {"grad_layout": "the axes of grad"}
     yields = "(O, C / groups, *kernel_size) laid out as `kernel_layout`, of `out_dtype`"
     source = "Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016"
@@ -47,15 +47,14 @@ class conv2d_backward_weight(Convolution):
         parts = zip("HW", spread(self.strides, 2), spread(self.dilation, 2), pads(self.padding, 2))
         return [(int(data[a]) + sum(p) - (int(grad[a]) - 1) * st - 1) // d + 1 for a, st, d, p in parts]
 
-    def relation(self, s: TypeSolver, grad: Type, data: Type) -> Type | None:
-        g, x = rules.tensor(s, grad, "grad"), rules.tensor(s, data)
-        if g is None or x is None:
-            return None
-        grads = rules.layout(s, self._grad_layout, "NCHW", g, "grad").whole(g.shape)
-        whole = rules.layout(s, self.data_layout, "NCHW", x).whole(x.shape)
-        if self.kernel_size is None and (g.is_dynamic or x.is_dynamic):
+    relation = Operator.relation  # that of a convolution completes the type of its weight
+
+    def result_type(self, s: TypeSolver, grad: TensorType, data: TensorType) -> Type | None:
+        grads = rules.layout(s, self._grad_layout, "NCHW", grad, "grad").whole(grad.shape)
+        whole = rules.layout(s, self.data_layout, "NCHW", data).whole(data.shape)
+        if self.kernel_size is None and (grad.is_dynamic or data.is_dynamic):
             s.fail("nn.conv2d_backward_weight needs kernel_size when shapes are unknown")
-        rules.equal_dims(s, grads["N"], whole["N"], f"the batches of {type_text(g)} and {type_text(x)}")
+        rules.equal_dims(s, grads["N"], whole["N"], f"the batches of {type_text(grad)} and {type_text(data)}")
         if isinstance(whole["C"], int) and whole["C"] % self.groups:
             s.fail(f"{whole['C']} channels do not split into {self.groups} groups")
         if isinstance(grads["C"], int) and grads["C"] % self.groups:
@@ -66,13 +65,13 @@ class conv2d_backward_weight(Convolution):
         for a, k, st, d, pad in steps:
             made = window_extent(s, whole[a], IntImm(k), st, d, pad)
             rules.equal_dims(
-                s, grads[a], made, f"a kernel of {k} on {type_text(x)} does not make {type_text(g)} along {a}"
+                s, grads[a], made, f"a kernel of {k} on {type_text(data)} does not make {type_text(grad)} along {a}"
             )
         ins = IntImm(int(whole["C"]) // self.groups) if isinstance(whole["C"], int) else whole["C"]
         extents = dict(zip("OIHW", (grads["C"], ins, *map(IntImm, self._size(grads, whole)))))
         return TensorType(
             rules.laid_out(s, rules.layout(s, self.kernel_layout, "OIHW", None, "weight"), extents),
-            rules.summed(s, self.out_dtype or g.dtype, g, x),
+            rules.summed(s, self.out_dtype or grad.dtype, grad, data),
         )
 
     def reference(self, grad: np.ndarray, data: np.ndarray) -> np.ndarray:

@@ -94,6 +94,7 @@ class nll_loss(OutElementwiseFusable):
         rules.floats(s, x, "predictions"), rules.rank(s, rules.integers(s, y, "targets"), len(x.shape) - 1, "targets")
         for n, m in zip((x.shape[0], *x.shape[2:]), y.shape):
             rules.equal_dims(s, n, m, f"{type_text(x)} (without its classes) and {type_text(y)}")
+        rules.something(s, x.shape[1:2], y, type_text(x))
         s.unify(weights, TensorType((x.shape[1],), x.dtype))
         if self.reduction not in ("mean", "sum", "none"):
             s.fail(f'reduction must be mean, sum or none, not "{self.reduction}"')

@@ -159,18 +159,16 @@ class dilate(Injective):
     source = "Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016"
     parameters = "data strides dilation_value"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
+    def relation(self, s: TypeSolver, of: Type) -> Type | None:
+        data = rules.tensor(s, of)
+        if data is None:
             return None
-        if len(self.strides) != len(found.shape) or any(n < 1 for n in self.strides):
-            s.fail(
-                f"`strides` must have a positive number for each dimension of {type_text(found)}, not {self.strides}"
-            )
-        rules.held(s, self.dilation_value, found.dtype, "dilation_value")
+        if len(self.strides) != len(data.shape) or any(n < 1 for n in self.strides):
+            s.fail(f"`strides` must have a positive number for each dimension of {type_text(data)}, not {self.strides}")
+        rules.held(s, self.dilation_value, data.dtype, "dilation_value")
         return TensorType(
-            [derive(lambda n, st: max((n - 1) * st + 1, 0), n, st) for n, st in zip(found.shape, self.strides)],
-            found.dtype,
+            [derive(lambda n, st: max((n - 1) * st + 1, 0), n, st) for n, st in zip(data.shape, self.strides)],
+            data.dtype,
         )
 
     def reference(self, data: np.ndarray) -> np.ndarray:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import IntImm, TensorType, Type
+from relaylab.ir.types import IntImm, TensorType
 from relaylab.loop.scalar import is_float, lowest
 from relaylab.op import rules
 from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout
+from relaylab.op.tensor.moments import quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
 
 
@@ -51,15 +52,12 @@ class Pool(OutElementwiseFusable):
         n = len(self.spatial)
         return list(zip(spread(self.pool_size, n), spread(self.strides, n), spread(self.dilation, n)))
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        x = rules.tensor(s, data)
-        if x is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
         n = len(self.spatial)
         for name in ("pool_size", "strides", "dilation"):
             each(s, getattr(self, name), n, name)
-        check_layouts(s, self, x)
-        return TensorType(self._shape(s, x.shape), x.dtype)
+        check_layouts(s, self, data)
+        return TensorType(self._shape(s, data.shape), data.dtype)
 
     def _shape(self, s: TypeSolver, shape: Sequence[Any]) -> list[Any]:
         out = list(shape)
@@ -166,9 +164,8 @@ class AvgPool(Pool):
     count_include_pad: bool = attr(False, "whether the padding counts, as zeros")
     source = "ONNX AveragePool"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = super().relation(s, data)
-        return rules.numbers(s, found) if isinstance(found, TensorType) else found
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        return rules.numbers(s, super().result_type(s, data))
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         wide = data.astype("float64") if data.dtype.kind == "f" else data
@@ -188,6 +185,17 @@ class AvgPool(Pool):
         low, high = (-pad[0], n + pad[1]) if self.count_include_pad else (0, n)
         return ((place >= low) & (place < high)).sum(axis=1)
 
+    def matrices(self, shape: Sequence[int]) -> dict[int, np.ndarray]:
+        """For each pooled axis of data of a shape the matrix whose product with that axis is the mean along it."""
+        found: dict[int, np.ndarray] = {}
+        at = positions(self.layout, self.spatial)
+        for k, m, window, pad in zip(at, self.sizes([shape[k] for k in at]), self.windows, self.pads):
+            size, stride, dilation = window
+            place = np.arange(m)[:, None] * stride + np.arange(size) * dilation - pad[0]
+            hits = (place[..., None] == np.arange(shape[k])).sum(axis=1)
+            found[k] = hits / np.maximum(self._counted(m, shape[k], window, pad), 1)[:, None]
+        return found
+
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         sizes = [size for size, _, _ in self.windows]
 
@@ -195,18 +203,17 @@ class AvgPool(Pool):
             inside, index = self.read(b, i, data, taps)
             return b.guard(inside, lambda: data(*index), b.const(0, out.dtype))
 
-        return b.sum(sizes, element) / self._count(b, i, data, out.dtype)
+        return quotient(b, b.sum(sizes, element), self._count(b, i, data), out.dtype)
 
-    def _count(self, b: ElementBuilder, i: Index, data: Readable, dtype: str) -> Element:
+    def _count(self, b: ElementBuilder, i: Index, data: Readable) -> int | Element:
         """How many elements the mean is of."""
         sizes = [size for size, _, _ in self.windows]
         padded = any(p for pair in self.pads for p in pair) or self.ceil_mode
         if not padded or (self.count_include_pad and not self.ceil_mode):
-            return b.const(math.prod(sizes), dtype)
+            return math.prod(sizes)
         if self.count_include_pad:
-            return b.cast(self._within(b, i, data), dtype)
-        count = b.sum(sizes, lambda *taps: b.cast(self.read(b, i, data, taps)[0], "int64"))
-        return b.cast(b.max(count, 1), dtype)
+            return self._within(b, i, data)
+        return b.max(b.sum(sizes, lambda *taps: b.cast(self.read(b, i, data, taps)[0], "int64")), 1)
 
     def _within(self, b: ElementBuilder, i: Index, data: Readable) -> Element:
         """How many positions of a window lie inside data and padding; 1 if none does."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dims, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import check_layouts, positions
+from relaylab.op.tensor.moments import quotient
 
 
 class SizedPool(OutElementwiseFusable):
@@ -29,17 +31,14 @@ class SizedPool(OutElementwiseFusable):
         """The wanted extents of the pooled axes; empty: those of the input."""
         return (1,) * len(self.spatial)
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        x = rules.tensor(s, data)
-        if x is None:
-            return None
-        check_layouts(s, self, x if self.kind == "max" else rules.numbers(s, x))
-        shape, target = list(x.shape), self.target()
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        check_layouts(s, self, data if self.kind == "max" else rules.numbers(s, data))
+        shape, target = list(data.shape), self.target()
         if len(target) not in (0, 1, len(self.spatial)):
             s.fail(f"`output_size` of {self.op_name} must have {len(self.spatial)} values, not {len(target)}")
         for k, m in zip(positions(self.layout, self.spatial), self._each(target)):
             shape[k] = IntImm(rules.positive(s, int(m), "output_size"))
-        return TensorType(shape, x.dtype)
+        return TensorType(shape, data.dtype)
 
     def _each(self, target: tuple[Any, ...]) -> tuple[Any, ...]:
         return target * len(self.spatial) if len(target) == 1 else target
@@ -48,19 +47,25 @@ class SizedPool(OutElementwiseFusable):
         at = positions(self.layout, self.spatial)
         sizes = [int(m) for m in self._each(self.target())] or [data.shape[k] for k in at]
         out = np.zeros([sizes[at.index(k)] if k in at else n for k, n in enumerate(data.shape)], data.dtype)
+        cells = [self.cells(data.shape[k], m) for k, m in zip(at, sizes)]
         for cell in np.ndindex(*sizes):
             here, there = [slice(None)] * data.ndim, [slice(None)] * data.ndim
-            for k, y, m in zip(at, cell, sizes):
-                here[k], there[k] = slice(y, y + 1), slice(y * data.shape[k] // m, -(-(y + 1) * data.shape[k] // m))
+            for k, y, part in zip(at, cell, cells):
+                here[k], there[k] = slice(y, y + 1), slice(*part[y])
             out[tuple(here)] = self._pool(data[tuple(there)], tuple(at))
         return out
+
+    @staticmethod
+    def cells(n: int, m: int) -> list[tuple[int, int]]:
+        """First and end of each of the `m` windows along an axis of `n` elements."""
+        return [(y * n // m, -(-(y + 1) * n // m)) for y in range(m)]
 
     def _pool(self, window: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         if self.kind == "max":
             return window.max(axis=axes, keepdims=True, initial=lowest(window.dtype.name))
         wide = "float64" if window.dtype.kind == "f" else window.dtype
-        mean = window.sum(axis=axes, keepdims=True, dtype=wide) / np.prod([window.shape[k] for k in axes])
-        return mean if window.dtype.kind == "f" else np.trunc(mean)
+        total, count = window.sum(axis=axes, keepdims=True, dtype=wide), math.prod(window.shape[k] for k in axes)
+        return total / count if window.dtype.kind == "f" else np.trunc(total / max(count, 1))
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         at = positions(self.layout, self.spatial)
@@ -77,7 +82,7 @@ class SizedPool(OutElementwiseFusable):
         extents = [most for _, _, most, _ in bounds]
         if self.kind == "max":
             return b.rmax(extents, element)
-        return b.sum(extents, element) / b.cast(self._count(b, bounds), out.dtype)
+        return quotient(b, b.sum(extents, element), self._count(b, bounds), out.dtype)
 
     @staticmethod
     def _bounds(b: ElementBuilder, y: Element, n: int, m: int) -> tuple[Any, Any, int, bool]:
@@ -85,7 +90,7 @@ class SizedPool(OutElementwiseFusable):
         if m == 0 or n % m == 0:
             size = n // max(m, 1)
             return y * size, y * size + size, size, True
-        most = max(-(-(k + 1) * n // m) - k * n // m for k in range(m))
+        most = max(end - first for first, end in SizedPool.cells(n, m))
         return y * n // m, ((y + 1) * n + (m - 1)) // m, most, False
 
     @staticmethod

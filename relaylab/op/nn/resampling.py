@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.ir.types import Dim, IntImm, TensorType, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, arg, attr
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -44,11 +44,8 @@ class Resampled(Injective):
         """The data type of the result."""
         return data
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        how, layout = self.sampling(), rules.layout(s, self.layout, "NC" + self.spatial, found)
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        how, layout = self.sampling(), rules.layout(s, self.layout, "NC" + self.spatial, data)
         for value, known, name in (
             (how.method, METHODS, "method"),
             (how.mode, MODES, "mode"),
@@ -59,14 +56,23 @@ class Resampled(Injective):
                     f'the {name} "{value}" of {self.op_name} is not known',
                     help="known: " + ", ".join(filter(None, known)),
                 )
-        at, shape = positions(self.layout, self.spatial), list(found.shape)
+        at, shape = positions(self.layout, self.spatial), list(data.shape)
         if any(layout.factor(a) > 1 for a in self.spatial):
             s.fail(f"the layout {self.layout} splits a resampled axis")
         if any(shape[k] == 0 for k in at):
-            s.fail(f"{self.op_name} has nothing to resample in {type_text(found)}", help="give an image with elements")
+            s.fail(f"{self.op_name} has nothing to resample in {type_text(data)}", help="give an image with elements")
         for k, n in zip(at, self.target([shape[k] for k in at])):
             shape[k] = n
-        return TensorType(shape, self.result_dtype(found.dtype))
+        return TensorType(shape, self.result_dtype(data.dtype))
+
+    def matrices(self, shape: Sequence[int]) -> dict[int, np.ndarray]:
+        """For each spatial axis of data of a shape the matrix that resamples it; zeros for what lies outside."""
+        at, how, found = positions(self.layout, self.spatial), self.sampling(), dict[int, np.ndarray]()
+        target = [extent(n) for n in self.target([IntImm(shape[k]) for k in at])]
+        for axis, (k, n) in enumerate(zip(at, target)):
+            kept = ~self._beyond(axis, shape[k], n) if self.outside() is not None else np.ones(n)
+            found[k] = how.along(np.eye(shape[k]), 0, n, self.region(axis)) * kept[:, None]
+        return found
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         at, how = positions(self.layout, self.spatial), self.sampling()
@@ -83,10 +89,14 @@ class Resampled(Injective):
         if fill is None:
             return out
         for axis, (k, n) in enumerate(zip(at, target)):
-            where = self.sampling().position(np.arange(n, dtype="float64"), shape[k], n, self.region(axis))
-            beyond = (where < 0) | (where > shape[k] - 1)
+            beyond = self._beyond(axis, shape[k], n)
             out = np.where(beyond.reshape([-1 if d == k else 1 for d in range(out.ndim)]), fill, out)
         return out
+
+    def _beyond(self, axis: int, size: int, target: int) -> np.ndarray:
+        """Which positions of a spatial axis lie outside the input."""
+        where = self.sampling().position(np.arange(target, dtype="float64"), size, target, self.region(axis))
+        return (where < 0) | (where > size - 1)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         at, how, m = positions(self.layout, self.spatial), self.sampling(), Expressions(b)

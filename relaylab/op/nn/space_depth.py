@@ -48,15 +48,12 @@ class depth_to_space(SubPixel):
     yields = "(N, C / block_size^2, H * block_size, W * block_size) laid out as `layout`, dtype of data"
     source = "Shi et al., Real-time single image and video super-resolution, 2016; ONNX DepthToSpace"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        layout, at = self.whole(s, found)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        layout, at = self.whole(s, data)
         k = self.block_size
         grown = {a: derive(lambda n: n * k, at[a]) for a in "HW"}
         channels = self._divided(s, at["C"], k * k, "channels")
-        return TensorType(rules.laid_out(s, layout, {"N": at["N"], "C": channels, **grown}), found.dtype)
+        return TensorType(rules.laid_out(s, layout, {"N": at["N"], "C": channels, **grown}), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         layout, k = parse_layout(self.layout), self.block_size
@@ -91,15 +88,12 @@ class space_to_depth(SubPixel):
     yields = "(N, C * block_size^2, H / block_size, W / block_size) laid out as `layout`, dtype of data"
     source = "tf.nn.space_to_depth; ONNX SpaceToDepth"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        layout, at = self.whole(s, found)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        layout, at = self.whole(s, data)
         k = self.block_size
         cut = {a: self._divided(s, at[a], k, "pixels") for a in "HW"}
         channels = derive(lambda n: n * k * k, at["C"])
-        return TensorType(rules.laid_out(s, layout, {"N": at["N"], "C": channels, **cut}), found.dtype)
+        return TensorType(rules.laid_out(s, layout, {"N": at["N"], "C": channels, **cut}), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         layout, k = parse_layout(self.layout), self.block_size
@@ -131,20 +125,17 @@ class space_to_batch_nd(Injective):
     yields = "(N * prod(block_shape), ..., (extent + before + after) / block, ...), dtype of data"
     source = "tf.space_to_batch"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         count = len(self.block_shape)
-        if len(found.shape) <= count or len(self.paddings) != count:
-            s.fail(f"{type_text(found)} has no {count} padded axes behind the batch")
-        rules.held(s, self.pad_value, found.dtype, "pad_value")
-        shape = [derive(lambda n: n * math.prod(self.block_shape), found.shape[0])]
-        for n, block, pad in zip(found.shape[1:], self.block_shape, self.paddings):
+        if len(data.shape) <= count or len(self.paddings) != count:
+            s.fail(f"{type_text(data)} has no {count} padded axes behind the batch")
+        rules.held(s, self.pad_value, data.dtype, "pad_value")
+        shape = [derive(lambda n: n * math.prod(self.block_shape), data.shape[0])]
+        for n, block, pad in zip(data.shape[1:], self.block_shape, self.paddings):
             if isinstance(n, int) and (n + sum(pad)) % block:
                 s.fail(f"{n} elements padded by {pad} do not split into blocks of {block}")
             shape.append(derive(lambda n, block, low, high: (n + low + high) // block, n, block, *pad))
-        return TensorType((*shape, *found.shape[count + 1 :]), found.dtype)
+        return TensorType((*shape, *data.shape[count + 1 :]), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         count = len(self.block_shape)
@@ -186,19 +177,16 @@ class batch_to_space_nd(Injective):
     yields = "(N / prod(block_shape), ..., extent * block - before - after, ...), dtype of data"
     source = "tf.batch_to_space"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         count, blocks = len(self.block_shape), math.prod(self.block_shape)
-        if len(found.shape) <= count or len(self.crops) != count:
-            s.fail(f"{type_text(found)} has no {count} cropped axes behind the batch")
-        if isinstance(found.shape[0], int) and found.shape[0] % blocks:
-            s.fail(f"a batch of {found.shape[0]} does not split into {blocks} blocks")
-        shape = [derive(lambda n: n // blocks, found.shape[0])]
-        for n, block, crop in zip(found.shape[1:], self.block_shape, self.crops):
+        if len(data.shape) <= count or len(self.crops) != count:
+            s.fail(f"{type_text(data)} has no {count} cropped axes behind the batch")
+        if isinstance(data.shape[0], int) and data.shape[0] % blocks:
+            s.fail(f"a batch of {data.shape[0]} does not split into {blocks} blocks")
+        shape = [derive(lambda n: n // blocks, data.shape[0])]
+        for n, block, crop in zip(data.shape[1:], self.block_shape, self.crops):
             shape.append(derive(lambda n, block, low, high: max(n * block - low - high, 0), n, block, *crop))
-        return TensorType((*shape, *found.shape[count + 1 :]), found.dtype)
+        return TensorType((*shape, *data.shape[count + 1 :]), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         count, blocks = len(self.block_shape), math.prod(self.block_shape)
@@ -237,18 +225,15 @@ class fifo_buffer(Opaque):
     yields = "the shape of buffer, and its dtype"
     source = "TVM 0.10, relay.nn.fifo_buffer"
 
-    def relation(self, s: TypeSolver, data: Type, buffer: Type) -> Type | None:
-        x, old = rules.tensor(s, data), rules.tensor(s, buffer, "buffer")
-        if x is None or old is None:
-            return None
-        rules.same_dtype(s, x, old), rules.rank(s, x, len(old.shape))
-        axis = rules.axis(s, self.axis, len(old.shape), "axis of nn.fifo_buffer")
-        for d, (n, m) in enumerate(zip(x.shape, old.shape)):
+    def result_type(self, s: TypeSolver, data: TensorType, buffer: TensorType) -> Type | None:
+        rules.same_dtype(s, data, buffer), rules.rank(s, data, len(buffer.shape))
+        axis = rules.axis(s, self.axis, len(buffer.shape), "axis of nn.fifo_buffer")
+        for d, (n, m) in enumerate(zip(data.shape, buffer.shape)):
             if d != axis:
                 rules.equal_dims(s, n, m, f"axis {d} of data and buffer")
             elif isinstance(n, int) and isinstance(m, int) and n > m:
                 s.fail(f"{n} elements of data do not fit into a buffer of {m}")
-        return old
+        return buffer
 
     def reference(self, data: np.ndarray, buffer: np.ndarray) -> np.ndarray:
         both = np.concatenate([buffer, data], self.axis)

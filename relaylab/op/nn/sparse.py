@@ -6,6 +6,7 @@ A matrix in CSR form is (data, indices, indptr): row r has the values data[indpt
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ def check(s: TypeSolver, types: tuple[Type, ...]) -> list[TensorType] | None:
     if indptr.shape[0] == 0:
         s.fail("`sparse_indptr` must have one element more than there are rows")
     rules.equal_dims(s, data.shape[0], indices.shape[0], "the numbers of sparse_data and sparse_indices")
+    if indptr.shape[0] == 1 and isinstance(data.shape[0], int) and data.shape[0]:
+        s.fail(f"{type_text(indptr)} counts no rows that {type_text(data)} could lie in")
     return found
 
 
@@ -134,6 +137,16 @@ class sparse_dense(OutElementwiseFusable):
         csr = (4,), np.array([0, 2, 1, 3], "int32"), np.array([0, 2, 2, 4], "int32")
         bsr = (3, 2, 1), np.array([1, 0, 3], "int32"), np.array([0, 1, 3], "int32")
         return [sample((2, 5), *csr), sample((2, 5), *csr, sparse_lhs=True), sample((3, 4), *bsr)]
+
+
+_sparse_dense = sparse_dense.definition
+
+
+@op("nn.internal.sparse_dense_padded", level=1, attrs_key="SparseDense")
+class sparse_dense_padded(_sparse_dense):
+    """nn.sparse_dense of a matrix whose rows were filled up with zeros, all to a multiple of the same number of
+    elements: a form for GPUs, which is read here as any other.
+    """
 
 
 @op("nn.sparse_add", inputs=INPUTS, level=1)
@@ -241,11 +254,13 @@ class sparse_conv2d(OutElementwiseFusable):
         x = dense_data if nchw else dense_data.transpose(0, 3, 1, 2)
         data, indices, indptr = sparse
         weight = dense(data, indices, indptr, x.shape[1] * k * k)
-        padded = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
-        order = "nchwyx->nhwcyx" if nchw else "nchwyx->nhwyxc"
-        columns = np.einsum(order, windows).reshape(-1, weight.shape[1])
-        out = (columns @ weight.T).reshape(x.shape[0], x.shape[2], x.shape[3], weight.shape[0])
+        pixels = (x.shape[0], *x.shape[2:])
+        columns = np.zeros((math.prod(pixels), weight.shape[1]))
+        if x.size:
+            padded = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
+            columns = np.einsum("nchwyx->nhwcyx" if nchw else "nchwyx->nhwyxc", windows).reshape(columns.shape)
+        out = (columns @ weight.T).reshape(*pixels, weight.shape[0])
         return (out.transpose(0, 3, 1, 2) if nchw else out).astype(dense_data.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:

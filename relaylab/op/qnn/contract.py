@@ -22,6 +22,7 @@ from relaylab.op.nn.conv import conv2d as plain_conv2d
 from relaylab.op.nn.conv_transpose import conv2d_transpose as plain_conv2d_transpose
 from relaylab.op.nn.dense import batch_matmul as plain_batch_matmul
 from relaylab.op.nn.dense import dense as plain_dense
+from relaylab.op.qnn import products
 from relaylab.op.qnn.arithmetic import along, along_expr
 from relaylab.op.qnn.scale import Quantized, check_parameters, quantized_op, scale_of, zero_of
 
@@ -135,6 +136,9 @@ class dense(QuantizedProduct, plain_dense.definition):
             sample(int8(2, 5), int8(4, 5), np.int32(1), zeros, *ZEROS[2:], **kind),
         ]
 
+    def legalize(self, inputs: list[ExprWithOp], types: list[TensorType]) -> Expr | None:
+        return products.for_target(self, self.kernel_axis(), inputs, types)
+
 
 @quantized_op("qnn.batch_matmul", attrs_key="BatchMatmul", defaults={"out_dtype": "int32", "transpose_b": True})
 class batch_matmul(QuantizedProduct, plain_batch_matmul.definition):
@@ -165,6 +169,9 @@ class conv2d(QuantizedProduct, plain_conv2d.definition):
 
     def kernel_axis(self) -> int:
         return self.layouts[1].position("O")
+
+    def legalize(self, inputs: list[ExprWithOp], types: list[TensorType]) -> Expr | None:
+        return products.for_target(self, self.kernel_axis(), inputs, types)
 
     @classmethod
     def samples(cls) -> list[Sample]:

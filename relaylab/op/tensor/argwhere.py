@@ -57,13 +57,10 @@ class unique(Opaque):
     return_counts: bool = attr(False, "whether how often each element occurs is a field more")
     waivers = {"lower": "the place of an element depends on all elements before it"}
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rules.rank(s, found, 1)
-        index = TensorType(found.shape, "int32")
-        fields = [found, index, index, TensorType((1,), "int32")]
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        rules.rank(s, data, 1)
+        index = TensorType(data.shape, "int32")
+        fields = [data, index, index, TensorType((1,), "int32")]
         return TupleType([*fields, index] if self.return_counts else fields)
 
     def reference(self, data: np.ndarray) -> tuple[np.ndarray, ...]:

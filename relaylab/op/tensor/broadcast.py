@@ -47,6 +47,7 @@ class broadcast_to(Broadcasting):
     data: Input = arg("the tensor that is repeated", "any that broadcasts to `shape`")
     shape: Dims | None = attr(doc="the shape of the result, or an expression that gives it at run time")
     dtype: Dtype = attr(None, "not used: the result keeps the data type of data")
+    parameters = "data shape"
 
     def relation(self, s: TypeSolver, data: Type) -> Type | None:
         found = rules.tensor(s, data)

@@ -92,13 +92,10 @@ class reinterpret(Operator):
     pattern = OpPattern.ELEMWISE
     waivers = {"lower": "the loop level computes with values and has no access to their bits"}
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = tensor(s, data)
-        if found is None:
-            return None
-        if np.dtype(found.dtype).itemsize != np.dtype(self.dtype).itemsize:
-            s.fail(f"{found.dtype} cannot be reinterpreted as {self.dtype}: their widths differ")
-        return TensorType(found.shape, self.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        if np.dtype(data.dtype).itemsize != np.dtype(self.dtype).itemsize:
+            s.fail(f"{data.dtype} cannot be reinterpreted as {self.dtype}: their widths differ")
+        return TensorType(data.shape, self.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(data).view(self.dtype or "float32").reshape(data.shape)

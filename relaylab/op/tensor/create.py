@@ -40,6 +40,7 @@ class Create(Operator):
 
     shape: Dims | None = attr(doc="the shape of the result, or an expression that gives it at run time")
     dtype: Dtype = attr(None, "the data type of the result; None: float32")
+    required = "dtype"
     inputs = ()
     pattern = OpPattern.ELEMWISE
     value: ClassVar[float]
@@ -94,13 +95,10 @@ class full(Operator):
     dtype: Dtype = attr(None, "the data type of the result; None: that of fill_value")
     pattern = OpPattern.ELEMWISE
 
-    def relation(self, s: TypeSolver, fill_value: Type) -> Type | None:
-        value = rules.tensor(s, fill_value, "fill_value")
-        if value is None:
-            return None
-        if value.shape:
-            s.fail(f"`fill_value` of full must be a scalar, not {type_text(value)}")
-        return TensorType(self.shape or (), self.dtype or value.dtype)
+    def result_type(self, s: TypeSolver, fill_value: TensorType) -> Type | None:
+        if fill_value.shape:
+            s.fail(f"`fill_value` of full must be a scalar, not {type_text(fill_value)}")
+        return TensorType(self.shape or (), self.dtype or fill_value.dtype)
 
     def reference(self, fill_value: np.ndarray) -> np.ndarray:
         value = as_dtype(fill_value, self.dtype or fill_value.dtype.name)

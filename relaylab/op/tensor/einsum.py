@@ -10,11 +10,12 @@ import numpy as np
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Injective, Input, Opaque, Sample, arg, attr, op, sample
+from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.products import elements, exact, stored
 from relaylab.op.shapes import broadcast_dims, derive, extent, product
 from relaylab.op.tensor.create import ones
+from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
 
 
@@ -57,7 +58,7 @@ def extents_of(equation: str, letters: list[list[str]], shapes: Sequence[Sequenc
 
 
 @op("einsum", level=11, attrs_key="Einsum")
-class einsum(Injective):
+class einsum(OfSeveral):
     """Sums of products over the letters that the result does not have, as numpy.einsum."""
 
     yields = (
@@ -134,18 +135,18 @@ class stft(Opaque):
     normalized: bool = attr(False, "whether the result is divided by the square root of n_fft")
     onesided: bool = attr(True, "whether only the frequencies 0 .. n_fft / 2 are given; the others are conjugates")
 
-    def relation(self, s: TypeSolver, data: Type, window: Type) -> Type | None:
-        x, w = rules.tensor(s, data), rules.tensor(s, window, "window")
-        if x is None or w is None:
-            return None
-        rules.rank(s, rules.floats(s, x), 2), rules.rank(s, w, 1, "window")
+    def result_type(self, s: TypeSolver, data: TensorType, window: TensorType) -> Type | None:
+        rules.rank(s, rules.floats(s, data), 2), rules.rank(s, window, 1, "window")
         rules.positive(s, self.n_fft, "n_fft"), rules.positive(s, self.hop_length, "hop_length")
-        if isinstance(x.shape[1], int) and x.shape[1] < self.n_fft:
-            s.fail(f"{type_text(x)} is shorter than n_fft = {self.n_fft}")
-        if not 1 <= self.win_length <= self.n_fft or (isinstance(w.shape[0], int) and w.shape[0] < self.win_length):
-            s.fail(f"win_length = {self.win_length} must be from 1 to n_fft = {self.n_fft} and within {type_text(w)}")
-        frames = derive(lambda n: (n - self.n_fft) // self.hop_length + 1, x.shape[1])
-        return TensorType((x.shape[0], self._frequencies, frames, 2), x.dtype)
+        if isinstance(data.shape[1], int) and data.shape[1] < self.n_fft:
+            s.fail(f"{type_text(data)} is shorter than n_fft = {self.n_fft}")
+        given = window.shape[0]
+        if not 1 <= self.win_length <= self.n_fft or (isinstance(given, int) and given < self.win_length):
+            s.fail(
+                f"win_length = {self.win_length} must be from 1 to n_fft = {self.n_fft} and within {type_text(window)}"
+            )
+        frames = derive(lambda n: (n - self.n_fft) // self.hop_length + 1, data.shape[1])
+        return TensorType((data.shape[0], self._frequencies, frames, 2), data.dtype)
 
     @property
     def _frequencies(self) -> int:

@@ -11,10 +11,11 @@ from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Opaque, Sample, arg, attr, element, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.shapes import broadcast_shapes, derive
+from relaylab.op.tensor.join import OfSeveral
 
 
 @op("meshgrid", level=3, attrs_key="Meshgrid")
-class meshgrid(Injective):
+class meshgrid(OfSeveral):
     """Coordinate grids from vectors, as a tuple: field k varies along axis k ("ij"), or with the first two axes swapped
     ("xy").
     """
@@ -119,12 +120,9 @@ class unravel_index(Injective):
     data: Input = arg("flat indices", dtype="integers")
     shape: Input = arg("the shape that is indexed", "(rank,)", "integers")
 
-    def relation(self, s: TypeSolver, data: Type, shape: Type) -> Type | None:
-        x, dims = rules.tensor(s, data), rules.tensor(s, shape, "shape")
-        if x is None or dims is None:
-            return None
-        rules.integers(s, x, "data"), rules.integers(s, rules.rank(s, dims, 1, "shape"), "shape")
-        return TensorType((dims.shape[0], *x.shape), x.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType, dims: TensorType) -> Type | None:
+        rules.integers(s, data, "data"), rules.integers(s, rules.rank(s, dims, 1, "shape"), "shape")
+        return TensorType((dims.shape[0], *data.shape), data.dtype)
 
     def reference(self, data: np.ndarray, shape: np.ndarray) -> np.ndarray:
         out, flat = [], data.astype("int64")
@@ -189,20 +187,17 @@ class sliding_window(Opaque):
     window_shape: Ints = attr(doc="the extents of a window, one for each of those axes")
     strides: Ints = attr(doc="the distances of the windows, one for each of those axes")
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        x = rules.tensor(s, data)
-        if x is None:
-            return None
-        axis = rules.axis(s, self.axis, len(x.shape))
-        if len(self.window_shape) != len(x.shape) - axis or len(self.strides) != len(self.window_shape):
-            s.fail(f"`window_shape` and `strides` need one value for each axis of {type_text(x)} from {axis} on")
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        axis = rules.axis(s, self.axis, len(data.shape))
+        if len(self.window_shape) != len(data.shape) - axis or len(self.strides) != len(self.window_shape):
+            s.fail(f"`window_shape` and `strides` need one value for each axis of {type_text(data)} from {axis} on")
         counts = []
-        for n, w, step in zip(x.shape[axis:], self.window_shape, self.strides):
+        for n, w, step in zip(data.shape[axis:], self.window_shape, self.strides):
             rules.positive(s, w, "window_shape"), rules.positive(s, step, "strides")
             if isinstance(n, int) and w > n:
                 s.fail(f"a window of {w} does not fit into {n} elements")
             counts.append(derive(lambda n, w, step: (n - w) // step + 1, n, IntImm(w), IntImm(step)))
-        return TensorType((*x.shape[:axis], *counts, *self.window_shape), x.dtype)
+        return TensorType((*data.shape[:axis], *counts, *self.window_shape), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = tuple(range(self.axis % data.ndim, data.ndim))

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from relaylab.ir.attrs import CONVERTERS, INTS, Converter
+from relaylab.ir.converters import CONVERTERS, INTS, Converter
 from relaylab.ir.expr import Call, TupleWrapper
 from relaylab.ir.op import facets
-from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import place
-from relaylab.op.shapes import derive, extent, product, same_dim, total
+from relaylab.op.shapes import better_known, derive, extent, product, same_dim, total
+from relaylab.support.errors import RelayValueError
 
 
 def common(s: TypeSolver, fields: Sequence[TensorType], free: int = -1) -> list[Dim]:
@@ -27,12 +28,24 @@ def common(s: TypeSolver, fields: Sequence[TensorType], free: int = -1) -> list[
         fits = len(t.shape) == len(shape)
         if not fits or not all(d == free or same_dim(x, y) for d, (x, y) in enumerate(zip(shape, t.shape))):
             s.fail(f"{type_text(fields[0])} and {type_text(t)} cannot be joined: their other dimensions differ")
-        shape = [y if isinstance(x, AnyDim) else x for x, y in zip(shape, t.shape)]
+        shape = list(map(better_known, shape, t.shape))
     return shape
 
 
+class OfSeveral(Injective):
+    """An operator of a list of tensors: one at least, which is said where the program is written, as TVM does."""
+
+    @classmethod
+    def call(cls, *args: object, **attrs: object) -> Call:
+        if args and isinstance(args[0], (list, tuple)) and not args[0]:
+            raise RelayValueError(
+                f"{cls.op_name} requires data to be non-empty", code="op.no-tensors", help="give one tensor at least"
+            )
+        return super().call(*args, **attrs)
+
+
 @op("concatenate", level=1, attrs_key="Concatenate", required="axis")
-class concatenate(Injective):
+class concatenate(OfSeveral):
     """Tensors joined end to end along an existing axis; the other dimensions must agree."""
 
     yields = "the common shape with the sum of the extents along `axis`, of the dtype of data"
@@ -74,7 +87,7 @@ class concatenate(Injective):
 
 
 @op("stack", level=3, attrs_key="Stack", required="axis")
-class stack(Injective):
+class stack(OfSeveral):
     """Tensors of one shape joined along a new axis."""
 
     yields = "the shape of one tensor with their number inserted at `axis`, of the dtype of data"
@@ -145,14 +158,11 @@ class split(Injective):
             return list(pairwise(product((size, IntImm(k))) for k in range(cuts + 1)))
         return list(pairwise([IntImm(0), *map(IntImm, cuts), extent]))
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        axis = rules.axis(s, self.axis, len(found.shape), "axis of split")
-        self._check(s, found.shape[axis], found)
-        lengths = [derive(lambda low, high: high - low, *bound) for bound in self.bounds(found.shape[axis])]
-        return TupleType([TensorType(place(found.shape, axis, n), found.dtype) for n in lengths])
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        axis = rules.axis(s, self.axis, len(data.shape), "axis of split")
+        self._check(s, data.shape[axis], data)
+        lengths = [derive(lambda low, high: high - low, *bound) for bound in self.bounds(data.shape[axis])]
+        return TupleType([TensorType(place(data.shape, axis, n), data.dtype) for n in lengths])
 
     def _check(self, s: TypeSolver, extent: Dim, t: TensorType) -> None:
         cuts = self.indices_or_sections

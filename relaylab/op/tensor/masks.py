@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr
 from relaylab.ir.leaves import const
-from relaylab.ir.types import IntImm, Type, type_text
+from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -77,22 +77,25 @@ class matrix_set_diag(Injective):
     super_diag_right_align: bool = attr(True, "whether shorter diagonals above the main one lie at the right")
     sub_diag_right_align: bool = attr(False, "whether shorter diagonals below the main one lie at the right")
 
-    def relation(self, s: TypeSolver, data: Type, diagonal: Type) -> Type | None:
-        x, d = rules.tensor(s, data), rules.tensor(s, diagonal, "diagonal")
-        if x is None or d is None:
+    def relation(self, s: TypeSolver, into: Type, diagonals: Type) -> Type | None:
+        data, diagonal = rules.tensor(s, into), rules.tensor(s, diagonals, "diagonal")
+        if data is None or diagonal is None:
             return None
-        rules.same_dtype(s, x, d)
-        ends = [n for n, k in zip(x.shape[-2:], (-self.k1, self.k2)) if isinstance(n, int) and not k < n]
-        if len(x.shape) < 2 or self.k1 > self.k2 or ends:
-            s.fail(f"{type_text(x)} has no diagonals {self.k1} .. {self.k2}")
-        rules.rank(s, d, len(x.shape) - (self.k1 == self.k2), "diagonal")
+        rules.same_dtype(s, data, diagonal)
+        ends = [n for n, k in zip(data.shape[-2:], (-self.k1, self.k2)) if isinstance(n, int) and not k < n]
+        if len(data.shape) < 2 or self.k1 > self.k2 or ends:
+            s.fail(f"{type_text(data)} has no diagonals {self.k1} .. {self.k2}")
+        rules.rank(s, diagonal, len(data.shape) - (self.k1 == self.k2), "diagonal")
         if self.k1 < self.k2:
-            rules.equal_dims(s, d.shape[-2], IntImm(self.k2 - self.k1 + 1), f"the diagonals of {type_text(d)}")
-        longest = derive(lambda r, c: max(self._length(r, c, k) for k in range(self.k1, self.k2 + 1)), *x.shape[-2:])
-        for n, m in zip(x.shape[:-2], d.shape):
-            rules.equal_dims(s, n, m, f"the batches of {type_text(x)} and {type_text(d)}")
-        rules.equal_dims(s, d.shape[-1], longest, f"the last dimension of {type_text(d)} must be the longest diagonal")
-        return x
+            between = IntImm(self.k2 - self.k1 + 1)
+            rules.equal_dims(s, diagonal.shape[-2], between, f"the diagonals of {type_text(diagonal)}")
+        longest = derive(lambda r, c: max(self._length(r, c, k) for k in range(self.k1, self.k2 + 1)), *data.shape[-2:])
+        for n, m in zip(data.shape[:-2], diagonal.shape):
+            rules.equal_dims(s, n, m, f"the batches of {type_text(data)} and {type_text(diagonal)}")
+        rules.equal_dims(
+            s, diagonal.shape[-1], longest, f"the last dimension of {type_text(diagonal)} must be the longest diagonal"
+        )
+        return data
 
     @staticmethod
     def _length(rows: int, columns: int, k: int) -> int:
@@ -151,17 +154,14 @@ class reverse_sequence(Injective):
     seq_axis: int = attr(1, "the axis along which a sequence runs")
     batch_axis: int = attr(0, "the axis that counts the sequences, another one")
 
-    def relation(self, s: TypeSolver, data: Type, seq_lengths: Type) -> Type | None:
-        x, lengths = rules.tensor(s, data), rules.tensor(s, seq_lengths, "seq_lengths")
-        if x is None or lengths is None:
-            return None
-        along = rules.axis(s, self.seq_axis, len(x.shape), "seq_axis")
-        batch = rules.axis(s, self.batch_axis, len(x.shape), "batch_axis")
+    def result_type(self, s: TypeSolver, data: TensorType, seq_lengths: TensorType) -> Type | None:
+        along = rules.axis(s, self.seq_axis, len(data.shape), "seq_axis")
+        batch = rules.axis(s, self.batch_axis, len(data.shape), "batch_axis")
         if along == batch:
-            s.fail(f"seq_axis {self.seq_axis} and batch_axis {self.batch_axis} of {type_text(x)} are the same axis")
-        rules.integers(s, rules.rank(s, lengths, 1, "seq_lengths"), "seq_lengths")
-        rules.equal_dims(s, lengths.shape[0], x.shape[batch], "seq_lengths and the batch axis")
-        return x
+            s.fail(f"seq_axis {self.seq_axis} and batch_axis {self.batch_axis} of {type_text(data)} are the same axis")
+        rules.integers(s, rules.rank(s, seq_lengths, 1, "seq_lengths"), "seq_lengths")
+        rules.equal_dims(s, seq_lengths.shape[0], data.shape[batch], "seq_lengths and the batch axis")
+        return data
 
     def reference(self, data: np.ndarray, seq_lengths: np.ndarray) -> np.ndarray:
         out = np.moveaxis(data, (self.batch_axis, self.seq_axis), (0, 1)).copy()
@@ -193,22 +193,19 @@ class sequence_mask(Injective):
     mask_value: float = attr(0.0, "what takes the place of the others")
     axis: int = attr(0, "the axis along which a sequence runs, 0 or 1")
 
-    def relation(self, s: TypeSolver, data: Type, valid_length: Type) -> Type | None:
-        x, lengths = rules.tensor(s, data), rules.tensor(s, valid_length, "valid_length")
-        if x is None or lengths is None:
-            return None
-        if self.axis not in (0, 1) or len(x.shape) < 2:
+    def result_type(self, s: TypeSolver, data: TensorType, valid_length: TensorType) -> Type | None:
+        if self.axis not in (0, 1) or len(data.shape) < 2:
             s.fail(
-                f"sequence_mask needs axis 0 or 1 of at least two dimensions, not axis {self.axis} of {type_text(x)}"
+                f"sequence_mask needs axis 0 or 1 of at least two dimensions, not axis {self.axis} of {type_text(data)}"
             )
         rules.equal_dims(
             s,
-            rules.rank(s, lengths, 1, "valid_length").shape[0],
-            x.shape[1 - self.axis],
+            rules.rank(s, valid_length, 1, "valid_length").shape[0],
+            data.shape[1 - self.axis],
             "valid_length and the batch axis",
         )
-        rules.held(s, self.mask_value, x.dtype, "mask_value")
-        return x
+        rules.held(s, self.mask_value, data.dtype, "mask_value")
+        return data
 
     def reference(self, data: np.ndarray, valid_length: np.ndarray) -> np.ndarray:
         out = np.moveaxis(data, self.axis, 1).copy()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relaylab.ir.expr import Expr
-from relaylab.ir.types import TensorType, Type
+from relaylab.ir.types import TensorType
 from relaylab.loop.scalar import SCALAR_OPS, is_float
 from relaylab.op import rules
 from relaylab.op.base import Input, Sample, arg, attr, element, op, sample
@@ -23,11 +23,11 @@ def _quotient(total: np.ndarray, count: int, dtype: str) -> np.ndarray:
         return np.asarray(SCALAR_OPS["div"].meaning(total.astype("int64"), np.int64(count))).astype(dtype)
 
 
-def quotient(b: ElementBuilder, total: Element, count: int, dtype: str) -> Element:
+def quotient(b: ElementBuilder, total: Element, count: int | Element, dtype: str) -> Element:
     """`total / count` at the loop level; for integers in int64, as the count may be no value of a narrow type."""
-    if dtype.startswith("float"):
-        return total / b.const(count, dtype)
-    return b.cast(b.cast(total, "int64") / b.const(count, "int64"), dtype)
+    wide = dtype if is_float(dtype) else "int64"
+    counted = b.const(count, wide) if isinstance(count, int) else b.cast(count, wide)
+    return b.cast(b.cast(total, wide) / counted, dtype)
 
 
 @op("mean", level=4, attrs_key="Reduce")
@@ -37,9 +37,8 @@ class mean(Reduction):
     data: Input = arg("the tensor that is reduced", dtype="any but bool")
     source = "numpy.mean"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = super().relation(s, data)
-        return rules.numbers(s, found) if isinstance(found, TensorType) else found
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        return rules.numbers(s, super().result_type(s, data))
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = self.axes(data.ndim)
@@ -72,13 +71,10 @@ class variance(Reduction):
     mean: Input = arg("its mean, with the reduced axes kept", "any that broadcasts to that of data", "that of data")
     unbiased: bool = attr(False, "whether the sum of squares is divided by n - 1, not by the number n of elements")
 
-    def relation(self, s: TypeSolver, data: Type, mean: Type) -> Type | None:
-        found, center = rules.tensor(s, data), rules.tensor(s, mean, "mean")
-        if found is None or center is None:
-            return None
-        rules.same_dtype(s, rules.numbers(s, found), center)
-        rules.broadcasts_to(s, center, found.shape)
-        return TensorType(self.reduced(s, found), found.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType, mean: TensorType) -> TensorType:
+        rules.same_dtype(s, rules.numbers(s, data), mean)
+        rules.broadcasts_to(s, mean, data.shape)
+        return TensorType(self.reduced(s, data), data.dtype)
 
     def divisor(self, extents: list[int]) -> int:
         """What the sum of squares is divided by."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylab.ir.types import AnyDim, Dim, dim
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, dim
 from relaylab.op.shapes import derive, extent, product
 from relaylab.support.errors import RelayValueError
 
@@ -96,11 +96,15 @@ class _Reading:
             raise self._error(f"{first} and {second} do not split {whole}")
 
     def _left_over(self) -> Dim:
-        whole = product([d for k, d in enumerate(self.shape) if k not in self.used])
-        rest = product([d for k, d in enumerate(self.out) if k not in self.kept and k != self.hole])
+        before = [d for k, d in enumerate(self.shape) if k not in self.used]
+        others = [d for k, d in enumerate(self.out) if k not in self.kept and k != self.hole]
+        for shared in [d for d in others if isinstance(d, SymbolicDim) and d in before]:
+            before.remove(shared)
+            others.remove(shared)
+        rest = product(others)
         if isinstance(rest, int) and rest == 0:
             raise self._error("-1 has no meaning next to a 0")
-        return derive(lambda n, m: n // m, whole, rest)
+        return derive(lambda n, m: n // m, product(before), rest)
 
     def _error(self, why: str) -> RelayValueError:
         return _misfit(self.shape, self.codes, why)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.ir.types import Dim, IntImm, TensorType, type_text
 from relaylab.loop.scalar import compute_dtype, highest, lowest
 from relaylab.op import rules
 from relaylab.op.base import CommReduce, Input, Ints, Sample, arg, attr, op, sample
@@ -36,9 +36,8 @@ class Over(CommReduce):
             return tuple(IntImm(1) if d in gone else n for d, n in enumerate(data.shape))
         return tuple(n for d, n in enumerate(data.shape) if d not in gone)
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        return found and TensorType(self.reduced(s, found), found.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        return TensorType(self.reduced(s, data), data.dtype)
 
     def extents(self, data: Any) -> list[int]:
         """The extents of the reduced axes."""
@@ -149,11 +148,10 @@ class Truth(Fold):
 
     sample_dtype = "bool"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = super().relation(s, data)
-        if isinstance(found, TensorType) and found.dtype != "bool":
-            s.fail(f"{self.op_name} needs bools, not {found.dtype}", help='compare or cast: x.astype("bool")')
-        return found
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        if data.dtype != "bool":
+            s.fail(f"{self.op_name} needs bools, not {data.dtype}", help='compare or cast: x.astype("bool")')
+        return super().result_type(s, data)
 
 
 @op("all", level=4, attrs_key="Reduce")
@@ -185,17 +183,16 @@ class Arg(Over):
     exclude: bool = attr(False, "whether the axes that are not named are searched")
     loop_name: ClassVar[str] = ""
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is not None and not found.shape:
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        if not data.shape:
             s.fail(f"{self.op_name} needs at least one dimension, not a scalar")
-        result = found and TensorType(self.reduced(s, found), "int32")
-        if found is not None and 0 in [found.shape[d] for d in self.axes(len(found.shape))]:
+        shape = self.reduced(s, data)
+        if 0 in [data.shape[d] for d in self.axes(len(data.shape))]:
             s.fail(
-                f"{self.op_name} has nothing to choose from in {type_text(found)}",
+                f"{self.op_name} has nothing to choose from in {type_text(data)}",
                 help="reduce over an axis with elements",
             )
-        return result
+        return TensorType(shape, "int32")
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         axes = self.axes(data.ndim)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 
+from relaylab.ir.dims import dim
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dims, Injective, Input, Ints, OpPattern, Sample, arg, attr, op, sample
@@ -29,15 +33,12 @@ class transpose(Injective):
         """The axes of `data` in the order of the result."""
         return tuple(a % rank for a in self.axes) if self.axes else tuple(reversed(range(rank)))
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rank = len(found.shape)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        rank = len(data.shape)
         chosen = [rules.axis(s, a, rank, "axis") for a in self.axes or range(rank)]
         if sorted(chosen) != list(range(rank)):
-            s.fail(f"axes {list(self.axes or ())} must name each axis of {type_text(found)} once")
-        return TensorType([found.shape[a] for a in self.order(rank)], found.dtype)
+            s.fail(f"axes {list(self.axes or ())} must name each axis of {type_text(data)} once")
+        return TensorType([data.shape[a] for a in self.order(rank)], data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return data.transpose(self.order(data.ndim))
@@ -64,14 +65,11 @@ class layout_transform(Injective):
     src_layout: str = attr(doc="the axes of data as letters, such as NCHW; 16c is a block of 16 of C")
     dst_layout: str = attr(doc="the axes of the result, of the same letters")
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         letters = "".join(parse_layout(self.src_layout).letters)
-        src = rules.layout(s, self.src_layout, letters, found)
+        src = rules.layout(s, self.src_layout, letters, data)
         return TensorType(
-            rules.laid_out(s, rules.layout(s, self.dst_layout, letters), src.whole(found.shape)), found.dtype
+            rules.laid_out(s, rules.layout(s, self.dst_layout, letters), src.whole(data.shape)), data.dtype
         )
 
     def reference(self, data: np.ndarray) -> np.ndarray:
@@ -88,6 +86,68 @@ class layout_transform(Injective):
             sample((2, 2, 3, 5, 4), src_layout="NCHW4c", dst_layout="NCHW8c"),
             sample((8, 4, 3, 3), src_layout="OIHW", dst_layout="OIHW2i4o"),
             sample((2, 2, 3, 3, 2, 4), src_layout="OIHW2i4o", dst_layout="HWIO"),
+        ]
+
+
+_AXES = re.compile(r"(\d+)([A-Za-z]+)")
+
+
+@op("auto_scheduler_layout_transform", level=5, attrs_key="AutoSchedulerLayoutTransform")
+class auto_scheduler_layout_transform(Injective):
+    """The same tensor in another layout whose extents are written: `1N8C3H` to `1N2C3H4c` splits the channels into
+    blocks of 4. Programs have it that TVM's auto-scheduler printed.
+    """
+
+    yields = "the extents that `dst_layout` writes, of the dtype of data"
+    source = "TVM 0.10, auto_scheduler"
+
+    data: Input = arg("the tensor, laid out as `src_layout`")
+    src_layout: str = attr(doc="the axes of data, each an extent and a name of letters, such as 1N8C3H")
+    dst_layout: str = attr(doc="the axes of the result; a name again, in capitals or not, is an axis of blocks, inside")
+
+    @staticmethod
+    def axes(layout: str) -> list[tuple[int, str]]:
+        """The extent and the name of each axis."""
+        return [(int(n), name.upper()) for n, name in _AXES.findall(layout)]
+
+    @property
+    def places(self) -> list[list[int]]:
+        """For each axis of data those of the result that it became, the outermost first."""
+        to = self.axes(self.dst_layout)
+        return [[k for k, (_, other) in enumerate(to) if other == name] for _, name in self.axes(self.src_layout)]
+
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        layouts = (self.src_layout, self.dst_layout)
+        for text in layouts:
+            if not text or _AXES.sub("", text):
+                s.fail(f"`{text}` is not a layout with extents", help="write e.g. 1N8C3H, or 1N2C3H4c")
+        src, dst = map(self.axes, layouts)
+        rules.shaped(s, data, [n for n, _ in src])
+        names = [name for _, name in src]
+        fits = len(set(names)) == len(names) and {name for _, name in dst} == set(names)
+        if not fits or any(n != math.prod(dst[k][0] for k in ks) for (n, _), ks in zip(src, self.places)):
+            s.fail(f"{self.src_layout} cannot be laid out as {self.dst_layout}: each axis must be split as a whole")
+        return TensorType([IntImm(n) for n, _ in dst], data.dtype)
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        places, to = [k for ks in self.places for k in ks], self.axes(self.dst_layout)
+        return data.reshape([to[k][0] for k in places]).transpose(np.argsort(places))
+
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
+        index = []
+        for ks in self.places:
+            at = i[ks[0]]
+            for k in ks[1:]:
+                at = at * int(out.shape[k]) + i[k]
+            index.append(at)
+        return data(*index)
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return [
+            sample((1, 8, 3, 5), src_layout="1N8C3H5W", dst_layout="1N3H5W8C"),
+            sample((2, 8, 3), src_layout="2n8c3h", dst_layout="2C2n2c3h2c"),
+            sample((6, 4), src_layout="6io4ki", dst_layout="2ki3io2KI2io"),
         ]
 
 
@@ -138,14 +198,11 @@ class repeat(Injective):
     required = "axis"
     pattern = OpPattern.BROADCAST
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         rules.positive(s, self.repeats, "repeats")
-        shape = found.shape if self.axis is not None else (product(found.shape),)
+        shape = data.shape if self.axis is not None else (product(data.shape),)
         axis = rules.axis(s, self.axis or 0, len(shape))
-        return TensorType(place(shape, axis, derive(lambda n: n * self.repeats, shape[axis])), found.dtype)
+        return TensorType(place(shape, axis, derive(lambda n: n * self.repeats, shape[axis])), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.repeat(data, self.repeats, self.axis)
@@ -176,16 +233,13 @@ class tile(Injective):
     )
     pattern = OpPattern.BROADCAST
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        if not self.reps or any(extent(r) < 0 for r in self.reps):
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        if not self.reps or any(isinstance(r, int) and r < 0 for r in self.reps):
             s.fail(f"`reps` of tile must be at least one number, none negative: {self.reps}")
-        rank = max(len(found.shape), len(self.reps))
-        shape = (IntImm(1),) * (rank - len(found.shape)) + found.shape
-        reps = (IntImm(1),) * (rank - len(self.reps)) + tuple(IntImm(extent(r)) for r in self.reps)
-        return TensorType([product(pair) for pair in zip(shape, reps)], found.dtype)
+        rank = max(len(data.shape), len(self.reps))
+        shape = (IntImm(1),) * (rank - len(data.shape)) + data.shape
+        reps = (IntImm(1),) * (rank - len(self.reps)) + tuple(map(dim, self.reps))
+        return TensorType([product(pair) for pair in zip(shape, reps)], data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.tile(data, tuple(map(extent, self.reps)))

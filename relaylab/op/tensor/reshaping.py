@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
-from relaylab.op import rules
 from relaylab.op.base import Dims, Injective, Input, Ints, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import ravel, unravel
@@ -25,12 +24,9 @@ class SameOrder(Injective):
         """The new shape; `RelayValueError` if there is none."""
         raise RelayValueError(f"{self.op_name} gives {shape} no new shape", code="op.no-facet")
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         try:
-            return TensorType(self.result(found.shape), found.dtype)
+            return TensorType(self.result(data.shape), data.dtype)
         except RelayValueError as error:
             return s.fail(error.message, help=error.help)
 
@@ -108,15 +104,12 @@ class reshape_like(SameOrder):
         first, last, _ = slice(self.lhs_begin, self.lhs_end).indices(len(data))
         return (*data[:first], *like[self.rhs_begin : self.rhs_end], *data[last:])
 
-    def relation(self, s: TypeSolver, data: Type, shape_like: Type) -> Type | None:
-        found, like = rules.tensor(s, data), rules.tensor(s, shape_like, "shape_like")
-        if found is None or like is None:
-            return None
-        shape = self.shape(found.shape, like.shape)
-        before, after = product(found.shape), product(shape)
+    def result_type(self, s: TypeSolver, data: TensorType, shape_like: TensorType) -> Type | None:
+        shape = self.shape(data.shape, shape_like.shape)
+        before, after = product(data.shape), product(shape)
         if isinstance(before, int) and isinstance(after, int) and before != after:
-            s.fail(f"{type_text(found)} cannot be reshaped like {type_text(like)}: {before} and {after} elements")
-        return TensorType(shape, found.dtype)
+            s.fail(f"{type_text(data)} cannot be reshaped like {type_text(shape_like)}: {before} and {after} elements")
+        return TensorType(shape, data.dtype)
 
     def reference(self, data: np.ndarray, shape_like: np.ndarray) -> np.ndarray:
         return data.reshape([extent(n) for n in self.shape(data.shape, shape_like.shape)])

@@ -37,12 +37,10 @@ class Scattering(Opaque):
     )
     updates: Input = arg("the new elements", "the rank of data", "that of data")
 
-    def relation(self, s: TypeSolver, data: Type, indices: Type, updates: Type) -> Type | None:
-        x, at, new = (rules.tensor(s, t, n) for t, n in zip((data, indices, updates), self.inputs))
-        if x is None or at is None or new is None:
-            return None
+    def result_type(self, s: TypeSolver, x: TensorType, at: TensorType, new: TensorType) -> TensorType:
         rules.integers(s, at, "indices"), rules.same_dtype(s, x, new)
-        rules.axis(s, self.axis, len(x.shape), f"axis of {self.op_name}")
+        axis = rules.axis(s, self.axis, len(x.shape), f"axis of {self.op_name}")
+        rules.something(s, (x.shape[axis],), at, f"axis {axis} of {type_text(x)}")
         if (
             len(at.shape) != len(x.shape)
             or len(new.shape) != len(x.shape)
@@ -50,7 +48,7 @@ class Scattering(Opaque):
         ):
             s.fail(f"{type_text(at)} and {type_text(new)} must have one shape, of the rank of {type_text(x)}")
         for d, (n, m) in enumerate(zip(at.shape, x.shape)):
-            if d != self.axis % len(x.shape) and isinstance(n, int) and isinstance(m, int) and n > m:
+            if d != axis and isinstance(n, int) and isinstance(m, int) and n > m:
                 s.fail(f"{type_text(at)} reaches beyond {type_text(x)} along axis {d}")
         return x
 
@@ -134,16 +132,15 @@ class scatter_nd(Opaque):
     defaults = {"mode": "update"}
     combine: ClassVar[dict[str, Any]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
-    def relation(self, s: TypeSolver, data: Type, indices: Type, updates: Type) -> Type | None:
-        x, at, new = (rules.tensor(s, t, n) for t, n in zip((data, indices, updates), self.inputs))
-        if x is None or at is None or new is None:
-            return None
+    def result_type(self, s: TypeSolver, x: TensorType, at: TensorType, new: TensorType) -> TensorType:
         rules.integers(s, at, "indices"), rules.same_dtype(s, x, new)
         if self.mode != "update" and self.mode not in self.combine:
             s.fail(f'mode of scatter_nd must be update, add, mul, min or max, not "{self.mode}"')
         if not at.shape or not isinstance(at.shape[0], int) or at.shape[0] > len(x.shape):
             s.fail(f"the first dimension of {type_text(at)} must be at most the rank of {type_text(x)}")
-        wanted = (*at.shape[1:], *x.shape[extent(at.shape[0]) :])
+        along = extent(at.shape[0])
+        rules.something(s, x.shape[:along], TensorType(at.shape[1:], at.dtype), type_text(x))
+        wanted = (*at.shape[1:], *x.shape[along:])
         if len(wanted) != len(new.shape) or not all(map(same_dim, wanted, new.shape)):
             s.fail(f"`updates` must have the shape ({', '.join(map(str, wanted))}), not {type_text(new)}")
         return x
@@ -209,13 +206,10 @@ class Scan(Opaque):
         """The data type of the result: int32 for bools unless given."""
         return self.dtype or ("int32" if data == "bool" else data)
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        shape = found.shape if self.axis is not None else (product(found.shape),)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        shape = data.shape if self.axis is not None else (product(data.shape),)
         rules.axis(s, self.axis or 0, len(shape), f"axis of {self.op_name}")
-        return TensorType(shape, self.result_dtype(found.dtype))
+        return TensorType(shape, self.result_dtype(data.dtype))
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         dtype = self.result_dtype(data.dtype.name)

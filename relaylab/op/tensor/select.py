@@ -40,13 +40,10 @@ class where(Injective):
 
     pattern = OpPattern.BROADCAST
 
-    def relation(self, s: TypeSolver, condition: Type, x: Type, y: Type) -> Type | None:
-        c, a, z = rules.tensor(s, condition, "condition"), rules.tensor(s, x, "x"), rules.tensor(s, y, "y")
-        if c is None or a is None or z is None:
-            return None
-        dtype = rules.same_dtype(s, a, z)
-        both = TensorType(rules.broadcast(s, a, z), dtype)
-        return TensorType(rules.broadcast(s, c, both), dtype)
+    def result_type(self, s: TypeSolver, condition: TensorType, x: TensorType, y: TensorType) -> Type | None:
+        dtype = rules.same_dtype(s, x, y)
+        both = TensorType(rules.broadcast(s, x, y), dtype)
+        return TensorType(rules.broadcast(s, condition, both), dtype)
 
     def reference(self, condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(condition, x, y)
@@ -83,25 +80,23 @@ class take(Injective):
         "clip", "what an index outside stands for: clip and fast the nearest one inside, wrap the one modulo the extent"
     )
 
-    def relation(self, s: TypeSolver, data: Type, indices: Type) -> Type | None:
-        x, at = rules.tensor(s, data), rules.tensor(s, indices, "indices")
-        if x is None or at is None:
-            return None
-        rules.integers(s, at, "indices")
+    def result_type(self, s: TypeSolver, data: TensorType, indices: TensorType) -> Type | None:
+        rules.integers(s, indices, "indices")
         if self.mode not in ("clip", "wrap", "fast"):
             s.fail(f'mode of take must be "clip", "wrap" or "fast", not "{self.mode}"')
         if self.axis is None:
-            rules.something(s, x.shape, at, type_text(x))
-            return TensorType(at.shape, x.dtype)
-        axis, batch = rules.axis(s, self.axis, len(x.shape), "axis of take"), self._batch(len(at.shape))
-        if not 0 <= batch <= min(len(at.shape), axis):
+            rules.something(s, data.shape, indices, type_text(data))
+            return TensorType(indices.shape, data.dtype)
+        axis, batch = rules.axis(s, self.axis, len(data.shape), "axis of take"), self._batch(len(indices.shape))
+        if not 0 <= batch <= min(len(indices.shape), axis):
             s.fail(
-                f"batch_dims {self.batch_dims} of take must be at most the axis {axis} and the rank of {type_text(at)}"
+                f"batch_dims {self.batch_dims} of take must be at most the axis {axis} "
+                f"and the rank of {type_text(indices)}"
             )
-        if not all(map(same_dim, x.shape[:batch], at.shape[:batch])):
-            s.fail(f"the first {batch} dimensions of {type_text(x)} and {type_text(at)} differ")
-        rules.something(s, x.shape[axis : axis + 1], at, f"axis {axis} of {type_text(x)}")
-        return TensorType((*x.shape[:axis], *at.shape[batch:], *x.shape[axis + 1 :]), x.dtype)
+        if not all(map(same_dim, data.shape[:batch], indices.shape[:batch])):
+            s.fail(f"the first {batch} dimensions of {type_text(data)} and {type_text(indices)} differ")
+        rules.something(s, data.shape[axis : axis + 1], indices, f"axis {axis} of {type_text(data)}")
+        return TensorType((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]), data.dtype)
 
     def _batch(self, rank: int) -> int:
         return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
@@ -160,17 +155,14 @@ class gather(Injective):
     )
     axis: int | None = attr(None, "the axis along which the indices count; None: the first")
 
-    def relation(self, s: TypeSolver, data: Type, indices: Type) -> Type | None:
-        x, at = rules.tensor(s, data), rules.tensor(s, indices, "indices")
-        if x is None or at is None:
-            return None
-        rules.integers(s, at, "indices")
-        rules.rank(s, at, len(x.shape), "indices")
-        axis = rules.axis(s, self.axis or 0, len(x.shape), "axis of gather")
-        if not all(same_dim(n, m) for d, (n, m) in enumerate(zip(x.shape, at.shape)) if d != axis):
-            s.fail(f"{type_text(x)} and {type_text(at)} may differ only along axis {axis}")
-        rules.something(s, x.shape[axis : axis + 1], at, f"axis {axis} of {type_text(x)}")
-        return TensorType(at.shape, x.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType, indices: TensorType) -> Type | None:
+        rules.integers(s, indices, "indices")
+        rules.rank(s, indices, len(data.shape), "indices")
+        axis = rules.axis(s, self.axis or 0, len(data.shape), "axis of gather")
+        if not all(same_dim(n, m) for d, (n, m) in enumerate(zip(data.shape, indices.shape)) if d != axis):
+            s.fail(f"{type_text(data)} and {type_text(indices)} may differ only along axis {axis}")
+        rules.something(s, data.shape[axis : axis + 1], indices, f"axis {axis} of {type_text(data)}")
+        return TensorType(indices.shape, data.dtype)
 
     def reference(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
         return np.take_along_axis(data, indices.astype("int64"), self.axis or 0)
@@ -202,23 +194,24 @@ class gather_nd(Injective):
     batch_dims: int = attr(0, "how many first axes of data are also the first axes of Y")
     index_rank: int | None = attr(None, "the number M of coordinates where the type does not say it")
 
-    def relation(self, s: TypeSolver, data: Type, indices: Type) -> Type | None:
-        x, at = rules.tensor(s, data), rules.tensor(s, indices, "indices")
-        if x is None or at is None:
-            return None
-        rules.integers(s, at, "indices")
-        if not at.shape or not (isinstance(at.shape[0], int) or self.index_rank is not None):
-            s.fail(f"the first dimension of `indices` must be known: {type_text(at)}", help="or give index_rank")
-        depth = int(at.shape[0]) if isinstance(at.shape[0], int) else self.index_rank or 0
+    def result_type(self, s: TypeSolver, data: TensorType, indices: TensorType) -> Type | None:
+        rules.integers(s, indices, "indices")
+        if not indices.shape or not (isinstance(indices.shape[0], int) or self.index_rank is not None):
+            s.fail(f"the first dimension of `indices` must be known: {type_text(indices)}", help="or give index_rank")
+        depth = int(indices.shape[0]) if isinstance(indices.shape[0], int) else self.index_rank or 0
         if depth == 0:
-            s.fail(f"`indices` must hold at least one coordinate: {type_text(at)}")
-        if depth + self.batch_dims > len(x.shape):
-            s.fail(f"{depth} coordinates are too many for {type_text(x)} with batch_dims={self.batch_dims}")
+            s.fail(f"`indices` must hold at least one coordinate: {type_text(indices)}")
+        if depth + self.batch_dims > len(data.shape):
+            s.fail(f"{depth} coordinates are too many for {type_text(data)} with batch_dims={self.batch_dims}")
         batch = self.batch_dims
-        if not 0 <= batch < len(at.shape) or not all(map(same_dim, x.shape[:batch], at.shape[1 : batch + 1])):
-            s.fail(f"{type_text(x)} and {type_text(at)} do not have the same {batch} batch dimensions")
-        rules.something(s, x.shape[batch : batch + depth], TensorType(at.shape[1:], at.dtype), type_text(x))
-        return TensorType((*at.shape[1:], *x.shape[depth + self.batch_dims :]), x.dtype)
+        if not 0 <= batch < len(indices.shape) or not all(
+            map(same_dim, data.shape[:batch], indices.shape[1 : batch + 1])
+        ):
+            s.fail(f"{type_text(data)} and {type_text(indices)} do not have the same {batch} batch dimensions")
+        rules.something(
+            s, data.shape[batch : batch + depth], TensorType(indices.shape[1:], indices.dtype), type_text(data)
+        )
+        return TensorType((*indices.shape[1:], *data.shape[depth + self.batch_dims :]), data.dtype)
 
     def reference(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
         grid = np.indices(indices.shape[1:])[: self.batch_dims]

@@ -35,12 +35,9 @@ class Sorting(Opaque):
     is_ascend: bool = attr(True, "whether the smallest element comes first, not the largest")
     dtype: Dtype = attr(None, "the data type of the result, for indices")
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rules.axis(s, self.axis, len(found.shape), f"axis of {self.op_name}")
-        return TensorType(found.shape, self.result_dtype(found.dtype))
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        rules.axis(s, self.axis, len(data.shape), f"axis of {self.op_name}")
+        return TensorType(data.shape, self.result_dtype(data.dtype))
 
     def result_dtype(self, data: str) -> str:
         """The data type of the result."""
@@ -105,17 +102,14 @@ class topk(Opaque):
     dynamic = ("k",)
     waivers = UNSORTED
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        axis = rules.axis(s, self.axis, len(found.shape), "axis of topk")
-        count = derive(lambda n: self.k if self.k and 0 < self.k <= n else n, found.shape[axis])
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        axis = rules.axis(s, self.axis, len(data.shape), "axis of topk")
+        count = derive(lambda n: self.k if self.k and 0 < self.k <= n else n, data.shape[axis])
         if self.k and self.k > 0:
             count = IntImm(self.k)
-            if isinstance(found.shape[axis], int) and self.k > extent(found.shape[axis]):
-                s.fail(f"k = {self.k} elements are more than {type_text(found)} has along axis {axis}")
-        values = TensorType(place(found.shape, axis, count), found.dtype)
+            if isinstance(data.shape[axis], int) and self.k > extent(data.shape[axis]):
+                s.fail(f"k = {self.k} elements are more than {type_text(data)} has along axis {axis}")
+        values = TensorType(place(data.shape, axis, count), data.dtype)
         return topk_type(s, values, self.ret_type, self.dtype or "int32")
 
     def reference(self, data: np.ndarray) -> Any:
@@ -157,14 +151,11 @@ class searchsorted(Opaque):
     right: bool = attr(False, "whether the place behind equal elements is meant, not before them")
     dtype: Dtype = attr("int32", "the data type of the result")
 
-    def relation(self, s: TypeSolver, sorted_sequence: Type, values: Type) -> Type | None:
-        row, v = rules.tensor(s, sorted_sequence, "sorted_sequence"), rules.tensor(s, values, "values")
-        if row is None or v is None:
-            return None
-        rules.same_dtype(s, row, v)
-        if len(row.shape) != 1 and row.shape[:-1] != v.shape[:-1]:
-            s.fail(f"{type_text(row)} must have rank 1, or the same rows as {type_text(v)}")
-        return TensorType(v.shape, self.dtype or "int32")
+    def result_type(self, s: TypeSolver, sorted_sequence: TensorType, values: TensorType) -> Type | None:
+        rules.same_dtype(s, sorted_sequence, values)
+        if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
+            s.fail(f"{type_text(sorted_sequence)} must have rank 1, or the same rows as {type_text(values)}")
+        return TensorType(values.shape, self.dtype or "int32")
 
     def reference(self, sorted_sequence: np.ndarray, values: np.ndarray) -> np.ndarray:
         side = "right" if self.right else "left"

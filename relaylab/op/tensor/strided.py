@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.ir.dims import SymbolicDim, UndecidedSize
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr
-from relaylab.op.shapes import normalize_axes
+from relaylab.op.shapes import derive, normalize_axes
 from relaylab.support.errors import RelayValueError
 
 WHOLE = slice(None)
@@ -58,12 +59,9 @@ class strided_slice(Injective):
             return slice(begin, None if end is None or end < 0 else begin + end, 1)
         return slice(begin, end, step)
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        self._check(s, found)
-        return TensorType(sliced(found.shape, self.slices(len(found.shape))), found.dtype)
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        self._check(s, data)
+        return TensorType(sliced(data.shape, self.slices(len(data.shape))), data.dtype)
 
     def _check(self, s: TypeSolver, t: TensorType) -> None:
         if self.slice_mode not in ("end", "size"):
@@ -102,11 +100,36 @@ class strided_slice(Injective):
 
 
 def sliced(shape: Sequence[Dim], slices: Sequence[slice]) -> tuple[Dim, ...]:
-    """The shape after slicing; an unknown dimension stays unknown."""
-    return tuple(
-        n if isinstance(n, AnyDim) or c == WHOLE else IntImm(len(range(*c.indices(int(n)))))
-        for n, c in zip(shape, slices)
-    )
+    """The shape after slicing; what is cut from an unknown dimension is unknown, from one with a name what is left."""
+    return tuple(n if c == WHOLE else _sliced(n, c) for n, c in zip(shape, slices))
+
+
+def _sliced(n: Dim, c: slice) -> Dim:
+    if isinstance(n, SymbolicDim):
+        return _cut(n, c.start, c.stop, 1 if c.step is None else c.step)
+    return AnyDim() if isinstance(n, AnyDim) else IntImm(len(range(*c.indices(int(n)))))
+
+
+FAR = 2**31 - 1
+"""Positions from here on mean the end of an axis."""
+
+
+def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
+    """What a slice leaves of an axis that begins before it: its first and its last position are both known.
+
+    Other slices may end at an end of the axis or before it, which only its size tells.
+    """
+    try:
+        if step < 0:
+            whole = (start in (None, -1) or start >= FAR) and (stop is None or stop < -FAR)
+            return derive(lambda size: (size - step - 1) // -step, n) if whole else AnyDim()
+        first = 0 if start is None else start
+        behind = 0 if stop is None or stop >= FAR else stop
+        if first < 0 or behind > 0 or (stop == 0):
+            return AnyDim()
+        return derive(lambda size: (size + behind - first + step - 1) // step, n)
+    except UndecidedSize:
+        return AnyDim()
 
 
 @op("slice_like", level=10, attrs_key="SliceLike")
@@ -122,19 +145,16 @@ class slice_like(Injective):
     shape_like: Input = arg("the tensor whose extents are taken")
     axes: Ints | None = attr(doc="the axes that are cut; None or empty: all that shape_like has")
 
-    def relation(self, s: TypeSolver, data: Type, shape_like: Type) -> Type | None:
-        found, like = rules.tensor(s, data), rules.tensor(s, shape_like, "shape_like")
-        if found is None or like is None:
-            return None
-        shape = list(found.shape)
-        for d in self.axes and rules.axes(s, self.axes, found) or range(min(len(shape), len(like.shape))):
-            if d >= len(like.shape):
-                s.fail(f"slice_like cuts axis {d}, which {type_text(like)} does not have")
-            wanted, given = like.shape[d], shape[d]
+    def result_type(self, s: TypeSolver, data: TensorType, shape_like: TensorType) -> Type | None:
+        shape = list(data.shape)
+        for d in self.axes and rules.axes(s, self.axes, data) or range(min(len(shape), len(shape_like.shape))):
+            if d >= len(shape_like.shape):
+                s.fail(f"slice_like cuts axis {d}, which {type_text(shape_like)} does not have")
+            wanted, given = shape_like.shape[d], shape[d]
             if isinstance(wanted, int) and isinstance(given, int) and wanted > given:
-                s.fail(f"{type_text(found)} is smaller than {type_text(like)} along axis {d}")
-            shape[d] = like.shape[d]
-        return TensorType(shape, found.dtype)
+                s.fail(f"{type_text(data)} is smaller than {type_text(shape_like)} along axis {d}")
+            shape[d] = shape_like.shape[d]
+        return TensorType(shape, data.dtype)
 
     def reference(self, data: np.ndarray, shape_like: np.ndarray) -> np.ndarray:
         chosen = normalize_axes(self.axes or range(min(data.ndim, shape_like.ndim)), data.ndim) or ()
@@ -178,7 +198,9 @@ class strided_set(Injective):
         found, value = rules.tensor(s, data), rules.tensor(s, v, "v")
         for t, name in zip(limits, self.inputs[2:]):
             if (limit := rules.tensor(s, t, name)) is not None:
-                rules.integers(s, rules.rank(s, limit, 1, name), name)
+                (many,) = rules.integers(s, rules.rank(s, limit, 1, name), name).shape
+                if found is not None and isinstance(many, int) and many > len(found.shape):
+                    s.fail(f"`{name}` has {many} elements for {type_text(found)}")
         if found is not None and value is not None:
             rules.same_dtype(s, found, value)
             rules.rank(s, value, len(found.shape), "v")
@@ -192,8 +214,6 @@ class strided_set(Injective):
         if len(limits) < 3 or not isinstance(data, TensorType) or data.is_dynamic or not isinstance(v, TensorType):
             return ""
         parts, shape = _parts(limits), data.concrete_shape
-        if len(parts) > len(shape):
-            return f"there are {len(parts)} begins for {type_text(data)}"
         if any(p.step == 0 for p in parts):
             return "a stride cannot be 0"
         extents = (*(len(range(*p.indices(n))) for p, n in zip(parts, shape)), *shape[len(parts) :])
@@ -202,7 +222,11 @@ class strided_set(Injective):
 
     def reference(self, data: np.ndarray, v: np.ndarray, *limits: np.ndarray) -> np.ndarray:
         out = data.copy()
-        part = out[_parts(limits)]
+        parts = _parts(limits)
+        if len(parts) > data.ndim or any(p.step == 0 for p in parts):
+            text = f"{len(parts)} begins with the strides {limits[2].tolist()} cut no slice of the shape {data.shape}"
+            raise RelayValueError(text, code="op.slice-shape")
+        part = out[parts]
         if part.shape != v.shape:
             raise RelayValueError(f"the slice has the shape {part.shape}, `v` {v.shape}", code="op.slice-shape")
         part[...] = v

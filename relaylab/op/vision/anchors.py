@@ -29,17 +29,14 @@ class multibox_prior(Opaque):
     yields = "(1, H * W * (sizes + ratios - 1), 4), of the dtype of data: x1, y1, x2, y2"
     source = "Liu et al., SSD: Single shot multibox detector, 2016"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        rules.rank(s, rules.floats(s, found), 4)
-        if 0 in found.shape[2:]:
-            s.fail(f"{self.op_name} has no cells to lay boxes on in {type_text(found)}")
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        rules.rank(s, rules.floats(s, data), 4)
+        if 0 in data.shape[2:]:
+            s.fail(f"{self.op_name} has no cells to lay boxes on in {type_text(data)}")
         if not self.sizes or not self.ratios:
             s.fail(f"{self.op_name} needs a size and a ratio")
         count = len(self.sizes) + len(self.ratios) - 1
-        return TensorType((1, derive(lambda h, w: h * w * count, *found.shape[2:]), 4), found.dtype)
+        return TensorType((1, derive(lambda h, w: h * w * count, *data.shape[2:]), 4), data.dtype)
 
     def halves(self, height: int, width: int) -> list[tuple[float, float]]:
         """(half width, half height) of each box of a cell."""
@@ -107,10 +104,7 @@ class multibox_transform_loc(Opaque):
     defaults = {"threshold": 0.01}
     waivers = {"lower": "the place of a box depends on how many before it are valid"}
 
-    def relation(self, s: TypeSolver, cls_prob: Type, loc_pred: Type, anchor: Type) -> Type | None:
-        p, offsets, a = (rules.tensor(s, t, n) for t, n in zip((cls_prob, loc_pred, anchor), self.inputs))
-        if p is None or offsets is None or a is None:
-            return None
+    def result_type(self, s: TypeSolver, p: TensorType, offsets: TensorType, a: TensorType) -> Type | None:
         batch, _, count = rules.rank(s, rules.floats(s, p, "cls_prob"), 3, "cls_prob").shape
         rules.shaped(s, a, (1, count, 4), "anchor")
         rules.shaped(s, offsets, (batch, product((a.shape[1], 4))), "loc_pred")

@@ -46,19 +46,16 @@ class Roi(OutElementwiseFusable):
     layout: str = attr("NCHW", "the axes of data and result")
     yields = "(R, C, *pooled_size) laid out as `layout`, of the dtype of data"
 
-    def relation(self, s: TypeSolver, data: Type, rois: Type) -> Type | None:
-        x, r = rules.tensor(s, data), rules.tensor(s, rois, "rois")
-        if x is None or r is None:
-            return None
-        layout = rules.layout(s, self.layout, "NCHW", x)
-        rules.shaped(s, r, (None, 5), "rois")
-        if 0 in x.shape:
-            s.fail(f"{self.op_name} has nothing to read in {type_text(x)}", help="give an image with elements")
+    def result_type(self, s: TypeSolver, data: TensorType, rois: TensorType) -> Type | None:
+        layout = rules.layout(s, self.layout, "NCHW", data)
+        rules.shaped(s, rois, (None, 5), "rois")
+        if 0 in data.shape:
+            s.fail(f"{self.op_name} has nothing to read in {type_text(data)}", help="give an image with elements")
         height, width = each(s, self.pooled_size, 2, "pooled_size")
-        channels = layout.whole(x.shape)["C"]
+        channels = layout.whole(data.shape)["C"]
         return TensorType(
-            rules.laid_out(s, layout, {"N": r.shape[0], "C": channels, "H": IntImm(height), "W": IntImm(width)}),
-            x.dtype,
+            rules.laid_out(s, layout, {"N": rois.shape[0], "C": channels, "H": IntImm(height), "W": IntImm(width)}),
+            data.dtype,
         )
 
     @staticmethod
@@ -186,15 +183,12 @@ class yolo_reorg(Injective):
     yields = "(N, C * stride^2, H / stride, W / stride), of the dtype of data"
     source = "Redmon and Farhadi, YOLO9000: better, faster, stronger, 2017"
 
-    def relation(self, s: TypeSolver, data: Type) -> Type | None:
-        found = rules.tensor(s, data)
-        if found is None:
-            return None
-        batch, c, h, w = rules.rank(s, found, 4).shape
+    def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
+        batch, c, h, w = rules.rank(s, data, 4).shape
         k = rules.positive(s, self.stride, "stride")
         if any(isinstance(n, int) and n % by for n, by in ((c, k * k), (h, k), (w, k))):
-            s.fail(f"{type_text(found)} cannot be reorganised with a stride of {k}")
-        return TensorType((batch, product((c, k * k)), *(derive(lambda n: n // k, d) for d in (h, w))), found.dtype)
+            s.fail(f"{type_text(data)} cannot be reorganised with a stride of {k}")
+        return TensorType((batch, product((c, k * k)), *(derive(lambda n: n // k, d) for d in (h, w))), data.dtype)
 
     def _source(self, at: Sequence[Any], shape: Sequence[int]) -> tuple[list[Any], list[int]]:
         """Where the element `at` (c, y, x) of the input's own shape comes from, and the shape that this index is in."""
@@ -253,10 +247,7 @@ class proposal(Opaque):
     )
     required = "iou_loss"
 
-    def relation(self, s: TypeSolver, cls_prob: Type, bbox_pred: Type, im_info: Type) -> Type | None:
-        p, d, info = (rules.tensor(s, t, n) for t, n in zip((cls_prob, bbox_pred, im_info), self.inputs))
-        if p is None or d is None or info is None:
-            return None
+    def result_type(self, s: TypeSolver, p: TensorType, d: TensorType, info: TensorType) -> Type | None:
         rules.rank(s, rules.floats(s, p, "cls_prob"), 4, "cls_prob")
         batch, _, *cells = p.shape
         if not isinstance(batch, int):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from relaylab.ir.expr import Expr, Function, FunctionWithFields
+from relaylab.ir.base import UNCONSTRAINED, VirtualDevice, placed, virtual_device
+from relaylab.ir.converters import Converter
+from relaylab.ir.expr import Expr, Function, FunctionWithFields, Var
 from relaylab.ir.types import Type
 from relaylab.ir.visit import substitute
-from relaylab.op.base import Dtype, Input, Opaque, Sample, Value, arg, attr, op, sample
+from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.support.errors import RelayValueError
 
@@ -65,6 +67,10 @@ class cast_hint(Annotation):
         return [sample((2, 3), dtype="int8")]
 
 
+OnDevice = Annotated[VirtualDevice, Converter("Device", "a device", virtual_device)]
+"""Where a value lives."""
+
+
 class Region(Annotation):
     """A border of a region for an external compiler."""
 
@@ -90,7 +96,7 @@ class on_device(Annotation):
     """Says on which device the body (and, if asked, the result) lives."""
 
     body: Input = arg("the value that lives on the device: a tensor, a tuple or a function")
-    virtual_device: Value = attr(None, "the device")
+    virtual_device: OnDevice = attr(UNCONSTRAINED, "the device")
     constrain_result: bool = attr(False, "whether the result must live on the device as well")
     constrain_body: bool = attr(True, "whether the body must live on the device")
     extra = {"device": "the device"}
@@ -98,7 +104,8 @@ class on_device(Annotation):
 
     @classmethod
     def build(cls, body: Expr, device: object, constrain_result: bool = False, constrain_body: bool = True) -> Expr:
-        return cls.call(body, virtual_device=device, constrain_result=constrain_result, constrain_body=constrain_body)
+        asked = virtual_device(device if constrain_result or constrain_body else None)
+        return cls.call(body, virtual_device=asked, constrain_result=constrain_result, constrain_body=constrain_body)
 
 
 def function_on_device(function: Function, param_devices: Sequence[object], result_device: object) -> Function:
@@ -108,28 +115,28 @@ def function_on_device(function: Function, param_devices: Sequence[object], resu
             f"{len(function.params)} parameters live on as many devices, {len(param_devices)} are given",
             code="op.devices",
         )
-    placed = {
-        p: on_device.definition.call(p, virtual_device=device, constrain_result=True, constrain_body=True)
-        for p, device in zip(function.params, param_devices)
+    params = {
+        p: placed(Var(p.name_hint, p.type_annotation, span=p.span), virtual_device(d))
+        for p, d in zip(function.params, param_devices)
     }
-    body = substitute(function.body, dict(placed))
-    placed_body = on_device.definition.call(body, virtual_device=result_device, constrain_result=True)
-    return FunctionWithFields(function, body=placed_body)
+    body = substitute(function.body, dict(params))
+    return FunctionWithFields(function, list(params.values()), body, virtual_device=virtual_device(result_device))
 
 
 @op("device_copy", attrs_key="DeviceCopy")
 class device_copy(Annotation):
     """A copy from one device to another."""
 
-    src_virtual_device: Value = attr(doc="the device on which the value lives")
-    dst_virtual_device: Value = attr(doc="the device on which the copy lives")
+    src_virtual_device: OnDevice = attr(doc="the device on which the value lives")
+    dst_virtual_device: OnDevice = attr(doc="the device on which the copy lives")
     extra = {"src_device": "the device on which the value lives", "dst_device": "the device on which the copy lives"}
     source = "TVM 0.10, the pass PlanDevices"
 
     @classmethod
     def build(cls, data: Expr, src_device: object, dst_device: object) -> Expr:
-        return cls.call(data, src_virtual_device=src_device, dst_virtual_device=dst_device)
+        devices = {"src_virtual_device": virtual_device(src_device), "dst_virtual_device": virtual_device(dst_device)}
+        return cls.call(data, **devices)
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((2, 3), src_virtual_device="cpu(0)", dst_virtual_device="cpu(1)")]
+        return [sample((2, 3), src_virtual_device=1, dst_virtual_device=1)]

@@ -22,7 +22,7 @@ from relaylab.op.base import Dims, Dtype, Injective, Input, Opaque, Operator, Sa
 from relaylab.op.helpers import TypeSolver
 from relaylab.op.shapes import product, same_dim
 from relaylab.op.tensor.create import shape_of as static_shape_of
-from relaylab.op.vm.annotation import Annotation
+from relaylab.op.vm.annotation import Annotation, OnDevice
 from relaylab.support.errors import RelayError
 
 STORAGE = TypeCall(GlobalTypeVar("Storage"), ())
@@ -31,6 +31,7 @@ RUN_TIME = {
     "lower": "it manages the memory of a running machine and computes no elements",
     "samples": "its arguments exist only in a running machine",
 }
+EVALUATED = {k: v for k, v in RUN_TIME.items() if k != "reference"}
 
 
 @op("vm.shape_of", attrs_key="ShapeOf", computes=False)
@@ -75,37 +76,55 @@ class reshape_tensor(Injective):
         return [sample((2, 6), np.array([3, 4], "int64"), newshape=(3, 4))]
 
 
-@op("vm.invoke_tvm_op", attrs_key="Dict", computes=False, stateful=True)
-class invoke_tvm_op(Opaque):
-    """A call of a primitive function that writes its results into given tensors; the empty tuple."""
+class LoweredCall(Opaque):
+    """A call of a function, the first argument, whose further arguments are tuples; the empty tuple."""
 
-    op: Input = arg("the primitive function")
-    ins: Input = arg("its arguments: a tuple of tensors")
-    outs: Input = arg("the tensors that its results are written into: a tuple")
     yields = "()"
-    source = "TVM 0.10, relay.op.vm.invoke_tvm_op"
     waivers = RUN_TIME
 
     def relation(self, s: TypeSolver, *types: Type) -> Type | None:
         for t, name in zip(types[1:], self.inputs[1:]):
             if not isinstance(t, (TupleType, IncompleteType)):
-                s.fail(f"`{name}` of vm.invoke_tvm_op must be a tuple, not {t}")
+                s.fail(f"`{name}` of {self.op_name} must be a tuple, not {t}")
         return TupleType()
 
 
-@op("memory.alloc_storage", attrs_key="AllocStorage", computes=False)
+@op("vm.invoke_tvm_op", attrs_key="Dict", computes=False, stateful=True)
+class invoke_tvm_op(LoweredCall):
+    """A call of a primitive function that writes its results into given tensors; the empty tuple."""
+
+    op: Input = arg("the primitive function")
+    ins: Input = arg("its arguments: a tuple of tensors")
+    outs: Input = arg("the tensors that its results are written into: a tuple")
+    source = "TVM 0.10, relay.op.vm.invoke_tvm_op"
+    waivers = RUN_TIME
+
+
+@op("vm.shape_func", attrs_key="ShapeFunc", computes=False, stateful=True)
+class shape_func(LoweredCall):
+    """The shapes of what a primitive function gives, written into given vectors; the empty tuple."""
+
+    func: Input = arg("the primitive function")
+    ins: Input = arg("for each of its parameters the shape as a vector, or the tensor itself: a tuple")
+    outs: Input = arg("the vectors that the shapes of its results are written into: a tuple")
+    is_input: Value = attr((), "for each parameter whether `ins` has the tensor itself")
+    source = "TVM 0.10, relay.op.vm.shape_func"
+    waivers = RUN_TIME
+
+
+@op("memory.alloc_storage", attrs_key="AllocStorage", computes=False, stateful=True)
 class alloc_storage(Opaque):
     """A piece of memory of `size` bytes."""
 
     size: Input = arg("how many bytes", "()", "integers")
     alignment: Input = arg("what the address is a multiple of", "()", "integers")
     dtype: Dtype = attr("float32", "the data type of the tensor that the memory is made for")
-    virtual_device: Value = attr(doc="the device on which the memory is")
+    virtual_device: OnDevice = attr(doc="the device on which the memory is")
     yields = "a value of the type Storage"
     source = "TVM 0.10, relay.op.memory.alloc_storage"
     defaults = {"virtual_device": None}
     parameters = "size alignment virtual_device dtype"
-    waivers = RUN_TIME
+    waivers = EVALUATED
 
     def relation(self, s: TypeSolver, size: Type, alignment: Type) -> Type | None:
         for t, name in ((size, "size"), (alignment, "alignment")):
@@ -113,8 +132,11 @@ class alloc_storage(Opaque):
                 rules.integers(s, rules.scalar(s, found, name), name)
         return STORAGE
 
+    def reference(self, size: np.ndarray, alignment: np.ndarray) -> np.ndarray:
+        return np.zeros(int(size), "uint8")
 
-@op("memory.alloc_tensor", attrs_key="AllocTensor", computes=False)
+
+@op("memory.alloc_tensor", attrs_key="AllocTensor", computes=False, stateful=True)
 class alloc_tensor(Opaque):
     """A tensor of a shape inside a piece of memory."""
 
@@ -128,7 +150,7 @@ class alloc_tensor(Opaque):
     source = "TVM 0.10, relay.op.memory.alloc_tensor"
     defaults = {"const_shape": None, "assert_shape": None}
     parameters = "storage offset shape dtype assert_shape"
-    waivers = RUN_TIME
+    waivers = EVALUATED
 
     def relation(self, s: TypeSolver, storage: Type, offset: Type, shape: Type) -> Type | None:
         s.unify(storage, STORAGE)
@@ -139,6 +161,9 @@ class alloc_tensor(Opaque):
             s.fail("memory.alloc_tensor needs const_shape or assert_shape")
         return TensorType(known, self.dtype or "float32")
 
+    def reference(self, storage: np.ndarray, offset: np.ndarray, shape: np.ndarray) -> np.ndarray:
+        return np.ndarray(shape.reshape(-1).tolist(), self.dtype or "float32", storage, int(offset))
+
 
 @op("memory.kill", computes=False, stateful=True)
 class kill(Opaque):
@@ -147,7 +172,7 @@ class kill(Opaque):
     to_free: Input = arg("the tensor that is not used any more")
     yields = "()"
     source = "TVM 0.10, the pass ManifestLifetimes"
-    waivers = {k: v for k, v in RUN_TIME.items() if k != "reference"}
+    waivers = EVALUATED
 
     def relation(self, s: TypeSolver, to_free: Type) -> Type | None:
         return TupleType()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field
+from relaylab.ir.base import VirtualDevice
 from relaylab.ir.expr import Expr
 from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.support.table import did_you_mean
+from relaylab.text.reading.devices import DEVICE, device_from
 from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.state import State
@@ -104,15 +106,15 @@ def _nested(p: State, opened: int, depth: int) -> object:
 
 
 def _meta(p: State, token: int) -> object:
-    """`meta[key][i]`; for what is not read (devices and the like) the reference itself, for missing data None."""
+    """`meta[key][i]`; for what is not read the reference itself, for missing data None."""
     key, _ = slot_of(p.texts[token])
-    if "." not in key:
+    if "." not in key and key != DEVICE:
         return p.texts[token]
-    return None if key == CONSTANT and not p.meta.holds(key) else p.meta.lookup(p, token)
+    return None if key in (CONSTANT, DEVICE) and not p.meta.holds(key) else p.meta.lookup(p, token)
 
 
-def _printed(p: State) -> str:
-    """An object that text has no syntax for, as TVM prints it: `VirtualDevice(device_type=1, …)`; its own text."""
+def _printed(p: State) -> str | VirtualDevice:
+    """An object that text has no syntax for, as TVM prints it: a device, or the text of another."""
     first, depth = p.i, 0
     while True:
         p.i += 1
@@ -121,7 +123,8 @@ def _printed(p: State) -> str:
             raise p.unexpected("`)`", opened=first + 1)
         if depth == 0:
             p.i += 1
-            return p.text[p.starts[first] : p.starts[p.i - 1] + 1]
+            text = p.text[p.starts[first] : p.starts[p.i - 1] + 1]
+            return device_from(text) if p.texts[first] == DEVICE else text
 
 
 def _list(p: State, opened: int, depth: int) -> tuple[object, ...]:
@@ -167,8 +170,14 @@ def global_name(text: str) -> str:
 
 
 def values_of(written: Written) -> dict[str, object]:
-    """The values alone; devices, which every program of one device leaves open, are left out."""
-    return {name: value for name, (value, _) in written.items() if name != "virtual_device"}
+    """The values alone."""
+    return {name: value for name, (value, _) in written.items()}
+
+
+def device_of(written: Written) -> VirtualDevice | None:
+    """The device that is written among the attributes of a function or at a variable; it is taken out of them."""
+    device, _ = written.pop("virtual_device", (None, 0))
+    return device if isinstance(device, VirtualDevice) else None
 
 
 # ---- the record of a call

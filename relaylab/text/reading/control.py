@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from relaylab.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
+from relaylab.ir.base import placed
 from relaylab.ir.expr import Expr, Function, If, RefCreate, RefRead, RefWrite, Var
 from relaylab.support.table import did_you_mean
+from relaylab.support.trampoline import Task
 from relaylab.text.reading.atoms import PLACEHOLDER
-from relaylab.text.reading.attributes import Written, at_attribute, attribute, values_of
-from relaylab.text.reading.expressions import annotation, block, postfix, sequence
+from relaylab.text.reading.attributes import Written, at_attribute, attribute, device_of, values_of
+from relaylab.text.reading.expressions import block, postfix, sequence, variable
 from relaylab.text.reading.reader import DEFINES
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_, type_params
-from relaylab.text.trampoline import Task
 
 # ---- functions
 
@@ -27,7 +28,9 @@ def function(p: State, first: int) -> Task[Function]:
     body = yield block(p)
     p.names.variables.close(variables)
     p.names.types.close(types)
-    return Function(params, body, result, parameters, values_of(written) or None, span=p.since(first))
+    device = device_of(written)
+    made = Function(params, body, result, parameters, values_of(written) or None, span=p.since(first))
+    return placed(made, device)
 
 
 def _params(p: State) -> tuple[list[Var], Written]:
@@ -51,7 +54,7 @@ def _param(p: State) -> Var:
     """`%x: T`."""
     token = p.expect("local")
     name = p.texts[token]
-    var = Var(name[1:], annotation(p), span=p.span(token))
+    var = variable(p, token)
     p.names.variables.bind(name, var)
     return var
 
@@ -132,7 +135,7 @@ def _pattern(p: State, depth: int = 0) -> Pattern:
             return PatternWildcard()
         case "local":
             name = p.texts[token]
-            var = Var(name[1:], annotation(p), span=p.span(token))
+            var = variable(p, token)
             p.names.variables.bind(name, var)
             return PatternVar(var)
         case "(":

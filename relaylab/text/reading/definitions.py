@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import DictAttrs
-from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.expr import Function, FunctionWithFields, GlobalVar
 from relaylab.ir.free import free_type_vars, free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TypeData
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
+from relaylab.support.trampoline import run
 from relaylab.text.reading.attributes import Written, attribute, global_name, values_of
 from relaylab.text.reading.control import function
 from relaylab.text.reading.expressions import sequence
@@ -21,7 +22,6 @@ from relaylab.text.reading.reader import DEFINES, Stop
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_, type_params, types
 from relaylab.text.scalars import unquote
-from relaylab.text.trampoline import run
 
 VERSION = "0.0.5"
 _HEADER = f'#[version = "{VERSION}"]'
@@ -143,7 +143,7 @@ def _main(p: State, functions: dict[GlobalVar, Function], own: dict[GlobalVar, H
     f = expr if isinstance(expr, Function) else Function((), expr, None, free_type_vars(expr), span=p.since(first))
     own[var], p.holes = p.holes, {}
     free = (v for v in free_vars(f) if v not in own[var].values())
-    functions[var] = Function((*f.params, *free), f.body, f.ret_type, f.type_params, f.attrs, span=f.span)
+    functions[var] = FunctionWithFields(f, params=(*f.params, *free))
 
 
 def _function(p: State, functions: dict[GlobalVar, Function], own: dict[GlobalVar, Holes]) -> None:

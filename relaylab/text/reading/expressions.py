@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 
 from relaylab.ir.attrs import Attrs
+from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Expr, Let, Tuple, Var
 from relaylab.ir.op import OPERATORS, Op
-from relaylab.ir.types import Type
 from relaylab.support.source import caret
+from relaylab.support.trampoline import Task
 from relaylab.text.reading.atoms import PLACEHOLDER, atom, projected, simple
-from relaylab.text.reading.attributes import Written, at_attribute, attribute, call_attrs
+from relaylab.text.reading.attributes import Written, at_attribute, attribute, call_attrs, device_of
 from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.older import modernize
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_
-from relaylab.text.trampoline import Task
 
 PRECEDENCE = {"*": 12, "/": 12, "+": 10, "-": 10, "<": 8, "<=": 8, ">": 8, ">=": 8, "==": 7, "!=": 7}
 _MEANING = {
@@ -122,7 +122,7 @@ def _let(p: State) -> Task[tuple[Var, Expr, int]]:
     p.i += 1
     token = p.expect("local", "a variable like %x", help="`let` binds a variable: let %x = …;")
     name = p.texts[token]
-    var = Var(name[1:], annotation(p), span=p.span(token))
+    var = variable(p, token)
     p.expect("=", "`=` and a value")
     recursive = p.at("fn") or p.names.variable(name) is None
     if recursive:
@@ -141,19 +141,21 @@ def _free_var(p: State) -> None:
     p.i += 1
     token = p.expect("local", "a variable like %x")
     name = p.texts[token]
-    p.names.free[name] = Var(name[1:], annotation(p), span=p.span(token))
+    p.names.free[name] = variable(p, token)
     if not p.at_new_line():  # TVM before 0.8 prints no `;` here
         p.expect(";", "`;`", help="write free_var %x: T; and then the expression")
     p.accept(";")
 
 
-def annotation(p: State) -> Type | None:
-    """` {virtual_device=…}: T`, if it is there; the device is read and left out (there is one)."""
+def variable(p: State, token: int) -> Var:
+    """The variable that the token before names, with ` {virtual_device=…}: T` if that is there."""
+    written: Written = {}
     if p.at("{"):
         opened = p.expect("{")
-        attribute(p, {})
+        attribute(p, written)
         p.expect("}", opened=opened)
-    return type_(p) if p.accept(":") else None
+    typ = type_(p) if p.accept(":") else None
+    return placed(Var(p.texts[token][1:], typ, span=p.span(token)), device_of(written))
 
 
 # ---- operators

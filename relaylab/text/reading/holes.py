@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Var
+from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, GlobalVar, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import IntImm, TensorType, Type
@@ -90,7 +90,7 @@ def _with_holes(p: State, f: Function, holes: Holes, needs: Mapping[GlobalVar, H
 
     own, closed = frozenset(holes.values()), dict[Function, tuple[Function, list[Var]]]()
     body = rewrite(f.body, at)
-    return Function((*f.params, *holes.values()), body, f.ret_type, f.type_params, f.attrs, span=f.span)
+    return FunctionWithFields(f, params=(*f.params, *holes.values()), body=body)
 
 
 UNTYPED = "write its type behind its first use: meta[relay.Constant][…] /* ty=Tensor[(…), float32] */"
@@ -102,7 +102,7 @@ def _closed(f: Function, holes: frozenset[Var]) -> tuple[Function, list[Var]]:
     params: dict[Expr, Expr] = {v: Var(v.name_hint, v.type_annotation) for v in inside}
     body = rewrite(f.body, lambda new, old: new, memo=dict(params)) if inside else f.body
     made = (*f.params, *(p for p in params.values() if isinstance(p, Var)))
-    return (Function(made, body, f.ret_type, f.type_params, f.attrs, span=f.span) if inside else f), inside
+    return (FunctionWithFields(f, params=made, body=body) if inside else f), inside
 
 
 WITH_DATA = "print the program with its meta data: `astext()`, not `str()`"

@@ -2,7 +2,8 @@
 
 A JSON object behind `#[metadata]`: `{"version": 1, "<type key>": [entry, …]}`; `meta[key][i]` in
 the text stands for entry `i`. A constant is `{"dtype", "shape", "data"}` with `data` the base64
-of its elements, little-endian, in row-major order. A section that TVM wrote is read too.
+of its elements, little-endian, in row-major order. An expression of sizes
+is `{"a", "b"}`: numbers, or references to others. A section that TVM wrote is read too.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs, DictAttrs
+from relaylab.ir.base import VirtualDevice
+from relaylab.ir.dims import OPERATIONS, Dim, SizeExpr, SizeVar, SymbolicDim, apply_operation
 from relaylab.ir.expr import Constant
 from relaylab.ir.op import OPERATORS
-from relaylab.ir.types import SizeVar
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
+from relaylab.text.reading.devices import DEVICE, decoded, encoded
+from relaylab.text.reading.tvm_metadata import DEEPEST, is_tvm
 from relaylab.text.reading.tvm_metadata import entries as tvm_entries
-from relaylab.text.reading.tvm_metadata import is_tvm
 from relaylab.text.scalars import MOST_DIGITS
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ CONSTANT, SIZE_VAR = "relay.Constant", "tir.SizeVar"
 _SIZES = (SIZE_VAR, "tir.Var")
 
 
-Storable = Constant | SizeVar | Attrs
+Storable = Constant | SymbolicDim | Attrs | VirtualDevice
 
 
 def listed(value: object) -> Sequence[object] | None:
@@ -44,11 +47,14 @@ def listed(value: object) -> Sequence[object] | None:
 
 
 class MetaWriter:
-    """Collects entries while a program is printed."""
+    """Collects entries while a program is printed; only if they are `stored` do devices stand among them."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: bool = False) -> None:
+        self.stored = stored
         self.entries: dict[str, list[Storable]] = {}
         self._index: dict[int, str] = {}
+        self._sizes: dict[SymbolicDim, SymbolicDim] = {}
+        self._devices: dict[VirtualDevice, VirtualDevice] = {}
 
     def reference(self, key: str, value: Storable) -> str:
         """`meta[key][i]`: the same for the same object."""
@@ -59,15 +65,36 @@ class MetaWriter:
             entries.append(value)
         return known
 
+    def size(self, d: Dim) -> str:
+        """A dimension: a number, `?`, or the reference of a size with a name or of an expression of such."""
+        if not isinstance(d, SymbolicDim):
+            return str(d)
+        first = self._sizes.setdefault(d, d)
+        if not isinstance(first, SizeExpr):
+            return self.reference(SIZE_VAR, first)
+        key, left, right = first.operation
+        for operand in (left, right):
+            self.size(operand)
+        return self.reference(key, first)
+
+    def device(self, device: VirtualDevice) -> str:
+        """A device: what is known of it, or the reference of its entry."""
+        return self.reference(DEVICE, self._devices.setdefault(device, device)) if self.stored else repr(device)
+
     def section(self) -> str:
         """The section as text, one line for each entry; empty if there are no entries."""
         if not self.entries:
             return ""
         parts = [f'{{\n  "version": {VERSION}']
         for key, values in self.entries.items():
-            lines = ",\n    ".join(json.dumps(_encode(v)) for v in values)
+            lines = ",\n    ".join(json.dumps(self._encode(v)) for v in values)
             parts.append(f"  {json.dumps(key)}: [\n    {lines}\n  ]")
         return "#[metadata]\n" + ",\n".join(parts) + "\n}\n"
+
+    def _encode(self, value: Storable) -> dict[str, object]:
+        if isinstance(value, SizeExpr):
+            return {n: int(d) if isinstance(d, int) else self.size(d) for n, d in zip("ab", value.operation[1:])}
+        return _encode(value)
 
 
 def _encode(value: Storable) -> dict[str, object]:
@@ -77,6 +104,9 @@ def _encode(value: Storable) -> dict[str, object]:
         return {"dtype": array.dtype.name, "shape": value.data.shape, "data": base64.b64encode(raw).decode()}
     if isinstance(value, SizeVar):
         return {"name": value.name}
+    if isinstance(value, VirtualDevice):
+        return encoded(value)
+    assert isinstance(value, Attrs)
     return {"op": _op_name(value), "attrs": {k: _plain(v) for k, v in value.items()}}
 
 
@@ -163,26 +193,50 @@ class MetaTable:
         """What the `meta[key][i]` at a token stands for; a missing or broken entry is an error there."""
         key, _ = slot = slot_of(p.texts[token])
         if slot not in self._ready:
-            if key in _SIZES and not self.holds(key):
-                return self._ready.setdefault(slot, SizeVar(f"n{slot[1]}"))
+            if (key in _SIZES or key in OPERATIONS) and not self.holds(key):
+                name = "n" if key in _SIZES else key.rpartition(".")[2].lower()
+                return self._ready.setdefault(slot, SizeVar(f"{name}{slot[1]}"))
             entries = self._stored.get(key, [])
             if slot[1] >= len(entries):
                 help = "print the program with its meta data: `astext()`, not `str()`"
                 raise p.stop("parse.unknown-metadata", f"the text has no metadata entry {p.texts[token]}", token, help)
             try:
-                self._ready[slot] = _decode(key, entries[slot[1]], p.span(token))
-            except (KeyError, TypeError, ValueError, binascii.Error, RelayError) as error:
+                self._ready[slot] = self._entry(slot, p.span(token))
+            except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, binascii.Error, RelayError) as error:
                 message = f"the metadata entry {p.texts[token]} is damaged: {error}"
                 raise p.stop("parse.bad-metadata", message, token) from None
         return self._ready[slot]
 
+    def _entry(self, slot: tuple[str, int], span: Span | None, depth: int = 0) -> object:
+        """An entry decoded; an expression of sizes with what it is made of."""
+        key, stored = slot[0], self._stored[slot[0]][slot[1]]
+        operands = cast("dict[str, object]", stored)
+        if key not in OPERATIONS or not isinstance(stored, dict) or "a" not in operands:
+            return _decode(key, operands, span)
+        if depth > DEEPEST:
+            raise ValueError("it is made of too many others, or of itself")
+        return apply_operation(key, *(self._operand(operands[n], span, depth + 1) for n in "ab"))
 
-def _decode(key: str, stored: object, span: Span) -> object:
+    def _operand(self, given: object, span: Span | None, depth: int) -> Dim | int:
+        if isinstance(given, int):
+            return given
+        slot = slot_of(str(given))
+        if slot not in self._ready:
+            self._ready[slot] = self._entry(slot, span, depth)
+        value = self._ready[slot]
+        if not isinstance(value, (SymbolicDim, int)):
+            raise ValueError(f"{given} is no size")
+        return value
+
+
+def _decode(key: str, stored: object, span: Span | None) -> object:
     if not isinstance(stored, dict):
         raise TypeError("it is not a JSON object")
     entry = cast("dict[str, Any]", stored)
     if "unread" in entry:
-        raise ValueError(f"of the sections that TVM writes, constants are read, not {entry['unread']}")
+        raise ValueError(f"of the sections that TVM writes, constants and sizes are read, not {entry['unread']}")
+    if "size" in entry:
+        return entry["size"]
     if key == CONSTANT and "array" in entry:
         return Constant(entry["array"], span=span)
     if key == CONSTANT:
@@ -194,4 +248,6 @@ def _decode(key: str, stored: object, span: Span) -> object:
         return Constant(array, span=span)
     if key in _SIZES:
         return SizeVar(str(entry["name"]))
+    if key == DEVICE:
+        return decoded(entry)
     return OPERATORS.lookup(entry["op"]).definition(**entry["attrs"])

@@ -10,6 +10,7 @@ import numpy as np
 from relaylab.ir.expr import Expr, GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.support.errors import DiagnosticError
+from relaylab.support.trampoline import run
 from relaylab.text import hooks
 from relaylab.text.reading.control import branch, cell, function_literal, match_
 from relaylab.text.reading.definitions import header, module
@@ -17,7 +18,6 @@ from relaylab.text.reading.expressions import ParseWarning, block, parentheses, 
 from relaylab.text.reading.holes import UNTYPED, Holes, drawn, words
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import Productions, State
-from relaylab.text.trampoline import run
 
 MetaTables = Mapping[str, Sequence[object]]
 

@@ -59,7 +59,7 @@ class TokenReader:
         """Note an error; parsing goes on."""
         self.error_count += 1
         if len(self._errors) < MOST_ERRORS:
-            error = DiagnosticError(message, code=code, place=caret(self.text, span), help=help)
+            error = DiagnosticError(message, code=code, place=caret(self.text, span), help=help, span=span)
             self._errors.append(((span.line, span.column), error))
 
     def _complain(self, code: str, message: str, start: int, end: int, help: str) -> None:
@@ -91,7 +91,12 @@ class TokenReader:
         first = errors[0]
         if len(errors) > 1:
             first = DiagnosticError(
-                first.message, code=first.code, place=first.place, help=first.help, diagnostics=tuple(errors)
+                first.message,
+                code=first.code,
+                place=first.place,
+                help=first.help,
+                diagnostics=tuple(errors),
+                span=first.span,
             )
         rendered(first)
         raise first

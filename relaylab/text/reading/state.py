@@ -8,10 +8,10 @@ import numpy as np
 
 from relaylab.ir.expr import Expr, Var
 from relaylab.ir.module import IRModule
+from relaylab.support.trampoline import Task
 from relaylab.text.reading.metadata import MetaTable
 from relaylab.text.reading.names import Names
 from relaylab.text.reading.reader import TokenReader
-from relaylab.text.trampoline import Task
 
 DEEPEST = 100
 """How deep types, patterns and attribute values may nest. Expressions may nest to any depth."""

@@ -9,11 +9,15 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Mapping
-from typing import TypedDict, TypeGuard
+from collections.abc import Callable, Mapping
+from typing import TypedDict, TypeGuard, cast
 
 import numpy as np
 
+from relaylab.ir.dims import OPERATIONS, AnyDim, Dim, SizeVar, apply_operation
+
+DEEPEST = 200
+"""How many expressions of sizes may stand within each other."""
 MAGIC = 0xDD5E40F096B4A13F
 KINDS = {0: "i", 1: "u", 2: "f"}
 HEAD = struct.Struct("<QQiiiBBH")
@@ -44,25 +48,70 @@ def is_tvm(section: Mapping[str, object]) -> TypeGuard[TvmSection]:
 def entries(section: TvmSection) -> dict[str, list[object]]:
     """The entries by type key.
 
-    Constants are `{"array": values}`, symbolic sizes `{"name": text}`, and others `{"unread": key}`.
+    Constants are `{"array": values}`, sizes and their expressions `{"size": dimension}`, and others `{"unread": key}`.
     Raises KeyError, IndexError, TypeError, AttributeError, ValueError or `struct.error` if the section is not whole.
     """
     nodes, tensors = section["nodes"], section["b64ndarrays"]
     root = nodes[section["root"]]
     found: dict[str, list[object]] = {}
+    sizes = Sizes(nodes)
     for key, at in zip(root["keys"], root["data"], strict=True):
-        found[key] = [_entry(nodes[i], tensors) for i in nodes[at]["data"]]
+        found[key] = [_entry(nodes[i], tensors, sizes) for i in nodes[at]["data"]]
     return found
 
 
-def _entry(node: TvmNode, tensors: list[str]) -> object:
+def _entry(node: TvmNode, tensors: list[str], sizes: Sizes) -> object:
     match node["type_key"]:
         case "relay.Constant":
             return {"array": tensor(base64.b64decode(tensors[int(node["attrs"]["data"])], validate=True))}
-        case "tir.SizeVar" | "tir.Var":
-            return {"name": node["attrs"]["name"]}
+        case kind if kind in ("tir.SizeVar", "tir.Var", "tir.Cast", *OPERATIONS):
+            return {"size": sizes.at(node)}
+        case "VirtualDevice":
+            return _device(node["attrs"], sizes.nodes)
         case other:
             return {"unread": other}
+
+
+def _device(attrs: Mapping[str, str], nodes: list[TvmNode]) -> dict[str, object]:
+    """The entry of a device; of its target the kind is read."""
+    text: Callable[[str], str] = lambda at: cast("dict[str, str]", nodes[int(at)]).get("repr_str", "")
+    target = nodes[int(attrs.get("target", 0))].get("attrs", {}).get("kind")
+    kind = None if target is None else text(target)
+    numbers = {"device_type": attrs["device_type_int"], "virtual_device_id": attrs["virtual_device_id"]}
+    return {**numbers, "target": kind, "memory_scope": text(attrs.get("memory_scope", "0"))}
+
+
+class Sizes:
+    """The sizes among the nodes: each is made once."""
+
+    def __init__(self, nodes: list[TvmNode]):
+        self.nodes = nodes
+        self.made: dict[int, Dim | int] = {}
+
+    def at(self, node: TvmNode, depth: int = 0) -> Dim | int:
+        """The size that a node is; ValueError for what is none."""
+        if id(node) not in self.made:
+            self.made[id(node)] = self._of(node, depth)
+        return self.made[id(node)]
+
+    def _of(self, node: TvmNode, depth: int) -> Dim | int:
+        key, attrs = node["type_key"], node["attrs"]
+        if depth > DEEPEST:
+            raise ValueError("an expression of sizes is too deep, or contains itself")
+        part: Callable[[str], Dim | int] = lambda name: self.at(self.nodes[int(attrs[name])], depth + 1)
+        match key:
+            case "tir.SizeVar" | "tir.Var":
+                return SizeVar(attrs["name"])
+            case "IntImm":
+                return int(attrs["value"])
+            case "tir.Any":
+                return AnyDim()
+            case "tir.Cast":
+                return part("value")
+            case _ if key in OPERATIONS:
+                return apply_operation(key, part("a"), part("b"))
+            case _:
+                raise ValueError(f"{key} is not read in a size")
 
 
 def tensor(dump: bytes) -> np.ndarray:

@@ -177,7 +177,7 @@ def _dim(p: State) -> Dim:
     if kind == "meta":
         p.i += 1
         value = p.meta.lookup(p, token)
-        if isinstance(value, AnyDim):
+        if isinstance(value, (AnyDim, IntImm)):
             return value
         raise p.stop("parse.bad-dimension", f"`{p.texts[token]}` is not a dimension", token)
     raise p.unexpected("a dimension", help="a dimension is a number that is not negative, or `?` for an unknown one")

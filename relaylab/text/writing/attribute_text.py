@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field, Value
+from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field
+from relaylab.ir.base import VirtualDevice
+from relaylab.ir.converters import Value
+from relaylab.ir.dims import AnyDim
 from relaylab.ir.expr import Constant, Expr, GlobalVar
 from relaylab.ir.op import Op
-from relaylab.ir.types import AnyDim
 from relaylab.text.reading.attributes import TYPE_KEY
 from relaylab.text.reading.lexer import IDENT
 from relaylab.text.reading.metadata import CONSTANT, MetaWriter, is_storable, listed
@@ -50,6 +52,8 @@ def _pair(name: str, value: object, meta: MetaWriter) -> str:
 
 def value_text(value: object, meta: MetaWriter) -> str:
     """An attribute value."""
+    if type(value) is int:  # as most are
+        return str(value)
     values = listed(value)
     if values is not None:
         return f"[{', '.join(value_text(v, meta) for v in values)}]"
@@ -58,8 +62,10 @@ def value_text(value: object, meta: MetaWriter) -> str:
             return str(value)
         case str():
             return quote(value)
-        case int() | AnyDim():
-            return str(int(value)) if isinstance(value, int) else "?"
+        case int():
+            return str(int(value))
+        case AnyDim():
+            return meta.size(value)
         case float():
             return attribute_float(value)
         case DictAttrs():
@@ -68,6 +74,8 @@ def value_text(value: object, meta: MetaWriter) -> str:
             return global_text(value.name_hint)
         case Constant():
             return meta.reference(CONSTANT, value)
+        case VirtualDevice():
+            return meta.device(value)
         case np.ndarray():
             return value_text(value.tolist(), meta)
         case _:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from relaylab import ir
+from relaylab.support.trampoline import Task
 from relaylab.text.reading.metadata import CONSTANT
 from relaylab.text.scalars import scalar_text
-from relaylab.text.trampoline import Task
 from relaylab.text.writing.attribute_text import call_attributes
 from relaylab.text.writing.doc import IN, NL, OUT, Doc, braces, joined
 from relaylab.text.writing.naming import global_text

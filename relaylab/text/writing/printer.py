@@ -14,8 +14,8 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, walk
+from relaylab.support.trampoline import Task
 from relaylab.text.reading.metadata import MetaWriter
-from relaylab.text.trampoline import Task
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, braces, joined
 from relaylab.text.writing.naming import UniqueNames, like_projection, variable_name
@@ -31,8 +31,8 @@ class Printer:
     """Prints the functions of one program: numbers, names and meta data run through all of them."""
 
     def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False):
-        self.meta = MetaWriter()
-        self.types = TypeText(self.meta if meta else None)
+        self.meta = MetaWriter(stored=meta)
+        self.types = TypeText(self.meta)
         self.stored, self.annotate, self.spans = meta, annotate, spans
         self.names = UniqueNames()
         self.count = 0
@@ -162,8 +162,9 @@ class Printer:
     def variable(self, var: Var) -> Doc:
         """`%x: T` with a fresh name."""
         name = self.spelled[var] = self.names.unique(variable_name(var.name_hint))
+        at = [] if var.device is None else [f" {{virtual_device={self.meta.device(var.device)}}}"]
         typed = [] if var.type_annotation is None else [": ", self.types.text(var.type_annotation)]
-        return [(var, name), *typed, *self.info(var)]
+        return [(var, name), *at, *typed, *self.info(var)]
 
     # ---- functions
 
@@ -173,6 +174,7 @@ class Printer:
         parameters = self.types.params(f.type_params)
         params: list[Doc] = [self.bind(p) for p in f.params]
         params += dict_attributes(f.attrs, self.meta)
+        params += [] if f.device is None else [f"virtual_device={self.meta.device(f.device)}"]
         result = [] if f.ret_type is None else [" -> ", self.types.text(f.ret_type)]
         body = yield self.scope(f.body)
         self.types.forget(declared)

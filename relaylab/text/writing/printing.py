@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from relaylab.ir.adt import Clause, Pattern
 from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import Type, TypeData
+from relaylab.support.trampoline import Task, run
 from relaylab.text.reading.definitions import VERSION
-from relaylab.text.trampoline import Task, run
+from relaylab.text.reading.metadata import Storable
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, Range, TextLayout, braces, joined
 from relaylab.text.writing.naming import global_text
@@ -43,6 +46,18 @@ def print_with_map(node: object, annotate: Annotate | None = None) -> tuple[str,
     """
     layout = TextLayout(document(Printer(annotate=annotate), node))
     return layout.text, layout.ranges
+
+
+def text_to_edit(mod: IRModule, known: Mapping[str, Sequence[Storable]]) -> tuple[str, dict[str, list[Storable]]]:
+    """The text of a module without comments, and what its `meta[…]` stand for: `parse` takes both.
+
+    What is `known` of an earlier text keeps its number.
+    """
+    printer = Printer(annotate=lambda node: "")
+    for key, entries in known.items():
+        for entry in entries:
+            printer.meta.reference(key, entry)
+    return TextLayout(document(printer, mod)).text, printer.meta.entries
 
 
 def document(p: Printer, node: object) -> Doc:

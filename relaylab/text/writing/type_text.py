@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.ir.types import (
-    AnyDim,
-    FuncType,
-    GlobalTypeVar,
-    RefType,
-    SizeVar,
-    TensorType,
-    TupleType,
-    Type,
-    TypeCall,
-    TypeData,
-    TypeVar,
-)
-from relaylab.text.reading.metadata import SIZE_VAR, MetaWriter
+from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeVar
+from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.writing.naming import type_var_name
 
 LARGEST = 20_000
@@ -27,7 +15,7 @@ LARGEST = 20_000
 class TypeText:
     """Prints the types of one program."""
 
-    def __init__(self, meta: MetaWriter | None = None):
+    def __init__(self, meta: MetaWriter):
         self.meta = meta
         self._names: dict[TypeVar, str] = {}
         self._taken: set[str] = set()
@@ -113,12 +101,7 @@ class TypeText:
     def _tensor(self, t: TensorType) -> str:
         if not t.shape:
             return t.dtype
-        return f"Tensor[({', '.join(map(self._dim, t.shape))}), {t.dtype}]"
-
-    def _dim(self, d: object) -> str:
-        if isinstance(d, SizeVar) and self.meta is not None:
-            return self.meta.reference(SIZE_VAR, d)
-        return str(d) if isinstance(d, (int, AnyDim)) else "?"
+        return f"Tensor[({', '.join(map(self.meta.size, t.shape))}), {t.dtype}]"
 
 
 def _commas(parts: Iterable[Type]) -> list[str | Type]:

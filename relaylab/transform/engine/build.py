@@ -8,9 +8,15 @@ import numpy as np
 
 import relaylab.op  # noqa: F401  (registers the operators that passes build)
 from relaylab.ir import Constant, Expr, const
+from relaylab.ir.types import Dim
 from relaylab.op.base import call_operator as call
 
-__all__ = ["call", "scalar", "expand_to_axis", "is_scalar_constant", "scalar_value", "positive_axis"]
+__all__ = ["call", "reshaped", "scalar", "expand_to_axis", "is_scalar_constant", "scalar_value", "positive_axis"]
+
+
+def reshaped(x: Expr, shape: Sequence[Dim | int]) -> Expr:
+    """`x` in a shape of which every extent is meant as it is, also 0."""
+    return call("reshape", x, newshape=shape, allowzero=0 in shape)
 
 
 def scalar(value: float | int, dtype: str) -> Constant:

@@ -28,6 +28,8 @@ for _name, _kind in {
     "relay.FuseOps.max_depth": int,
     "relay.FuseOps.link_params": bool,
     "relay.ToMixedPrecision.keep_orig_output_dtype": bool,
+    "relay.codegen.records": str,
+    "relay.codegen.schedules": dict,
     "relay.codegen.verify": bool,
     "relay.codegen.winograd": bool,
     "relay.backend.use_auto_scheduler": bool,

@@ -29,7 +29,7 @@ def _decorator(
         if not callable(target):
             text = f"a pass is a function or a class, not {kind_of(target)}"
             raise RelayTypeError(text, code="pass.not-callable")
-        info = PassInfo(opt_level, name or target.__name__, tuple(required or ()))
+        info = PassInfo(opt_level, name or getattr(target, "__name__", type(target).__name__), tuple(required or ()))
         return _pass_class(kind, method, target, info) if inspect.isclass(target) else kind(info, target)
 
     return wrap

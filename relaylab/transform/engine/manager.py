@@ -135,7 +135,7 @@ class ModulePass(Pass):
 
     takes: ClassVar[tuple[str, ...]] = ("mod", "ctx")
 
-    def __init__(self, info: PassInfo, pass_func: Callable[[IRModule, PassContext], IRModule]):
+    def __init__(self, info: PassInfo, pass_func: Callable[..., IRModule]):
         super().__init__(info)
         self.pass_func = taking(pass_func, info.name, *self.takes)
 
@@ -161,7 +161,7 @@ class FunctionPass(Pass):
 
     takes: ClassVar[tuple[str, ...]] = ("func", "mod", "ctx")
 
-    def __init__(self, info: PassInfo, pass_func: Callable[[Function, IRModule, PassContext], Function]):
+    def __init__(self, info: PassInfo, pass_func: Callable[..., Function]):
         super().__init__(info)
         self.pass_func = taking(pass_func, info.name, *self.takes)
 

@@ -184,7 +184,10 @@ def _int(value: object) -> int:
 
 def _float(value: object) -> float:
     fits = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return float(cast(float, _if(fits, value)))
+    try:
+        return float(cast(float, _if(fits, value)))
+    except OverflowError:  # a whole number that no float reaches
+        raise _Unfit from None
 
 
 def _none(value: object) -> None:

@@ -92,10 +92,7 @@ def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
         gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,)))
         for gv, f in mod.functions.items()
     }
-    unknown = {
-        gv: any(isinstance(n, Call) and isinstance(n.op, Var) and n.op in f.params for n in walk((f,)))
-        for gv, f in mod.functions.items()
-    }
+    unknown = {gv: _calls_unknown(f) for gv, f in mod.functions.items()}
     callers: dict[GlobalVar, list[GlobalVar]] = {}
     for gv, func in mod.functions.items():
         for node in walk((func,)):
@@ -107,6 +104,14 @@ def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
         pure[gv] = False
         stack.extend(c for c in callers.get(gv, ()) if pure[c])
     return pure
+
+
+def _calls_unknown(func: Function) -> bool:
+    """Whether a function calls what comes from parameters, tuples, cells, data or other calls."""
+    nodes = list(walk((func,)))
+    let_of = {n.var: n.value for n in nodes if isinstance(n, Let)}
+    called = (let_of.get(n.op, n.op) if isinstance(n.op, Var) else n.op for n in nodes if isinstance(n, Call))
+    return not all(isinstance(f, (Op, GlobalVar, Constructor, Function)) for f in called)
 
 
 def changes_state(mod: IRModule) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from relaylab.ir.adt import Constructor
-from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Function, GlobalVar, RefCreate, RefRead, RefWrite, Var
+from relaylab.ir.base import Expr, placed
+from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, RefCreate, RefRead, RefWrite, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
@@ -63,7 +63,7 @@ Retype = Callable[[Type | None], Type | None]
 def fresh(var: Var, retype: Retype | None = None) -> Var:
     """Another variable of the same name, and of the same type or what becomes of it."""
     typ = var.type_annotation if retype is None else retype(var.type_annotation)
-    return copied(Var(var.name_hint, typ, span=var.span), var)
+    return copied(placed(Var(var.name_hint, typ, span=var.span), var.device), var)
 
 
 def renewed(expr: Expr, binds: Mapping[Any, Expr] | None = None, retype: Retype | None = None) -> Expr:
@@ -89,7 +89,7 @@ def _retyped(node: Expr, retype: Retype) -> Expr:
                 node.op, node.args, node.attrs, types if len(types) == len(node.type_args) else (), span=node.span
             )
     if isinstance(node, Function) and (result := retype(node.ret_type)) is not node.ret_type:
-        return Function(node.params, node.body, result, node.type_params, node.attrs, span=node.span)
+        return FunctionWithFields(node, ret_type=result)
     return node
 
 

@@ -74,21 +74,6 @@ def _into_tail(kind: OpPattern, is_sink: bool) -> bool:
     return kind <= INJECTIVE or (is_sink and kind in (COMM_REDUCE, OUT_FUSABLE))
 
 
-_NAMES = {
-    ELEMWISE: "an elementwise operator",
-    BROADCAST: "a broadcasting operator",
-    INJECTIVE: "an injective operator",
-    COMM_REDUCE: "a reduction",
-    OUT_FUSABLE: "a heavy operator",
-    TUPLE: "a tuple",
-    OPAQUE: "an opaque operator",
-}
-
-
-def _called(pattern: OpPattern) -> str:
-    return _NAMES[pattern]
-
-
 def _label(node: FusionNode) -> str:
     return op_name(node.ref) or type(node.ref).__name__
 
@@ -138,7 +123,7 @@ class Partitioner:
         target = self.groups[sink.index]
         root = target.find()
         if group.pattern > INJECTIVE or root.pattern == TUPLE:
-            return f"{_called(group.pattern)} does not join a tuple"
+            return f"{group.pattern.words} does not join a tuple"
         return _injective if target.pattern == TUPLE and root.pattern <= INJECTIVE else ""
 
     def _early(self, group: FusionGroup, node: FusionNode, sink: FusionNode, phase: int) -> Condition | str:
@@ -154,16 +139,16 @@ class Partitioner:
             return (
                 _into_tail
                 if fits
-                else f"what reads it is {_called(node.relation)}, which takes no operand into its kernel"
+                else f"what reads it is {node.relation.words}, which takes no operand into its kernel"
             )
         if group.pattern in (INJECTIVE, TUPLE):
             return _injective if phase == 1 else ""
-        return f"{_called(group.pattern)} ends its kernel"
+        return f"{group.pattern.words} ends its kernel"
 
     @staticmethod
     def _heavy(node: FusionNode, phase: int) -> Condition | str:
         if node.relation != ELEMWISE:
-            return f"a heavy operator takes only elementwise ones along, and what follows is {_called(node.relation)}"
+            return f"a heavy operator takes only elementwise ones along, and what follows is {node.relation.words}"
         return _broadcast if phase == 0 else ""
 
     def _refused(self, between: list[FusionNode], sink: FusionNode, condition: Condition) -> str:
@@ -174,7 +159,8 @@ class Partitioner:
         for node in (sink, *between[1:]):
             if not condition(self._kind(node), node is sink):
                 place = "" if node is sink else f" on the way to {_label(sink)}"
-                return f"{_label(node)}{place} is {_called(self._kind(node))}, or is in the kernel of one"
+                kind, joins = self._kind(node).words, self._kind(between[0]).words
+                return f"{_label(node)}{place} is {kind}, or is in the kernel of one: {joins} does not join it"
         return ""
 
     def _between(self, node: FusionNode, sink: FusionNode) -> list[FusionNode]:
@@ -206,11 +192,13 @@ def partition(func: Function, max_depth: int, fuse: bool) -> dict[Expr, FusionGr
 
 @dataclass(frozen=True)
 class Account:
-    """How a function is grouped: each value's group, what it might have joined, and why it joined nothing, by phase."""
+    """How a function is grouped: each value's group, what it might have joined, and why it joined nothing, by phase;
+    what each operator is."""
 
     groups: dict[Expr, FusionGroup]
     sinks: dict[Expr, Expr]
     notes: dict[Expr, dict[int, str]]
+    kinds: dict[Expr, OpPattern]
 
 
 def account(func: Function, max_depth: int) -> Account:
@@ -221,4 +209,5 @@ def account(func: Function, max_depth: int) -> Account:
     partitioner.notes = {}
     partitioner.run()
     groups = {node.ref: group.find() for node, group in zip(nodes, partitioner.groups)}
-    return Account(groups, {n.ref: n.parent.ref for n in nodes if n.parent is not None}, partitioner.notes)
+    sinks = {n.ref: n.parent.ref for n in nodes if n.parent is not None}
+    return Account(groups, sinks, partitioner.notes, {n.ref: n.pattern for n in nodes})

@@ -96,8 +96,10 @@ class _Lazy:
                     self.memo[var] = copied(Var(var.name_hint, self.cells.type(t), span=var.span), var)
         inside = {p: self.memo.setdefault(p, p) for p in self.func.params}
         body = rewrite(self.func.body, self._at, keep=_is_kernel, memo=self.memo)
+        whole = type_of(self.func)  # a body that is the name of another function has no type of its own
+        result = whole.ret_type if isinstance(whole, FuncType) else type_of(self.func.body)
         with made_from(self.func.body):
-            plain = accounted(self.cells.out_of(body, type_of(self.func.body)), self.func.body, stop=(body,))
+            plain = accounted(self.cells.out_of(body, result), self.func.body, stop=(body,))
         for param, cell in reversed(inside.items()):
             if isinstance(cell, Var) and cell is not param:
                 with made_from(param):
@@ -119,6 +121,8 @@ class _Lazy:
                 return self._call(new, old)
             case Let(value=Constructor(belong_to=header)), Let() if not self.cells.mod[header].type_vars:
                 return Let(new.var, self.cells.into(old.value, type_of(old.var)), new.body, span=new.span)
+            case Let(value=Function() as kernel), Let() if _is_kernel(kernel):  # as PartialEvaluate names them
+                return Let(new.var, self.cells.into(kernel, type_of(old.var)), new.body, span=new.span)
             case If(), If():
                 cond = self.cells.out_of(new.cond, type_of(old.cond))
                 return If(cond, new.true_branch, new.false_branch, span=new.span)

@@ -140,26 +140,6 @@ def _gather(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     return [call("scatter_add", zeros(x), at, g, axis=facets(c).axis), zeros(at)]
 
 
-@gradient_of("scatter_add")
-def _scatter_add(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    x, at, new = c.args
-    axis = facets(c).axis % rank_of(x)
-    full = [e if d == axis else m for d, (e, m) in enumerate(zip(extents(x), extents(at)))]
-    return [g, zeros(at), call("gather", _cut(g, extents(x), full), _counted(at, full[axis]), axis=axis)]
-
-
-def _cut(x: Expr, given: list[int], shape: list[int]) -> Expr:
-    """The first elements along each axis of what has a given shape."""
-    if given == shape:
-        return x
-    return call("strided_slice", x, begin=[0] * len(shape), end=shape, strides=[1] * len(shape))
-
-
-def _counted(at: Expr, count: int) -> Expr:
-    """Indices of which negative ones count from the end, as those that do not."""
-    return call("floor_mod", call("cast", at, dtype="int64"), scalar(count, "int64"))
-
-
 @gradient_of("sort")
 def _sort(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     x, a = c.args[0], facets(c)

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
 
 from relaylab.ir import Call, Expr, TupleGetItem, facets, op_name
-from relaylab.op.layout import parse_layout
 from relaylab.op.window import spread as spread_attr
 from relaylab.op.window import spread_padding
-from relaylab.support.errors import RelayValueError
 from relaylab.transform.engine.build import call, scalar
 from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of
-from relaylab.transform.gradients.rules import div, gradient_of, like, mul, neg, reduced, spread, sub, unbroadcast
+from relaylab.transform.gradients.rules import (
+    GRADIENTS,
+    div,
+    gradient_of,
+    like,
+    mul,
+    neg,
+    reduced,
+    spread,
+    sub,
+    unbroadcast,
+)
 
 
 @gradient_of("nn.bias_add")
@@ -121,100 +129,51 @@ def _nll_loss(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     return [neg(mul(each, weighted)), call("zeros_like", targets), slopes]
 
 
-# ---- convolutions and pools
+# ---- windows, and pools
 
 
-def _laid(x: Expr, source: str, to: str) -> Expr:
+def laid(x: Expr, source: str, to: str) -> Expr:
     return x if source == to else call("layout_transform", x, src_layout=source, dst_layout=to)
 
 
-def _as_images(x: Expr, layout: str) -> Expr:
+def as_images(x: Expr, layout: str) -> Expr:
     """Lines as images one row high; images as they are."""
     return x if "H" in layout else call("expand_dims", x, axis=layout.index("W"))
 
 
-def _as_lines(x: Expr, layout: str) -> Expr:
+def as_lines(x: Expr, layout: str) -> Expr:
     return x if "H" in layout else call("squeeze", x, axis=[layout.index("W")])
 
 
-def _pair(values: Sequence[int], axes: int) -> list[int]:
+def window_steps(values: Sequence[int], axes: int) -> list[int]:
     """An attribute of an operator over one or two axes, for two axes."""
     return [*[1] * (2 - axes), *spread_attr(tuple(values), axes)]
 
 
-def _pads(padding: Sequence[int], axes: int) -> list[int]:
+def window_pads(padding: Sequence[int], axes: int) -> list[int]:
     """The padding before and behind both axes."""
     p = spread_padding(tuple(padding), axes)
     return [0, p[0], 0, p[1]] if axes == 1 else list(p)
-
-
-class _Conv:
-    """A convolution over one or two axes, or a transposed one, as one of NCHW images."""
-
-    def __init__(self, c: Call, kernel: str):
-        a = facets(c)
-        spatial = kernel[2:]
-        self.plain = ("NC" + spatial, kernel, "NC" + spatial)
-        self.given = (a.data_layout, a.kernel_layout, a.out_layout or a.data_layout)
-        sizes = [parse_layout(v).whole(shape_of(x)) for v, x in zip(self.given, (*c.args, c))]
-        self.x, self.w, self.y = ({k: int(cast(int, n)) for k, n in s.items()} for s in sizes)
-        self.window = [self.w.get(v, 1) for v in "HW"]
-        axes = len(spatial)
-        self.groups, self.strides, self.dilation = int(a.groups), _pair(a.strides, axes), _pair(a.dilation, axes)
-        self.padding = _pads(a.padding, axes)
-
-    def images(self, x: Expr, which: int) -> Expr:
-        return _as_images(_laid(x, self.given[which], self.plain[which]), self.plain[which])
-
-    def back(self, x: Expr, which: int) -> Expr:
-        return _laid(_as_lines(x, self.plain[which]), self.plain[which], self.given[which])
-
-    @property
-    def how(self) -> dict[str, Any]:
-        steps = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
-        return {**steps, "groups": self.groups, "kernel_size": self.window}
-
-
-@gradient_of("nn.conv1d", "nn.conv2d")
-def _conv(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    v = _Conv(c, "OIW" if op_name(c) == "nn.conv1d" else "OIHW")
-    x, g, extra, pads = v.images(c.args[0], 0), v.images(g, 2), [], v.padding
-    # the depthwise form (C, multiplier, ...) is that of groups (C * multiplier, 1, ...)
-    w = call("reshape", v.images(c.args[1], 1), newshape=[v.y["C"], v.x["C"] // v.groups, *v.window])
-    for i, axis in enumerate("HW"):
-        reach = (v.window[i] - 1) * v.dilation[i] + 1
-        extra.append(v.x.get(axis, 1) - (v.y.get(axis, 1) - 1) * v.strides[i] + pads[i] + pads[i + 2] - reach)
-    dx = call("nn.conv2d_transpose", g, w, channels=v.x["C"], output_padding=extra, kernel_layout="IOHW", **v.how)
-    dw = call("nn.conv2d_backward_weight", g, x, channels=v.y["C"], **v.how)
-    return [v.back(dx, 0), v.back(call("reshape", dw, newshape=[v.w["O"], v.w["I"], *v.window]), 1)]
-
-
-@gradient_of("nn.conv1d_transpose", "nn.conv2d_transpose")
-def _conv_transpose(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    v = _Conv(c, "OIW" if op_name(c) == "nn.conv1d_transpose" else "IOHW")
-    x, w, g = v.images(c.args[0], 0), v.images(c.args[1], 1), v.images(g, 2)
-    dx = call("nn.conv2d", g, w, channels=v.x["C"], **v.how)
-    dw = call("nn.conv2d_backward_weight", x, g, channels=v.x["C"], **v.how)
-    return [v.back(dx, 0), v.back(dw, 1)]
 
 
 @gradient_of("nn.max_pool1d", "nn.avg_pool1d", "nn.max_pool2d", "nn.avg_pool2d")
 def _pool(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     attrs = facets(c)
     axes = 1 if op_name(c).endswith("1d") else 2
-    given = {k: v for k, v in attrs.items() if k not in ("dilation", "out_layout")}
-    if any(int(d) != 1 for d in attrs.dilation):
-        raise RelayValueError(f"the gradient of {op_name(c)} needs windows without dilation", code="gradient.layout")
+    if op_name(c).startswith("nn.avg") and attrs.ceil_mode and attrs.count_include_pad:
+        return GRADIENTS["nn.avg_pool3d"](c, y, g)  # nn.avg_pool2d_grad divides by the whole of a window that is cut
+    given = {k: v for k, v in attrs.items() if k != "out_layout"}
     given |= {
-        "pool_size": _pair(attrs.pool_size, axes),
-        "strides": _pair(attrs.strides, axes),
-        "padding": _pads(attrs.padding, axes),
+        "pool_size": window_steps(attrs.pool_size, axes),
+        "strides": window_steps(attrs.strides, axes),
+        "dilation": window_steps(attrs.dilation, axes),
+        "padding": window_pads(attrs.padding, axes),
         "layout": attrs.layout if axes == 2 else attrs.layout.replace("W", "HW"),
     }
-    g = _laid(g, attrs.out_layout or attrs.layout, attrs.layout)
+    g = laid(g, attrs.out_layout or attrs.layout, attrs.layout)
     kind = op_name(c)[: len("nn.max_pool")]
-    grads = call(f"{kind}2d_grad", _as_images(g, attrs.layout), _as_images(c.args[0], attrs.layout), **given)
-    return [_as_lines(grads, attrs.layout)]
+    grads = call(f"{kind}2d_grad", as_images(g, attrs.layout), as_images(c.args[0], attrs.layout), **given)
+    return [as_lines(grads, attrs.layout)]
 
 
 @gradient_of("nn.global_avg_pool2d", "nn.global_max_pool2d")

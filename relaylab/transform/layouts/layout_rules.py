@@ -167,7 +167,11 @@ def along_axis(site: Site) -> LayoutPlan | None:
     """One attribute `axis` that moves with the layout."""
     pair = site.first
     count = len(site.result.fields) if isinstance(site.result, TupleType) else 1
-    if pair is None or _splits(pair, site.attrs.axis, whole=op_name(site.call) != "concatenate"):
+    if (
+        pair is None
+        or site.attrs.axis is None
+        or _splits(pair, site.attrs.axis, whole=op_name(site.call) != "concatenate")
+    ):
         return None
     return _same(site, count, site.attrs.replace(axis=moved_axis(site.attrs.axis, pair)))
 
@@ -327,8 +331,10 @@ def _splits_only(letter: str, layout: Layout) -> bool:
 
 RULES: dict[str, LayoutRule] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin"), reduce),
-    **dict.fromkeys(("concatenate", "split", "topk"), along_axis),
+    **dict.fromkeys(("concatenate", "split", "topk", "cumsum", "cumprod"), along_axis),
+    "nn.lrn": along_axis,
     **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.layer_norm", "nn.prelu"), normalization),
+    "where": broadcast,
     **dict.fromkeys(("qnn.quantize", "qnn.dequantize", "qnn.requantize"), normalization),
     **dict.fromkeys(("qnn.add", "qnn.subtract", "qnn.mul"), quantized_broadcast),
     "qnn.concatenate": quantized_concatenate,

@@ -44,8 +44,8 @@ def _tidied(new: Expr, old: Expr) -> Expr:
 class _Region:
     """One region on its way into a function: what it reads, what it gives."""
 
-    def __init__(self, region: AnnotatedRegion, number: int, bind_constants: bool):
-        self.region, self.number, self.bind = region, number, bind_constants
+    def __init__(self, region: AnnotatedRegion, bind_constants: bool):
+        self.region, self.bind = region, bind_constants
         self.outs = list(dict.fromkeys(cast(Call, end).args[0] for end in region.outs))
         inside = {v for n in region.nodes for v in bound_by(n)}
         reads = ((n, c) for n in region.nodes for c in children(n) if c not in region.nodes and c not in inside)
@@ -59,7 +59,9 @@ class _Region:
 
     def function(self, symbol: str) -> Function:
         """The function of the region's inputs that gives its output, or the tuple of its outputs."""
-        params = [self._param(value, k) for k, value in enumerate(self.inputs)]
+        opened = [cast(Call, begin).args[0] for begin in self.region.ins]
+        places = {value: k for k, value in reversed(list(enumerate((*opened, *self.inputs))))}
+        params = [self._param(value, places[value]) for value in self.inputs]
         made: dict[Expr, Expr] = dict(zip(self.inputs, params))
         for node in walk(self.outs, lambda n: () if n in made else children(n)):
             if node not in made:
@@ -71,7 +73,7 @@ class _Region:
         return copied(func, *self.outs)
 
     def _param(self, value: Expr, k: int) -> Var:
-        name = f"{self.region.target}_{self.number}_i{k}"
+        name = f"{self.region.target}_{self.region.id}_i{k}"
         return copied(Var(name, type_of(value), span=value.span), value)
 
 
@@ -81,7 +83,7 @@ class _Partitioner:
     def __init__(self, func: Function, bind_constants: bool, place: Callable[[_Region], GlobalVar]):
         self.func, self.place = func, place
         found = [r for r in AnnotatedRegionSet(func) if r.outs]
-        made = [_Region(r, k, bind_constants) for k, r in enumerate(found)]
+        made = [_Region(r, bind_constants) for r in found]
         self.regions = {end: m for m in made for end in m.region.outs}
         self.memo: dict[Expr, Expr] = {}
 
@@ -114,33 +116,32 @@ class _Partitioner:
 
 
 def partition_graph(mod: IRModule, mod_name: str = "default", bind_constants: bool = True) -> IRModule:
-    """The module with a function `tvmgen_<mod_name>_<compiler>_<function>_<number>` for each region."""
+    """The module with a function `tvmgen_<mod_name>_<compiler>_<function>_<number>` for each region, last."""
     supply = GlobalVarSupply(mod)
-    functions: dict[GlobalVar, Function] = {}
+    functions: dict[GlobalVar, Function] = dict(mod.functions)
+    made: dict[GlobalVar, Function] = {}
     for gv, func in mod.functions.items():
-        functions[gv] = func
         if not is_optimizable(func):
             continue
-        made: dict[GlobalVar, Function] = {}
 
-        def place(region: _Region, owner: str = gv.name_hint, made: dict = made) -> GlobalVar:
-            text = f"tvmgen_{mod_name}_{region.region.target}_{owner}_{region.number}"
+        def place(region: _Region, owner: str = gv.name_hint) -> GlobalVar:
+            text = f"tvmgen_{mod_name}_{region.region.target}_{owner}_{region.region.id}"
             name = supply.fresh_global(re.sub(r"\W", "_", text))
             made[name] = region.function(name.name_hint)
             return name
 
         tidy = typed(rewrite_function(func, _tidied), mod)
         functions[gv] = _Partitioner(tidy, bind_constants, place).run()
-        functions.update(made)
-    return mod.with_functions(functions)
+    return mod.with_functions({**functions, **made})
 
 
 @pass_(level=0, requires=("InferType",), idempotent=True)
 class PartitionGraph(ModulePass):
     """Moves each region for an external compiler into a function of the module, marked with `Compiler`.
 
-    Constants that a region reads lie in its function if `bind_constants`, else they are arguments. Borders of the
-    default compiler go.
+    The functions are called `tvmgen_<mod_name>_<compiler>_<function>_<number>`, with the number of the region as TVM
+    counts: one for each `compiler_begin`. Constants that a region reads lie in its function if `bind_constants`, else
+    they are arguments. Borders of the default compiler go.
     """
 
     mod_name: Annotated[str, "What the names of the functions have after `tvmgen_`."] = "default"

@@ -12,6 +12,7 @@ from relaylab.ir.trail import Step, current_trail
 from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.group import PatternGroup, groups
+from relaylab.transform.pattern.match import Match
 from relaylab.transform.pattern.nodes import DFPattern
 from relaylab.transform.pattern.tried import tried
 
@@ -104,5 +105,6 @@ def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo:
         )
     trail = current_trail()
     if trail is not None and after is not post:
-        trail.fired(Step(type(callback).__name__, "", post, after))
+        match = Match(group.match.pattern, post, now)
+        trail.fired(Step(type(callback).__name__, "", post, after, by=callback, match=match))
     return after

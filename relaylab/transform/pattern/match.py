@@ -17,10 +17,11 @@ from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetI
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import TensorType, Type
 from relaylab.ir.visit import children
-from relaylab.support.errors import kind_of
 from relaylab.transform.pattern import nodes as pn
+from relaylab.transform.pattern import told
 from relaylab.transform.pattern.facts import InferredTypes, Uses
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.told import brief
 
 COMMUTATIVE = ("add", "multiply")
 Refined = pn.TypePattern | pn.DataTypePattern | pn.ShapePattern | pn.AttrPattern
@@ -46,12 +47,12 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A part of a pattern that did not fit a node, why, and how many parts stood for nodes by then."""
+    """A part of a pattern that did not fit a node, why, and the parts that stood for nodes by then, in order."""
 
     pattern: DFPattern
     node: Expr
     why: str
-    bound: int
+    way: tuple[tuple[DFPattern, Expr], ...]
 
 
 class Matcher:
@@ -66,6 +67,8 @@ class Matcher:
         self.type_of = type_of or InferredTypes(root).of
         self.bound: dict[DFPattern, list[Expr]] = {}
         self.misses: list[Miss] | None = [] if keep_misses else None
+        self.calls: dict[DFPattern, Call] = {}
+        """The calls whose operators were looked at, by the part of the pattern that they met."""
 
     def first(self, pattern: DFPattern, expr: Expr) -> Match | None:
         """The first way in which the pattern fits, or None."""
@@ -82,9 +85,7 @@ class Matcher:
         """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""
         known = self.bound.get(pattern)
         if known is not None:
-            yield from self.when(
-                known[0] is expr, pattern, expr, lambda: f"{pattern!r} is {brief(known[0])} already, not {brief(expr)}"
-            )
+            yield from self.when(known[0] is expr, pattern, expr, lambda: told.other(pattern, known[0], expr))
             return
         for _ in _MATCHERS[type(pattern)](self, pattern, expr):
             self.bound[pattern] = [expr]
@@ -97,9 +98,7 @@ class Matcher:
         """All patterns, parts of `whole`, fit the expressions, parts of `expr`, one by one."""
         if not patterns or len(patterns) != len(exprs):
             same = len(patterns) == len(exprs)
-            yield from self.when(
-                same, whole, expr, lambda: f"{brief(expr)} has {len(exprs)} parts, not {len(patterns)}"
-            )
+            yield from self.when(same, whole, expr, lambda: told.other_count(expr, len(exprs), len(patterns)))
             return
         for _ in self.fits(patterns[0], exprs[0]):
             yield from self.each(whole, expr, patterns[1:], exprs[1:])
@@ -109,18 +108,22 @@ class Matcher:
         if holds:
             yield
         elif self.misses is not None:
-            self.misses.append(Miss(p, e, why(), len(self.bound)))
+            self.misses.append(Miss(p, self.calls.get(p, e), why(), self.way()))
+
+    def way(self) -> tuple[tuple[DFPattern, Expr], ...]:
+        """The parts that stand for nodes, in the order in which they were met; the call for its operator."""
+        return tuple((p, self.calls.get(p, found[0])) for p, found in self.bound.items() if found)
 
     def kind(self, holds: bool, p: DFPattern, e: Expr, wanted: str) -> Iterator[None]:
         """Once if the node is of the kind that is wanted."""
-        return self.when(holds, p, e, lambda: f"{brief(e)} is not {wanted}")
+        return self.when(holds, p, e, lambda: told.other_kind(wanted, e))
 
     # ---- kinds of patterns
 
     def expr(self, p: pn.ExprPattern, e: Expr) -> Iterator[None]:
         if isinstance(p.expr, Op) or isinstance(e, Op):
-            return self.when(p.expr is e, p, e, lambda: f"op is {brief(e)}, not {p!r}")
-        return self.kind(p.expr is e or structural_equal(p.expr, e), p, e, f"equal to {brief(p.expr)}")
+            return self.when(p.expr is e, p, e, lambda: told.other_op(brief(p.expr), e, self.calls.get(p, e)))
+        return self.kind(p.expr is e or structural_equal(p.expr, e), p, e, f"the same as {brief(p.expr)}")
 
     def var(self, p: pn.VarPattern, e: Expr) -> Iterator[None]:
         fits = isinstance(e, Var) and p.name_hint in ("", e.name_hint)
@@ -134,8 +137,10 @@ class Matcher:
 
     def call(self, p: pn.CallPattern, e: Expr) -> Iterator[None]:
         if not isinstance(e, Call):
-            yield from self.kind(False, p, e, f"a call of {p.op!r}")
+            yield from self.kind(False, p, e, f"a call of {told.name(p.op)}")
             return
+        if self.misses is not None:
+            self.calls[p.op] = e
         for _ in self.fits(p.op, e.op):
             if p.args is None:
                 yield
@@ -182,7 +187,10 @@ class Matcher:
         for _ in self.fits(p.child, e):
             found = self._paths(p, e)
             for _ in self.when(
-                found is not None, p, e, lambda: f"not all that goes into {brief(e)} comes from one {p.parent!r}"
+                found is not None,
+                p,
+                e,
+                lambda: f"not all that goes into {told.node(e)} comes from one {told.name(p.parent)}",
             ):
                 self.bound[p.path] = found or []
                 yield
@@ -300,55 +308,19 @@ def _attr(e: Expr, name: str) -> object:
     return None
 
 
-def _other_dtype(self: Matcher, p: pn.DataTypePattern, e: Expr) -> str:
-    found = _tensor(self, e)
-    return f"{brief(e)} is {f'of {found.dtype}' if found else 'no tensor of a known type'}, not of {p.dtype}"
-
-
-def _other_shape(self: Matcher, p: pn.ShapePattern, e: Expr) -> str:
-    found = _tensor(self, e)
-    if found is None:
-        return f"{brief(e)} is no tensor of a known type"
-    if len(found.shape) != len(p.shape):
-        return f"shape of {brief(e)}: it has {len(found.shape)} dimensions, not {len(p.shape)}"
-    at = next(i for i, (a, b) in enumerate(zip(found.shape, p.shape)) if a != b)
-    return f"shape of {brief(e)}: dim {at} is {found.shape[at]}, not {p.shape[at]}"
-
-
 def _other_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> str:
     name, value = next((n, v) for n, v in p.attrs.items() if not _same_attr(_attr(e, n), v))
-    return f"attribute {name} of {brief(e)} is {_attr(e, name)!r}, not {value!r}"
-
-
-def brief(e: Expr) -> str:
-    """A node in a word or two, for messages."""
-    match e:
-        case Op():
-            return e.name
-        case Call():
-            return brief(e.op) if isinstance(e.op, Op) else "a call of a function"
-        case Var():
-            return f"%{e.name_hint}"
-        case Constant():
-            return "a constant"
-        case TupleGetItem():
-            return (
-                f"field {e.index} of {brief(e.tuple_value)}"
-                if not isinstance(e.tuple_value, TupleGetItem)
-                else f"field {e.index}"
-            )
-        case _:
-            return kind_of(e).lower()
+    return told.other_attr(name, value, e, _attr(e, name))
 
 
 _Test = Callable[[Matcher, Any, Expr], bool]
 _CONDITIONS: dict[type, tuple[_Test, Callable[[Matcher, Any, Expr], str]]] = {
     pn.TypePattern: (
         lambda self, p, e: self.type_of(e) == p.type,
-        lambda self, p, e: f"the type of {brief(e)} is {self.type_of(e)}, not {p.type}",
+        lambda self, p, e: told.other_type(str(p.type), e, self.type_of(e)),
     ),
-    pn.DataTypePattern: (_has_dtype, _other_dtype),
-    pn.ShapePattern: (_has_shape, _other_shape),
+    pn.DataTypePattern: (_has_dtype, lambda self, p, e: told.other_dtype(p.dtype, e, _tensor(self, e))),
+    pn.ShapePattern: (_has_shape, lambda self, p, e: told.other_shape(p.shape, e, _tensor(self, e))),
     pn.AttrPattern: (_has_attrs, _other_attrs),
 }
 

@@ -13,6 +13,11 @@ from relaylab.transform.legalize import Legalize
 LEGALIZE, CANONICALIZE = "FTVMQnnLegalize", "FTVMQnnCanonicalize"
 
 
+def adapt_to_target() -> Legalize:
+    """The first half of `QnnLegalize`: quantized operators stay, in the form that the target in scope prefers."""
+    return Legalize(LEGALIZE)
+
+
 @pass_(level=0)
 class QnnLegalize(Sequential):
     """Adapts quantized operators to the machine, then writes them as integer arithmetic."""

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Type, children, rewrite, walk
+from relaylab.ir.node import expect
 from relaylab.ir.trail import Step, current_trail
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayTypeError, kind_of
@@ -121,7 +122,7 @@ class RuleSet(tuple[Rule, ...]):
     """Rules in the order in which they are tried; `+` puts sets together."""
 
     def __new__(cls, rules: Iterable[Rule] = ()) -> RuleSet:
-        return super().__new__(cls, rules)
+        return super().__new__(cls, (expect(r, Rule, "each rule of a set") for r in rules))
 
     def __add__(self, other: Iterable[Rule]) -> RuleSet:
         return RuleSet((*self, *other))
@@ -212,7 +213,8 @@ class Engine:
             found = Matcher(node, self.types).first(r.pattern, node)
             after = r.apply(found, self.types) if found is not None and not self.shared(found) else None
             if after is not None and after is not node:
-                self._note(Step(r.name, r.location, node, after, time.perf_counter() - start, r.doc))
+                spent = time.perf_counter() - start
+                self._note(Step(r.name, r.location, node, after, spent, r.doc, r, found))
                 return after
         return None
 

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias, cast
 import numpy as np
 
 from relaylab.analysis.infer import infer_type_local
+from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
@@ -106,6 +107,9 @@ class ConstantFolder:
 
     def _evaluate(self, call: Call, old: Expr) -> Expr:
         typ = type_of(old) or _local_type(call)
+        record = facets(call)
+        if with_known_sizes(record, {}) is not record:  # sizes with names are known when the program runs
+            return call
         # a program must not grow by its constants: a call of `full` is a few bytes, its value may be gigabytes
         if _elements(typ) > max(_LARGE, *(_elements(type_of(a)) for a in call.args)):
             return call
@@ -114,7 +118,7 @@ class ConstantFolder:
             with np.errstate(all="ignore"):
                 if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
                     return call
-                value = facets(call).reference(*values)
+                value = record.reference(*values)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
         return _literal(value, typ)

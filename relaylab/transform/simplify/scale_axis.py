@@ -16,7 +16,7 @@ import numpy as np
 from relaylab.ir import AnyDim, Call, Constant, Expr, Op, TensorType, facets, is_call_to, op_name, walk
 from relaylab.op.base import OpPattern
 from relaylab.op.layout import Layout, parse_layout
-from relaylab.transform.engine.build import call, expand_to_axis
+from relaylab.transform.engine.build import call, expand_to_axis, reshaped
 from relaylab.transform.engine.infer_type import shape_of, type_of
 
 ADDITIONS = ("add", "subtract")
@@ -84,7 +84,7 @@ def spread(scale: Expr, data: Expr, axes: Sequence[int]) -> Expr:
     shape = shape_of(data)
     if len(axes) == 1:
         return expand_to_axis(scale, len(shape), axes)
-    return call("reshape", scale, newshape=[int(d) if i in axes else 1 for i, d in enumerate(shape)])
+    return reshaped(scale, [int(d) if i in axes else 1 for i, d in enumerate(shape)])
 
 
 def _numbers(expr: Expr) -> np.ndarray | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, op_name
 from relaylab.op.base import OpPattern
-from relaylab.transform.engine.build import call, is_scalar_constant, scalar
+from relaylab.transform.engine.build import call, is_scalar_constant, reshaped, scalar
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -53,7 +53,7 @@ def full_like(root, types, x):
 def reshape_like(root, types, x):
     """reshape_like(x, y) is reshape(x) to y's shape."""
     t = _static(types, root)
-    return t and call("reshape", x, newshape=t.shape)
+    return t and reshaped(x, t.shape)
 
 
 @rule(is_op("collapse_sum_like")(x, like))

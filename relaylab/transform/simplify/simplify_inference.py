@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import cast
 
 from relaylab.ir import Call, Expr, Function, IRModule, TupleGetItem, facets, is_call_to, op_name, rewrite
-from relaylab.transform.engine.build import call, expand_to_axis, positive_axis, scalar
+from relaylab.transform.engine.build import call, expand_to_axis, positive_axis, reshaped, scalar
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of
@@ -67,10 +67,8 @@ def _group_norm(old: Call, data: Expr, gamma: Expr, beta: Expr) -> Expr:
     shape = [int(d) for d in shape_of(old.args[0])]
     rank, axis = len(shape), positive_axis(a.axis, len(shape))
     grouped = [*shape[:axis], a.num_groups, shape[axis] // a.num_groups, *shape[axis + 1 :]]
-    out = _normalized(
-        call("reshape", data, newshape=grouped), list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0])
-    )
-    return _affine(old, call("reshape", out, newshape=shape), gamma, beta)
+    out = _normalized(reshaped(data, grouped), list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0]))
+    return _affine(old, reshaped(out, shape), gamma, beta)
 
 
 def _l2_normalize(old: Call, data: Expr) -> Expr:

@@ -6,7 +6,7 @@ from typing import cast
 
 from relaylab.ir import Call, Expr, TensorType, facets, is_call_to
 from relaylab.op.layout import parse_layout
-from relaylab.transform.engine.build import call
+from relaylab.transform.engine.build import call, reshaped
 from relaylab.transform.pattern import is_op, wild
 from relaylab.transform.rewriting.rules import RuleSet, Types, rule
 
@@ -19,7 +19,7 @@ _reshape1 = is_op("reshape")(x) | is_op("contrib_reverse_reshape")(x)
 def two_reshapes(root, types, x):
     """Two reshapes are one."""
     t = types.tensor(root)
-    return None if t is None or t.is_dynamic else call("reshape", x, newshape=t.shape)
+    return None if t is None or t.is_dynamic else reshaped(x, t.shape)
 
 
 _moved = (is_op("transpose")(x) | is_op("layout_transform")(x)).named("inner")

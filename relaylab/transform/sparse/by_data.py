@@ -11,6 +11,7 @@ from relaylab.analysis.sparse_weights import process_conv2d_params, process_dens
 from relaylab.ir import Function, IRModule
 from relaylab.ir.expr import as_array
 from relaylab.support.checked import checked
+from relaylab.transform.bind import bind_params_by_name
 from relaylab.transform.engine.manager import Pass, create
 
 Params = MutableMapping[str, object]
@@ -41,6 +42,22 @@ def bsr_conv2d(
     """`func` with sparse weights in its convolutions, where enough of `params` is zero; and `params`, changed."""
     found = process_conv2d_params(func, params, blocksize, sparsity_threshold, layout, kernel_size)
     return _after(func, create("Conv2dToSparse", *found, layout, kernel_size)), params
+
+
+@checked
+def bsr_conv2d_of_constants(
+    func: Function,
+    params: Params,
+    blocksize: Sequence[int],
+    sparsity_threshold: float,
+    layout: str = "NHWC",
+    kernel_size: int = 1,
+) -> tuple[Function, Params]:
+    """`func` with sparse weights in the convolutions whose weights are constants, enough of them zero; `params` are
+    bound before, and given back.
+    """
+    bound = bind_params_by_name(func, params)
+    return _after(bound, create("Conv2dToSparse2", layout, kernel_size, blocksize, sparsity_threshold)), params
 
 
 @checked

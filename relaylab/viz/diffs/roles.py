@@ -74,7 +74,8 @@ class Roles:
             return group
         inside = [n for n in self.after.nodes if n.group == group.id and n.id in self.kept]
         if group.kind == "primitive" and inside:
-            return replace(group, role="merged", note=f"{len(inside)} nodes of before in one kernel")
+            nodes = f"{len(inside)} node{'' if len(inside) == 1 else 's'}"
+            return replace(group, role="merged", note=f"{nodes} of before in one kernel")
         return replace(group, role="added")
 
     def edge(self, edge: Edge) -> Edge:

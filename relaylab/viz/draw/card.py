@@ -133,6 +133,8 @@ def _body(card: Card, place: Place) -> list[Shape]:
     if node.kind == "stack":
         behind = [Rect(x + d, y + d, w, h, 4.0, ("box", family, *role)) for d in (6.0, 3.0)]
         return [*behind, Rect(x, y, w, h, 4.0, ("box", family, *role))]
+    if node.kind == "stretch":
+        return [Rect(x, y, w, h, 4.0, ("box", "stretch", family, *role))]
     if node.kind in CUT:
         return [Path(_cut_corners(x, y, w, h), ("box", family, *role))]
     if node.kind in DOUBLE:

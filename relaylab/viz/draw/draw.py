@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +24,7 @@ CAPTION = 24.0
 ROW = 64.0
 TYPE_WIDTH = 120.0
 """The room for a type on an edge."""
+CHOOSING = frozenset({"if", "match"})
 MANY = 8
 """More calls of other functions than this are drawn faintly: the titles say which they are."""
 MAX_DEPTH = 16
@@ -34,12 +35,16 @@ CHOICES = {"direction": ("TB", "LR"), "types": ("nodes", "edges", "both", "none"
 
 @dataclass(frozen=True, slots=True)
 class DrawOptions:
-    """How to draw: flow direction, where types stand, which attributes show, and the caption."""
+    """How to draw: flow direction, where types stand, which attributes show, and the caption.
+
+    `hint` gives what is said of an operator where the pointer rests on a node of it.
+    """
 
     direction: str = "TB"
     types: str = "nodes"
     attrs: str = "changed"
     caption: bool = True
+    hint: Callable[[str], str] | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -130,6 +135,7 @@ class _Drawing:
                 into=into.get(e.id, 0.5),
                 back=e.kind == "recursion",
                 loose=e.kind == "callee" and self._roots_differ(e),
+                ordered=e.kind == "data" and self._of_branch(e),
             )
             for e in self.view.edges
             if self._has_place(e)
@@ -140,6 +146,11 @@ class _Drawing:
 
     def _has_place(self, edge: Edge) -> bool:
         return edge.source in self.parent and edge.target in self.parent
+
+    def _of_branch(self, edge: Edge) -> bool:
+        """Whether an edge brings what a branch or a clause gives, from its box to the node that chooses."""
+        node = self.view.node_by_id.get(edge.target)
+        return node is not None and node.kind in CHOOSING and self.parent[edge.source] != self.parent[edge.target]
 
     def _roots_differ(self, edge: Edge) -> bool:
         return self._root(edge.source) != self._root(edge.target)
@@ -167,7 +178,7 @@ class _Drawing:
     def _group(self, group: Group) -> Element:
         place = self._shift(self.layout.frames[group.id])
         role = (f"role-{group.role}",) if group.role else ()
-        kind = f"group-{group.kind}"
+        kind = f"group-{'block' if group.kind == 'repeat' else group.kind}"
         rect = Rect(place.x, place.y, place.width, place.height, 6.0, (kind, *role))
         return Element(group.id, "group", (rect,), describe_group(group), group.text, group.role, box=_box(place))
 
@@ -249,9 +260,9 @@ class _Drawing:
     def _node(self, card: Card) -> Element:
         place = self._shift(self.layout.boxes[card.node.id])
         node = card.node
-        return Element(
-            node.id, "node", shapes(card, place), node.title, describe_node(node), node.role, box=_box(place)
-        )
+        hint = self.options.hint(node.operator) if self.options.hint is not None else ""
+        label = f"{node.title}\n{hint}" if hint else node.title
+        return Element(node.id, "node", shapes(card, place), label, describe_node(node), node.role, box=_box(place))
 
     # -- caption and legend ----------------------------------------------------------------------
 

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from relaylab.ir import Call, Constructor, Expr, Function, GlobalVar, If, Let, Match, Op, Tuple, Var
+from relaylab.ir import (
+    Call,
+    Constant,
+    Constructor,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Op,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from relaylab.ir.adt import pattern_vars
 from relaylab.ir.visit import children
 from relaylab.viz.graph import facts
@@ -118,7 +133,7 @@ class GraphBuilder:
             detail="a call of this function" if call else "",
             type=facts.type_of(shown),
             attrs=facts.attrs_of(func),
-            span=str(shown.span or ""),
+            span=facts.place_of(shown),
             text=self.texts.get(shown, ""),
             cost=tuple(self.costs(shown).items()),
         )
@@ -160,7 +175,7 @@ class GraphBuilder:
                 rows.append(Operand(position, name, type=facts.type_of(operand)))
                 brought.append((value, self._edge(expr, operand, position, name, kind)))
             elif self.plan.params != "hide" or not isinstance(source, ATOMS[:2]):
-                rows.append(facts.operand_row(position, name, source))
+                rows.append(facts.operand_row(position, name, source, self._title(source)))
         for value, edge in brought:
             label = edge.label if ordered and len(brought) > 1 or edge.kind != "data" else ""
             self.parts.edges.append((value, key, Edge("", "", edge.position, edge.kind, label, edge.type)))
@@ -187,7 +202,7 @@ class GraphBuilder:
             self._cases(expr)
         operands = self._connect(expr, self._inputs(expr), key, self._ordered(expr))
         kind, family = facts.kind_family(expr)
-        title = f"@{self.plan.name}" if expr is self.plan.root and self.plan.name else facts.title(expr)
+        title = self._title(expr)
         node = Node(
             "",
             kind,
@@ -198,7 +213,7 @@ class GraphBuilder:
             operands=operands,
             type=facts.type_of(expr),
             attrs=facts.attrs_of(expr),
-            span=str(expr.span or ""),
+            span=facts.place_of(expr),
             text=self.texts.get(expr, ""),
             cost=tuple(self.costs(expr).items()),
         )
@@ -206,6 +221,15 @@ class GraphBuilder:
         self.parts.stems[key] = self._stem(title if isinstance(expr, (Call, Var)) or title.startswith("@") else kind)
         if isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.name_hint in self.functions:
             self._link(expr.op.name_hint, key)
+
+    def _title(self, expr: Expr) -> str:
+        """What a node is called: fields of tuples after what makes the tuple, constants as their text names them."""
+        if expr is self.plan.root and self.plan.name:
+            return f"@{self.plan.name}"
+        if isinstance(expr, TupleGetItem):
+            return f"{facts.title(self.plan.resolve(expr.tuple_value))}.{expr.index}"
+        known = self.texts.get(expr, "") if isinstance(expr, Constant) and expr.data.ndim else ""
+        return facts.title(expr) if not known or known.startswith("meta[") else known
 
     def _link(self, name: str, key: Hashable) -> None:
         """The edge from a global function's box to a call of it."""
@@ -236,7 +260,7 @@ class GraphBuilder:
                 return [(c.rhs, f"case {i}", "data") for i, c in enumerate(expr.clauses)]
             case Tuple():
                 return [(e, str(i), "data") for i, e in enumerate(expr.fields)]
-        return [(e, n, "data") for e, n in zip(children(expr), ("", "value"))]
+        return [(e, n, "data") for e, n in zip(children(expr), ("ref" if isinstance(expr, RefWrite) else "", "value"))]
 
     def _callee(self, op: Expr) -> Expr:
         """What a call calls, looked up through lets and global names."""

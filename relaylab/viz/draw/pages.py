@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from relaylab.viz.draw.crossings import PagePlace, crossings
 from relaylab.viz.scene.metrics import fit, text_width
 from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text, extent, merged_bands
 from relaylab.viz.scene.theme import FAMILIES
 
 MAX_UNITS = 14_400.0
+WIDEST = 5_000
+"""Millimetres that a page may be told to be wide: a little less than PDF knows."""
 PAPERS = {"a4": (595.0, 842.0), "letter": (612.0, 792.0)}
 BORDER = 28.0
 HEAD = FOOT = 16.0
@@ -20,7 +23,7 @@ READABLE = 0.66
 SMALLEST = 0.5
 """A picture wider than the paper is scaled down this far at most; beyond, it goes over several columns of pages."""
 STRIPS = (1, 2, 3, 4)
-WIRES = {"callee": "calls", "recursion": "recursion", "order": "only before", "far": "calls"}
+WIRES = {"callee": "calls", "recursion": "recursion", "order": "evaluated before", "far": "calls"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,14 @@ class Page:
     unit: float = 1.0
 
 
-def whole(scene: Scene) -> Page:
-    """A page as large as its picture."""
-    unit = max(1.0, scene.width / MAX_UNITS, scene.height / MAX_UNITS)
+def whole(scene: Scene, width: float | None = None) -> Page:
+    """A page as large as its picture, or of a width in millimetres."""
+    scale = 1.0 if width is None else width * 72 / 25.4 / scene.width
+    unit = max(1.0, scale * scene.width / MAX_UNITS, scale * scene.height / MAX_UNITS)
     shapes = [s for f in scene.elements for s in f.shapes]
     return Page(
-        [PageWindow(shapes, (0.0, 0.0, scene.width, scene.height), 1 / unit)],
-        (scene.width / unit, scene.height / unit),
+        [PageWindow(shapes, (0.0, 0.0, scene.width, scene.height), scale / unit)],
+        (scale * scene.width / unit, scale * scene.height / unit),
         unit,
     )
 
@@ -76,6 +80,12 @@ def sheets(scene: Scene, width: float, height: float) -> list[Page]:
     parts = [
         part for row, held in zip(best.rows, _shared_out(scene, best.rows)) for part in _row(scene, best, row, held)
     ]
+    places = [
+        PagePlace(x, y, x + w, y + h, k // best.strips + 1, k % best.strips + 1)
+        for k, (x, y, w, h) in enumerate(p.window for p in parts)
+    ]
+    told = crossings(scene, places, best.scale)
+    parts = [replace(part, shapes=[*part.shapes, *words]) for part, words in zip(parts, told)]
     pages = [parts[k : k + best.strips] for k in range(0, len(parts), best.strips)]
     return [_page(scene, best, held, k, len(pages)) for k, held in enumerate(pages)]
 

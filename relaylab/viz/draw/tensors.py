@@ -29,16 +29,17 @@ def pooled(data: np.ndarray, most: int = MOST) -> np.ndarray:
         return np.zeros((0, 0))
     sizes = [math.prod(data.shape[:k]) for k in range(data.ndim)] or [1]
     rows = min(sizes, key=lambda n: abs(math.log(n) - math.log(data.size / n)) if data.ndim > 1 else n)
-    flat = data.astype("float64").reshape(rows, -1)
-    return _blocks(_blocks(flat, most).T, most).T
+    flat = data.astype("float64") if data.dtype.kind not in "fiu" else data
+    return _blocks(_blocks(flat.reshape(rows, -1), most).T, most).T
 
 
 def _blocks(matrix: np.ndarray, most: int) -> np.ndarray:
     """The rows of a matrix in at most `most` blocks."""
     if len(matrix) <= most:
-        return matrix
-    starts = np.linspace(0, len(matrix), most + 1).astype(int)[:-1]
-    high, low = np.maximum.reduceat(matrix, starts), np.minimum.reduceat(matrix, starts)
+        return matrix.astype("float64")
+    ends = np.linspace(0, len(matrix), most + 1).astype(int)
+    blocks = [matrix[start:end] for start, end in zip(ends, ends[1:])]  # a copy as float64 would cost more than these
+    high, low = (np.stack([of(b, axis=0) for b in blocks]).astype("float64") for of in (np.max, np.min))
     return np.where(np.abs(low) > np.abs(high), low, high)
 
 

@@ -8,7 +8,9 @@ from relaylab.codegen.inspection.control_flow import BasicBlock, ControlFlow, wo
 from relaylab.viz.graph.view import Attr, Edge, Group, Node, View
 
 ROWS = 6
-"""Kinds of work that a block shows."""
+"""Kinds of work that a block names."""
+WIDE = 72
+"""Characters of an instruction that a block shows."""
 
 
 def control_flow(flow: ControlFlow, titles: Callable[[int], str] | None = None, title: str = "") -> View:
@@ -30,7 +32,8 @@ def _node(flow: ControlFlow, block: BasicBlock, titles: Callable[[int], str] | N
     home = flow.innermost(block.label)
     work = work_of((block,)).most_common(ROWS)
     parts = dict.fromkeys(titles(part) for part in block.parts) if titles else ()
-    attrs = (Attr("instructions", str(len(block.lines) + 1)),)
+    words = ", ".join(f"{count} {kind}" for kind, count in work)
+    attrs = (Attr("instructions", str(len(block.lines) + 1)), *([Attr("work", words)] if words else []))
     return Node(
         f"block:{block.label}",
         "call",
@@ -38,11 +41,17 @@ def _node(flow: ControlFlow, block: BasicBlock, titles: Callable[[int], str] | N
         "",
         _family(work),
         "" if home is None else f"loop{home}",
-        rows=tuple(f"{count} {kind}" for kind, count in work),
+        rows=_instructions(block),
         attrs=attrs,
         note=", ".join(parts),
         text="\n".join(block.lines),
     )
+
+
+def _instructions(block: BasicBlock) -> tuple[str, ...]:
+    """The instructions of a block; a card shows the first, and how many more there are."""
+    lines = (line.strip() for line in block.lines)
+    return tuple(line if len(line) <= WIDE else f"{line[: WIDE - 1]}…" for line in lines)
 
 
 def _family(work: list[tuple[str, int]]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylab import ir
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, pattern_parts
+from relaylab.support.source import shown
 from relaylab.viz.graph.view import Attr, Operand
 
 _FAMILIES = {0: "elementwise", 1: "broadcast", 2: "injective", 3: "reduce", 4: "fusable"}
@@ -84,6 +85,11 @@ def function_title(func: ir.Function) -> str:
     return f"fn ({shown})"
 
 
+def place_of(expr: ir.Expr) -> str:
+    """Where a node was written, without the folders of whoever wrote it: pictures and pages are sent to others."""
+    return shown(expr.span)
+
+
 def type_of(expr: ir.Expr) -> str:
     """The type as Relay text; empty while it is not known."""
     known = expr.inferred
@@ -137,13 +143,13 @@ def constant_detail(constant: ir.Constant, most: int = 1 << 22) -> str:
     return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
 
 
-def operand_row(position: int, name: str, atom: ir.Expr) -> Operand:
-    """A variable, constant or name folded into its user."""
+def operand_row(position: int, name: str, atom: ir.Expr, called: str) -> Operand:
+    """A variable, constant or name folded into its user; `called` is how people know it."""
     kind, _ = kind_family(atom)
     detail = ""
     if isinstance(atom, ir.Constant):
         kind, detail = ("scalar" if not atom.data.ndim else kind), constant_detail(atom)
-    return Operand(position, name, kind, title(atom), type_of(atom), detail)
+    return Operand(position, name, kind, called, type_of(atom), detail)
 
 
 def operand_names(call: ir.Call, callee: ir.Expr) -> list[str]:

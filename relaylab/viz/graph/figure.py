@@ -58,6 +58,16 @@ def known(name: str) -> Figure:
     return next((f for f in FIGURES.values() if key in map(_key, (f.name, *f.also))), Figure(name))
 
 
+def figures_of(view: View, part: Part) -> dict[str, float]:
+    """All figures that a part has, under every name by which queries know them."""
+    found = _costs(part)
+    for figure in FIGURES.values():
+        value = figure.value(view, part)
+        if value is not None:
+            found.update((_key(name), value) for name in (figure.name, *figure.also))
+    return found
+
+
 def abbreviated(value: float) -> str:
     """A number as people read it: three digits and k, M, G or T."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

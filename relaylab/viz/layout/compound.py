@@ -196,6 +196,8 @@ class Compound:
             return
         strand = room.join(a, b, out, into)
         self.segments.setdefault(course.link.id, []).append((group, strand))
+        if course.link.ordered and group == course.meet and not course.flip:
+            room.level.ordered.add(strand)
 
     def _upper_end(self, room: _Room, course: _Course) -> tuple[int, float]:
         """Where the segment starts in this group: a child, or the entry port above."""

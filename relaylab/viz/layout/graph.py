@@ -37,7 +37,8 @@ class Link:
     """An edge to route. `out` and `into` say where it leaves and enters, as fractions 0..1 of the side.
 
     A `back` link runs against the flow (a recursive call); a `loose` one takes no part in the layout
-    and is drawn as one curve beneath everything (a call to a global function).
+    and is drawn as one curve beneath everything (a call to a global function). Of `ordered` links into one
+    box the sources stand in the order in which they enter (branches).
     """
 
     id: str
@@ -47,6 +48,7 @@ class Link:
     into: float = 0.5
     back: bool = False
     loose: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

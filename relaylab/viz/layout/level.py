@@ -6,7 +6,7 @@ trunk), order, places, and the bands of free space in which the curves turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.viz.layout.graph import LayoutOptions, Point
@@ -20,6 +20,9 @@ DUMMY_WIDTH = 6.0
 SPAN_BUDGET = 12_000  # ranks that all edges of a level may pass in sum, besides eight for each item
 SEEDED_SWEEPS, SEEDED_ROUNDS = 4, 6  # enough where an earlier picture gives most of the places
 DRIFT = 1.5  # times as wide as its layers have to be: wider pictures are tried with branches on both sides
+LOOSE = 1.2  # times as wide as the widest layer has to be: it is tried how it would be without an earlier picture
+STRAIGHTER = 0.6  # of the width times the bends: what makes the places of an earlier picture not worth keeping
+ASLANT = 2.5  # times as wide as the widest layer has to be: paths that go down aslant are tried so too
 OUTSIDE = 1e7  # points from one lane to the next: beside everything that has a place
 
 Strand = tuple[int, int, float, float]  # item above, item below, where it leaves and enters off the centres
@@ -38,6 +41,8 @@ class Level:
     first: set[int] = field(default_factory=set)
     last: set[int] = field(default_factory=set)
     names: list[str] = field(default_factory=list)
+    ordered: set[int] = field(default_factory=set)
+    """Strands, by number, that come from left to right in the order in which they enter the item below."""
     seed: Mapping[str, float] = field(default_factory=dict)
     """Places of named items (and of the bends of their lines) in an earlier picture, from its left border."""
     shift: float = 0.0
@@ -91,9 +96,10 @@ class _Work:
     def run(self) -> Placed:
         """All the steps in order."""
         found = self._arrange(self._first_order({}), {})
-        if self._area(found) > DRIFT * sum(self._packed(layer) for layer in found[0]):
-            found = min(found, self._side_by_side(), key=lambda f: self._area(f) * (max(f[1]) - min(f[1])))
-        layers, x, crossings = found
+        packed = [self._packed(layer) for layer in found[0]]
+        if self._area(found) > DRIFT * sum(packed) or _span(found[1]) > ASLANT * max(packed, default=0.0):
+            found = min(found, self._side_by_side(), key=lambda f: self._area(f) * _span(f[1]))
+        layers, x, crossings = self._straightened(found)
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
         routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
@@ -104,6 +110,7 @@ class _Work:
         gap = self.options.node_gap
         sorter = Sorter(layers, self.up, self.down, self.width, gap)
         sorter.fixed = lane or self.anchor
+        sorter.rows = self._rows()
         known = 2 * sum(v < self.count for v in self.anchor) > self.count
         sweeps = 0 if lane and self.anchor else SEEDED_SWEEPS if known else self.options.sweeps
         crossings = sorter.run(sweeps, keep=0.6 if self.anchor else 1.0)
@@ -115,6 +122,31 @@ class _Work:
         rounds = SEEDED_ROUNDS if known else self._rounds()
         placer.run(rounds)
         return layers, placer.straighten(rounds), crossings
+
+    def _rows(self) -> list[list[int]]:
+        """What stands from left to right: the last items on the way of ordered strands into one item."""
+        into: dict[int, list[tuple[float, int]]] = {}
+        for index in sorted(self.level.ordered - self.stubs):
+            a, b, _, enters = self.level.strands[index]
+            into.setdefault(b, []).append((enters, (self.chains[index] or [a])[-1]))
+        rows = [[*dict.fromkeys(item for _, item in sorted(ends))] for ends in into.values()]
+        return [row for row in rows if any(item not in self.anchor for item in row)]
+
+    def _straightened(self, found: Arranged) -> Arranged:
+        """The same order without the places of the last picture, where these keep room for what has gone."""
+        span = _span(found[1])
+        if not self.anchor or span <= LOOSE * max(map(self._packed, found[0]), default=0.0):
+            return found
+        placer = Placer(found[0], self.up, self.down, self.width, self.options.node_gap)
+        placer.real, placer.spine = self.count, self._spine()
+        placer.run(self._rounds())
+        x = placer.straighten(self._rounds())
+        better = _span(x) * self._bent(x) < STRAIGHTER * span * self._bent(found[1])
+        return (found[0], x, found[2]) if better else found
+
+    def _bent(self, x: Sequence[float]) -> float:
+        """How far lines go sideways in all."""
+        return sum(abs(x[u] + shift - x[v]) for v, ends in enumerate(self.up) for u, shift in ends)
 
     def _rounds(self) -> int:
         """How long to settle: of tens of thousands of items nobody sees the last points."""
@@ -250,6 +282,11 @@ class _Work:
             points += [(x[dummy], top), (x[dummy], bottom)]
         points += [(x[b] + into, bands[self.rank[b]][0]), (x[b] + into, y[b] - self.level.height[b] / 2)]
         return [p for i, p in enumerate(points) if i == 0 or p != points[i - 1]]
+
+
+def _span(x: Sequence[float]) -> float:
+    """From the first to the last place."""
+    return max(x, default=0.0) - min(x, default=0.0)
 
 
 def _single_best(items: list[int], length: list[int]) -> int | None:

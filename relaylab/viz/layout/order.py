@@ -16,6 +16,8 @@ class Sorter:
         self.x = [0.0] * len(width)
         self.fixed: Mapping[int, float] = {}
         """Items that keep their order among each other, and the places in an earlier picture that give it."""
+        self.rows: Sequence[Sequence[int]] = ()
+        """Items of one layer that stand in this order, whatever is between them."""
         self.pack()
 
     def pack(self) -> None:
@@ -35,6 +37,8 @@ class Sorter:
 
     def run(self, sweeps: int, keep: float = 1.0) -> int:
         """Sweep down and up; keep the best order seen. `keep` < 1 asks for that much fewer crossings to change."""
+        if self.rows:
+            self._in_order()
         first = best = self.crossings()
         kept = [list(layer) for layer in self.layers]
         stale = 0
@@ -42,6 +46,8 @@ class Sorter:
             if best == 0 or stale == 4:
                 break
             self._sweep(down=sweep % 2 == 0)
+            if self.rows:
+                self._in_order()
             count = self._transpose()
             stale += 1
             if count < best and count <= first * keep:
@@ -72,6 +78,15 @@ class Sorter:
         for i, v in zip(slots, sorted((layer[i] for i in slots), key=self.fixed.__getitem__)):
             layer[i] = v
 
+    def _in_order(self) -> None:
+        """Put the items of each row in their order; each of them takes a place that one of them has."""
+        where = {v: (layer, i) for layer in self.layers for i, v in enumerate(layer)}
+        for row in self.rows:
+            layer = where[row[0]][0]
+            for i, v in zip(sorted(where[v][1] for v in row), row):
+                layer[i], where[v] = v, (layer, i)
+        self.pack()
+
     def crossings(self) -> int:
         """How many pairs of edges cross."""
         return sum(self._between(layer) for layer in self.layers[:-1])
@@ -88,10 +103,12 @@ class Sorter:
     def _transpose(self) -> int:
         """Swap neighbours while that removes crossings (small pictures only), then count what is left."""
         if sum(map(len, self.layers)) <= 1500:
+            pairs = {pair for row in self.rows for pair in zip(row, row[1:])}
             for layer in self.layers:
                 for i in range(len(layer) - 1):
                     a, b = layer[i], layer[i + 1]
-                    if self._gain(a, b) > 0 and not (a in self.fixed and b in self.fixed):
+                    kept = (a in self.fixed and b in self.fixed) or (a, b) in pairs
+                    if not kept and self._gain(a, b) > 0:
                         layer[i], layer[i + 1] = layer[i + 1], layer[i]
                         self._pack(layer)
         return self.crossings()

@@ -62,6 +62,7 @@ def _part(
     for i in items:
         part.add(level.names[i], level.width[i], level.height[i])
     part.strands = [(number[a], number[b], out, into) for a, b, out, into in (level.strands[s] for s in strands)]
+    part.ordered = {i for i, s in enumerate(strands) if s in level.ordered}
     placed = place(part, options)
     for item, x, y in zip(items, placed.x, placed.y):
         whole.x[item], whole.y[item] = x, y

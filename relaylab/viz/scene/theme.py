@@ -65,7 +65,9 @@ _GROUPS = {
     "clause": ("#fdf2f4", "#2b1e23", "#c9808f"),
     "let": ("#f7f7ee", "#26261b", "#a8a47a"),
     "block": ("#f8fafc", "#1b2230", "#94a3b8"),
+    "equal": ("#f8fafc", "#1b2230", "#94a3b8"),
 }
+_DASHED_GROUPS = {"let": "4 2", "equal": "1.5 3"}
 
 HEAT = (
     ("#fff3d6", "#33291a"),
@@ -91,8 +93,9 @@ def _table(dark: int) -> dict[str, Paint]:
     line = ("#4a5568", "#8b98ab")[dark]
     table = {"page": Paint(("#ffffff", "#11151c")[dark], "none", 0.0, "")}
     for kind, (light, night, border) in _GROUPS.items():
-        table[f"group-{kind}"] = Paint((light, night)[dark], border, 1.0, "4 2" if kind == "let" else "")
+        table[f"group-{kind}"] = Paint((light, night)[dark], border, 1.0, _DASHED_GROUPS.get(kind, ""))
     table["box"] = Paint(("#ffffff", "#1a202b")[dark], line, 1.0, "")
+    table["stretch"] = Paint(width=1.6, dash="1.5 3")
     table |= {f"family-{name}": Paint(fill=pair[dark]) for name, pair in FAMILIES.items()}
     table |= {f"heat-{step}": Paint(fill=pair[dark]) for step, pair in enumerate(HEAT)}
     table["plate"] = Paint(stroke="none", width=0.0)

@@ -17,6 +17,8 @@ from relaylab.viz.graph.view import Edge, Group, Node, View
 MOST_ROWS = 3
 """Lines that say what is inside a collapsed card."""
 PER_ROW = 3
+FOUND = ("repeat", "block", "stretch")
+"""Kinds of groups that are found in a picture: nothing of the program stands for them."""
 MARKS = frozenset({"Primitive", "hash"})
 """Attributes of kernels that a card need not say."""
 SIDES = ("in", "out", "both")
@@ -138,9 +140,9 @@ def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: C
     one = next(iter(results)) if len(results) == 1 else ""
     return Node(
         group.id,
-        "stack" if group.kind == "repeat" else "folded",
+        {"repeat": "stack", "stretch": "stretch"}.get(group.kind, "folded"),
         group.title,
-        family={"primitive": "call", "repeat": "value", "block": "value"}.get(group.kind, "function"),
+        family="call" if group.kind == "primitive" else "value" if group.kind in FOUND else "function",
         group=group.parent,
         rows=tuple(_rows(group, nodes, alike)),
         type=group.type or one,
@@ -155,7 +157,7 @@ def _card(group: Group, nodes: list[Node], cost: Mapping[str, float], results: C
 
 def _rows(group: Group, nodes: list[Node], alike: int) -> Iterable[str]:
     """What is inside, in words: how many nodes, and of which operators."""
-    if group.kind not in ("repeat", "block"):
+    if group.kind not in FOUND:
         yield f"{len(nodes)} node{'s' if len(nodes) > 1 else ''} inside{f', ×{alike} alike' if alike > 1 else ''}"
     yield from group.rows
     counts = Counter(n.operator for n in nodes if n.operator)
@@ -173,7 +175,7 @@ def census(counts: Counter[str]) -> list[str]:
 
 def _role(group: Group, nodes: list[Node]) -> tuple[str, str]:
     counts = Counter(n.role for n in nodes if n.role)
-    if group.role or not counts:
+    if group.role or not counts or group.kind == "stretch":
         return group.role, group.note
     if len(counts) == 1 and counts.total() == len(nodes):
         return next(iter(counts)), group.note

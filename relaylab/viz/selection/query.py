@@ -8,6 +8,7 @@
     batch  "two words"                  text: anywhere, capital or small letters alike
 
 `&` binds stronger than `|`, `!` strongest; parentheses group; brackets and quotes within a word keep it together.
+The search field of the explorer reads the same in `lab/static/explorer/query.js`: one table of cases holds both.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from relaylab.viz.graph.view import Node, View
 
 Test = Callable[[View, Part], bool]
 
-_HEAD = re.compile(r"([A-Za-z_]\w*)(:|>=|<=|==|>|<|=)")
+_HEAD = re.compile(r"([A-Za-z_]\w*)(:|>=|<=|==|>|<|=)", re.ASCII)
 _COMPARE = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "==": operator.eq,
 }  # fmt: skip
@@ -224,7 +225,9 @@ def _everything(part: Part) -> Iterator[str]:
     yield from (f"{a.name}={a.value}" for a in part.attrs)
     if isinstance(part, Node):
         yield from (part.operator, *part.names)
-        yield from (f"{o.name} {o.text} {o.type}" for o in part.operands)
+        yield from (f"{o.name or o.position} {o.text} {o.type}" for o in part.operands if o.text)
+    else:
+        yield part.detail
 
 
 def _operators(view: View, part: Part) -> tuple[str, ...]:

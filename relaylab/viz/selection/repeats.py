@@ -8,12 +8,15 @@ can be drawn as one card. Linear time: periods are bounded, and what was found i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from relaylab.viz.graph.view import Group, Node, View
 from relaylab.viz.selection.fold import census, of_kind, outer_first
+from relaylab.viz.selection.parts import Parts
 
 WIDTHS = frozenset({"channels", "units", "newshape"})
 """Attributes that only say how wide a layer is; they may differ between repetitions."""
@@ -21,6 +24,11 @@ SIZES = (16, 64, 256, 1024)
 """The most parts that a repeated block has, round by round: small blocks first, then repetitions of what holds them."""
 TRIES = 6
 """Next occurrences of a part that are tried as the beginning of the next repetition."""
+PLACES = 64
+"""Places at which a block may begin that are compared."""
+PREFIX = re.compile(r"%[^\W\d]*?\d+")
+"""What the parameters of one layer have in common, such as `%layer3`."""
+SHAPE = re.compile(r"Tensor\[\(([^()]*)\)")
 WORTH = 4
 """Parts that a repetition must save to be folded."""
 
@@ -69,7 +77,7 @@ def _grouped(view: View, home: str, parts: Mapping[str, Sequence[str]], run: Run
     """The groups of one run; notes in `homes` which block each part is now in."""
     items = parts[home]
     blocks = [items[run.start + k * run.size : run.start + (k + 1) * run.size] for k in range(run.count)]
-    rows = tuple(census(_operators(view, blocks[0], parts)))
+    rows = (*census(_operators(view, blocks[0], parts)), *_sizes(view, blocks, parts))
     outer = Group(f"repeat:{blocks[0][0]}", "repeat", f"×{run.count}", home, rows=rows)
     if run.size == 1:
         homes.update((b[0], outer.id) for b in blocks)
@@ -79,6 +87,18 @@ def _grouped(view: View, home: str, parts: Mapping[str, Sequence[str]], run: Run
         made.append(Group(f"block:{block[0]}", "block", f"{k + 1} of {run.count}", outer.id, rows=rows))
         homes.update(dict.fromkeys(block, made[-1].id))
     return made
+
+
+def _sizes(view: View, blocks: Sequence[Sequence[str]], parts: Mapping[str, Sequence[str]]) -> list[str]:
+    """The shapes of what the blocks make, if they are not all the same."""
+    last = [block[-1] for block in blocks]
+    for k, name in enumerate(last):
+        while name not in view.node_by_id and parts.get(name):
+            name = parts[name][-1]
+        last[k] = name
+    types = [view.node_by_id[name].type for name in last if name in view.node_by_id]
+    found = [shape[1].replace(", ", "×") for made in types if (shape := SHAPE.match(made)) is not None]
+    return [f"{found[0]} … {found[-1]}"] if len({*found}) > 1 else []
 
 
 def _operators(view: View, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> Counter[str]:
@@ -96,61 +116,16 @@ def _operators(view: View, names: Sequence[str], parts: Mapping[str, Sequence[st
 
 def in_order(view: View) -> dict[str, list[str]]:
     """The parts (nodes and groups) of each group and, under the empty name, the top level, in evaluation order."""
-    return _Search(view).items
+    return Parts(view).items
 
 
-class _Search:
-    """The parts of every group in order, and what makes two parts alike."""
+class _Search(Parts):
+    """What makes two parts alike, and where they come again."""
 
     def __init__(self, view: View):
-        self.view = view
-        self.parent = {g.id: g.parent for g in view.groups} | {n.id: n.group for n in view.nodes}
-        self.depth = {"": 0}
-        for group in outer_first(view):
-            self.depth[group.id] = self.depth[group.parent] + 1
-        self.sources: dict[str, list[tuple[str, Hashable]]] = {}
-        self.users: dict[str, list[str]] = {}
-        for edge in view.edges:
-            if edge.kind != "recursion":
-                self._lift(edge.source, edge.target, (edge.position, edge.kind))
-        self.items = self._ordered()
+        super().__init__(view)
         self.place = {name: k for names in self.items.values() for k, name in enumerate(names)}
         self.label = self._labels()
-
-    def _lift(self, source: str, target: str, port: Hashable) -> None:
-        """Note an edge between the two parts of the innermost group that holds both ends."""
-        a, b = source, target
-        while self.parent[a] != self.parent[b]:
-            deeper = self._level(a) - self._level(b)
-            a, b = (self.parent[a] if deeper >= 0 else a), (self.parent[b] if deeper <= 0 else b)
-        if a != b:
-            self.sources.setdefault(b, []).append((a, port if b == target else ""))
-            self.users.setdefault(a, []).append(b)
-
-    def _level(self, name: str) -> int:
-        return self.depth[self.parent[name]]
-
-    def _ordered(self) -> dict[str, list[str]]:
-        """The parts of each group, sources first, each part as late as its first user allows."""
-        members: dict[str, list[str]] = {}
-        for name in (*(n.id for n in self.view.nodes), *(g.id for g in self.view.groups)):
-            members.setdefault(self.parent[name], []).append(name)
-        return {home: self._post_order(names) for home, names in members.items()}
-
-    def _post_order(self, names: Sequence[str]) -> list[str]:
-        out: list[str] = []
-        seen: set[str] = set()
-        results = [n for n in names if n not in self.users]
-        stack = [(n, False) for n in (*reversed(names), *reversed(results))]
-        while stack:
-            name, done = stack.pop()
-            if done:
-                out.append(name)
-            elif name not in seen:
-                seen.add(name)
-                stack.append((name, True))
-                stack += [(s, False) for s, _ in reversed(self.sources.get(name, ())) if s not in seen]
-        return out
 
     def _labels(self) -> dict[str, int]:
         label = {n.id: hash(_node_label(n)) for n in self.view.nodes}
@@ -175,9 +150,57 @@ class _Search:
         while at < len(names):
             run = _best(labels, edges, following, at, longest)
             if run is not None:
-                run = _turned(run, widths, _matching(labels, edges, run.start, run.size) % run.size)
+                run = self._turned(run, names, widths, _matching(labels, edges, run.start, run.size) % run.size)
                 found.append(run)
             at = run.end if run else at + 1
+        return found
+
+    def _turned(self, run: Run, names: Sequence[str], widths: Sequence[int], slack: int) -> Run:
+        """The run begun where the fewest values cross the border, if that costs no repetition or there are three.
+
+        Of several such places that where most parameters of a block have one prefix (`layer3_`), then that where most
+        values of a block have one type, then that where the value that crosses has most users.
+        """
+        least = min(widths[run.start : run.start + run.size])
+        places = [k for k in range(run.size) if widths[run.start + k] == least][:PLACES]
+
+        def begun(k: int) -> Run:
+            return Run(run.start + k, run.size, run.count - (k > slack))
+
+        def rank(k: int) -> tuple[bool, int, int, int, int]:
+            start, size = run.start + k, run.size
+            crossing = sum(
+                self.place[s] < start for n in names[start : start + size] for s, _ in self.sources.get(n, ())
+            )
+            owners, types = (self._mixed(names, begun(k), known) for known in (self.owner, self.made))
+            return k > slack, owners, types, -crossing, k
+
+        best = begun(min(places, key=rank))
+        return best if best.count > 1 else run
+
+    @staticmethod
+    def _mixed(names: Sequence[str], run: Run, known: Mapping[str, str]) -> int:
+        """How many parts of blocks are not known as most in their block are."""
+        told = ([known[n] for n in names[at : at + run.size] if known[n]] for at in range(run.start, run.end, run.size))
+        return sum(len(block) - max(Counter(block).values(), default=0) for block in told)
+
+    @cached_property
+    def owner(self) -> dict[str, str]:
+        """The prefix of the parameters that a part reads, up to the first number in their names; empty without any."""
+        return self._of_first(
+            lambda node: next((m[0] for o in node.operands if (m := PREFIX.match(o.text)) is not None), "")
+        )
+
+    @cached_property
+    def made(self) -> dict[str, str]:
+        """The type of a part's value."""
+        return self._of_first(lambda node: node.type)
+
+    def _of_first(self, told: Callable[[Node], str]) -> dict[str, str]:
+        """What a function tells of each node; of a group what it tells of the first in it."""
+        found = {n.id: told(n) for n in self.view.nodes}
+        for group in reversed(outer_first(self.view)):
+            found[group.id] = next((found[i] for i in self.items.get(group.id, ()) if found[i]), "")
         return found
 
     def _widths(self, names: Sequence[str]) -> list[int]:
@@ -241,11 +264,3 @@ def _matching(labels: Sequence[int], edges: Sequence[tuple], start: int, size: i
 
 def _near(edges: tuple, size: int) -> list:
     return sorted((min(back, size + 1), port) for back, port in edges)
-
-
-def _turned(run: Run, widths: Mapping[int, int] | Sequence[int], slack: int) -> Run:
-    """The run begun where the fewest values cross the border, if that costs no repetition or there are three."""
-    shift = min(range(run.size), key=lambda k: (widths[run.start + k], k))
-    if shift <= slack:
-        return Run(run.start + shift, run.size, run.count)
-    return Run(run.start + shift, run.size, run.count - 1) if run.count > 2 else run

@@ -80,7 +80,7 @@ export class Picture {
   /**
    * @param {Element} root
    * @param {any} scene
-   * @param {{ select?: (figure: any) => any, moved?: (picture: any) => any }} [on]
+   * @param {{ select?: (figure: any) => any, moved?: (picture: any) => any, open?: (id: string) => any }} [on]
    */
   constructor(root, scene, on = {}) {
     this.scene = scene;

@@ -24,10 +24,19 @@ function hydrate(id) {
   svg.removeAttribute("width");
   svg.removeAttribute("height");
   // as a style, because the style sheets of notebooks say `height: auto` for every svg
-  svg.style.cssText = `width:100%;height:${height}px;cursor:grab;touch-action:none;outline-offset:-2px`;
+  svg.style.cssText =
+    `display:block;width:100%;max-width:none;height:${height}px;` + "cursor:grab;touch-action:none;outline-offset:-2px";
+  // a picture that is much higher is whole in a frame with scroll bars, so that one sees that there is more of it
+  const tall = whole[3] > 1.5 * height;
+  const frame = document.createElement("div");
+  if (tall) frame.style.cssText = `max-height:${height}px;overflow:auto`;
+  let size = 1;
   svg.setAttribute("tabindex", "0");
   let box = [...whole];
-  const apply = () => svg.setAttribute("viewBox", box.join(" "));
+  const apply = () => {
+    svg.setAttribute("viewBox", box.join(" "));
+    if (tall) Object.assign(svg.style, { height: `${whole[3] * size}px`, minWidth: `${whole[2] * size}px` });
+  };
   const scale = () => {
     const r = svg.getBoundingClientRect();
     return Math.max(box[2] / r.width, box[3] / r.height) || 1;
@@ -41,44 +50,51 @@ function hydrate(id) {
       box[1] + (box[3] - r.height * k) / 2 + (e.clientY - r.top) * k,
     ];
   };
-  const zoom = (f, [x, y]) => {
-    box = [x - (x - box[0]) * f, y - (y - box[1]) * f, box[2] * f, box[3] * f];
+  /** Move what is seen by points of the screen. */
+  const pan = (dx, dy) => {
+    if (tall) frame.scrollBy({ left: dx, top: dy, behavior: "instant" });
+    else ((box[0] += dx * scale()), (box[1] += dy * scale()), apply());
+  };
+  /** Everything `f` times as small; what is at `e` stays there. */
+  const zoom = (f, e) => {
+    const [x, y] = point(e);
+    if (tall) size /= f;
+    else box = [box[0], box[1], box[2] * f, box[3] * f];
     apply();
+    const [nx, ny] = point(e),
+      k = scale();
+    pan((x - nx) / k, (y - ny) / k);
   };
   const start = () => {
-    const width = root.getBoundingClientRect().width || 800;
-    box =
-      whole[3] > 1.5 * height
-        ? [(whole[2] - Math.max(whole[2], width)) / 2, 0, Math.max(whole[2], width), height]
-        : [...whole];
+    size = 1;
+    box = [...whole];
     apply();
+    frame.scrollTo({ left: (frame.scrollWidth - frame.clientWidth) / 2, top: 0, behavior: "instant" });
   };
   svg.addEventListener(
     "wheel",
     (e) => {
       if (!e.ctrlKey && !e.metaKey && document.activeElement !== svg) return;
       e.preventDefault();
-      if (e.ctrlKey || e.metaKey) zoom(Math.exp(e.deltaY * 0.003), point(e));
-      else ((box[0] += e.deltaX * scale()), (box[1] += e.deltaY * scale()), apply());
+      if (e.ctrlKey || e.metaKey) zoom(Math.exp(e.deltaY * 0.003), e);
+      else pan(e.deltaX, e.deltaY);
     },
     { passive: false },
   );
   svg.addEventListener("pointerdown", (down) => {
-    const from = point(down);
+    let from = down;
     svg.focus({ preventScroll: true });
     const move = (e) => {
-      const to = point(e);
-      box[0] += from[0] - to[0];
-      box[1] += from[1] - to[1];
-      apply();
+      pan(from.clientX - e.clientX, from.clientY - e.clientY);
+      from = e;
     };
     window.addEventListener("pointermove", move);
     window.addEventListener("pointerup", () => window.removeEventListener("pointermove", move), { once: true });
   });
   svg.addEventListener("keydown", (e) => {
-    /** @type {[x: number, y: number]} */
-    const middle = [box[0] + box[2] / 2, box[1] + box[3] / 2];
-    if (e.key === "f") ((box = [...whole]), apply());
+    const r = frame.getBoundingClientRect();
+    const middle = { clientX: r.x + r.width / 2, clientY: r.y + r.height / 2 };
+    if (e.key === "f") ((size = height / whole[3]), (box = [...whole]), apply());
     else if (e.key === "+" || e.key === "=") zoom(0.8, middle);
     else if (e.key === "-") zoom(1.25, middle);
     else if (e.key === "Escape") svg.blur();
@@ -99,6 +115,9 @@ function hydrate(id) {
   const field = document.createElement("input");
   field.type = "search";
   field.placeholder = "search";
+  field.style.cssText =
+    "margin:2px 0;padding:2px 6px;border:1px solid #8888;border-radius:3px;background:none;" +
+    "color:inherit;font:12px sans-serif";
   field.addEventListener("keydown", (e) => e.stopPropagation());
   field.addEventListener("input", () => {
     const wanted = field.value.toLowerCase();
@@ -106,7 +125,8 @@ function hydrate(id) {
     const nodes = svg.querySelectorAll(".node");
     for (const n of nodes) n.style.opacity = !wanted || n.textContent.toLowerCase().includes(wanted) ? "" : "0.15";
   });
-  image.replaceWith(svg);
+  frame.append(svg);
+  image.replaceWith(frame);
   root.prepend(field);
   root.append(words);
   root.dataset.live = "1";

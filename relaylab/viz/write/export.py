@@ -19,16 +19,20 @@ from relaylab.viz.selection.fold import outer_first
 _TENSOR = re.compile(r"Tensor\[\(([^()]*)\), (\w+)\]")
 
 
-def model_explorer(view: View, *, indent: int | None = None) -> str:
-    """The view as a graph collection of Model Explorer: nodes with namespaces, incoming edges, attributes, shapes.
+def model_explorer(*views: View, indent: int | None = None) -> str:
+    """Views as a graph collection of Model Explorer: nodes with namespaces, incoming edges, attributes, shapes.
 
     Groups become namespaces; an edge out of a group (a function that is called) begins at the group's first node.
     """
+    label = (views[0].title if views else "") or "relay"
+    return json.dumps({"label": label, "graphs": [_explorer_graph(view) for view in views]}, indent=indent)
+
+
+def _explorer_graph(view: View) -> dict[str, Any]:
     spaces = _namespaces(view)
     ports: dict[tuple[str, str], str] = {}
     nodes = [_explorer_node(view, node, spaces, ports) for node in view.nodes]
-    graph = {"id": view.title or "relay", "nodes": nodes}
-    return json.dumps({"label": view.title or "relay", "graphs": [graph]}, indent=indent)
+    return {"id": view.title or "relay", "nodes": nodes}
 
 
 def _namespaces(view: View) -> dict[str, str]:

@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TypedDict
@@ -90,7 +90,7 @@ def shape_data(shape: Shape, dx: float = 0.0, dy: float = 0.0) -> ShapeData:
     if isinstance(shape, Text):
         names = " ".join(shape.styles) + FACES[shape.face]
         return ["t", round(shape.x + dx, 1), round(shape.y + dy, 1), shape.text, shape.size, shape.anchor, names]
-    styles = " ".join(s for s in shape.styles if ":" not in s), own_style(shape.styles)
+    styles = _styles(shape.styles)
     if isinstance(shape, Rect) and not shape.top_only:
         return [
             "r",
@@ -100,6 +100,12 @@ def shape_data(shape: Shape, dx: float = 0.0, dy: float = 0.0) -> ShapeData:
         ]
     commands = rounded(shape) if isinstance(shape, Rect) else shape.commands
     return ["p", path_data(shifted(commands, dx, dy) if dx or dy else commands), *styles]
+
+
+@lru_cache(maxsize=4096)  # a picture has thousands of shapes and a few dozen styles
+def _styles(styles: tuple[str, ...]) -> tuple[str, str]:
+    """Classes, and what is said in a `style` attribute."""
+    return " ".join(s for s in styles if ":" not in s), own_style(styles)
 
 
 def shifted(commands: Iterable[tuple], dx: float, dy: float) -> tuple[tuple, ...]:

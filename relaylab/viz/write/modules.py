@@ -1,6 +1,7 @@
 """ES modules put together into one script, for pages and widgets that load nothing.
 
-All modules share one scope in the end, so no two may declare the same name; comments, types among them, stay behind.
+All modules share one scope in the end, so no two may declare the same name; comments, types among them, and the
+indentation of lines stay behind, so no text in backticks may have a line break of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from functools import cache
 from pathlib import Path
 
 _IMPORT = re.compile(r'^import [^;]*? from "([^"]+)";\n', re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*.*?\*/)\n", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
+_BEHIND = re.compile(r"(?<=[;,(){}\[\]:?])[ \t]+//[^\n]*$|/\*\* @type [^\n]*? \*/ ", re.MULTILINE)
+"""Comments behind code, and the types of values."""
+_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 def modules(entry: Path) -> list[Path]:
@@ -30,4 +34,8 @@ def modules(entry: Path) -> list[Path]:
 @cache
 def script(entry: Path) -> str:
     """A module with all that it imports as one."""
-    return "\n".join(_COMMENT.sub("", _IMPORT.sub("", p.read_text(encoding="utf-8"))).strip() for p in modules(entry))
+    return "\n".join(_code(p.read_text(encoding="utf-8")) for p in modules(entry))
+
+
+def _code(text: str) -> str:
+    return _INDENT.sub("", _BEHIND.sub("", COMMENT.sub("", _IMPORT.sub("", text)))).strip()

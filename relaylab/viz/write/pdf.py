@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from relaylab.support.errors import RelayValueError
-from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, sheets, whole
+from relaylab.viz.draw.pages import PAPERS, WIDEST, Page, PageWindow, sheets, whole
 from relaylab.viz.scene.metrics import text_width
 from relaylab.viz.scene.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.scene.theme import resolve
@@ -20,18 +20,23 @@ _FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mon
 _SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
 
 
-def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab") -> bytes:
-    """A document with a bookmark for every scene. `paper`: `fit` (a page as large as its picture), `a4`, `letter`.
+def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab", width: float | None = None) -> bytes:
+    """A document with a bookmark for every scene. `paper`: `fit` (a page as large as its picture, or `width`
+    millimetres wide), `a4`, `letter`.
 
     On real paper a picture is cut between its rows of boxes and goes on beside it or over the next page.
     """
     if paper != "fit" and paper not in PAPERS:
         raise RelayValueError(f"`paper` cannot be {paper!r}; it is one of fit, {', '.join(PAPERS)}", code="viz.option")
+    if width is not None and not (paper == "fit" and 1 <= width <= WIDEST):
+        raise RelayValueError(
+            f"`width` is 1 to {WIDEST} millimetres of a page that fits, not {width} on {paper}", code="viz.option"
+        )
     pages: list[Page] = []
     marks: list[tuple[str, int]] = []
     for scene in scenes:
         marks.append((scene.title or title, len(pages)))
-        pages += [whole(scene)] if paper == "fit" else sheets(scene, *PAPERS[paper])
+        pages += [whole(scene, width)] if paper == "fit" else sheets(scene, *PAPERS[paper])
     return _document(pages, marks, title)
 
 

@@ -100,7 +100,8 @@ def _text(text: Text) -> str:
 
 def path_data(commands: Iterable[tuple]) -> str:
     """Path commands as the `d` attribute."""
-    return "".join(c[0] + " ".join(_n(v) for v in c[1:]) for c in commands)
+    text = "".join([c[0] + " ".join([f"{v:.1f}" for v in c[1:]]) for c in commands])
+    return text.replace("-0.0", "0").replace(".0", "")  # as `_n` does it, for all numbers at once
 
 
 def _n(value: float) -> str:

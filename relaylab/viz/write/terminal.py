@@ -11,15 +11,20 @@ from relaylab.viz.scene.theme import ROLE_ICONS
 
 DEEP = 24
 """A tree indented further than this goes on at the margin."""
+BLOCK = 4
+"""What several nodes use is written at the margin where it would be indented as far as this."""
 WIDE = 400.0  # points that a type may fill
 
-Entry = tuple[str, bool, str, str, int]  # prefix, last of its siblings, label, node id or leaf text, depth
+Entry = tuple[str, str, str, str, int]  # prefix, mark before the line, label, node id or leaf text, depth
+LAST, NEXT, CHAIN = "`-- ", "|-- ", "<- "
+INSIDE = {"": "", LAST: "    ", NEXT: "|   ", CHAIN: "   "}
 
 
 def tree(view: View, *, width: int = 120) -> str:
     """The view as a tree of lines of at most `width` characters, one tree for each result.
 
-    A node with several users is written out at its first use, marked `[n]`, and referred to as `^n` after.
+    A node with several users is written out at its first use, marked `[n]`, and referred to as `^n` after. Where only
+    one operand is still to be written out, it follows as `<-` at the same level: a chain is a list.
     """
     lines = map(plain, _Tree(view).lines())
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines) + "\n"
@@ -54,23 +59,23 @@ class _Tree:
             if root not in self.shown:
                 self.later.append(root)
             for waiting in self.later:
-                yield from self._from(waiting)
+                if waiting not in self.shown:
+                    yield from self._from(waiting)
             self.later.clear()
 
     def _from(self, root: str) -> Iterable[str]:
-        stack: list[Entry] = [("", True, "", root, 0)]
+        stack: list[Entry] = [("", "", "", root, 0)]
         while stack:
-            prefix, last, label, name, depth = stack.pop()
-            yield (
-                (prefix + ("`-- " if last else "|-- ") if depth else "")
-                + (f"{label}: " if label else "")
-                + self._text(name, depth)
-            )
+            prefix, mark, label, name, depth = stack.pop()
+            yield prefix + mark + (f"{label}: " if label else "") + self._text(name, depth)
             node = self.view.node_by_id.get(name)
-            if node and name not in self.shown and (depth < DEEP or not self._operands(node)):
+            if node and name not in self.shown and not self._postponed(node, depth):
                 self.shown.add(name)
-                below = prefix + ("    " if last else "|   ") if depth else ""
-                stack.extend(reversed(self._below(node, below, depth + 1)))
+                stack.extend(reversed(self._below(node, prefix, mark, depth)))
+
+    def _postponed(self, node: Node, depth: int) -> bool:
+        """Whether a node that would stand here is written at the margin."""
+        return depth >= (BLOCK if node.id in self.shared else DEEP) and self._operands(node)
 
     def _text(self, name: str, depth: int) -> str:
         """The line of a node in full, or a reference to where it stands."""
@@ -81,10 +86,11 @@ class _Tree:
         if not self._operands(node):
             return self._line(node)
         new = name not in self.number
-        if depth >= DEEP and name not in self.shown and new:
+        late = self._postponed(node, depth)
+        if late and name not in self.shown and new:
             self.later.append(name)
             return f"^{self._count(name)} {self._short(node)} (below)"
-        if name in self.shown or (depth >= DEEP and not new):
+        if name in self.shown or (late and not new):
             return f"^{self._count(name)} {self._short(node)}"
         mark = f"[{self._count(name)}] " if name in self.shared or not new else ""
         return mark + self._line(node)
@@ -106,8 +112,8 @@ class _Tree:
         note = f"  ({node.note})" if node.note else ""
         return f"{role}{names}{node.title}{f'({attrs})' if attrs else ''}{rows}{kind}{note}"
 
-    def _below(self, node: Node, prefix: str, depth: int) -> list[Entry]:
-        """The operands in order, edges and folded rows together."""
+    def _below(self, node: Node, prefix: str, mark: str, depth: int) -> list[Entry]:
+        """The operands in order, edges and folded rows together; what goes on as a chain is the last."""
         leaves = [
             (o.position, o.name, f"{o.text}{f' : {short_type(o.type, WIDE)}' if o.type else ''}")
             for o in node.operands
@@ -115,7 +121,21 @@ class _Tree:
         ]
         edges = [(e.position, self._edge_label(e), e.source) for e in self.view.incoming.get(node.id, ())]
         parts = sorted([*leaves, *edges], key=lambda p: p[0])
-        return [(prefix, i == len(parts) - 1, label, what, depth) for i, (_, label, what) in enumerate(parts)]
+        level = max(1, depth)
+        long = [p for p in parts if self._goes_on(p[2], level)]
+        chain = long[0] if depth and len(long) == 1 else None
+        short = [p for p in parts if p is not chain]
+        below = prefix + INSIDE[mark]
+        marks = [NEXT] * (len(short) - 1) + [LAST]
+        entries = [(below, how, label, what, depth + 1) for how, (_, label, what) in zip(marks, short)]
+        if chain is None:
+            return entries
+        return [*entries, (prefix if mark == CHAIN else below, CHAIN, chain[1], chain[2], level)]
+
+    def _goes_on(self, name: str, depth: int) -> bool:
+        """Whether an operand would be written out with operands of its own."""
+        node = self.view.node_by_id.get(name)
+        return node is not None and name not in self.shown and self._operands(node) and not self._postponed(node, depth)
 
     @staticmethod
     def _edge_label(edge: Edge) -> str:

@@ -28,6 +28,7 @@ from relaylab.ir import (
     RefWrite,
     Tuple,
     TupleGetItem,
+    TupleType,
     Type,
     TypeCall,
     TypeData,
@@ -50,7 +51,7 @@ class Maker(ProgramMaker):
         if depth > 0:
             more += [self.higher, self.curried, self.counter, self.tuples, self.turns]
             more += [self.chain, self.chain] if "adt" in self.features else []
-            more += [self.shared_cell] if "ref" in self.features else []
+            more += [self.shared_cell, self.handed] if "ref" in self.features else []
         return super().makers(depth) + more
 
     def bind(self, lets: list, value: Expr, stem: str, t: Type | None = None) -> Expr:
@@ -143,6 +144,21 @@ class Maker(ProgramMaker):
             Clause(PatternConstructor(END, []) if self.rng.random() < 0.5 else PatternWildcard(), self.pick(scope, t)),
         ]
         return Match(made, clauses), t
+
+    def handed(self, scope: list, lets: list, depth: int) -> object:
+        """A function that changes a cell, given to another in a tuple or by itself; what that gives is unused."""
+        t = self.shape()
+        kind, x = FuncType([t], t), self.var(t)
+        cell = self.bind(lets, RefCreate(self.pick(scope, t)), "cell")
+        write = RefWrite(cell, self.body([*scope, (x, t)], t, 2, 0))
+        change = self.bind(lets, Function([x], Let(self.var(None, "u"), write, x), t), "change")
+        held, given = self.draw([(TupleType([kind]), Tuple([change])), (kind, change)])
+        self.names += 1
+        name, box, y = GlobalVar(f"use{self.names}"), self.var(held, "box"), self.var(t)
+        taken = box if held is kind else TupleGetItem(box, 0)
+        self.mod[name] = Function([box, y], Call(taken, [y]), t)
+        self.bind(lets, Call(name, [given, self.pick(scope, t)]), "n")
+        return RefRead(cell), t
 
     def shared_cell(self, scope: list, lets: list, depth: int) -> object:
         """A cell that a function changes each time it is called."""

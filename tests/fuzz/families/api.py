@@ -236,8 +236,8 @@ class Api:
             raise
         except Exception as error:
             inside = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(PACKAGE)]
-            if isinstance(error, TypeError) and not inside:
-                return "Python's own: number or names of arguments"  # of a node, or of a method without the gate
+            if isinstance(error, TypeError) and (not inside or list in args or list in kwargs.values()):
+                return "Python's own: number or names of arguments"  # no gate, or a class as callback
             error.add_note(f"{name}(*{_words(args)}, **{_words(kwargs)})")
             raise
 

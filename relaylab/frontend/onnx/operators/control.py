@@ -11,7 +11,7 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
-from relaylab.ir.loops import while_loop
+from relaylab.ir.scope_builder import while_loop
 
 LONGEST = 4096
 """How many turns of a loop are written out at most."""

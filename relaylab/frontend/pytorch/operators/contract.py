@@ -62,3 +62,22 @@ def bmm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
 @converts("baddbmm")
 def baddbmm(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr:
     return _plus(g, bmm(g, node, a, b), bias, beta, alpha)
+
+
+@converts("addbmm")
+def addbmm(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr:
+    """The products of a batch, summed: one product of the matrices side by side."""
+    n, rows, inner = g.shape(a)
+    left = op.reshape(op.transpose(a, [1, 0, 2]), (rows, n * inner))
+    return _plus(g, mm(g, node, left, op.reshape(b, (n * inner, g.shape(b)[2]))), bias, beta, alpha)
+
+
+@converts("addmv")
+def addmv(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr:
+    return _plus(g, mv(g, node, a, b), bias, beta, alpha)
+
+
+@converts("_int_mm")
+def int_mm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    """Products of bytes, summed in int32."""
+    return nn.dense(a, _turned(g, b), out_dtype="int32")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -62,15 +62,8 @@ def _plain(
         if part is None:
             axis += 1
         elif g.dtype(part) in ("bool", "uint8"):
-            known = g.value(part)
-            if known is None:
-                raise node.error(
-                    "a mask that is computed chooses a number of elements that is not known",
-                    "import.dynamic",
-                    "torch.where(mask, x, other) keeps the shape",
-                )
-            for place in np.nonzero(known):
-                given.append(Constant(place.astype("int64")))
+            for place in _marked(g, part):
+                given.append(place)
                 axes.append(axis)
                 axis += 1
         else:
@@ -78,6 +71,15 @@ def _plain(
             axes.append(axis)
             axis += 1
     return x, given, axes
+
+
+def _marked(g: TorchGraph, mask: Expr) -> list[Expr]:
+    """Where a mask is true, along each of its axes; how often is known at run time if the mask is computed."""
+    known = g.value(mask)
+    if known is not None:
+        return [Constant(place.astype("int64")) for place in np.nonzero(known)]
+    places = op.cast(op.argwhere(mask), "int64")
+    return [op.take(places, g.const(axis, "int64"), axis=1) for axis in range(g.rank(mask))]
 
 
 def _together(g: TorchGraph, given: Sequence[Expr]) -> Expr:
@@ -139,17 +141,28 @@ def _covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
 
 @converts("scatter.src")
 def scatter(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
-    return op.scatter(x, index, _covering(g, source, index), g.axis(dim, g.rank(x)))
+    return _scattered(g, op.scatter, x, dim, index, _covering(g, source, index))
+
+
+def _scattered(
+    g: TorchGraph, build: Callable[[Expr, Expr, Expr, int], Expr], x: Expr, dim: int, index: Expr, source: Expr
+) -> Expr:
+    """Updates along one axis; a tensor of no axes is a vector of one element."""
+    if g.rank(x):
+        return build(x, index, source, g.axis(dim, g.rank(x)))
+    line, places, updates = (op.reshape(v, (1,)) for v in (x, index, source))
+    return op.squeeze(build(line, places, updates, 0), axis=[0])
 
 
 @converts("scatter.value")
 def scatter_value(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, value: float) -> Expr:
-    return op.scatter(x, index, op.full(g.const(value, x), g.shape(index), g.dtype(x)), g.axis(dim, g.rank(x)))
+    source = op.full(g.const(value, x), g.shape(index), g.dtype(x))
+    return _scattered(g, op.scatter, x, dim, index, source)
 
 
 @converts("scatter_add")
 def scatter_add(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
-    return op.scatter_add(x, index, _covering(g, source, index), g.axis(dim, g.rank(x)))
+    return _scattered(g, op.scatter_add, x, dim, index, _covering(g, source, index))
 
 
 @converts("slice_scatter")
@@ -191,13 +204,21 @@ def _written(g: TorchGraph, x: Expr, axis: int, at: np.ndarray, source: Expr) ->
 def topk(
     g: TorchGraph, node: AtenNode, x: Expr, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> list[Expr]:
+    if not g.rank(x):
+        first, place = topk(g, node, op.expand_dims(x, 0), k, 0, largest)
+        return [op.reshape(first, node.value[0].shape), op.reshape(place, node.value[0].shape)]
     axis = g.axis(dim, g.rank(x))
+    if k == 0:
+        none = op.strided_slice(x, [0], [0], [1], axes=[axis])
+        return [none, op.cast(none, "int64")]
     found = op.topk(x, k=k, axis=axis, ret_type="both", is_ascend=not largest, dtype="int64")
     return list(found)
 
 
 @converts("sort")
 def sort(g: TorchGraph, node: AtenNode, x: Expr, dim: int = -1, descending: bool = False) -> list[Expr]:
+    if not g.rank(x):
+        return [x, g.const(0, "int64")]
     axis = g.axis(dim, g.rank(x))
     order = op.argsort(x, axis=axis, is_ascend=not descending, dtype="int64")
     return [op.gather(x, axis, order), order]
@@ -210,10 +231,12 @@ def stable_sort(
     return sort(g, node, x, dim, descending)
 
 
-@converts("grid_sampler_2d")
+@converts("grid_sampler_2d", "grid_sampler_3d")
 def grid_sampler(
     g: TorchGraph, node: AtenNode, x: Expr, grid: Expr, mode: int, padding: int, align_corners: bool
 ) -> Expr:
     chosen(node, mode, (0, 1, 2), "interpolation_mode")
     method, outside = ("bilinear", "nearest", "bicubic")[mode], ("zeros", "border", "reflection")[padding]
+    if g.rank(x) == 5:
+        return image.grid_sample(x, op.transpose(grid, [0, 4, 1, 2, 3]), method, "NCDHW", outside, align_corners)
     return image.grid_sample(x, op.transpose(grid, [0, 3, 1, 2]), method, "NCHW", outside, align_corners)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -177,8 +176,8 @@ def power(g: TorchGraph, node: AtenNode, base: Operand, exponent: Operand) -> Ex
         return op.multiply(x, x)
     if isinstance(exponent, (int, float)) and exponent == 0.5 and is_float(node.dtype):
         return op.sqrt(g.to(base, node.dtype))
-    if not is_float(node.dtype):
-        return g.to(op.power(g.to(base, "float64"), g.to(exponent, "float64")), node.dtype)
+    if isinstance(exponent, (int, float)) and exponent == -0.5 and is_float(node.dtype):
+        return op.rsqrt(g.to(base, node.dtype))
     return op.power(*both(g, node, base, exponent))
 
 
@@ -215,13 +214,13 @@ def sign(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
 
 @converts("log1p")
 def log1p(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
-    """log(1 + x), exact near 0: log(u) x / (u - 1), u being 1 + x as it is rounded (Kahan)."""
+    """log(1 + x), exact near 0: log(u) times x / (u - 1), u being 1 + x as it is rounded (Kahan)."""
     x, one = g.to(x, node.dtype), g.const(1, node.dtype)
     u = op.add(x, one)
     rest = op.subtract(u, one)
-    plain = op.logical_or(op.equal(rest, g.const(0, node.dtype)), op.isinf(u))
-    near = op.divide(op.multiply(op.log(u), x), op.where(plain, one, rest))
-    return op.where(plain, op.where(op.isinf(u), u, x), near)
+    small, far = op.equal(rest, g.const(0, node.dtype)), op.isinf(u)
+    near = op.multiply(op.log(u), op.divide(x, op.where(small, one, rest)))
+    return op.where(small, x, op.where(far, op.log(u), near))
 
 
 @converts("expm1")
@@ -234,19 +233,6 @@ def expm1(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
     same = op.logical_or(op.equal(u, one), far)
     near = op.divide(op.multiply(rest, x), op.where(same, one, op.log(u)))
     return op.where(far, rest, op.where(op.equal(u, one), x, near))
-
-
-@converts("atan2")
-def atan2(g: TorchGraph, node: AtenNode, y: Expr, x: Expr) -> Expr:
-    """The angle of (x, y); half a turn more where x is negative."""
-    y, x = both(g, node, y, x)
-    zero, pi, half = (g.const(v, x) for v in (0, math.pi, math.pi / 2))
-    axis = op.equal(x, zero)
-    slope = op.atan(op.divide(y, op.where(axis, g.const(1, x), x)))
-    turn = op.where(op.less(y, zero), op.negative(pi), pi)
-    beside = op.where(op.less(x, zero), op.add(slope, turn), slope)
-    upright = op.where(op.greater(y, zero), half, op.where(op.less(y, zero), op.negative(half), zero))
-    return op.where(axis, upright, beside)
 
 
 @converts("logical_not")
@@ -315,5 +301,5 @@ def clamp_max(g: TorchGraph, node: AtenNode, x: Expr, high: Operand) -> Expr:
 def copied(g: TorchGraph, node: AtenNode, x: Expr, *other: Expr, dtype: object = None) -> Expr:
     """A tensor in the data type of the result; `copy` takes the values of its second argument."""
     if node.name.startswith("copy") and other:
-        return op.broadcast_to(g.to(other[0], node.dtype), g.shape(x))
+        return op.broadcast_to(g.to(other[0], node.dtype), g.sizes([g.size(x, k) for k in range(g.rank(x))]))
     return g.to(x, node.dtype)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from relaylab import op
 from relaylab.frontend.pytorch.graph import TorchGraph, pair
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Expr
+from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
 MAX = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
@@ -55,7 +58,7 @@ def max_pool(
     dilation: Sequence[int] | int = 1,
     ceil_mode: bool = False,
 ) -> list[Expr | None]:
-    """The positions of the largest elements are not imported."""
+    """The largest elements and, where they are asked for, their places in the plane."""
     n = _spatial(node)
     x, added = _batched(g, x, n)
     size, pads, dil = pair(kernel, n), pair(padding, n), pair(dilation, n)
@@ -63,7 +66,33 @@ def max_pool(
     reach = [(k - 1) * d + 1 for k, d in zip(size, dil)]
     after = _behind(g, x, reach, steps, pads, ceil_mode)
     out = MAX[n](x, pool_size=size, strides=steps, dilation=dil, padding=(*pads, *after))
-    return [_first(out, added), None]
+    if not node.uses(1):
+        return [_first(out, added), None]
+    places = [
+        np.arange(m)[:, None] * s - p + np.arange(k) * d
+        for m, s, p, k, d in zip(g.dims(out)[2:], steps, pads, size, dil)
+    ]
+    return [_first(out, added), _first(_largest(g, x, places), added)]
+
+
+def _largest(g: TorchGraph, x: Expr, places: Sequence[np.ndarray]) -> Expr:
+    """Where in the flattened plane the (first) largest element of each window is; `places` are (window, element)."""
+    n = len(places)
+    extents = [g.extent(x, k + 2) for k in range(n)]
+    flat, inside = np.zeros((), "int64"), np.ones((), bool)
+    for k, (at, extent) in enumerate(zip(places, extents)):
+        axes = [a for a in range(2 * n) if a not in (k, n + k)]
+        flat = flat * extent + np.expand_dims(at, axes)
+        inside = inside & np.expand_dims((at >= 0) & (at < extent), axes)
+    shape = flat.shape[:n]
+    flat, inside = flat.reshape(math.prod(shape), -1), inside.reshape(math.prod(shape), -1)
+    first = np.take_along_axis(flat, inside.argmax(1)[:, None], 1)
+    flat = np.where(inside, flat, first)  # what lies outside stands for the first that does not
+    plane = op.reshape(x, (0, 0, math.prod(extents)))
+    tap = op.argmax(op.take(plane, Constant(flat), axis=2), axis=[3])
+    row = g.const(np.arange(len(flat)) * flat.shape[1], "int64")
+    found = op.take(Constant(flat.reshape(-1)), op.add(op.cast(tap, "int64"), row), axis=0)
+    return op.reshape(found, (0, 0, *shape))
 
 
 @converts("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -110,4 +139,15 @@ def adaptive_average_pool(g: TorchGraph, node: AtenNode, x: Expr, size: Sequence
 def adaptive_max_pool(g: TorchGraph, node: AtenNode, x: Expr, size: Sequence[int]) -> list[Expr | None]:
     n = _spatial(node)
     x, added = _batched(g, x, n)
-    return [_first(ADAPTIVE_MAX[n](x, output_size=pair(size, n)), added), None]
+    size = pair(size, n)
+    out = _first(ADAPTIVE_MAX[n](x, output_size=size), added)
+    if not node.uses(1):
+        return [out, None]
+    return [out, _first(_largest(g, x, [_parts(m, s) for m, s in zip(g.dims(x)[2:], size)]), added)]
+
+
+def _parts(extent: int, count: int) -> np.ndarray:
+    """The places of each of `count` parts of an axis; the shorter ones begin with places outside."""
+    starts, ends = np.arange(count) * extent // count, -(-(np.arange(count) + 1) * extent // count)
+    places = ends[:, None] - (ends - starts).max() + np.arange((ends - starts).max())
+    return np.where(places < starts[:, None], -1, places)

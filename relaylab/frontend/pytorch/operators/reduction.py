@@ -120,6 +120,16 @@ def var(
     return _variance(g, x, dim, correction, keepdim)[0]
 
 
+@converts("var.dim", "var")
+def var_unbiased(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: Dims | bool = None, unbiased: bool = True, keepdim: bool = False
+) -> Expr:
+    """With `var` the second argument says whether the sum is divided by one less."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    return _variance(g, x, dim, int(unbiased), keepdim)[0]
+
+
 @converts("std.correction")
 def std(
     g: TorchGraph, node: AtenNode, x: Expr, dim: Dims = None, correction: float | None = None, keepdim: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
@@ -58,3 +59,44 @@ def cubic(
 ) -> Expr:
     factors = None if corners else factors
     return _resized(g, node, x, factors, "cubic", "align_corners" if corners else "half_pixel", "")
+
+
+def _given(scales: Sequence[float | None]) -> list[float] | None:
+    """Factors, if each axis has one."""
+    return [s for s in scales if s is not None] if scales and None not in scales else None
+
+
+@converts(*(f"upsample_nearest{n}d" for n in (1, 2, 3)))
+def nearest_by(g: TorchGraph, node: AtenNode, x: Expr, size: object, *scales: float | None) -> Expr:
+    return nearest(g, node, x, size, _given(scales))
+
+
+@converts(*(f"_upsample_nearest_exact{n}d" for n in (1, 2, 3)))
+def nearest_exact_by(g: TorchGraph, node: AtenNode, x: Expr, size: object, *scales: float | None) -> Expr:
+    return nearest_exact(g, node, x, size, _given(scales))
+
+
+@converts("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
+def linear_by(g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, *scales: float | None) -> Expr:
+    return linear(g, node, x, size, corners, _given(scales))
+
+
+@converts("upsample_bicubic2d")
+def cubic_by(g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, *scales: float | None) -> Expr:
+    return cubic(g, node, x, size, corners, _given(scales))
+
+
+@converts("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+def smoothed(g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, *scales: float | None) -> Expr:
+    """The filter is as wide as a pixel of the smaller image; weights outside of the image are shared by the others."""
+    method = "linear" if "bilinear" in node.name else "cubic"
+    factors = _given(scales)
+    for axis, t in enumerate(node.sizes[2:]):
+        n = g.extent(x, axis + 2)
+        factor = factors[axis] if factors else t / n
+        if corners:
+            factor = (t - 1) / (n - 1) if n > 1 and t > 1 else math.inf
+        if n != t or factor != 1:
+            weights, beyond = matrix(ResampledAxis(n, t, factor), method, "half_pixel", "", -0.5, True, True, None)
+            x = along(g, x, axis + 2, weights, beyond, 0.0)
+    return x

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
@@ -55,3 +57,31 @@ def _enter(name: str, plain: Callable[[Any, Any], Any], build: Callable[[Expr, E
 
 for _name, (_plain, _build) in BINARY.items():
     _enter(_name, _plain, _build)
+
+
+@converts("_local_scalar_dense")
+def scalar(g: TorchGraph, node: AtenNode, x: Expr) -> Operand:
+    """A value that sizes or factors are made of: a number if it is known."""
+    return g.to(op.reshape(x, ()), {"f": "float64", "b": "bool"}.get(np.dtype(g.dtype(x)).kind, "int64"))
+
+
+@converts("sym_stride.int")
+def stride(g: TorchGraph, node: AtenNode, x: Expr, axis: int) -> Operand:
+    """How far elements are apart in torch's memory: where they lie in order, by the sizes of the axes behind."""
+    if isinstance(node.value, int):
+        return node.value
+    held: Any = node.meta(0)
+    if not held.is_contiguous():
+        raise node.error("a stride of elements that are not in order", "import.dynamic", "call .contiguous() before")
+    apart: Expr = g.const(1, "int64")
+    for k in range(g.axis(axis, g.rank(x)) + 1, g.rank(x)):
+        apart = op.multiply(apart, g.to(g.size(x, k), "int64"))
+    return apart
+
+
+@converts("sym_storage_offset", "sym_is_contiguous")
+def layout(g: TorchGraph, node: AtenNode, x: Expr, more: object = None) -> int:
+    """Where and in which order elements are in torch's memory, as torch has found it."""
+    if not isinstance(node.value, int):
+        raise node.error("the layout in memory depends on open sizes", "import.dynamic", g.remedy)
+    return node.value

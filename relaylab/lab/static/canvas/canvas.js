@@ -3,32 +3,63 @@
 import { short } from "../dom.js";
 import { VirtualPicture } from "./virtual_picture.js";
 
-const LEGIBLE = 0.45; // the least zoom at which a first look can be read
-const BEGIN = 0.7; // the zoom to begin with otherwise
+const LEGIBLE = 9 / 7.5; // the least zoom of a first look: the smallest text of a picture is 9 pixels high
 const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#4d3800", merged: "#00664b" };
 
+const FOUND = "#d946a0"; // what the search found, in the map
+
+// Where a picture of a size begins in a room, so that a place of it stands at a share of the room and no room is lost.
+function placed(room, size, place, share) {
+  if (size <= room - 16) return (room - size) / 2;
+  return Math.min(8, Math.max(room - 8 - size, room * share - place));
+}
+
+/** @type {WeakMap<Element, Canvas>} */
+const canvases = new WeakMap();
+const OWN = /^(ArrowUp|ArrowDown|[+=\-f0ud])$/; // keys of a picture
+
+// the picture that an element is
+export const canvasOf = (element) => (element ? canvases.get(element) : undefined);
+
 export class Canvas extends VirtualPicture {
+  constructor(root, scene, on = {}) {
+    super(root, scene, on);
+    canvases.set(this.svg, this);
+  }
+
   touched = false; // someone has moved in it
+  marked = false; // what leads to a node, or from it, is
+  begun = ""; // the room in which the first look was taken
 
   apply() {
     super.apply();
     this.on.moved?.(this);
   }
 
-  // The first look: the whole, or of a picture too large to be read at that size its beginning.
+  // The first look: the whole, or of a picture too large to be read at that size the first change, or the beginning.
   begin() {
     this.fit();
-    if (this.k >= LEGIBLE) return;
-    const boxes = this.scene.figures.filter((f) => f.kind === "node").map((f) => f.box);
-    if (boxes.length < 2) return;
-    const top = Math.min(...boxes.map(([, y]) => y));
-    const first = boxes.filter(([, y, , h]) => y < top + 4 * h).map(([x, , w]) => x + w / 2);
     const { width, height } = this.svg.getBoundingClientRect();
-    if (Math.max(this.scene.width / width, this.scene.height / height) * LEGIBLE < 1.5) return;
-    this.k = BEGIN;
-    this.x = width / 2 - (first.reduce((a, b) => a + b, 0) / first.length) * this.k;
-    this.y = 24 - top * this.k;
+    this.begun = `${width} ${height}`;
+    const least = Number(getComputedStyle(this.svg).getPropertyValue("--rl-least")) || LEGIBLE;
+    if (this.k >= least || !width) return;
+    const nodes = this.scene.figures.filter((f) => f.kind === "node");
+    const changed = nodes.filter((f) => f.role);
+    const boxes = (changed.length ? changed : nodes).map((f) => f.box);
+    if (!boxes.length) return;
+    const [x, y, w, h] = boxes.reduce((first, box) => (box[1] < first[1] ? box : first));
+    this.k = least;
+    this.x = placed(width, this.scene.width * this.k, (x + w / 2) * this.k, 0.5);
+    this.y = placed(height, this.scene.height * this.k, (y + h / 2) * this.k, changed.length ? 0.4 : 0.1);
     this.apply();
+  }
+
+  // a first look is another one in another room; who has moved keeps the place
+  resize() {
+    const { width, height } = this.svg.getBoundingClientRect();
+    const other = this.begun && this.begun !== `${width} ${height}`;
+    if (other && !this.touched && !this.selected) this.begin();
+    else super.resize();
   }
 
   // once someone has moved in the picture, a new stage keeps the place instead of fitting the whole
@@ -47,9 +78,33 @@ export class Canvas extends VirtualPicture {
     super.grab(e);
   }
 
-  key(e) {
+  // the keyboard of the explorer knows which picture a key is for
+  key() {}
+
+  knows(e) {
+    return OWN.test(e.key);
+  }
+
+  act(e) {
+    if (e.key === "f" && this.selected) return this.fitNode(this.selected);
     if (e.key === "f" || e.key === "0") this.touched = false;
     super.key(e);
+    this.marked ||= e.key === "u" || e.key === "d"; // until something else is marked
+  }
+
+  // a node with what is beside it
+  fitNode(id) {
+    const ids = [id, ...this.near(id, "source"), ...this.near(id, "target")];
+    const boxes = ids.map((n) => this.byId.get(n).data.box);
+    const [x, y] = [0, 1].map((i) => Math.min(...boxes.map((b) => b[i])));
+    const [right, bottom] = [0, 1].map((i) => Math.max(...boxes.map((b) => b[i] + b[i + 2])));
+    this.touched = true;
+    this.fit([x, y, right - x, bottom - y]);
+  }
+
+  mark(ids) {
+    this.marked = false;
+    super.mark(ids);
   }
 
   // Where a node is on the screen; the selected one, or the one nearest to the middle of the view.
@@ -129,12 +184,16 @@ export class Canvas extends VirtualPicture {
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.save();
     context.translate(left, top);
-    for (const { data } of this.byId.values()) {
-      if (data.kind !== "node") continue;
+    const nodes = [...this.byId.values()].filter(({ data }) => data.kind === "node");
+    const hit = (id) => Number(Boolean(this.found?.has(id))); // what is found stands out, above the others
+    for (const { data } of nodes.sort((a, b) => hit(a.data.id) - hit(b.data.id))) {
       const [x, y, w, h] = data.box;
-      context.fillStyle = ROLE_COLORS[data.role] ?? "#94a3b8";
-      context.fillRect(x * k, y * k, Math.max(1.5, w * k), Math.max(1.5, h * k));
+      const least = hit(data.id) ? 3.5 : 1.5;
+      context.globalAlpha = this.found && !hit(data.id) ? 0.3 : 1;
+      context.fillStyle = hit(data.id) ? FOUND : (ROLE_COLORS[data.role] ?? "#94a3b8");
+      context.fillRect(x * k, y * k, Math.max(least, w * k), Math.max(least, h * k));
     }
+    context.globalAlpha = 1;
     const view = this.svg.getBoundingClientRect();
     context.strokeStyle = style.color;
     context.lineWidth = 1.5;

@@ -30,9 +30,11 @@ export class VirtualPicture extends Picture {
       const id = e.target.closest?.(".node, .group")?.dataset.id;
       if (id === undefined) return;
       e.stopPropagation();
-      if (!this.dragged) this.select(id);
+      if (this.dragged) return;
+      if (id.startsWith("stretch:") || e.detail === 2) this.on.open?.(id);
+      else this.select(id);
     });
-    this.resized = new ResizeObserver(() => this.apply());
+    this.resized = new ResizeObserver(() => this.resize());
     this.resized.observe(this.svg);
   }
 
@@ -65,6 +67,10 @@ export class VirtualPicture extends Picture {
     if (this.waiting) return;
     this.waiting = true;
     queueMicrotask(() => ((this.waiting = false), this.svg.isConnected && this.fill()));
+  }
+
+  resize() {
+    this.apply();
   }
 
   // ---- what is in the document

@@ -12,7 +12,11 @@ export class Answers {
     this.ask = (what, ...args) => {
       const key = JSON.stringify([what, ...args]);
       let found = this.known.get(key);
-      if (!found) this.known.set(key, (found = this.timed(what, args)));
+      if (!found) {
+        this.known.set(key, (found = this.timed(what, args)));
+        // what was stopped, or had no kernel, is asked again
+        found.then((answer) => answer.error && this.known.get(key) === found && this.known.delete(key));
+      }
       return found;
     };
   }

@@ -2,10 +2,11 @@
 // The pass explorer: what is shown when, where steps, keys and choices lead.
 import { Answers } from "./answers.js";
 import { frame } from "./frame.js";
-import { help, keyOf } from "./keys.js";
+import { Keyboard } from "./keyboard.js";
 import { legend } from "./legend.js";
 import { makeParts } from "./parts.js";
 import { prefetch } from "./prefetch.js";
+import { Slides } from "./slides.js";
 import { KEPT } from "./stage.js";
 import { Stages } from "./stages.js";
 
@@ -48,6 +49,9 @@ export class Explorer {
       look: () => this.look(),
       restore: (name, view) => this.restore(name, view),
       picture: () => this.picture,
+      map: () => this.map(),
+      help: () => this.keyboard.help(),
+      focus: () => this.keyboard.focus(),
     };
   }
 
@@ -66,7 +70,7 @@ export class Explorer {
       detail,
       said,
     } = this.parts;
-    frame(this.root, {
+    const parts = {
       toolbar: toolbar.element,
       timeline: timeline.element,
       left: [rail.element, outline.element],
@@ -74,16 +78,19 @@ export class Explorer {
       panes: [stage.element, text.element, code.element, extra],
       detail: detail.element,
       said,
-    });
-    this.root.addEventListener("keydown", (e) => this.key(e));
+    };
+    frame(this.root, parts, this.parts.room);
+    this.keyboard = new Keyboard(this);
+    this.slides = new Slides(this);
     detail.about("");
   }
 
   start(rows) {
     this.stages.load(rows);
+    this.parts.stepper.reset();
     this.parts.toolbar.title.textContent = rows.title;
     this.parts.rail.draw(rows.rows);
-    this.parts.timeline.draw(rows.rows);
+    this.parts.timeline.draw(rows.rows, rows.start);
     this.parts.overlay.refresh();
     this.refresh();
   }
@@ -105,7 +112,10 @@ export class Explorer {
   }
 
   go(before, after) {
-    if (before !== this.host.get("before") || after !== this.host.get("after")) this.parts.undo.moving();
+    if (before !== this.host.get("before") || after !== this.host.get("after")) {
+      this.parts.undo.moving();
+      this.parts.folding.forget();
+    }
     this.parts.stepper.reset();
     this.host.set("before", Math.max(0, before));
     this.host.set("after", Math.min(this.stages.last, after));
@@ -120,7 +130,8 @@ export class Explorer {
   // to an entry of a node's life
   follow(entry) {
     this.go(Math.max(0, entry.frame - 1), entry.frame);
-    if (entry.ids.length) this.pick(entry.ids[0]);
+    const { ids } = entry;
+    if (ids.length) this.pick(ids.includes(this.host.get("selected")) ? this.host.get("selected") : ids[0]);
   }
 
   // to a cell of the heat map: a group of that name, or nodes of that operator
@@ -135,8 +146,13 @@ export class Explorer {
   }
 
   find(text) {
-    this.parts.search.field.value = text;
+    const { search } = this.parts;
+    search.field.value = text;
     this.choose("pane", "graph");
+    this.onArrival = async () => {
+      await search.run();
+      if (search.far.length && !search.found.length) search.next(1);
+    };
   }
 
   // ---- showing
@@ -192,12 +208,14 @@ export class Explorer {
   // what stands around the picture
   async showRest(pane) {
     const { stages } = this;
+    const one = stages.after - stages.before === 1 && stages.row?.changed;
+    const steps = this.parts.stepper.load(one ? stages.after - 1 : -1);
+    const said = this.parts.detail.settle(); // what is said of another stage goes at once
     if (pane === "text" || pane === "both") await this.parts.text.show(stages.settled(stages.before), stages.shown);
     if (pane === "code") await this.showCode();
-    const one = stages.after - stages.before === 1 && stages.row?.steps;
-    await this.parts.stepper.load(one ? stages.after - 1 : -1);
+    await steps;
     if (this.parts.overlay.name) await this.parts.overlay.paint(this.parts.overlay.name);
-    if (this.root.classList.contains("rl-nothing")) await this.parts.detail.idle();
+    await said;
   }
 
   showCode() {
@@ -220,8 +238,10 @@ export class Explorer {
     const { folding, search } = this.parts;
     const only = (role) => search.find(search.text === `role:${role}` ? "" : `role:${role}`);
     const repeats = this.host.live ? () => this.repeats() : null;
+    const changes = () => this.changes();
     const what = { title: stages.title, same: stages.before === stages.after, folding };
-    this.parts.legend.replaceChildren(...legend(picture, what, { only, repeats, expand: () => folding.expand() }));
+    const acts = { only, repeats, changes, expand: () => folding.expand() };
+    this.parts.legend.replaceChildren(...legend(picture, what, acts));
   }
 
   // ---- selection
@@ -234,7 +254,9 @@ export class Explorer {
   // everywhere; see `Stage.select` for `from`
   async select(id, from = -1) {
     const pane = this.host.get("pane");
-    this.root.classList.toggle("rl-nothing", !id); // the panel takes its room first
+    if (id && this.picture?.whole && !this.parts.stage.has(id) && this.sought !== id) this.refresh();
+    this.sought = id; // it may be in neither stage
+    this.parts.room.nothing(!id); // the panel takes its room first
     this.parts.stage.select(id, from);
     this.parts.outline.mark(id);
     this.parts.text.light(id);
@@ -247,7 +269,7 @@ export class Explorer {
 
   look() {
     const { overlay, folding, search, stage } = this.parts;
-    return { overlay: overlay.name, closed: [...folding.closed], query: search.text, camera: stage.camera };
+    return { overlay: overlay.name, closed: [...folding.closed], query: search.shown, camera: stage.camera };
   }
 
   restore(name, view) {
@@ -263,43 +285,11 @@ export class Explorer {
     this.refresh();
   }
 
-  // ---- keys
+  // ---- what keys do
 
-  key(e) {
-    const typing = e.target.tagName === "INPUT";
-    if (!typing && this.parts.undo.key(e)) return (e.preventDefault(), e.stopPropagation());
-    if (typing || e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey) return;
-    const run = keyOf(this.forKeys(), e);
-    if (!run) return;
-    run();
-    e.preventDefault();
-    e.stopPropagation();
-  }
-
-  forKeys() {
-    const { host, stages } = this;
-    const { folding } = this.parts;
-    const pass = host.live && stages.after > 0;
-    return {
-      turn: (direction, every) => this.turn(direction, every),
-      first: () => this.go(0, 0),
-      last: () => this.go(0, stages.last),
-      rewrite: (by) => this.parts.stepper.move(by),
-      search: () => this.parts.search.field.focus(),
-      nextPane: () => this.choose("pane", this.parts.toolbar.paneAfter(host.get("pane"))),
-      otherStyle: () => this.choose("compare", host.get("compare") === "both" ? "merged" : "both"),
-      collapse: () => folding.collapse(),
-      collapseAll: () => folding.collapseAll(),
-      expand: () => folding.expand(),
-      repeats: () => host.live && this.repeats(),
-      nextOverlay: () => this.parts.overlay.next(),
-      list: () => this.root.classList.toggle("rl-show-tree"),
-      help: () => this.parts.detail.read(...help()),
-      fit: () => this.parts.stage.fit(),
-      movePass: pass && ((by) => this.movePass(by)),
-      togglePass: () => pass && this.parts.editor.edit("toggle", stages.after - 1),
-      leave: () => document.activeElement instanceof HTMLElement && document.activeElement.blur(),
-    };
+  map() {
+    this.parts.room.map();
+    this.parts.stage.minimap();
   }
 
   // the pass of this stage, by one place
@@ -307,6 +297,11 @@ export class Explorer {
     const { before, after } = this.stages;
     this.parts.editor.edit("move", after - 1, after - 1 + by);
     this.go(Math.max(0, before + by), after + by);
+  }
+
+  changes() {
+    this.root.focus({ preventScroll: true });
+    this.parts.folding.changes();
   }
 
   repeats() {

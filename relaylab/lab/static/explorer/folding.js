@@ -1,8 +1,25 @@
 // @ts-check
-// Which groups are drawn as one card each, and whether blocks that repeat are.
+// Which groups are drawn as one card each, whether blocks that repeat are, and whether only what changed is drawn.
 import { count } from "../dom.js";
 
 const REPEATS = "×"; // among what is folded: all repeated blocks
+const CHANGES = "Δ"; // what is far from every change
+const OPENED = "+"; // before an id: shown all the same
+const WHOLE = "relaylab.whole"; // whether whole pictures were wished last
+const STANDIN = /^(stretch|repeat|block|equal):/; // parts of pictures, not of programs
+
+const HOPS = 2;
+const NEAR = "⌖"; // among what is folded: all but what is so many edges from a node
+
+// what is looked at closely, if anything is: a node and how many edges around it
+export function nearOf(closed) {
+  const [hops, ...id] =
+    [...closed]
+      .find((c) => c.startsWith(NEAR))
+      ?.slice(1)
+      .split(" ") ?? [];
+  return hops ? { hops: Number(hops), id: id.join(" ") } : null;
+}
 
 // The group that a part of a picture is, or is in; empty for none.
 export function groupOf(picture, id) {
@@ -11,26 +28,57 @@ export function groupOf(picture, id) {
 }
 
 export class Folding {
-  /** @param {{ picture: () => any, selected: () => string, pick: (id: string) => void, refresh: () => void }} act */
+  /** @param {{ picture: () => any, selected: () => string, pick: (id: string) => void, refresh: () => void,
+   *   moving?: () => void, closer?: () => void }} act */
   constructor(act) {
     this.act = act;
     /** @type {Set<string>} */
     this.closed = new Set();
+    try {
+      if (!localStorage.getItem(WHOLE)) this.closed.add(CHANGES);
+    } catch {
+      this.closed.add(CHANGES); // no storage here
+    }
   }
 
-  // as the question for a picture names it
+  // as the question for a picture names it: the selected node is always shown, with what is around it
   get key() {
-    return [...this.closed].sort().join("\n");
+    const id = this.act.selected();
+    const shown = this.brief && !this.near && id && !STANDIN.test(id) ? [OPENED + id] : [];
+    return [...this.closed, ...shown].sort().join("\n");
   }
 
   get repeated() {
     return this.closed.has(REPEATS);
   }
 
+  get brief() {
+    return this.closed.has(CHANGES);
+  }
+
   // what is folded, in words
   get words() {
-    const groups = this.closed.size - (this.repeated ? 1 : 0);
+    const groups = [...this.closed].filter((id) => !/^[×Δ+⌖]/.test(id)).length;
     return [groups ? count(groups, "group") : "", this.repeated ? "repeated blocks" : ""].filter(Boolean).join(", ");
+  }
+
+  get near() {
+    return nearOf(this.closed);
+  }
+
+  // only what is so many edges from a node; without one all again
+  focus(id, hops = HOPS) {
+    this.act.moving?.();
+    for (const line of this.closed) if (line.startsWith(NEAR)) this.closed.delete(line);
+    if (id) this.closed.add(`${NEAR}${Math.max(0, hops)} ${id}`);
+    this.act.closer?.();
+    this.act.refresh();
+  }
+
+  // one edge more, or less
+  widen(by) {
+    const { near } = this;
+    if (near) this.focus(near.id, near.hops + by);
   }
 
   // the group of the selected node
@@ -38,6 +86,7 @@ export class Folding {
     const { picture, selected, pick, refresh } = this.act;
     const group = groupOf(picture(), selected());
     if (!group) return;
+    this.act.moving?.();
     this.closed.add(group);
     pick(group);
     refresh();
@@ -45,17 +94,51 @@ export class Folding {
 
   // every kernel
   collapseAll() {
+    this.act.moving?.();
     for (const [id, , kind] of this.act.picture()?.groups ?? []) if (kind === "primitive") this.closed.add(id);
     this.act.refresh();
   }
 
   repeats() {
+    this.act.moving?.();
     if (!this.closed.delete(REPEATS)) this.closed.add(REPEATS);
     this.act.refresh();
   }
 
+  // a card: what is in it; nothing selected: everything that is folded
   expand() {
-    this.closed.clear();
+    if (this.open(this.act.selected())) return;
+    this.act.moving?.();
+    this.closed = new Set(this.brief ? [CHANGES] : []);
+    this.act.refresh();
+  }
+
+  // a card that is unfolded alone; whether it was one
+  open(id) {
+    const made = STANDIN.test(id) && !this.closed.has(OPENED + id);
+    if (!made && !this.closed.has(id)) return false;
+    this.act.moving?.();
+    if (made) this.closed.add(OPENED + id);
+    else this.closed.delete(id);
+    this.act.refresh();
+    return true;
+  }
+
+  // what was opened in one picture is folded in the next
+  forget() {
+    for (const id of this.closed) if (id[0] === OPENED) this.closed.delete(id);
+  }
+
+  // everything, or only what changed; that is remembered
+  changes() {
+    this.act.moving?.();
+    this.forget();
+    if (!this.closed.delete(CHANGES)) this.closed.add(CHANGES);
+    try {
+      localStorage.setItem(WHOLE, this.brief ? "" : "1");
+    } catch {
+      // it holds until the page is left
+    }
     this.act.refresh();
   }
 }

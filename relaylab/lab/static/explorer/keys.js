@@ -3,64 +3,90 @@
 import { el, heading, subheading } from "../dom.js";
 import { QUERIES } from "./search.js";
 
+// key, what it does, whether only a kernel can do it
 const HELP = [
   ["← →", "previous, next changing pass (with Shift: every pass)"],
   ["Home End", "source program, last pass"],
+  ["n b", "next, previous pass that touched the selected node"],
   ["[ ]", "previous, next single rewrite of the pass"],
   ["↑ ↓", "along the edges of the selected node"],
-  ["v", "graph, text, both, code, panes, heat, table, compare"],
-  ["Ctrl Z", "undo the last edit or move (with Shift: redo)"],
+  ["v", "the next tab"],
+  ["Ctrl Z", "undo the last move, search or fold (with Shift: redo)"],
+  ["Ctrl Z", "undo the last edit of the pipeline as well", true],
   ["s", "merged or side by side"],
   ["/", "search; Enter: next hit"],
-  ["c C e", "collapse the group of the node, all kernels; expand all"],
-  ["r", "fold, unfold repeated blocks (×N)"],
+  ["a", "only what changed, or everything"],
+  ["c C e", "collapse the group of the node, all kernels; expand a card (double click), or all"],
+  ["r", "fold, unfold repeated blocks (×N)", true],
   ["u d", "up-stream, down-stream of the node"],
-  ["+ − f", "zoom, fit"],
+  ["+ − 0", "zoom, fit the whole"],
+  ["f", "fit the selected node with its neighbours"],
+  ["F", "only what is near the selected node; + − take more, less of it"],
+  ["z m", "full screen, map of the whole picture"],
+  ["p", "slides: large, a changing pass at a time (Esc or p: back)"],
   ["o", "next overlay"],
   ["l", "left-hand list: passes or tree"],
-  ["Alt ↑ ↓", "move the pass of this stage"],
-  ["x", "switch the pass of this stage on or off"],
+  ["Alt ↑ ↓", "move the pass of this stage", true],
+  ["x", "switch the pass of this stage on or off", true],
   ["?", "this help"],
-  ["Esc", "give the keyboard back to the notebook"],
+  ["Esc", "close what is read, then let go of the node, then of the keyboard"],
 ];
 
-export function help() {
+/** @param {boolean} live  whether a kernel answers */
+export function help(live) {
   const line = ([key, text]) => el("tr", {}, el("th", { textContent: key }), el("td", { textContent: text }));
-  return [heading("keys"), el("table", {}, ...HELP.map(line)), subheading("search"), el("p", { textContent: QUERIES })];
+  const lines = HELP.filter(([, , kernel]) => live || !kernel).map(line);
+  return [heading("keys"), el("table", {}, ...lines), subheading("search"), el("p", { textContent: QUERIES })];
 }
 
+// what a key asks for, and with which argument
+const KEYS = {
+  ArrowRight: ["turn", 1],
+  ArrowLeft: ["turn", -1],
+  j: ["turn", 1],
+  k: ["turn", -1],
+  Home: ["first"],
+  End: ["last"],
+  n: ["touched", 1],
+  b: ["touched", -1],
+  N: ["touched", 1],
+  B: ["touched", -1],
+  "[": ["rewrite", -1],
+  "]": ["rewrite", 1],
+  "/": ["search"],
+  v: ["nextPane"],
+  s: ["otherStyle"],
+  c: ["collapse"],
+  C: ["collapseAll"],
+  e: ["expand"],
+  r: ["repeats"],
+  a: ["changes"],
+  o: ["nextOverlay"],
+  l: ["list"],
+  "?": ["help"],
+  F: ["focus"],
+  "+": ["wider"],
+  "=": ["wider"],
+  "-": ["closer"],
+  z: ["full"],
+  m: ["map"],
+  p: ["slides"],
+  PageDown: ["slide", 1],
+  PageUp: ["slide", -1],
+  " ": ["slide", 1],
+  x: ["togglePass"],
+  Escape: ["leave"],
+};
+
 /**
- * What a key does; nothing for keys that are not the explorer's.
- * @param {Record<string, (...args: any[]) => any>} act
+ * What a key does; nothing for keys that are not the explorer's, or that mean nothing now.
+ * @param {Record<string, any>} act
  * @param {KeyboardEvent} e
  * @returns {(() => any) | undefined}
  */
 export function keyOf(act, e) {
-  if (e.altKey) {
-    const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
-    return by && act.movePass ? () => act.movePass(by) : undefined;
-  }
-  return {
-    ArrowRight: () => act.turn(1, e.shiftKey),
-    ArrowLeft: () => act.turn(-1, e.shiftKey),
-    j: () => act.turn(1),
-    k: () => act.turn(-1),
-    Home: () => act.first(),
-    End: () => act.last(),
-    "[": () => act.rewrite(-1),
-    "]": () => act.rewrite(1),
-    "/": () => act.search(),
-    v: () => act.nextPane(),
-    s: () => act.otherStyle(),
-    c: () => act.collapse(),
-    C: () => act.collapseAll(),
-    e: () => act.expand(),
-    r: () => act.repeats(),
-    o: () => act.nextOverlay(),
-    l: () => act.list(),
-    "?": () => act.help(),
-    f: () => act.fit(),
-    x: () => act.togglePass(),
-    Escape: () => act.leave(),
-  }[e.key];
+  const by = { ArrowUp: -1, ArrowDown: 1 }[e.key];
+  if (e.altKey) return by && act.movePass ? () => act.movePass(by) : undefined;
+  const [name, ...given] = KEYS[e.key] ?? [];
+  return act[name] && (() => act[name](...given, e.shiftKey));
 }

@@ -17,7 +17,7 @@ export class Overlay {
   /**
    * @param {{ ask: import("../types.js").Ask, stages: import("./stages.js").Stages,
    *   figures: () => import("../types.js").FigureData[], canvases: () => import("../canvas/canvas.js").Canvas[],
-   *   say: (text: string) => void, problem: (text: string) => void }} act
+   *   say: (text: string) => void, problem: (text: string) => void, moving: () => void }} act
    */
   constructor(act) {
     this.act = act;
@@ -26,7 +26,7 @@ export class Overlay {
       className: "rl-select",
       title: "colour nodes by",
       ariaLabel: "overlay",
-      onchange: () => this.paint(this.menu.value),
+      onchange: () => this.turn(this.menu.value),
     });
     this.refresh();
   }
@@ -50,7 +50,13 @@ export class Overlay {
 
   next() {
     const { names } = this;
-    return this.paint(names[(names.indexOf(this.name) + 1) % names.length]);
+    return this.turn(names[(names.indexOf(this.name) + 1) % names.length]);
+  }
+
+  // somebody chose another one
+  turn(name) {
+    this.act.moving();
+    return this.paint(name);
   }
 
   async paint(name) {
@@ -58,14 +64,15 @@ export class Overlay {
     const canvases = this.act.canvases();
     const last = canvases.at(-1);
     if (!name) return canvases.forEach((c) => c.heat(null));
-    const { ask, stages, figures } = this.act;
-    const measured = figures().find((f) => f.name === name)?.measured; // of the code that is compiled last
-    const found = await ask("overlay", name, measured ? stages.last : stages.shown);
+    const { ask, stages } = this.act;
+    const found = await ask("overlay", name, stages.shown);
+    if (this.name !== name || this.act.canvases().at(-1) !== last) return; // of another picture by now
     if (found.error) return this.act.problem(found.error);
     last?.heat(found.values, found.unit);
     const [top] = Object.entries(found.values)
       .filter(([id]) => last?.byId.get(id)?.data.kind === "node")
       .sort(([, a], [, b]) => b - a);
-    this.act.say(top ? `${name}: most at ${last.byId.get(top[0]).data.label}` : `${name}: no figures here`);
+    const most = top ? `most at ${last.byId.get(top[0]).data.label.split("\n")[0]}` : "no figures here";
+    this.act.say(`${name}: ${most}${found.note ? ` (${found.note})` : ""}`);
   }
 }

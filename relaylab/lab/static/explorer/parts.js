@@ -6,10 +6,11 @@ import { SideBySide } from "../tabs/side_by_side.js";
 import { Detail } from "../panels/detail.js";
 import { Editor } from "./editor.js";
 import { Folding } from "./folding.js";
-import { help } from "./keys.js";
 import { Outline } from "../panels/outline.js";
 import { figuresOf, Overlay } from "./overlay.js";
 import { Rail } from "./rail.js";
+import { Room } from "./room.js";
+import { Saving } from "./save.js";
 import { CodePane, TextPane } from "../panels/reading_panes.js";
 import { Search } from "./search.js";
 import { Stage } from "./stage.js";
@@ -36,6 +37,9 @@ const NO_KERNEL = { buttons: [], tabs: {}, beside: () => [], more: () => [] };
  * @property {() => object} look
  * @property {(name: string, view: any) => void} restore
  * @property {() => any} picture
+ * @property {() => void} map
+ * @property {() => void} help
+ * @property {() => void} focus
  */
 
 /**
@@ -47,7 +51,7 @@ const NO_KERNEL = { buttons: [], tabs: {}, beside: () => [], more: () => [] };
  * @param {((act: any) => any) | undefined} tools  what only a kernel can do
  */
 export function makeParts(root, host, stages, ask, steer, tools) {
-  const { go, choose, refresh, pick, arrive, find, renew, follow, jump, look, restore, picture } = steer;
+  const { go, choose, refresh, pick, arrive, find, renew, follow, jump, look, restore, picture, map } = steer;
   const { live } = host;
   const put = (what, ...args) => host.ask(what, args);
   const get = (name) => host.get(name);
@@ -59,12 +63,13 @@ export function makeParts(root, host, stages, ask, steer, tools) {
   const extra = el("div", { className: "rl-extra" }); // the place of tabs
   const said = el("div", { className: "rl-said", role: "status", "aria-live": "polite" });
   const say = (text) => (said.textContent = text);
+  const room = new Room(root);
   const detail = new Detail({
     ask,
     stages,
     selected,
     figure: (id) => stage.figure(id),
-    empty: (on) => root.classList.toggle("rl-nothing", on),
+    empty: (on, reading) => room.nothing(on, reading),
     code: () => choose("pane", "code"),
     follow,
     beside: (id) => extras.beside(id),
@@ -74,21 +79,39 @@ export function makeParts(root, host, stages, ask, steer, tools) {
   const about = (id) => detail.about(id);
 
   // pictures
-  const stage = new Stage({ selected, select: pick });
+  const stage = new Stage({ selected, select: pick, open: (id) => folding.open(id) });
   const canvases = () => stage.canvases;
   const glow = (ids) => stage.glow(ids);
   const outline = new Outline(pick);
   const text = new TextPane({ ask, selected, pick });
   const code = new CodePane({ ask, live, glow });
   const show = (ids) => {
-    const id = ids.find((i) => stage.has(i));
+    const id = ids.find((i) => stage.has(i)) ?? (picture()?.whole && ids[0]);
     if (id) pick(id);
   };
-  const stepper = new Stepper({ ask, show });
-  const search = new Search({ canvases, leave: () => root.focus() });
-  const folding = new Folding({ picture, selected, pick, refresh });
+  const stepper = new Stepper({ ask, show, go, open: (index, at) => extras.open?.(index, at), live });
+  const partsOf = async (stage) => (await ask("parts", stage)).parts ?? [];
+  const search = new Search({
+    canvases,
+    leave: () => root.focus(),
+    brief: () => Boolean(picture()?.whole),
+    has: (id) => stage.has(id),
+    selected,
+    pick,
+    mark: (ids) => (outline.hit(ids), stage.minimap()),
+    parts: () => Promise.all([stages.settled(stages.before), stages.shown].map(partsOf)),
+    kept: () => undo.moving("search"),
+  });
+  const folding = new Folding({
+    picture,
+    selected,
+    pick,
+    refresh,
+    moving: () => undo.moving("fold"),
+    closer: () => arrive(() => stage.begin()),
+  });
   const figures = () => figuresOf(stages.figures, get("overlays") ?? []);
-  const overlay = new Overlay({ ask, stages, figures, canvases, say, problem });
+  const overlay = new Overlay({ ask, stages, figures, canvases, say, problem, moving: () => undo.moving("overlay") });
 
   // the pipeline
   const undo = new Undo({
@@ -96,6 +119,8 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     set,
     say,
     refresh,
+    look: () => ({ ...look(), camera: null }),
+    restore: (seen) => restore("", seen),
     changed: () => toolbar.marks(undo.past.length, undo.future.length),
     edit: (what) => editor.turn(what),
   });
@@ -109,7 +134,7 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     leave: () => about(selected()),
   });
   const edit = (how, index, value) => editor.edit(how, index, value);
-  const rail = new Rail({ live, after, go, edit, ask });
+  const rail = new Rail({ live, after, go, edit, ask, several: () => stages.several });
   const timeline = new Timeline({ before, after, go });
 
   const act = { ask, put, stages, figures, go, arrive, pick, about, glow, find, read, problem, say, edit };
@@ -117,7 +142,7 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     ? tools({
         ...act,
         found: () => search.found,
-        light: (index, state) => rail.light(index, state),
+        light: (index, state, size) => rail.light(index, state, size),
         edited: (rows, how) => editor.edited(rows, how),
         done: (what, value) => (root.dataset[what] = value),
       })
@@ -129,6 +154,12 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     heat: new HeatMap({ ask, jump }),
     ...extras.tabs,
   };
+  const saving = new Saving({
+    ...{ root, live, ask, put, read, say },
+    canvases: () => tabs[get("pane")]?.canvases ?? (tabs[get("pane")] || get("pane") === "text" ? [] : stage.canvases),
+    name: () => `${toolbar.title.textContent} ${stages.row?.name ?? "source"}`,
+    shown: () => [stages.settled(stages.before), stages.shown, get("compare"), folding.key],
+  });
   const toolbar = new Toolbar({
     tabs: Object.keys(tabs),
     get,
@@ -136,13 +167,19 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     back: () => undo.back(),
     forward: () => undo.forward(),
     views: () => views.show(),
-    help: () => read(...help()),
-    search: [search.field, search.hits],
+    help: steer.help,
+    search: [search.element],
+    field: search.field,
     overlay: overlay.menu,
-    tools: extras.buttons,
+    tools: [...extras.buttons, saving.button],
+    list: () => room.list(),
+    panel: () => room.panel(),
+    full: () => room.full(),
+    map,
+    focus: steer.focus,
   });
   return {
     ...{ legend, extra, said, say, detail, stage, outline, text, code, stepper, search, folding, overlay },
-    ...{ undo, editor, rail, timeline, views, tabs, toolbar },
+    ...{ undo, editor, rail, room, timeline, views, tabs, toolbar },
   };
 }

@@ -1,6 +1,6 @@
 // @ts-check
 // The list of passes: what each did, in numbers; where it is edited.
-import { count, el, problem, signed } from "../dom.js";
+import { count, dim, el, problem, signed } from "../dom.js";
 
 const STATES = {
   true: ["✓", "keeps the numbers"],
@@ -9,7 +9,7 @@ const STATES = {
   broken: ["!", "stopped here: see below"],
 };
 
-function chips(row) {
+function chips(row, several) {
   const list = row.ops.slice(0, 3).map(([name, n]) =>
     el("span", {
       className: n > 0 ? "rl-chip rl-more" : "rl-chip rl-less",
@@ -29,34 +29,60 @@ function chips(row) {
     ["bytes", "B"],
   ])
     if (row[key]) list.push(el("span", { className: "rl-chip rl-figures", textContent: `${signed(row[key])}${unit}` }));
-  for (const name of row.functions ?? [])
+  for (const name of several ? row.functions : [])
     list.push(el("span", { className: "rl-chip rl-fn", textContent: `@${name}` }));
   if (row.steps) list.push(el("span", { className: "rl-chip", textContent: count(row.steps, "rewrite") }));
   return el("div", { className: "rl-chips" }, ...list);
 }
 
 // Whether a pass is meant by the words of the filter: part of its name, @function that it changed,
-// op:operator that came or went.
-const meant = (row, text) =>
+// op:operator that came or went, kind:role that it gave to nodes.
+const meant = (row, roles, text) =>
   text
     .toLowerCase()
     .split(/\s+/)
     .every((word) => {
-      if (word[0] === "@") return row.functions?.some((f) => f.toLowerCase().startsWith(word.slice(1)));
-      if (word.startsWith("op:")) return row.ops.some(([op]) => op.toLowerCase().includes(word.slice(3)));
+      const [, what, value] = /^(@|op:|kind:|role:)(.*)$/.exec(word) ?? [];
+      if (what === "@") return row.functions.some((f) => f.toLowerCase().startsWith(value));
+      if (what === "op:") return row.ops.some(([op]) => op.toLowerCase().includes(value));
+      if (what) return Object.keys(roles ?? {}).some((role) => role.startsWith(value));
       return row.name.toLowerCase().includes(word);
     });
+
+// What may be written there, with names of this program.
+function example(rows) {
+  const { functions: [name] = ["main"], ops: [[op]] = [["add"]] } = rows.find((r) => r.ops.length) ?? {};
+  return `filter: @${name} op:${op} kind:added`;
+}
+
+const apartOf = (size) => (size ? size.toExponential(0) : "0");
+
+/**
+ * @param {HTMLElement} light
+ * @param {HTMLElement} apart
+ * @param {{ state?: any, size?: number | null }} [known]
+ */
+function lit(light, apart, { state, size } = {}) {
+  const [sign, says] = STATES[state] ?? ["", "not checked"];
+  const words = size === undefined ? "" : size === null ? "shapes" : apartOf(size);
+  const more = words && ` (largest error ${words} of the largest value)`;
+  Object.assign(light, { className: `rl-light rl-light-${state}`, textContent: sign, title: `${says}${more}` });
+  Object.assign(apart, { textContent: words, title: size === null ? "the shapes of the results differ" : more });
+}
 
 export class Rail {
   /**
    * @param {{ live: boolean, after: () => number, go: (before: number, after: number) => void,
-   *   edit: (how: string, index: number, value?: any) => void, ask: import("../types.js").Ask }} act
+   *   edit: (how: string, index: number, value?: any) => void, ask: import("../types.js").Ask,
+   *   several: () => boolean }} act
    */
   constructor(act) {
     this.act = act;
     this.rows = [];
     this.open = new Set(); // folds and passes that are open
     this.lights = new Map(); // what is known of the numbers of a stage
+    /** @type {Record<string, number>[]} */
+    this.roles = []; // how many nodes have each role, by pass
     this.list = el("div", { className: "rl-list", role: "listbox", "aria-label": "passes" });
     this.adder = el("input", {
       className: "rl-add",
@@ -72,10 +98,11 @@ export class Rail {
     this.filter = el("input", {
       className: "rl-add rl-filter",
       type: "search",
-      placeholder: "filter: Fold  @main  op:add",
+      title:
+        "part of a name, @function that was changed, op:operator that came or went, kind:added, removed, changed …",
       ariaLabel: "filter the passes",
     });
-    this.filter.addEventListener("input", () => this.draw(this.rows));
+    this.filter.addEventListener("input", () => this.sift());
     this.filter.addEventListener(
       "keydown",
       (e) => (e.stopPropagation(), e.key === "Escape" && ((this.filter.value = ""), this.draw(this.rows))),
@@ -83,8 +110,16 @@ export class Rail {
     this.element = el("nav", { className: "rl-rail" }, this.filter, this.list, act.live ? this.adder : null);
   }
 
+  // kinds of change are asked for when someone looks for them
+  async sift() {
+    if (/\b(kind|role):/.test(this.filter.value)) this.roles = (await this.act.ask("changes")).roles ?? [];
+    this.draw(this.rows);
+  }
+
   draw(rows) {
+    if (rows !== this.rows) this.roles = [];
     this.rows = rows;
+    this.filter.placeholder = example(rows);
     this.slowest = Math.max(...rows.map((r) => r.ms), 0.1);
     const source = el("button", {
       className: "rl-pass rl-source",
@@ -102,7 +137,7 @@ export class Rail {
     };
     rows.forEach((row, index) => {
       const text = this.filter.value.trim();
-      if (text ? meant(row, text) : row.changed || row.error || !row.enabled)
+      if (text ? meant(row, this.roles[index], text) : row.changed || row.error || !row.enabled)
         (flush(), parts.push(this.row(row, index)));
       else quiet.push(index);
     });
@@ -134,9 +169,9 @@ export class Rail {
       ariaLabel: `run ${row.name}`,
     });
     box.addEventListener("click", (e) => (e.stopPropagation(), this.act.edit("toggle", index)));
-    const state = row.error ? "broken" : this.lights.get(index);
-    const [sign, says] = STATES[state] ?? ["", "not checked"];
-    const light = el("span", { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
+    const light = el("span");
+    const apart = el("span", { className: "rl-apart" });
+    lit(light, apart, row.error ? { state: "broken" } : this.lights.get(index));
     const name = el("span", {
       className: "rl-name",
       textContent: row.name,
@@ -148,15 +183,16 @@ export class Rail {
     });
     const bar = el("span", { className: "rl-timebar" });
     bar.style.width = `${Math.max(1, (100 * row.ms) / this.slowest)}%`;
-    const head = el("div", { className: "rl-head" }, box, light, name, time);
+    const head = el("div", { className: "rl-head" }, box, light, name, apart, time);
     const item = el(
       "div",
       { className: "rl-pass", role: "option", tabIndex: -1 },
       head,
       bar,
-      row.ops.length || row.macs || row.bytes || row.steps ? chips(row) : null,
+      row.ops.length || row.macs || row.bytes || row.steps ? chips(row, this.act.several()) : null,
     );
-    if (row.error) item.append(problem(row.error));
+    if (row.error) item.append(problem(row.error.split("\n")[0]));
+    item.classList.toggle("rl-failed", Boolean(row.error));
     if (row.nested.length && this.open.has(`n${index}`)) item.append(this.nested(row));
     item.dataset.frame = String(index + 1);
     item.dataset.index = String(index);
@@ -191,7 +227,8 @@ export class Rail {
       const found = await this.act.ask("options", index);
       const form = found.options?.length ? this.form(found, index) : this.line(row, index);
       head.after(form);
-      form.querySelector("input").focus();
+      const field = /** @type {HTMLElement} */ (form.querySelector("input, select"));
+      field.focus();
     };
     head.append(
       tool("⚙", "options", options),
@@ -213,15 +250,15 @@ export class Rail {
   }
 
   form(found, index) {
-    const fields = found.options.map(([name, value, standard, type]) => {
-      const field = el("input", {
-        className: "rl-add",
-        value,
-        placeholder: standard,
-        title: `${type} (default ${standard || "none"})`,
-        "aria-label": name,
-      });
-      return [name, field, standard];
+    const fields = found.options.map(([name, value, standard, type, doc]) => {
+      const title = `${doc ? `${doc}\n` : ""}${type} (default ${standard || "none"})`;
+      const common = { className: "rl-add", title, "aria-label": name };
+      const words = ["True", "False"];
+      const field = words.includes(value)
+        ? el("select", common, ...words.map((w) => el("option", { value: w, textContent: w })))
+        : el("input", { ...common, placeholder: standard });
+      field.value = value;
+      return [name, field, standard, doc];
     });
     const set = () =>
       this.act.edit(
@@ -233,7 +270,9 @@ export class Rail {
           .join(", ")})`,
       );
     return this.entry(
-      fields.map(([name, field]) => el("label", {}, el("span", { textContent: name }), field)),
+      fields.map(([name, field, , doc]) =>
+        el("label", {}, el("span", { textContent: name }), field, doc ? dim(doc, "div") : null),
+      ),
       set,
     );
   }
@@ -254,12 +293,11 @@ export class Rail {
     return form;
   }
 
-  light(index, state) {
-    this.lights.set(index, state);
-    const light = this.list.querySelector(`[data-index="${index}"] .rl-light`);
-    if (!light) return;
-    const [sign, says] = STATES[state] ?? ["", "not checked"];
-    Object.assign(light, { className: `rl-light rl-light-${state}`, textContent: sign, title: says });
+  // `size` is how far the numbers are apart from those of the source program, relative to the largest
+  light(index, state, size) {
+    this.lights.set(index, { state, size });
+    const row = this.list.querySelector(`[data-index="${index}"]`);
+    if (row) lit(row.querySelector(".rl-light"), row.querySelector(".rl-apart"), { state, size });
   }
 
   /** @returns {NodeListOf<HTMLElement>} */

@@ -6,7 +6,7 @@ import { Canvas } from "../canvas/canvas.js";
 export const KEPT = Infinity; // selected where it stood already
 
 export class Stage {
-  /** @param {{ selected: () => string, select: (id: string, from: number) => void }} act */
+  /** @param {{ selected: () => string, select: (id: string, from: number) => void, open: (id: string) => void }} act */
   constructor(act) {
     this.act = act;
     /** @type {Canvas[]} */
@@ -34,7 +34,7 @@ export class Stage {
     this.graphs.classList.toggle("rl-two", slots.length > 1);
     this.canvases = scenes.map((scene, i) => {
       const select = (data) => this.choosing || this.act.select(data?.id ?? "", i);
-      return new Canvas(slots[i], scene, { select, moved: (c) => this.moved(c, i) });
+      return new Canvas(slots[i], scene, { select, open: this.act.open, moved: (c) => this.moved(c, i) });
     });
     this.following = true;
     const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
@@ -75,8 +75,13 @@ export class Stage {
 
   // ---- the view
 
-  fit() {
-    this.canvases[0]?.fit();
+  // another first look
+  begin() {
+    for (const canvas of this.canvases) {
+      canvas.touched = false;
+      canvas.begin();
+      canvas.inView(this.act.selected());
+    }
   }
 
   get camera() {

@@ -10,9 +10,11 @@ export class Stages {
     /** @type {PassRow[]} */
     this.rows = [];
     this.count = 1;
+    this.several = false; // whether there are functions beside @main
     /** @type {FigureData[]} */
     this.figures = []; // by which nodes can be coloured
     this.changing = [0]; // the source and the stages whose pass changed something, or failed
+    this.different = [0]; // those that differ from the one before
   }
 
   /** @param {Rows} found */
@@ -20,7 +22,10 @@ export class Stages {
     this.rows = found.rows;
     this.count = found.frames;
     this.figures = found.figures;
-    this.changing = [0, ...this.rows.map((r, i) => (r.changed || r.error ? i + 1 : -1)).filter((i) => i > 0)];
+    this.several = found.functions > 1;
+    const where = (test) => [0, ...this.rows.map((r, i) => (test(r) ? i + 1 : -1)).filter((i) => i > 0)];
+    this.changing = where((r) => r.changed || r.error);
+    this.different = where((r) => r.changed);
   }
 
   get before() {
@@ -42,7 +47,7 @@ export class Stages {
 
   // stages between two changes look alike: ask about the first of them
   settled(stage) {
-    return this.changing.filter((f) => f <= stage).at(-1) ?? 0;
+    return this.different.filter((f) => f <= stage).at(-1) ?? 0;
   }
 
   get shown() {

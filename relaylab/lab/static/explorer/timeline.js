@@ -1,6 +1,16 @@
 // @ts-check
 // All stages on one line; the two handles say which two are compared.
+import { svg } from "../../../viz/static/graph.js";
 import { el } from "../dom.js";
+
+// How a figure went on from stage to stage, as a line between its least and its most.
+function trend(first, rows, change, className) {
+  const values = [first];
+  for (const row of rows) values.push(values.at(-1) + change(row));
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const points = values.map((v, i) => `${i},${1 - (v - least) / (most - least || 1)}`).join(" ");
+  return svg("polyline", { points, class: className });
+}
 
 export class Timeline {
   /** @param {{ before: () => number, after: () => number, go: (before: number, after: number) => void }} act */
@@ -49,7 +59,11 @@ export class Timeline {
     return handle;
   }
 
-  draw(rows) {
+  /**
+   * @param {import("../types.js").PassRow[]} rows
+   * @param {Record<string, number>} start  the figures of the source
+   */
+  draw(rows, start) {
     this.frames = rows.length + 1;
     this.names = ["source", ...rows.map((r) => r.name)];
     const ticks = this.names.map((name, frame) => {
@@ -64,7 +78,15 @@ export class Timeline {
       tick.addEventListener("click", () => this.act.go(Math.max(0, frame - 1), frame));
       return tick;
     });
-    this.track.replaceChildren(this.span, ...ticks, ...this.handles);
+    const operators = (row) => row.ops.reduce((sum, [, n]) => sum + n, 0);
+    const lines = svg(
+      "svg",
+      { class: "rl-trend", viewBox: `0 0 ${rows.length || 1} 1`, preserveAspectRatio: "none" },
+      svg("title", {}, "operators (solid) and bytes (dashed) after each pass"),
+      trend(start.operators, rows, operators, ""),
+      trend(start.bytes, rows, (row) => row.bytes, "rl-trend-bytes"),
+    );
+    this.track.replaceChildren(lines, this.span, ...ticks, ...this.handles);
     this.mark();
   }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// The bar at the top: title, undo, search, panes, styles, overlays and tools.
+// The bar at the top, one row: title, undo, search, panes, styles, overlays and tools; what has no room is in a menu.
 import { button, choice, el } from "../dom.js";
 
 const PANES = [
@@ -11,17 +11,24 @@ const PANES = [
   ["heat", "Heat", "the whole pipeline: which pass changed what"],
   ["operators", "Table", "operators by MACs, bytes, time"],
   ["branches", "Compare", "this pipeline with another"],
+  ["live", "Edit", "the program as text to type in, and what that changes"],
 ];
 const STYLES = [
   ["merged", "Merged"],
   ["both", "Side by side"],
 ];
 
+function named(made, name) {
+  made.setAttribute("aria-label", name);
+  return made;
+}
+
 export class Toolbar {
   /**
    * @param {{ tabs: string[], get: (name: string) => any, choose: (name: string, value: string) => void,
    *   back: () => void, forward: () => void, views: () => void, help: () => void,
-   *   search: Node[], overlay: Node, tools: Node[] }} act
+   *   search: Node[], field: HTMLElement, overlay: HTMLElement, tools: HTMLElement[], list: () => void,
+   *   panel: () => void, focus: () => void, full: () => void, map: () => void }} act
    */
   constructor(act) {
     const { get, choose } = act;
@@ -31,20 +38,58 @@ export class Toolbar {
     this.styles = choice("how to compare", STYLES, get("compare"), (v) => choose("compare", v));
     this.undo = [button("↶", "undo (Ctrl Z)", act.back), button("↷", "redo (Ctrl Shift Z)", act.forward)];
     this.title = el("strong", { className: "rl-title" });
+    this.items = [
+      this.panes.group,
+      act.overlay,
+      this.styles.group,
+      el("span", { className: "rl-undo" }, ...this.undo),
+      ...act.tools,
+      button("Views", "named views to come back to, paths, parts", act.views),
+      button("Focus", "only what is near the selected node (F)", act.focus),
+      button("Map", "a map of the whole picture (m)", act.map),
+    ];
+    // they mean something where a picture of the stages is
+    this.ofPicture = [...this.styles.group.children, act.overlay, ...this.items.slice(-2), act.field];
+    this.place = el("span", { className: "rl-items" });
+    this.menu = el("div", { className: "rl-menu" });
+    this.more = el(
+      "details",
+      { className: "rl-more" },
+      el("summary", { className: "rl-button", textContent: "⋯", title: "more tools", ariaLabel: "more tools" }),
+      this.menu,
+    );
     this.element = el(
       "header",
       { className: "rl-bar" },
+      named(button("☰", "fold or show the list of passes", act.list), "list of passes"),
       this.title,
-      ...this.undo,
       ...act.search,
-      this.panes.group,
-      this.styles.group,
-      act.overlay,
-      button("Views", "named views to come back to, paths, parts", act.views),
-      ...act.tools,
+      this.place,
+      this.more,
       button("?", "keys", act.help),
+      named(button("◨", "fold or show the panel", act.panel), "panel"),
+      named(button("Full", "full screen (z)", act.full), "full screen"),
     );
+    this.menu.addEventListener("click", (e) => {
+      if (e.target instanceof HTMLButtonElement) this.more.open = false;
+    });
+    new ResizeObserver(() => this.arrange()).observe(this.element);
+    this.place.append(...this.items);
     this.marks(false, false);
+  }
+
+  // the last go into the menu first
+  arrange() {
+    const { element, place, menu, more, items } = this;
+    if (!element.clientWidth) return;
+    const held = items.find((item) => item.contains(document.activeElement)) ? document.activeElement : null;
+    place.append(...items);
+    more.hidden = true;
+    for (let at = items.length - 1; at >= 0 && element.scrollWidth > element.clientWidth; at -= 1) {
+      more.hidden = false;
+      menu.prepend(items[at]);
+    }
+    if (held instanceof HTMLElement && more.hidden) held.focus({ preventScroll: true });
   }
 
   // whether there is something to take back, or to do again
@@ -55,6 +100,7 @@ export class Toolbar {
   show(pane, style) {
     this.panes.mark(pane);
     this.styles.mark(style);
+    for (const control of this.ofPicture) Object.assign(control, { disabled: !["graph", "both"].includes(pane) });
   }
 
   paneAfter(pane) {

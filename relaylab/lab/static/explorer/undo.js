@@ -1,5 +1,6 @@
 // @ts-check
-// What was done, to take it back and do it again: edits of the pipeline, and moves from view to view.
+// What was done, to take it back and do it again: edits of the pipeline, and moves from view to view,
+// searches and folds among them.
 // Choices: docs/choices.md, The explorer.
 
 const VIEW = ["before", "after", "pane", "compare"];
@@ -10,7 +11,8 @@ const QUICK = 300; // milliseconds: moves in quicker succession (a handle that i
 export class Undo {
   /**
    * @param {{ get: (name: string) => any, set: (name: string, value: any) => void, edit: (what: string) => any,
-   *   refresh: () => void, say: (text: string) => void, changed: () => void }} act
+   *   refresh: () => void, say: (text: string) => void, changed: () => void,
+   *   look?: () => any, restore?: (look: any) => void }} act  a look is what is searched, folded and coloured
    */
   constructor(act) {
     this.act = act;
@@ -19,17 +21,19 @@ export class Undo {
     /** @type {Entry[]} */
     this.future = [];
     this.last = 0;
+    this.sort = "";
   }
 
   view() {
-    return Object.fromEntries(VIEW.map((name) => [name, this.act.get(name)]));
+    const look = this.act.look ? { look: this.act.look() } : {};
+    return { ...Object.fromEntries(VIEW.map((name) => [name, this.act.get(name)])), ...look };
   }
 
   // the view is about to change
-  moving() {
+  moving(sort = "stage") {
     const now = Date.now();
-    if (now - this.last > QUICK) this.keep({ view: this.view() });
-    this.last = now;
+    if (now - this.last > QUICK || sort !== this.sort) this.keep({ view: this.view() });
+    [this.last, this.sort] = [now, sort];
   }
 
   // the pipeline was edited
@@ -59,7 +63,9 @@ export class Undo {
     this.act.changed();
     this.last = 0;
     if (!entry.view) return this.act.edit(what);
-    for (const [name, value] of Object.entries(entry.view)) this.act.set(name, value);
+    const { look, ...view } = entry.view;
+    for (const [name, value] of Object.entries(view)) this.act.set(name, value);
+    if (look) this.act.restore(look);
     this.act.refresh();
   }
 

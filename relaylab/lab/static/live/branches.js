@@ -3,7 +3,7 @@
 import { button, dim, el, problem, select, short, subheading } from "../dom.js";
 import { Canvas } from "../canvas/canvas.js";
 import { roles } from "../explorer/legend.js";
-import { difference, lightLines } from "../panels/reading_panes.js";
+import { difference, lightLines } from "../panels/difference.js";
 import { nameField } from "../explorer/views.js";
 
 // A table of figures: name, unit, the figure on both sides, the change, and between what each lies.

@@ -1,6 +1,8 @@
 // @ts-check
 // All that only a kernel can do, for the explorer of a notebook.
+import { codeOpener } from "./code_place.js";
 import { Branches } from "./branches.js";
+import { LivePane } from "./live_pane.js";
 import { OperatorTable } from "./operator_table.js";
 import { Tools } from "./tools.js";
 import { Ways } from "./ways.js";
@@ -18,8 +20,9 @@ export function kernelTools(act) {
     return why(ask, act.pick, asked.get(here));
   };
   return {
+    open: codeOpener(act.ask, act.say),
     buttons: new Tools(act).buttons,
-    tabs: { operators: new OperatorTable(act), branches: new Branches(act) },
+    tabs: { operators: new OperatorTable(act), branches: new Branches(act), live: new LivePane(act) },
     beside: (id) => [reasons(id), ways.beside(id)],
     more: () => ways.more(),
   };

@@ -3,7 +3,6 @@
 // as text, memory.
 import { button, code, dim, el, heading, link, problem, subheading } from "../dom.js";
 import { tensorMaps } from "../tabs/heat_map.js";
-import { memory } from "./memory.js";
 
 /**
  * What the tools of a kernel need of the explorer.
@@ -22,7 +21,7 @@ import { memory } from "./memory.js";
  * @property {(...children: any[]) => void} read
  * @property {(text: string) => void} problem
  * @property {(text: string) => void} say
- * @property {(index: number, state?: any) => void} light
+ * @property {(index: number, state?: any, size?: number | null) => void} light
  * @property {(how: string, index: number, value?: any) => void} edit
  * @property {(rows: any, how: string) => void} edited
  * @property {(what: string, value: string) => void} done  for those who wait
@@ -47,7 +46,7 @@ export class Tools {
     for (let i = 0; i < stages.rows.length; i++) {
       light(i, "wait");
       const found = await ask("check", i);
-      light(i, found.error ? undefined : found.ok);
+      light(i, found.error ? undefined : found.ok, found.error_size);
       if (found.error) return fail(found.error);
       if (!found.ok && wrong < 0) wrong = i;
     }
@@ -62,7 +61,8 @@ export class Tools {
     const text = code(found.error ?? found.text);
     if (!found.found) return read(heading("bisect"), text);
     const shown = [subheading("a program that shows it"), code(found.reproducer)];
-    read(heading("bisect"), tensorMaps(found.scene), text, ...shown);
+    const maps = found.scene ? [tensorMaps(found.scene)] : []; // a pass that raised gives no values
+    read(heading("bisect"), ...maps, text, ...shown);
     go(found.index, found.index + 1);
   }
 
@@ -92,6 +92,8 @@ export class Tools {
 
   async memory() {
     const found = await this.act.ask("memory");
-    this.act.read(...(found.error ? [problem(found.error)] : memory(found)));
+    const words = "each bar: who fills these bytes, and how long they are kept";
+    const shown = found.error ? problem(found.error) : tensorMaps(found.scene, words);
+    this.act.read(heading("memory plan"), shown);
   }
 }

@@ -1,34 +1,53 @@
 // @ts-check
-// Why a pass did nothing to a node: its rules, the nearest first, each with the test that failed.
+// Why a pass did nothing to a node: the rules that came nearest, each with the way of the matcher up to what failed.
 import { dim, el, link, problem, select, subheading } from "../dom.js";
 
-function reason([rule, words, fires, near, place, at], pick) {
-  const share = `${Math.round(near * 100)}`;
+const mark = (holds) => (holds ? "✓ " : "✗ ");
+
+/** @param {(id: string) => void} pick */
+function reason(found, pick, named) {
+  const share = `${Math.round(found.near * 100)}`;
   const bar = el("span", { className: "rl-near", title: `${share} % of the pattern fits` });
   bar.style.setProperty("--near", `${share}%`);
-  const text = at ? link(words, () => pick(at)) : el("span", { textContent: words });
-  const name = el("b", { textContent: `${rule}: ` });
-  return el("li", { className: fires ? "rl-fires" : "" }, bar, name, text, place ? dim(place, "div") : null);
+  const word = (text, id) => (id ? link(text, () => pick(id)) : el("span", { textContent: text }));
+  const name = el("b", { textContent: `${named ? `${found.index + 1} ${found.pass}: ` : ""}${found.rule}: ` });
+  const line = ([text, holds, id]) => el("li", { className: holds ? "" : "rl-broken" }, word(mark(holds) + text, id));
+  const way =
+    found.steps.length > 1
+      ? el(
+          "details",
+          { className: "rl-way" },
+          el("summary", { textContent: "step by step" }),
+          el("ol", {}, ...found.steps.map(line)),
+        )
+      : null;
+  const place = found.place ? dim(found.place, "div") : null;
+  return el("li", { className: found.fires ? "rl-fires" : "" }, bar, name, word(found.words, found.id), place, way);
 }
 
 /**
- * A button that asks; `ask(index)` answers for the pass at an index, -1 for the nearest that can say.
+ * A button that asks; `ask(index)` answers for the pass at an index, -1 for the pass of the stage, and the others.
  * @param {(index: number) => Promise<any>} ask
  * @param {(id: string) => void} pick
  * @param {number} [asked]  the pass that was asked about before
  */
 export function why(ask, pick, asked) {
   const body = el("div", { className: "rl-why" });
+  const list = (reasons, named) => el("ul", { className: "rl-story" }, ...reasons.map((r) => reason(r, pick, named)));
   const show = async (index) => {
     const found = await ask(index);
     if (found.error) return body.replaceChildren(problem(found.error));
-    if (!found.passes.length) return body.replaceChildren(dim("No pass of this pipeline is made of rules."));
-    const passes = found.passes.map(([at, name]) => [at, `${at + 1} ${name}`]);
-    const choose = select("pass", passes, found.index, (at) => show(Number(at)));
-    const lines = (found.reasons ?? []).map((r) => reason(r, pick));
-    const none = found.error_here ?? (lines.length ? "" : "It looks at no node like this.");
-    const list = none ? dim(none) : el("ul", { className: "rl-story" }, ...lines);
-    body.replaceChildren(subheading("why a pass did nothing here"), choose, list);
+    const asked = [found.index, `${found.index + 1} ${found.pass}`];
+    const others = found.passes.filter(([at]) => at !== found.index).map(([at, name]) => [at, `${at + 1} ${name}`]);
+    const passes = [asked, ...others].sort((a, b) => a[0] - b[0]);
+    const choose = found.pass ? select("pass", passes, found.index, (at) => show(Number(at))) : null;
+    /** @type {(HTMLElement | null)[]} */
+    const parts = [subheading("why a pass did nothing here"), choose, list(found.reasons, false)];
+    if (found.note) parts.push(dim(`${found.note[0].toUpperCase()}${found.note.slice(1)}.`));
+    if (found.others.length) parts.push(subheading("near misses of other passes"), list(found.others, true));
+    body.replaceChildren(...parts.filter((part) => part !== null));
+    const way = body.querySelector("details");
+    if (way) way.open = true; // of the nearest
   };
   const start = el("button", {
     className: "rl-button rl-why-button",

@@ -1,30 +1,50 @@
 // @ts-check
 // The panel at the right: the selected node, what the pass did while none is, or what a tool has to say.
-import { el, heading, problem } from "../dom.js";
+import { dim, el, heading, problem } from "../dom.js";
+import { failure } from "./failure_panel.js";
 import { about, noteOf, words } from "./node_panel.js";
 
 export class Detail {
   /**
    * @param {{ ask: import("../types.js").Ask, stages: import("../explorer/stages.js").Stages, selected: () => string,
-   *   figure: (id: string) => import("../types.js").Figure | undefined, empty: (on: boolean) => void,
+   *   figure: (id: string) => import("../types.js").Figure | undefined,
+   *   empty: (on: boolean, reading?: boolean) => void,
    *   code: () => void, follow: (entry: any) => void, beside: (id: string) => Node[] }} act
    */
   constructor(act) {
     this.act = act;
+    this.quiet = true; // nothing but words about the stage is there
+    this.reading = false; // what a tool has to say is there
+    this.failing = false;
     this.element = el("aside", { className: "rl-panel", "aria-live": "polite" });
   }
 
-  // nothing is selected: what the pass did, in sentences
+  // nothing is selected: what the pass did, in sentences, or why it failed
   async idle() {
-    const { ask, stages, selected } = this.act;
-    const found = stages.after ? await ask("words", stages.after) : {};
-    if (!selected()) this.element.replaceChildren(...words(found.sentences ?? []));
+    const { ask, stages, selected, empty } = this.act;
+    const { after, row } = stages;
+    this.failing = Boolean(row?.error);
+    this.quiet = true;
+    if (this.failing) empty(false);
+    this.element.replaceChildren(dim(after ? "…" : "")); // never the words about another pass
+    /** @type {any} */
+    const found = !after ? {} : await (this.failing ? ask("failure", after - 1) : ask("words", after));
+    if (selected() || stages.after !== after || !this.quiet) return;
+    if (found.error) this.element.replaceChildren(problem(found.error));
+    else this.element.replaceChildren(...(this.failing ? [failure(found)] : words(found.sentences ?? [])));
+  }
+
+  // another stage is shown: what there is to say about it, unless a tool or a node has the word
+  settle() {
+    return !this.act.selected() && (this.quiet || this.act.stages.row?.error) ? this.about("") : undefined;
   }
 
   async about(id) {
+    this.reading = false;
     const { ask, stages, selected, figure, empty, code, follow, beside } = this.act;
     empty(!id);
     if (!id) return this.idle();
+    this.quiet = false;
     const node = await ask("node", stages.shown, id);
     if (id !== selected()) return;
     if (node.error) return this.element.replaceChildren(heading(id), problem(node.error));
@@ -34,8 +54,15 @@ export class Detail {
     this.element.scrollTop = 0;
   }
 
+  // back to the node, or to the words about the stage
+  close() {
+    return this.about(this.act.selected());
+  }
+
   read(...children) {
-    this.act.empty(false);
+    this.quiet = false;
+    this.reading = true;
+    this.act.empty(false, true);
     this.element.replaceChildren(...children);
     this.element.scrollTop = 0;
   }

@@ -1,6 +1,9 @@
 // @ts-check
 // A kernel at three levels, and LLVM's own passes over it.
-import { code, dim, el, problem, subheading } from "../dom.js";
+import { coloured } from "./colours.js";
+import { button, code, dim, el, problem, subheading } from "../dom.js";
+import { enlarge } from "../tabs/heat_map.js";
+import { difference } from "./difference.js";
 
 // LLVM's own passes over a kernel, asked for when they are opened; each opens to what it changed.
 function passes(ask) {
@@ -11,7 +14,7 @@ function passes(ask) {
           "details",
           { className: "rl-llvm-pass" },
           el("summary", { textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` }),
-          code(diff),
+          difference(diff, () => {}, "llvm"),
         )
       : el("div", { className: "rl-dim rl-llvm-pass", textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` });
   const open = async () => {
@@ -32,8 +35,18 @@ function passes(ask) {
   return element;
 }
 
+// The blocks and loops of a kernel, over the whole window.
+function controlFlow(ask) {
+  const made = button("Control flow", "its blocks and loops, with their instructions", async () => {
+    const found = await ask();
+    if (found.error) made.replaceWith(problem(found.error));
+    else enlarge(found.scene, made, true);
+  });
+  return made;
+}
+
 // A kernel at three levels; hovering a line lights the lines of the same part everywhere, and its node in the graph.
-export function kernel(found, light, ask) {
+export function kernel(found, light, ask, flow) {
   const element = el("div", { className: "rl-kernel" });
   const over = (part) => {
     element.querySelectorAll(".rl-lit").forEach((e) => e.classList.remove("rl-lit"));
@@ -43,6 +56,8 @@ export function kernel(found, light, ask) {
   };
   /** @type {HTMLElement[]} */
   const columns = [];
+  /** @type {HTMLElement[]} */
+  const backs = []; // columns that were closed come back
   const reveal = (part) => {
     over(part);
     for (const column of columns) {
@@ -50,14 +65,23 @@ export function kernel(found, light, ask) {
       if (first) column.scrollTop = first.offsetTop - column.offsetTop - column.clientHeight / 3;
     }
   };
-  const line = ([text, part]) => {
-    const row = el("div", { className: `rl-ins rl-part-${part < 0 ? "none" : part % 8}`, textContent: text });
+  const line = (language, [text, part]) => {
+    const className = `rl-ins rl-part-${part < 0 ? "none" : part % 8}`;
+    const row = el("div", { className }, ...coloured(text, language));
     row.dataset.part = String(part);
     row.addEventListener("mouseenter", () => over(part));
     return row;
   };
-  const column = (title, ...children) =>
-    el("div", { className: "rl-column" }, subheading(title), ...children.filter(Boolean));
+  const column = (title, ...children) => {
+    const close = el("button", { className: "rl-tool rl-drop", textContent: "×", title: `close ${title}` });
+    const made = el("div", { className: "rl-column" }, close, subheading(title), ...children.filter(Boolean));
+    const back = el("button", { className: "rl-chip rl-back", textContent: `+ ${title}`, hidden: true });
+    const show = (on) => ((made.hidden = !on), (back.hidden = on));
+    close.addEventListener("click", () => show(false));
+    back.addEventListener("click", () => show(true));
+    backs.push(back);
+    return made;
+  };
   const partChips = found.parts.map(([name], part) => {
     const chip = el("button", {
       className: `rl-chip rl-part-${part % 8}`,
@@ -71,17 +95,22 @@ export function kernel(found, light, ask) {
   columns.push(
     column(
       "Relay and loops",
-      code(found.relay),
-      code(found.loops),
+      code(found.relay, "relay"),
+      code(found.loops, "loops"),
       el("details", {}, el("summary", { textContent: "Why these loops" }), code(found.why)),
     ),
-    column("LLVM IR", ask ? passes(ask) : null, ...found.llvm.map(line)),
-    column("assembly", ...found.asm.map(line)),
+    column(
+      "LLVM IR",
+      flow ? controlFlow(flow) : null,
+      ask ? passes(ask) : null,
+      ...found.llvm.map((row) => line("llvm", row)),
+    ),
+    column("assembly", ...found.asm.map((row) => line("assembly", row))),
   );
   const name = el("strong", { textContent: found.name });
   const coverage = dim(found.coverage.split(":")[0], "span");
   element.append(
-    el("div", { className: "rl-kernel-bar" }, name, ...partChips, coverage),
+    el("div", { className: "rl-kernel-bar" }, name, ...partChips, coverage, ...backs),
     el("div", { className: "rl-columns" }, ...columns),
   );
   return element;

@@ -3,12 +3,18 @@
 import { button, code, dim, el, heading, short, subheading } from "../dom.js";
 import { roleClass } from "../explorer/legend.js";
 
-function table(rows) {
+// names and values are the program's; so are the words before them in a table of its `own`
+function table(rows, own = false) {
   return el(
     "table",
     {},
     ...rows.map(([name, value, quiet]) =>
-      el("tr", { className: quiet ? "rl-dim" : "" }, el("th", { textContent: name }), el("td", { textContent: value })),
+      el(
+        "tr",
+        { className: quiet ? "rl-dim" : "" },
+        el("th", { textContent: name, translate: !own }),
+        el("td", { textContent: value, translate: false }),
+      ),
     ),
   );
 }
@@ -86,16 +92,21 @@ function story(entries, follow) {
   );
 }
 
+// What an operator means, as code.
+const numpy = (text) =>
+  text ? el("details", {}, el("summary", { textContent: "the same in numpy" }), code(text)) : null;
+
 // The detail panel of a node.
 export function about(node, act) {
   const head = heading(node.title || node.id);
+  head.translate = false;
   const role = node.role
     ? el("p", {
         className: roleClass(node.role),
         textContent: `${node.role}${node.note ? `: ${node.note}` : ""}`,
       })
     : null;
-  const text = node.text ? code(node.text) : null;
+  const text = node.text ? code(node.text, "relay") : null;
   const cost = node.cost.map(([name, v]) => [name, short(v)]);
   const facts = table([
     ["id", node.id, true],
@@ -113,15 +124,24 @@ export function about(node, act) {
     text,
     machine,
     facts,
-    ...section("attributes", node.attrs.length ? table(node.attrs) : null),
+    ...section("attributes", node.attrs.length ? table(node.attrs, true) : null),
     ...section(
       "operands",
-      node.operands.length ? table(node.operands.map(([n, t, type]) => [n, `${t} ${type}`])) : null,
+      node.operands.length
+        ? table(
+            node.operands.map(([n, t, type]) => [n, `${t} ${type}`]),
+            true,
+          )
+        : null,
     ),
     ...section("values", ...node.values.map(valueOf)),
     ...section("life", story(node.story, act.follow)),
     ...act.beside,
-    ...section("operator", node.doc ? el("p", { className: "rl-doc", textContent: node.doc }) : null),
+    ...section(
+      "operator",
+      node.doc ? el("p", { className: "rl-doc", textContent: node.doc }) : null,
+      numpy(node.reference),
+    ),
   ].filter(Boolean);
 }
 

@@ -7,7 +7,7 @@ const LARGE = 300; // figures from which on the tree may come later
 
 // The picture as a tree of words: groups and the nodes in them, for keyboards and screen readers.
 function tree(scene, groups, select) {
-  const words = (f) => `${f.label.split("\n")[0]}${f.role ? `, ${f.role}` : ""}`;
+  const name = (f) => el("span", { textContent: f.label.split("\n")[0], translate: false });
   const figures = new Map(scene.figures.filter((f) => f.kind === "node" || f.kind === "group").map((f) => [f.id, f]));
   const inside = new Map();
   const put = (parent, id) => inside.set(parent, [...(inside.get(parent) ?? []), id]);
@@ -21,7 +21,7 @@ function tree(scene, groups, select) {
     const li = el(
       "li",
       { role: "treeitem", tabIndex: -1, "aria-level": String(level), "aria-selected": "false" },
-      el("span", { textContent: words(figure) }),
+      el("span", {}, name(figure), figure.role ? `, ${figure.role}` : ""),
     );
     li.dataset.id = id;
     const below = inside.get(id);
@@ -72,6 +72,13 @@ export class Outline {
     if (this.picture !== picture) return;
     this.element.replaceChildren(tree(scene, picture.groups, (id) => id && this.pick(id)));
     this.mark(selected());
+    this.hit(this.hits ?? new Set());
+  }
+
+  // what the search found
+  hit(ids) {
+    this.hits = ids;
+    for (const li of this.element.querySelectorAll("li")) li.classList.toggle("rl-found", ids.has(li.dataset.id));
   }
 
   mark(id) {

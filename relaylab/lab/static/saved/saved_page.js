@@ -36,6 +36,7 @@ export class SavedPage {
 
   node(frame, id) {
     const home = this.stages.home(frame, id);
+    if (/^(stretch|equal):/.test(id)) return { error: "These nodes are far from every change, or equal. Press e." };
     if (home === undefined) return { error: `There is no node ${id} up to this stage.` };
     const { facts, story } = this.stages.stage(home).get(id);
     const about = this.data.missing.node ? { text: `(${this.data.missing.node})` } : {};
@@ -49,6 +50,11 @@ export class SavedPage {
       story: this.data.values[story],
       kernel: this.kernels(home).has(id),
     };
+  }
+
+  parts(frame) {
+    const words = ([id, { facts }]) => ({ id, role: "", note: "", ...this.stages.facts(facts) });
+    return { parts: [...this.stages.stage(frame)].map(words) };
   }
 
   kernel(frame, id) {
@@ -113,8 +119,8 @@ export class SavedPage {
     if (!found) return this.missing("text");
     const row = ([number, mark]) =>
       marks[mark] === "⋮"
-        ? ["⋮", -number, ""]
-        : [marks[mark], lines[number][0], lines[number][1] < 0 ? "" : ids[lines[number][1]]];
+        ? ["⋮", -number, "", []]
+        : [marks[mark], lines[number][0], lines[number][1] < 0 ? "" : ids[lines[number][1]], lines[number][2] ?? []];
     return { rows: [...chunks(found, 2)].map(row) };
   }
 

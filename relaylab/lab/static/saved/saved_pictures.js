@@ -2,7 +2,9 @@
 // The pictures of a saved page: put together from numbers, with differences painted on them and groups folded.
 import { count } from "../dom.js";
 import { arrow, curve } from "../../../viz/static/graph.js";
+import { nearOf } from "../explorer/folding.js";
 import { SIGNS } from "../explorer/legend.js";
+import { focused, moved } from "./saved_focus.js";
 import { chunks } from "./saved_stages.js";
 
 const DIRECTIONS = [
@@ -11,14 +13,6 @@ const DIRECTIONS = [
   [1, 0],
   [-1, 0],
 ];
-
-const tenth = (v) => Math.round(v * 10) / 10;
-
-function moved([kind, first, ...rest], x, y) {
-  if (kind !== "p") return [kind, tenth(first + x), tenth(rest[0] + y), ...rest.slice(1)];
-  let turn = 0;
-  return [kind, first.replace(/-?\d+(?:\.\d+)?/g, (n) => tenth(Number(n) + ((turn += 1) % 2 ? x : y))), ...rest];
-}
 
 // A shape as a difference shows it: the border, the title and its sign say the role.
 function paintedShape(shape, role) {
@@ -58,24 +52,33 @@ export class SavedPictures {
     if (!pair) return null;
     /** @returns {[string, any]} */
     const differs = ([id, role, note]) => [data.ids[id], [data.roles[role], data.notes[note]]];
+    const cards = new Set(closed ? closed.split("\n") : []);
+    const near = nearOf(cards);
     const [left, right] = pair.sides.map((side) => new Map([...chunks(side, 3)].map(differs)));
     const groups = [...stages.stage(b)].slice(-data.stages[b].groups || Infinity).map(([id, part]) => {
       const { title, kind, group } = stages.facts(part.facts);
       return [id, title, kind, group];
     });
-    /** @type {{ roles: any, edges: number, groups: any[], how: string, scenes: any[], note?: string }} */
+    /** @type {{ roles: any, edges: number, groups: any[], how: string, scenes: any[], note?: string,
+     *   whole?: number }} */
     const answer = { roles: pair.roles, edges: pair.edges, groups, how: "", scenes: [] };
     const ghosts = [...left].some(([, [role]]) => role === "removed");
-    if (a === b || (style === "merged" && !pair.merged && !ghosts))
+    const removed = () => [...left].filter(([, [role]]) => role === "removed");
+    const known = (id) => !/^stretch:/.test(id) && pair.brief.boxes.includes(data.ids.indexOf(id));
+    const far = (card) => card[0] === "+" && !known(card.slice(1));
+    if (pair.brief && !near && style === "merged" && cards.has("Δ") && ![...cards].some(far)) {
+      answer.scenes = [this.scene(pair.brief, b, new Map([...removed(), ...right]))];
+      answer.whole = pair.whole;
+    } else if (a === b || (style === "merged" && !pair.merged && !ghosts))
       answer.scenes = [this.compared(b, a, right, "added")];
-    else if (style === "merged" && pair.merged) {
-      const removed = [...left].filter(([, [role]]) => role === "removed");
-      answer.scenes = [this.scene(pair.merged, b, new Map([...removed, ...right]))];
-    } else {
+    else if (style === "merged" && pair.merged)
+      answer.scenes = [this.scene(pair.merged, b, new Map([...removed(), ...right]))];
+    else {
       answer.scenes = [this.compared(a, b, left, "removed"), this.compared(b, a, right, "added")];
       if (style === "merged") answer.note = "side by side: one picture of these two stages is not in the saved page";
     }
-    const cards = new Set(closed ? closed.split("\n") : []);
+    const home = (id) => stages.of(b, id)?.group ?? stages.of(a, id)?.group ?? "";
+    if (near) answer.scenes = answer.scenes.map((scene) => focused(scene, near, home));
     if (cards.size) answer.scenes = answer.scenes.map((scene) => this.folded(scene, b, cards));
     return answer;
   }
@@ -108,11 +111,7 @@ export class SavedPictures {
     const wires = packed.wires.map((numbers) => this.wire(numbers));
     const of = (kind) => boxes.filter((b) => b.kind === kind);
     const nodes = of("node");
-    const row = ({ id }) => {
-      const f = this.stages.of(stop, id);
-      const attrs = (f?.attrs ?? []).map(([name, value]) => `${name}=${value}`);
-      return [id, f?.group ?? "", f?.operator ?? "", f?.type ?? "", attrs];
-    };
+    const row = ({ id }) => [id, this.stages.of(stop, id)?.group ?? ""];
     return {
       title: packed.title,
       width: packed.size[0],
@@ -193,7 +192,7 @@ export class SavedPictures {
       return !home && !(f.kind === "edge" && inside(f.source) && inside(f.source) === inside(f.target));
     });
     const open = scene.nodes.filter(([id]) => !inside(id));
-    const rows = cards.map((c) => [c.id, this.stages.of(stop, c.id)?.group ?? "", "", "", []]);
+    const rows = cards.map((c) => [c.id, this.stages.of(stop, c.id)?.group ?? ""]);
     return { ...scene, figures: [...figures, ...cards], nodes: [...open, ...rows] };
   }
 

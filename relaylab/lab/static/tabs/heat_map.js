@@ -1,16 +1,34 @@
 // @ts-check
 // The whole pipeline in one picture: passes across, functions or operators down; a cell leads to its stage.
-import { choice, dim, el, problem } from "../dom.js";
+import { button, choice, dim, el, problem } from "../dom.js";
 import { Canvas } from "../canvas/canvas.js";
 
 // Tensors as tiny heat maps; the value under the pointer is written below them.
-export function tensorMaps(scene) {
+export function tensorMaps(scene, hint = "pale: small, dark: large") {
   const view = el("div", { className: "rl-view rl-maps" });
-  const words = dim("pale: small, dark: large", "div");
+  const words = dim(hint, "div");
   view.style.height = `${Math.min(300, scene.height)}px`;
   const canvas = new Canvas(view, scene, { select: (data) => data && (words.textContent = data.label) });
   requestAnimationFrame(() => canvas.fit());
-  return el("div", {}, view, words);
+  return el(
+    "div",
+    {},
+    view,
+    button("Enlarge", "over the whole window", () => enlarge(scene, view)),
+    words,
+  );
+}
+
+// A picture over the whole window, to be seen whole or to be read; Esc closes it.
+export function enlarge(scene, beside, read = false) {
+  const view = el("div", { className: "rl-view" });
+  const close = button("×", "close (Esc)", () => large.close());
+  const large = el("dialog", { className: "rl-large", onclose: () => large.remove() }, view, close);
+  large.addEventListener("keydown", (e) => e.stopPropagation());
+  beside.closest(".rl-explorer").append(large);
+  large.showModal();
+  const canvas = new Canvas(view, scene);
+  read ? canvas.begin() : canvas.fit();
 }
 
 const HINT = "darker: more nodes changed; click a cell to go there";

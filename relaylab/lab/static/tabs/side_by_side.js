@@ -49,6 +49,11 @@ export class SideBySide {
     this.show();
   }
 
+  close(at) {
+    this.spare.unshift(...this.shown.splice(at, 1));
+    this.show();
+  }
+
   async show() {
     const { stages, selected } = this.act;
     if (!this.shown.length || this.shown.some((f) => f > stages.last))
@@ -68,7 +73,13 @@ export class SideBySide {
     const choose = select(`stage of pane ${at + 1}`, names, frame, turn);
     const twin = el("span", { className: "rl-twin", "aria-live": "polite" });
     const view = el("div", { className: "rl-view" });
-    const bar = el("div", { className: "rl-one-bar" }, choose, twin);
+    const drop = el("button", {
+      className: "rl-tool rl-drop",
+      textContent: "×",
+      title: "close",
+      onclick: () => this.close(at),
+    });
+    const bar = el("div", { className: "rl-one-bar" }, choose, twin, this.shown.length > 2 ? drop : null);
     return { frame, twin, view, element: el("div", { className: "rl-one" }, bar, view) };
   }
 

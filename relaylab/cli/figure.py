@@ -1,0 +1,86 @@
+"""The command `relaylab figure`: what one pass does, as a figure for a paper."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from relaylab.cli.command import Command, passes_of, say
+from relaylab.lab.options import A4, LEVEL, OUTPUT, PASSES, PROGRAM, MagicOption, on_paper
+from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.viz import Picture, View
+
+POINT = 72 / 25.4
+"""Points in a millimetre."""
+LEGIBLE = 5.0
+"""Points that the smallest text of a figure should have on paper."""
+
+
+def figure_command(args: argparse.Namespace) -> int:
+    """`relaylab figure NET PASS -o FIGURE`"""
+    from relaylab import study, viz
+
+    pipeline = study.explore(args.program, args.opt_level, passes_of(args.passes)).pipeline
+    stage = pipeline.segments[pipeline.acting(args.name)].main
+    merged = viz.diff(stage.before, stage.result, stage, attrs="none").merged if stage else viz.View()
+    kinds = viz.exemplars(merged)
+    if not kinds:
+        raise RelayValueError(
+            f"{args.name} changes nothing in this program",
+            code="cli.figure",
+            help=f"`relaylab why {args.program}` says what would",
+        )
+    chosen = kinds if args.all else kinds[:1]
+    title = args.name + (f" ×{chosen[0].count}" if len(chosen) == 1 and chosen[0].count > 1 else "")
+    shown = [name for kind in chosen for name in kind.nodes]
+    fewer = (2, 1, 0) if args.hops is None else (args.hops,)
+    first = _drawn(merged, shown, title, fewer[0], args.width)
+    tried = (first if hops == fewer[0] else _drawn(merged, shown, title, hops, args.width) for hops in fewer)
+    picture, scale, smallest, hops = next((t for t in tried if t[2] >= LEGIBLE), first)
+    options = on_paper(args) or {"width": args.width} if args.output.endswith(".pdf") else {"scale": scale * 96 / 72}
+    say(f"wrote {picture.save(args.output, **options)}")
+    width = picture.scene.width * scale / POINT
+    say(
+        f"{len(picture.view.nodes)} nodes, {hops} edges around; {width:.0f} mm wide, text of at least {smallest:.1f} pt"
+    )
+    if smallest < LEGIBLE:
+        say(f"text below {LEGIBLE:.0f} pt is hard to read: give it a larger --width")
+    return 0
+
+
+def _drawn(
+    view: View, shown: list[str], title: str, hops: int, width: float | None
+) -> tuple[Picture, float, float, int]:
+    """The picture of what is shown and of what is near, its scale on paper, the smallest text in points, the hops."""
+    from relaylab import viz
+    from relaylab.viz.scene.scene import Text
+
+    part = replace(viz.focus(view, shown, hops), title=title, notes=())
+    picture = viz.show(part, attrs="none", caption=True)
+    scale = width * POINT / picture.scene.width if width else 1.0
+    sizes = [shape.size for e in picture.scene.elements for shape in e.shapes if isinstance(shape, Text)]
+    return picture, scale, scale * min(sizes, default=LEGIBLE), hops
+
+
+COMMAND = Command(
+    "figure",
+    "what one pass does, as one legible figure",
+    (
+        PROGRAM,
+        MagicOption("name", metavar="PASS", help="the pass, by its name"),
+        OUTPUT.but(required=True),
+        A4,
+        MagicOption("--width", metavar="MM", type=float, help="how wide it is on paper, in millimetres"),
+        MagicOption(
+            "--hops", metavar="N", type=int, help="how many edges around what changed (2, or as text can be read)"
+        ),
+        MagicOption("--all", action="store_true", help="every kind of change, not only the most frequent"),
+        LEVEL,
+        PASSES,
+    ),
+    ("relaylab figure resnet18 SimplifyInference -o fig.pdf", "a figure for a paper; equal changes once"),
+    figure_command,
+)

@@ -1,0 +1,44 @@
+"""The command `relaylab schedule`: the loops of a kernel by a schedule, with their time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from relaylab.cli.command import JSON, Command, say
+from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
+
+
+def schedule_command(args: argparse.Namespace) -> int:
+    """`relaylab schedule NET|FILE KERNEL [-f FILE]`"""
+    from relaylab import study
+
+    if args.steps:
+        say(study.schedule_steps())
+        return 0
+    text = Path(args.file).read_text(encoding="utf-8") if args.file else ""
+    trial = study.schedule(study.load(args.program), args.kernel, text, args.opt_level)
+    if args.json:
+        before, after = trial.microseconds
+        found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before, "error": trial.error}
+        say(json.dumps(found))
+    else:
+        say(str(trial))
+    return 0
+
+
+COMMAND = Command(
+    "schedule",
+    "the loops of a kernel by a schedule, and their time; without a schedule the plain loops that schedules begin with",
+    (
+        PROGRAM,
+        MagicOption("kernel", nargs="?", default="", metavar="KERNEL", help="a kernel's name, or a part of it"),
+        MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line"),
+        MagicOption("--steps", action="store_true", help="list the steps"),
+        LEVEL,
+        JSON,
+    ),
+    ("relaylab schedule mlp dense -f tiles.txt", "a kernel by your own loops"),
+    schedule_command,
+)

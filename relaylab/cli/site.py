@@ -1,0 +1,60 @@
+"""The command `relaylab site`: networks, steps and lessons as a site of files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaylab.cli.command import Command, folder, progress, say
+from relaylab.lab.options import MagicOption
+from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.lab.site import Built
+
+
+def site_command(args: argparse.Namespace) -> int:
+    """`relaylab site OUT`"""
+    from relaylab.cli.notebooks import shipped
+    from relaylab.lab.site import build
+    from relaylab.study import timed
+
+    out = folder(args.folder)
+    networks = None if args.networks is None else [n for n in args.networks.split(",") if n]
+    source = Path(args.notebooks) if args.notebooks else shipped()
+    if args.notebooks and not source.is_dir():
+        raise RelayValueError(f"there is no folder {source}", code="cli.no-folder")
+    lessons = [] if args.lessons == "none" else sorted(source.glob("*.ipynb"))
+    progress("building the site …")
+    built, seconds = timed(lambda: list(map(_told, build(out, networks, lessons, args.lessons == "run"))))
+    total = sum(b.stat().st_size for b in out.rglob("*") if b.is_file())
+    say(f"{len(built)} files and notebooks, {total / 1e6:.1f} MB, {seconds:.1f} s")
+    say(f"Open {out / 'index.html'} in a browser.")
+    return 0
+
+
+def _told(made: Built) -> Built:
+    """Say what was written, its size and its time."""
+    progress("")
+    say(f"{made.path}  {made.size / 1e3:.0f} kB  {made.seconds:.1f} s")
+    return made
+
+
+COMMAND = Command(
+    "site",
+    "write a searchable site of networks with every step, and of the lessons; it works from a file system",
+    (
+        MagicOption("folder", metavar="OUT", help="the folder of the site"),
+        MagicOption("--networks", metavar="A,B", help="these networks or files of programs instead of the whole zoo"),
+        MagicOption("--notebooks", metavar="DIR", help="a folder of lessons instead of the ones that come along"),
+        MagicOption(
+            "--lessons",
+            choices=("run", "stored", "none"),
+            default="run",
+            help="run lessons that have no stored outputs (default), show them as they are, or leave them out",
+        ),
+    ),
+    ("relaylab site out --networks mlp,resnet8", "a site of two networks and the lessons"),
+    site_command,
+)

@@ -1,0 +1,65 @@
+"""The command `relaylab sweep`: programs × pipelines × levels × threads as a table, here or on a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from relaylab.cli.command import JSON, Command, progress, say
+from relaylab.lab.options import MagicOption
+
+PICTURES = ("bars", "heat")
+
+
+def sweep_command(args: argparse.Namespace) -> int:
+    """`relaylab sweep NET... [--pipelines A B] [--store FILE] [--cluster tcp://…]`"""
+    from relaylab import study, viz
+
+    cells = study.cells(
+        args.programs,
+        args.pipelines,
+        opt_levels=args.levels,
+        threads=args.threads,
+        measures=args.measures or ("time", "build", "counts", "memory"),
+    )
+    done = 0
+
+    def watch(row: study.SweepRow) -> None:
+        nonlocal done
+        done += 1
+        progress(f"{done} of at most {len(cells)}  {row.cell.program}, {row.cell.how}: {row.status}")
+
+    table = study.sweep(cells, args.store, args.cluster, args.processes, args.limit, watch)
+    progress("")
+    say(json.dumps(table.records()) if args.json else str(table))
+    for row in table.rows:
+        if row.why and not args.json:
+            say(f"{row.cell.program}, {row.cell.how}: {row.why}")
+    if table.stopped:
+        say("stopped; with --store the same command goes on from there")
+    if args.output:
+        viz.save(table.heat(args.measure) if args.picture == "heat" else table.bars(args.measure), args.output)
+    return 0
+
+
+COMMAND = Command(
+    "sweep",
+    "measure programs under several pipelines, levels and numbers of threads, here or on a Dask cluster",
+    (
+        MagicOption("programs", nargs="+", metavar="NET|FILE", help="networks or files"),
+        MagicOption("--pipelines", nargs="+", default=["default"], metavar="P", help="A,B(…), default, default-A-B"),
+        MagicOption("--levels", nargs="+", type=int, default=[3], choices=range(5), help="levels of default passes"),
+        MagicOption("--threads", nargs="+", type=int, default=[1], metavar="N", help="threads of a run (default 1)"),
+        MagicOption("--measures", nargs="+", metavar="M", help="time, build, counts, memory, error, passes"),
+        MagicOption("--store", metavar="FILE", help="keep rows there, and measure only what has none"),
+        MagicOption("--cluster", metavar="ADDRESS", help="a Dask scheduler such as tcp://host:8786"),
+        MagicOption("--processes", type=int, default=1, metavar="N", help="at a time on this machine (default 1)"),
+        MagicOption("--limit", type=float, default=120.0, metavar="S", help="seconds that a cell may take"),
+        MagicOption("-o", "--output", metavar="FILE", help="a picture of the rows: svg, pdf, png"),
+        MagicOption("--picture", choices=PICTURES, default="bars", help="which picture (default bars)"),
+        MagicOption("--measure", default="time_us", metavar="M", help="what the picture shows (default time_us)"),
+        JSON,
+    ),
+    ("relaylab sweep resnet18 mlp --pipelines default default-FuseOps", "what a pass is worth, as a table"),
+    sweep_command,
+)

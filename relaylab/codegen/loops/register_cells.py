@@ -1,0 +1,91 @@
+"""Private buffers in registers: what each element holds now, as SSA values.
+
+A cell is a run of neighbouring elements in one value, at an address that is known while code is written. Loops carry
+the cells that they change; a cell is read with the lanes in which it was written, or put together from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from relaylab.codegen.llvm.text import IRFunction, Value, constant, lanes, vector
+from relaylab.codegen.loops import scalars
+from relaylab.loop.expr import Load, Tensor, post_order
+from relaylab.loop.program import For, Statement, Store, statements, values
+from relaylab.loop.scalar import compute_dtype
+
+Cell = tuple[int, int]
+"""The first element of a cell, and how many there are."""
+
+
+@dataclass(slots=True)
+class RegisterCells:
+    """The cells of every buffer that lives in registers."""
+
+    f: IRFunction
+    tensors: frozenset[Tensor]
+    held: dict[Tensor, dict[Cell, Value]] = field(default_factory=dict)
+
+    def read(self, tensor: Tensor, start: int, count: int, width: int) -> Value:
+        """`count` elements in the first of `width` lanes; what was never written is 0."""
+        cells = self.held.get(tensor, {})
+        whole = cells.get((start, count))
+        if whole is not None and lanes(whole.type) == width:
+            return whole
+        scalar = scalars.register_type(compute_dtype(tensor.dtype))
+        if width == 1:
+            return self._element(tensor, start)
+        x = constant(vector(scalar, width), 0)
+        for lane in range(count):
+            x = self.f.insert(x, self._element(tensor, start + lane), lane)
+        return x
+
+    def _element(self, tensor: Tensor, at: int) -> Value:
+        for (start, count), x in self.held.get(tensor, {}).items():
+            if start <= at < start + count:
+                return self.f.extract(x, at - start)
+        return constant(scalars.register_type(compute_dtype(tensor.dtype)), 0)
+
+    def write(self, tensor: Tensor, start: int, count: int, x: Value) -> None:
+        """From now on these elements are the first lanes of `x`."""
+        cells = self.held.setdefault(tensor, {})
+        for first, many in [c for c in cells if c[0] < start + count and start < c[0] + c[1]]:
+            old = cells.pop((first, many))
+            for at in range(first, first + many):
+                if not start <= at < start + count:
+                    cells[at, 1] = self.f.extract(old, at - first)
+        cells[start, count] = x
+
+    def changed(self, body: Sequence[Statement]) -> list[tuple[Tensor, Cell, int]]:
+        """The cells that there are now and that a loop with this body may change, each with its lanes."""
+        written = {s.buffer for s in statements(tuple(body)) if isinstance(s, Store)} & self.tensors
+        return [
+            (t, cell, lanes(x.type))
+            for t in sorted(written, key=lambda t: t.name)
+            for cell, x in self.held.get(t, {}).items()
+        ]
+
+    def take(self, cells: Iterable[tuple[Tensor, Cell, int]]) -> list[Value]:
+        """The values of cells."""
+        return [self.read(t, *cell, width) for t, cell, width in cells]
+
+    def put(self, cells: Iterable[tuple[Tensor, Cell, int]], new: Sequence[Value], body: Sequence[Statement]) -> None:
+        """The buffers that a body writes hold these cells and no others."""
+        for statement in statements(tuple(body)):
+            if isinstance(statement, Store) and statement.buffer in self.tensors:
+                self.held[statement.buffer] = {}
+        for (tensor, cell, _), x in zip(cells, new):
+            self.held[tensor][cell] = x
+
+    def used_in(self, loop: For) -> bool:
+        """Whether a loop reads or writes such a buffer."""
+        if not self.tensors:
+            return False
+        for statement in statements((loop,)):
+            if isinstance(statement, Store) and statement.buffer in self.tensors:
+                return True
+            nodes = post_order(*values(statement))
+            if any(isinstance(n, Load) and n.tensor in self.tensors for n in nodes):
+                return True
+        return False

@@ -1,0 +1,1 @@
+"""What suites of tests for Relay programs use: helpers, fixtures, an annotator."""

@@ -1,0 +1,133 @@
+"""Updates that are combined with what is there, choosing by masks, and places that depend on values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph, chosen
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.operators.pointwise import is_float
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Constant, Expr
+
+MODES = {
+    "sum": "add", "add": "add", "mean": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"
+}  # fmt: skip
+
+
+def _neutral(g: TorchGraph, x: Expr, mode: str) -> Expr:
+    """What an update replaces without a trace."""
+    kind = g.dtype(x)
+    if mode in ("add", "mul"):
+        return g.const(int(mode == "mul"), x)
+    limits = (-np.inf, np.inf) if is_float(kind) else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return g.const(limits[mode == "min"], x)
+
+
+def _combined(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool
+) -> Expr:
+    """Along one axis; indices may cover less than the source and the data have."""
+    chosen(node, reduce, tuple(MODES), "reduce")
+    if not g.rank(x):
+        line, places, updates = (op.expand_dims(v, 0) for v in (x, index, source))
+        return op.squeeze(_combined(g, node, line, 0, places, updates, reduce, include_self), axis=[0])
+    shape, mode, axis = g.shape(index), MODES[reduce], g.axis(dim, g.rank(x))
+    if 0 in shape:
+        return x
+    if g.shape(source) != shape:
+        source = op.strided_slice(source, [0] * len(shape), shape, [1] * len(shape))
+    grid: list[Expr] = [Constant(a.astype("int64")) for a in np.indices(shape)]
+    grid[axis] = g.to(index, "int64")
+    places = op.concatenate([op.expand_dims(a, 0) for a in grid], axis=0)
+    ones = op.full(g.const(1, "int64"), shape, "int64")
+    count = op.scatter_nd(op.full(g.const(0, "int64"), g.shape(x), "int64"), places, ones, "add")
+    hit = op.greater(count, g.const(0, "int64"))
+    start = x if include_self else op.where(hit, _neutral(g, x, mode), x)
+    out = op.scatter_nd(start, places, source, mode)
+    if reduce != "mean":
+        return out
+    taps = op.maximum(op.add(count, g.const(int(include_self), "int64")), g.const(1, "int64"))
+    return (op.divide if is_float(g.dtype(x)) else op.floor_divide)(out, g.to(taps, g.dtype(x)))
+
+
+@converts("scatter_reduce.two")
+def scatter_reduce(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool = True
+) -> Expr:
+    return _combined(g, node, x, dim, index, source, reduce, include_self)
+
+
+@converts("scatter.reduce")
+def scatter_with(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str = "add"
+) -> Expr:
+    return _combined(g, node, x, dim, index, source, reduce, True)
+
+
+@converts("scatter.value_reduce")
+def scatter_value_with(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, value: float, reduce: str = "add"
+) -> Expr:
+    source = op.full(g.const(value, x), g.shape(index), g.dtype(x))
+    return _combined(g, node, x, dim, index, source, reduce, True)
+
+
+@converts("index_reduce")
+def index_reduce(
+    g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool = True
+) -> Expr:
+    """One index for a whole plane of the source."""
+    rank = g.rank(x)
+    axis, shape = g.axis(dim, rank), g.shape(source)
+    line = op.reshape(index, [shape[axis] if a == axis else 1 for a in range(rank)])
+    return _combined(g, node, x, dim, op.broadcast_to(line, shape), source, reduce, include_self)
+
+
+@converts("put")
+def put(g: TorchGraph, node: AtenNode, x: Expr, index: Expr, source: Expr, accumulate: bool = False) -> Expr:
+    """Places are counted in the flattened tensor."""
+    flat, places = op.reshape(x, (-1,)), op.reshape(g.to(index, "int64"), (1, -1))
+    mode = "add" if accumulate else "update"
+    return op.reshape(op.scatter_nd(flat, places, op.reshape(source, (-1,)), mode), g.shape(x))
+
+
+@converts("masked_scatter")
+def masked_scatter(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr, source: Expr) -> Expr:
+    """Where the mask is true, the next element of the source."""
+    mask = op.broadcast_to(mask, g.shape(x))
+    nth = op.cumsum(op.cast(op.reshape(mask, (-1,)), "int64"), axis=0, dtype="int64")
+    nth = op.maximum(op.subtract(nth, g.const(1, "int64")), g.const(0, "int64"))
+    taken = op.take(op.reshape(source, (-1,)), op.reshape(nth, g.shape(x)), axis=0)
+    return op.where(mask, taken, x)
+
+
+@converts("nonzero")
+def nonzero(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
+    """A row of indices for each element that is not 0; how many there are is known at run time."""
+    return op.cast(op.argwhere(x), "int64")
+
+
+@converts("masked_select")
+def masked_select(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr) -> Expr:
+    if g.dims(mask) != g.dims(x):
+        shape = np.broadcast_shapes(g.shape(x), g.shape(mask))
+        x, mask = op.broadcast_to(x, shape), op.broadcast_to(mask, shape)
+    places = op.squeeze(op.argwhere(op.reshape(mask, (-1,))), axis=[1])
+    return op.take(op.reshape(x, (-1,)), places, axis=0)
+
+
+@converts("repeat_interleave.Tensor")
+def repeated(g: TorchGraph, node: AtenNode, repeats: Expr, output_size: Operand | None = None) -> Expr:
+    """Each position as often as it is repeated: the one whose running sum is the first beyond a place."""
+    known = g.value(repeats)
+    if known is not None:
+        return Constant(np.repeat(np.arange(len(known)), known).astype(node.dtype))
+    ends = op.cumsum(g.to(repeats, "int64"), axis=0, dtype="int64")
+    total = op.sum(g.to(repeats, "int64")) if output_size is None else output_size
+    if isinstance(total, int):
+        places: Expr = Constant(np.arange(total, dtype="int64"))
+    else:
+        places = op.arange(g.const(0, "int64"), total, g.const(1, "int64"), dtype="int64")
+    return op.searchsorted(ends, places, right=True, dtype=node.dtype)

@@ -1,0 +1,160 @@
+"""Views that torch makes by strides: diagonals, windows, any strides; bits read as another data type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.onnx.node import LARGEST
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph
+from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.operators.create import filled
+from relaylab.frontend.pytorch.operators.shapes import cut, unbind
+from relaylab.frontend.pytorch.table import converts
+from relaylab.ir import Constant, Expr
+from relaylab.op import nn
+
+
+def _diagonal_places(g: TorchGraph, x: Expr, offset: int, dim1: int, dim2: int) -> tuple[list[int], np.ndarray]:
+    """The order of axes with the two of the planes last, and where the diagonal is in a flattened plane."""
+    rank = g.rank(x)
+    first, second = g.axes([dim1, dim2], rank)
+    rows, columns = g.extent(x, first), g.extent(x, second)
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    places = (max(-offset, 0) + np.arange(count)) * columns + max(offset, 0) + np.arange(count)
+    return [*(a for a in range(rank) if a not in (first, second)), first, second], places.astype("int64")
+
+
+@converts("diagonal", "diagonal_copy")
+def diagonal(g: TorchGraph, node: AtenNode, x: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Expr:
+    """It is the last axis of the result."""
+    order, places = _diagonal_places(g, x, offset, dim1, dim2)
+    flat = op.reshape(op.transpose(x, order), (*[0] * (len(order) - 2), -3))
+    return op.take(flat, Constant(places), axis=len(order) - 2)
+
+
+@converts("diagonal_scatter")
+def diagonal_scatter(
+    g: TorchGraph, node: AtenNode, x: Expr, source: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Expr:
+    """The planes with their diagonal replaced: both side by side, and one element taken of each."""
+    order, places = _diagonal_places(g, x, offset, dim1, dim2)
+    outer, extents = len(order) - 2, [g.extent(x, a) for a in order[-2:]]
+    chosen = np.arange(math.prod(extents))
+    chosen[places] = len(chosen) + np.arange(len(places))
+    flat = op.reshape(op.transpose(x, order), (*[0] * outer, -3))
+    joined = op.concatenate([flat, g.to(source, g.dtype(x))], axis=outer)
+    taken = op.take(joined, Constant(chosen.astype("int64")), axis=outer)
+    out = op.reshape(taken, (*[0] * outer, -4, *extents))
+    return op.transpose(out, [order.index(a) for a in range(len(order))])
+
+
+@converts("unfold", "unfold_copy")
+def unfold(g: TorchGraph, node: AtenNode, x: Expr, dim: int, size: int, step: int) -> Expr:
+    """Windows along an axis; their elements are a new last axis."""
+    rank = g.rank(x)
+    if not rank:
+        return op.reshape(x, node.sizes)
+    axis = g.axis(dim, rank)
+    count = (g.extent(x, axis) - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    out = op.take(x, Constant(places.astype("int64")), axis=axis)
+    return op.transpose(out, [a for a in range(rank + 1) if a != axis + 1] + [axis + 1])
+
+
+@converts("as_strided", "as_strided_copy")
+def as_strided(
+    g: TorchGraph, node: AtenNode, x: Expr, size: Sequence[int], stride: Sequence[int], start: int | None = None
+) -> Expr:
+    """Elements by their distance in memory, where the tensor fills the part of memory that is read."""
+    held: Any = node.meta(0)
+    order = sorted(range(held.dim()), key=lambda a: (held.stride(a), held.shape[a]), reverse=True)
+    taken = [*size, *stride, *held.shape, *held.stride(), held.storage_offset()]
+    if not all(isinstance(n, int) for n in (*taken, start or 0)) or math.prod(size) > LARGEST:
+        raise node.error("sizes and strides must be known", "import.dynamic", "say the view by slices or reshape")
+    if not held.permute(order).is_contiguous():
+        raise node.error("the elements of the tensor are not side by side", "import.view", "call .contiguous() before")
+    places = np.full(tuple(size), 0 if start is None else start - held.storage_offset())
+    for axis, (n, step) in enumerate(zip(size, stride)):
+        places += (np.arange(n) * step).reshape(-1, *[1] * (len(size) - axis - 1))
+    if places.size and not 0 <= places.min() <= places.max() < held.numel():
+        raise node.error(
+            "the view reads memory beside the tensor", "import.view", "take the view of the tensor that holds it all"
+        )
+    flat = op.reshape(op.transpose(x, order) if order != sorted(order) else x, (-1,))
+    return op.take(flat, Constant(places.astype("int64")), axis=0)
+
+
+@converts("view.dtype", "view_copy.dtype")
+def bits(g: TorchGraph, node: AtenNode, x: Expr, dtype: object) -> Expr:
+    """The same bits as another data type; the last axis grows or shrinks where the widths differ."""
+    if np.dtype(g.dtype(x)).itemsize != np.dtype(node.dtype).itemsize:
+        raise node.error(f"{g.dtype(x)} and {node.dtype} are not equally wide", "import.dtype")
+    return op.reinterpret(x, node.dtype)
+
+
+@converts("narrow_copy")
+def narrow(g: TorchGraph, node: AtenNode, x: Expr, dim: int, start: int, length: int) -> Expr:
+    start = start % max(g.extent(x, g.axis(dim, g.rank(x))), 1) if start < 0 else start
+    return cut(g, node, x, dim, start, start + length)
+
+
+@converts("unbind_copy.int")
+def unbind_copy(g: TorchGraph, node: AtenNode, x: Expr, dim: int = 0) -> list[Expr]:
+    return unbind(g, node, x, dim)
+
+
+@converts("col2im")
+def col2im(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    size: Sequence[int],
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Expr:
+    """Sums of overlapping blocks: a transposed convolution whose kernel puts every row of a column in its place."""
+    columns = x if g.rank(x) == 3 else op.expand_dims(x, 0)
+    rows = g.extent(x, g.rank(x) - 2)
+    taps = kernel[0] * kernel[1]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    counts = [(n + 2 * p - r) // s + 1 for n, p, r, s in zip(size, padding, reach, stride)]
+    full = [(c - 1) * s + r - 2 * p for c, s, r, p in zip(counts, stride, reach, padding)]
+    out = nn.conv2d_transpose(
+        op.reshape(columns, (-1, taps, *counts)),
+        g.const(np.eye(taps).reshape(taps, 1, *kernel), x),
+        strides=stride,
+        padding=[*padding, *padding],
+        dilation=dilation,
+        channels=1,
+        kernel_size=kernel,
+        output_padding=[n - f for n, f in zip(size, full)],
+    )
+    return op.reshape(out, (*[-1] * (g.rank(x) - 2), rows // taps, *size))
+
+
+@converts("tril_indices")
+def tril_indices(g: TorchGraph, node: AtenNode, rows: int, columns: int, offset: int = 0, dtype: object = None) -> Expr:
+    return Constant(np.array(np.tril_indices(rows, offset, columns)).astype(node.dtype))
+
+
+@converts("triu_indices")
+def triu_indices(g: TorchGraph, node: AtenNode, rows: int, columns: int, offset: int = 0, dtype: object = None) -> Expr:
+    return Constant(np.array(np.triu_indices(rows, offset, columns)).astype(node.dtype))
+
+
+@converts("fill.Scalar", "fill.Tensor")
+def fill(g: TorchGraph, node: AtenNode, x: Expr, value: Operand) -> Expr:
+    return filled(g, node, [g.size(x, k) for k in range(g.rank(x))], value)
+
+
+@converts("empty_strided", "new_empty_strided")
+def empty_strided(g: TorchGraph, node: AtenNode, *given: object, dtype: object = None) -> Expr:
+    """What torch leaves open holds zeros; strides say where in memory it would be."""
+    return filled(g, node, given[-2], 0)

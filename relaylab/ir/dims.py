@@ -1,0 +1,427 @@
+"""The dimensions of shapes: numbers, unknown ones, and sizes with names and the arithmetic on them.
+
+A `SizeVar` is a number that is not negative and is known at run time. Sums, products and floor divisions by numbers are
+again dimensions, kept in one normal form: a polynomial with whole coefficients over sizes and over floor divisions,
+whose numerators are reduced by the divisor. Two of them are equal if their normal forms are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from relaylab.ir.node import expect
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
+
+
+class IntImm(int):
+    """A constant dimension or index: an int that also has `.value` and `.dtype`."""
+
+    __slots__ = ()
+    dtype = "int32"
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+
+class AnyDim:
+    """A dimension that is known only at run time, written `?`."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object, /) -> bool:
+        return type(other) is AnyDim
+
+    def __hash__(self) -> int:
+        return 0x3F
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+Dim = IntImm | AnyDim
+
+MOST_TERMS, DEEPEST_DIVISION = 64, 32
+"""How large expressions may grow, in terms and in divisions within divisions."""
+
+
+class UndecidedSize(RelayTypeError):
+    """What is asked of a dimension is known only at run time, or is not kept as an expression."""
+
+
+def _undecided(what: str) -> NoReturn:
+    raise UndecidedSize(f"{what} is known only at run time", code="type.symbolic", help="give the size as a number")
+
+
+class SymbolicDim(AnyDim):
+    """A size with a name, or an expression of such: sums, products and floor divisions by a number stay exact; what is
+    not one of these raises `UndecidedSize`.
+    """
+
+    __slots__ = ()
+    dtype = "int32"
+
+    @property
+    def terms(self) -> Mapping[Monomial, int]:
+        """The coefficients of the products of sizes; `()` is the product of none."""
+        raise NotImplementedError
+
+    def __add__(self, other: object) -> Dim:
+        return _sum(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: object) -> Dim:
+        return _sum(self, other, -1)
+
+    def __rsub__(self, other: object) -> Dim:
+        return -self + other
+
+    def __neg__(self) -> SymbolicDim:
+        return cast(SymbolicDim, _made({m: -c for m, c in self.terms.items()}))
+
+    def __mul__(self, other: object) -> Dim:
+        return _product(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> Dim:
+        return _quotient(self, other)
+
+    def __mod__(self, other: object) -> Dim:
+        return _sum(self, _product_of(self // other, other), -1)
+
+    def __rmod__(self, other: object) -> NoReturn:
+        _undecided(f"{other} % {self}")
+
+    def __rfloordiv__(self, other: object) -> NoReturn:
+        _undecided(f"{other} // {self}")
+
+    def __truediv__(self, other: object) -> NoReturn:
+        _undecided(f"{self} / {other}")
+
+    def __lt__(self, other: object) -> bool:
+        return _positive(self, other, -1, 0)
+
+    def __gt__(self, other: object) -> bool:
+        return _positive(self, other, 1, 0)
+
+    def __le__(self, other: object) -> bool:
+        return _positive(self, other, -1, 1)
+
+    def __ge__(self, other: object) -> bool:
+        return _positive(self, other, 1, 1)
+
+    def __round__(self, ndigits: int | None = None) -> SymbolicDim:
+        return self
+
+    def __int__(self) -> NoReturn:
+        _undecided(f"the size `{self}`")
+
+
+class SizeVar(SymbolicDim):
+    """A dimension known only at run time that has a name; equal only to itself."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str = "n", dtype: str = "int32"):
+        self.name = expect(name, str, "the name of a SizeVar")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def terms(self) -> Mapping[Monomial, int]:
+        return {(self,): 1}
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Quotient:
+    """`numerator // divisor` where nothing can be divided out: an atom of the normal form."""
+
+    __slots__ = ("numerator", "divisor", "depth")
+
+    def __init__(self, numerator: SymbolicDim, divisor: int):
+        self.numerator, self.divisor = numerator, divisor
+        inner = (a.depth for m in numerator.terms for a in m if isinstance(a, Quotient))
+        self.depth = 1 + max(inner, default=0)
+        if self.depth > DEEPEST_DIVISION:
+            _undecided("a division so deep")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotient) and (self.divisor, self.numerator) == (other.divisor, other.numerator)
+
+    def __hash__(self) -> int:
+        return hash((self.numerator, self.divisor))
+
+    def __repr__(self) -> str:
+        inner = f"{self.numerator}"
+        return f"{inner if isinstance(self.numerator, SizeVar) else f'({inner})'} // {self.divisor}"
+
+
+Atom = SizeVar | Quotient
+Monomial = tuple[Atom, ...]
+
+
+class SizeExpr(SymbolicDim):
+    """An expression of sizes in normal form; equal to what has the same one. Arithmetic on sizes makes them."""
+
+    __slots__ = ("_terms", "_key", "_hash", "_operation")
+
+    def __init__(self, terms: Mapping[Monomial, int]):
+        if len(terms) > MOST_TERMS:
+            _undecided("an expression of so many terms")
+        self._terms = dict(sorted(terms.items(), key=lambda t: (-len(t[0]), t[1] < 0, tuple(map(repr, t[0])))))
+        self._key = frozenset(self._terms.items())
+        self._hash = hash(self._key)
+        self._operation: tuple[str, Dim, Dim] | None = None
+
+    @property
+    def terms(self) -> Mapping[Monomial, int]:
+        return self._terms
+
+    def __eq__(self, other: object, /) -> bool:
+        return self is other or (isinstance(other, SizeExpr) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[SizeExpr], tuple[dict[Monomial, int]]]:
+        return SizeExpr, (self._terms,)  # the hash follows from which objects the sizes are
+
+    def __repr__(self) -> str:
+        out = ""
+        for monomial, factor in self.terms.items():
+            sign = ("-" if factor < 0 else "") if not out else " - " if factor < 0 else " + "
+            out += sign + _term_text(monomial, abs(factor))
+        return out
+
+    @property
+    def operation(self) -> tuple[str, Dim, Dim]:
+        """(kind, left, right): what is computed last, as a key of `OPERATIONS`; the same objects every time."""
+        if self._operation is None:
+            self._operation = self._last()
+        return self._operation
+
+    def _last(self) -> tuple[str, Dim, Dim]:
+        *others, (monomial, factor) = self.terms.items()
+        if others:
+            kind = "tir.Sub" if factor < 0 else "tir.Add"
+            return kind, _made(dict(others)), _made({monomial: abs(factor)})
+        if factor != 1:
+            return "tir.Mul", _made({monomial: 1}), IntImm(factor)
+        atom = monomial[-1]
+        if len(monomial) == 1 and isinstance(atom, Quotient):
+            return "tir.FloorDiv", atom.numerator, IntImm(atom.divisor)
+        return "tir.Mul", _made({monomial[:-1]: 1}), _made({(atom,): 1})
+
+
+OPERATIONS: Mapping[str, Callable[[Any, Any], Dim | int]] = {
+    "tir.Add": lambda a, b: a + b,
+    "tir.Sub": lambda a, b: a - b,
+    "tir.Mul": lambda a, b: a * b,
+    "tir.FloorDiv": lambda a, b: a // b,
+    "tir.FloorMod": lambda a, b: a % b,
+}
+"""The operations of expressions by TVM's names of them."""
+
+
+def apply_operation(kind: str, left: Dim | int, right: Dim | int) -> Dim | int:
+    """What an operation of `OPERATIONS` gives for two dimensions or numbers."""
+    unknown = next((d for d in (left, right) if type(d) is AnyDim), None)
+    return unknown or OPERATIONS[kind](left, right)
+
+
+def floordiv(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
+    """`a` divided by `b`, rounded down."""
+    return dim(a // b)
+
+
+def floormod(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
+    """What is left of `a` divided by `b`, rounded down."""
+    return dim(a % b)
+
+
+def rounded(x: float | SymbolicDim) -> Dim:
+    """`x` as the nearest whole number, which a size is."""
+    return dim(round(x))
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    atoms = [str(a) if isinstance(a, SizeVar) or len(monomial) == factor == 1 else f"({a})" for a in monomial]
+    return " * ".join([str(factor)] * (factor != 1 or not monomial) + atoms)
+
+
+def _made(terms: Mapping[Monomial, int]) -> Dim:
+    """The dimension of a polynomial."""
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept:
+        return IntImm(0)
+    if len(kept) == 1:
+        (monomial, factor) = next(iter(kept.items()))
+        if not monomial:
+            return IntImm(factor)
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], SizeVar):
+            return monomial[0]
+    return SizeExpr(kept)
+
+
+def _terms_of(value: object) -> Mapping[Monomial, int] | None:
+    """A polynomial; None for what is unknown or no whole number."""
+    if isinstance(value, SymbolicDim):
+        return value.terms
+    if isinstance(value, (int, float, np.number)) and float(cast(float, value)).is_integer():
+        return {(): int(cast(int, value))}
+    return None
+
+
+def _sum(a: SymbolicDim, b: object, sign: int) -> Dim:
+    other = _terms_of(b)
+    if other is None:
+        return _unknown(b)
+    out = dict(a.terms)
+    for monomial, factor in other.items():
+        out[monomial] = out.get(monomial, 0) + sign * factor
+    return _made(out)
+
+
+def _product(a: SymbolicDim, b: object) -> Dim:
+    other = _terms_of(b)
+    if other is None:
+        return _unknown(b)
+    if len(a.terms) * len(other) > MOST_TERMS:
+        _undecided("an expression of so many terms")
+    out: dict[Monomial, int] = {}
+    for left, x in a.terms.items():
+        for right, y in other.items():
+            monomial = tuple(sorted(left + right, key=lambda atom: (repr(atom), hash(atom))))
+            out[monomial] = out.get(monomial, 0) + x * y
+    return _made(out)
+
+
+def _product_of(a: Dim, b: object) -> Dim:
+    return _product(a, b) if isinstance(a, SymbolicDim) else dim(cast(int, a) * cast(int, b))
+
+
+def _unknown(value: object) -> Dim:
+    """The result for an operand that is `?`; anything else is no operand."""
+    if type(value) is AnyDim:
+        return value
+    _undecided(f"arithmetic on a size with {kind_of(value)}")
+
+
+def _quotient(a: SymbolicDim, b: object) -> Dim:
+    other = _terms_of(b)
+    if other is None:
+        return _unknown(b)
+    divisor = other.get((), 0) if len(other) == 1 else 0
+    if isinstance(b, SymbolicDim) or divisor < 1:
+        _undecided(f"{a} // {b}")
+    whole = {m: c // divisor for m, c in a.terms.items()}
+    rest = _made({m: c % divisor for m, c in a.terms.items()})
+    if not isinstance(rest, SymbolicDim):
+        return _made(whole)
+    return _sum(cast(SymbolicDim, _reduced(rest, divisor)), _made(whole), 1)
+
+
+def _reduced(a: SymbolicDim, divisor: int) -> Dim:
+    """`a // divisor` for coefficients below the divisor."""
+    common = math.gcd(divisor, *(c for m, c in a.terms.items() if m))
+    if common > 1:  # floor((g x + k) / (g d)) = floor((x + floor(k / g)) / d)
+        return _quotient(cast(SymbolicDim, _made({m: c // common for m, c in a.terms.items()})), divisor // common)
+    (first, factor), *others = a.terms.items()
+    inner = first[0] if len(first) == factor == 1 else None
+    if isinstance(inner, Quotient) and all(not m for m, _ in others):  # floor((floor(x / c) + k) / d)
+        shifted = inner.numerator + inner.divisor * sum(c for _, c in others)
+        return _quotient(cast(SymbolicDim, shifted), inner.divisor * divisor)
+    return _made({(Quotient(a, divisor),): 1})
+
+
+def _least(value: Dim | int) -> int | None:
+    """A number that the dimension is never below, as sizes are not negative; None if none is known."""
+    if isinstance(value, int):
+        return int(value)
+    total = 0
+    for monomial, factor in cast(SymbolicDim, value).terms.items():
+        bounds = [0 if isinstance(a, SizeVar) else _least_quotient(a) for a in monomial]
+        if monomial and (factor < 0 or None in bounds or (len(bounds) > 1 and min(cast("list[int]", bounds)) < 0)):
+            return None
+        total += factor * math.prod(cast("list[int]", bounds))
+    return total
+
+
+def _least_quotient(a: Quotient) -> int | None:
+    bound = _least(a.numerator)
+    return None if bound is None else bound // a.divisor
+
+
+def _positive(a: SymbolicDim, b: object, sign: int, least: int) -> bool:
+    """Whether sign * (a - b) > -least, if it is the same for all sizes."""
+    distance = a - b
+    if type(distance) is not AnyDim:
+        ahead, behind = _least(distance), _least(-cast("int | SymbolicDim", distance))
+        low, high = (ahead, behind) if sign > 0 else (behind, ahead)
+        if low is not None and low > -least:
+            return True
+        if high is not None and high >= least:
+            return False
+    _undecided(f"whether {a} is more than {b}")
+
+
+def differ(a: Dim, b: Dim) -> bool:
+    """Whether two dimensions have different values whatever the sizes are."""
+    if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
+        if type(a) is AnyDim or type(b) is AnyDim:
+            return False
+        try:
+            first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
+            return first < other or first > other
+        except UndecidedSize:
+            return False
+    return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def with_sizes(d: Dim, values: Mapping[SizeVar, Dim]) -> Dim:
+    """`d` with sizes replaced by others; `?` where what results is no expression."""
+    if not isinstance(d, SymbolicDim):
+        return d
+    try:
+        return dim(_evaluated(d, values))
+    except UndecidedSize:
+        return AnyDim()
+
+
+def _evaluated(d: SymbolicDim, values: Mapping[SizeVar, Dim]) -> Dim | int:
+    total: Dim | int = 0
+    for monomial, factor in d.terms.items():
+        term: Dim | int = factor
+        for a in monomial:
+            value = values.get(a, a) if isinstance(a, SizeVar) else _evaluated_quotient(a, values)
+            term = apply_operation("tir.Mul", term, value)
+        total = apply_operation("tir.Add", total, term)
+    return total
+
+
+def _evaluated_quotient(a: Quotient, values: Mapping[SizeVar, Dim]) -> Dim | int:
+    return apply_operation("tir.FloorDiv", _evaluated(a.numerator, values), a.divisor)
+
+
+def dim(value: object) -> Dim:
+    """A dimension from an int, an `AnyDim`, or an object with `.value`."""
+    if isinstance(value, (IntImm, AnyDim)):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        if value < 0:
+            raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
+        return IntImm(cast(int, value))
+    raise RelayTypeError(
+        f"a dimension is an int or relay.Any(), not {kind_of(value)}",
+        code="type.bad-dimension",
+        help="write relay.Any() for an unknown one",
+    )

@@ -1,0 +1,1 @@
+"""The explorer and its pictures inside other tools' documents: blocks of Sphinx and MkDocs."""

@@ -1,0 +1,55 @@
+// @ts-check
+// Made from the table of colours by `python -m relaylab.lab.declarations`.
+// prettier-ignore
+/** @type {Record<string, [kind: string, rule: string][]>} */
+export const LANGUAGES = {
+  relay: [
+    ["comment", "//.*"],
+    ["nested", "/\\*"],
+    ["string", "\"(?:[^\"\\\\\\n]|\\\\.)*\"?|'(?:[^'\\\\\\n]|\\\\.)*'"],
+    ["keyword", "#\\[\\w+"],
+    ["global", "@(?:\"(?:[^\"\\\\\\n]|\\\\.)*\"?|\\w+(?:\\.\\w+)*)"],
+    ["variable", "%\\w+(?:(?:\\.|::|/(?![/*]))\\w+)*"],
+    ["number", "\\bmeta\\[[\\w.]+\\]\\[\\d+\\]"],
+    ["", "\\b\\w+(?=\\s*=(?![=>]))"],
+    ["type", "\\b(?:u?int|float|bfloat|bool|handle)\\d*(?:x\\d+)?\\b|\\b(?!True|False)[A-Z]\\w*"],
+    ["keyword", "\\b(?:type|ref_write|ref_read|ref|match|let|if|free_var|fn|extern|else|def|True|False)\\b\\??"],
+    ["call", "\\b[a-z_]\\w*(?:\\.\\w+)*(?=\\s*\\()"],
+    ["number", "\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)\\w*"],
+    ["", "\\w+(?:\\.\\w+)*"],
+  ],
+  loops: [
+    ["comment", "#.*"],
+    ["string", "\"(?:[^\"\\\\\\n]|\\\\.)*\"?"],
+    ["type", "\\b(?:u?int|float|bfloat|bool|handle)\\d*(?:x\\d+)?\\b"],
+    ["keyword", "\\b(?:for|in|by|if|else|while|and|or|not|parallel|over)\\b"],
+    ["call", "\\b[a-zA-Z_]\\w*(?=\\()"],
+    ["variable", "\\b[a-zA-Z_]\\w*(?=\\[)"],
+    ["number", "\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)\\w*"],
+    ["", "\\w+"],
+  ],
+  llvm: [
+    ["comment", ";.*"],
+    ["string", "c?\"(?:[^\"\\\\\\n]|\\\\.)*\"?"],
+    ["global", "@(?:\"[^\"]*\"|[\\w.$-]+)|^[ \\t]*[\\w.$-]+:"],
+    ["variable", "%(?:\"[^\"]*\"|[\\w.$-]+)"],
+    ["number", "[#!]\\d+"],
+    ["type", "\\b(?:i\\d+|half|bfloat|float|double|ptr|void|metadata)\\b"],
+    ["keyword", "\\b(?:define|declare|ret|br|switch|to|label|type|attributes|align|internal|global|constant)\\b"],
+    ["keyword", "\\b(?:n[su]w|exact|inbounds|fast|true|false|null|undef|poison|zeroinitializer|[sou][lg][te]|oeq)\\b"],
+    ["number", "\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)\\w*"],
+    ["", "\\bx\\b"],
+    ["call", "\\b[a-z][\\w.]*\\b"],
+    ["", "\\w+"],
+  ],
+  assembly: [
+    ["comment", "(?:#|//|;)(?!-?\\d).*"],
+    ["string", "\"(?:[^\"\\\\\\n]|\\\\.)*\"?"],
+    ["global", "^[ \\t]*[\\w.$@]+:|\\.L\\w+"],
+    ["keyword", "^[ \\t]*\\.\\w+"],
+    ["call", "^[ \\t]*[a-z][\\w.]*"],
+    ["variable", "%\\w+(?:\\(\\d\\))?|\\b(?:[xwvqdsbhz]\\d+|sp|wzr|xzr|lr|fp)(?:\\.\\d*[bhsdq])?\\b"],
+    ["number", "[$#]-?(?:0x[\\da-f]+|\\d+)|\\b-?(?:0x[\\da-f]+|\\d+)\\b"],
+    ["", "[\\w.]+"],
+  ],
+};

@@ -1,0 +1,77 @@
+"""Steps that say how a loop runs: vectorize, unroll, parallel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from relaylab.loop.program import For, LoopNest, LoopProgram, statements
+from relaylab.loop.schedule.legal import conflict, private_to
+from relaylab.loop.schedule.step import primitive
+from relaylab.loop.schedule.tree import accesses, around, exchanged, illegal, loop_named
+
+Words = tuple[str, ...]
+MOST_COPIES = 4096
+LANES = 64  # turns of a vectorized loop that one thread does at least
+
+
+@primitive("vectorize LOOP ...", 1)
+def vectorize(program: LoopProgram, words: Words) -> LoopProgram:
+    """The turns of a loop are the lanes of vectors. A sum over the loop stays one: its lanes are added at the end."""
+    for name in words:
+        loop = _serial(program, name)
+        inside = [s for s in statements(loop.body) if isinstance(s, For) and s.kind == "vectorized"]
+        outside = [s for s in around(program, loop) if s.kind == "vectorized"]
+        if inside or outside:
+            raise illegal(f"`{name}` and `{(inside or outside)[0].axis.name}` cannot both be lanes")
+        if reason := conflict(loop.body, [loop.axis], sums=True):
+            raise illegal(reason)
+        program = exchanged(program, loop, lambda s: (replace(s, kind="vectorized"),))
+    return program
+
+
+@primitive("unroll LOOP ...", 1)
+def unroll(program: LoopProgram, words: Words) -> LoopProgram:
+    """The turns of a loop are written out one after another. A vectorized loop becomes as many vectors side by side."""
+    for name in words:
+        loop = loop_named(program, name)
+        if loop.kind == "unrolled":
+            raise illegal(f"`{name}` is unrolled already")
+        if loop.kind == "vectorized":
+            raise illegal(f"`{name}` is vectorized: its vectors stand side by side where registers need it")
+        loops = [loop, *(s for s in statements(loop.body) if isinstance(s, For) and s.kind == "unrolled")]
+        loops += [s for s in around(program, loop) if s.kind == "unrolled"]
+        if math.prod(s.axis.extent for s in loops) > MOST_COPIES:
+            raise illegal(f"more than {MOST_COPIES} copies of a statement", "split the loop and unroll its inner half")
+        program = exchanged(program, loop, lambda s: (replace(s, kind="unrolled"),))
+    return program
+
+
+@primitive("parallel LOOP", 1, 1)
+def parallel(program: LoopProgram, words: Words) -> LoopProgram:
+    """The turns of an outermost loop are shared out among the threads."""
+    (name,) = words
+    loop = loop_named(program, name)
+    at = next((k for k, nest in enumerate(program.nests) if loop in nest.loop.body), None)
+    if at is None or program.nests[at].loop.axis.extent != 1:
+        raise illegal(f"`{name}` is not an outermost loop of one thread", "reorder it to the outside first")
+    if len(program.nests[at].loop.body) > 1:
+        raise illegal(f"beside `{name}` stand other statements, which belong to all threads", "join them first")
+    if loop.kind == "unrolled" or loop.kind == "vectorized" and program.registers:
+        raise illegal(f"`{name}` is {loop.kind}: its turns are written out")
+    own = private_to(program, loop.body)
+    if reason := conflict(loop.body, [loop.axis], without=own):
+        raise illegal(reason)
+    handed = {a.buffer for a in accesses(loop.body)} & set(program.private) - own
+    if handed:
+        raise illegal(f"`{min(t.name for t in handed)}` is private to a thread, but used outside of the loop too")
+    nests = list(program.nests)
+    nests[at] = LoopNest(loop, LANES if loop.kind == "vectorized" else 1)
+    return replace(program, nests=tuple(nests))
+
+
+def _serial(program: LoopProgram, name: str) -> For:
+    loop = loop_named(program, name)
+    if loop.kind != "serial":
+        raise illegal(f"`{name}` is {loop.kind} already")
+    return loop

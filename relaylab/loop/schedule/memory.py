@@ -1,0 +1,227 @@
+"""Steps that say where data lies: pack (array packing), registers, inline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from relaylab.loop.expr import Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order, rewrite
+from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.region import address, substitute
+from relaylab.loop.schedule.step import named, primitive
+from relaylab.loop.schedule.tree import (
+    Body,
+    accesses,
+    around,
+    edited,
+    exchanged,
+    fresh,
+    illegal,
+    locals_of,
+    loop_named,
+    mapped,
+    rebuilt,
+    update_of,
+)
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+
+Words = tuple[str, ...]
+MOST_PACKED = 1 << 24  # elements
+MOST_REGISTERS = 1 << 10  # elements, of all private buffers in registers together
+
+
+@primitive("pack BUFFER LOOP AXIS ... [as NAME]", 3)
+def pack(program: LoopProgram, words: Words) -> LoopProgram:
+    """At the start of each turn of LOOP, what is read of BUFFER in it is copied into a private buffer whose axes are
+    the named loops in it, outermost first (array packing)."""
+    before, names = named(words, 1)
+    if len(before) < 3:
+        raise RelayValueError("`pack` is written `pack BUFFER LOOP AXIS ... [as NAME]`", code="schedule.arguments")
+    buffer, loop = _buffer(program, before[0]), loop_named(program, before[1])
+    inner = [s.axis for s in statements(loop.body) if isinstance(s, For)]
+    order = [loop_named(program, n).axis for n in before[2:]]
+    wrong = [a.name for k, a in enumerate(order) if a not in inner or a in order[:k]]
+    if wrong:
+        raise illegal(f"`{wrong[0]}` does not stand once in `{before[1]}`")
+    if lanes := [s.axis.name for s in (*around(program, loop), loop) if s.kind == "vectorized"]:
+        raise illegal(f"`{before[1]}` runs in the lanes of `{lanes[0]}`", "pack first")
+    if any(a.write and a.buffer is buffer for a in accesses(loop.body)):
+        raise illegal(f"`{before[0]}` is written in `{before[1]}`")
+    simplify = Simplifier()
+    body = rebuilt(loop.body, lambda s: (mapped(s, simplify),))
+    element = _element(buffer, before[1], body)
+    _check_axes(element, inner, order)
+    defined, _ = locals_of(body)
+    if known := [n.name for n in post_order(element) if n in defined and isinstance(n, Local)]:
+        raise illegal(f"what is read depends on `{known[0]}`, which is computed in `{before[1]}`")
+    size = math.prod(a.extent for a in order)
+    if size > MOST_PACKED:
+        raise illegal(f"{size:,} elements would be packed", f"at most {MOST_PACKED:,}: pack further in")
+    name = names[0] if names else f"{buffer.name}_packed"
+    packed = Tensor(fresh(program, name), (size,), buffer.dtype)
+    strides = tuple(math.prod(a.extent for a in order[k + 1 :]) for k in range(len(order)))
+    known = {element: simplify.intern(Load(packed, (simplify(address(tuple(order), strides)),)))}
+    body = rebuilt(body, lambda s: (mapped(s, lambda e: simplify(e, known)),))
+    new = replace(loop, body=(_copy(program, element, order, packed, strides), *body))
+    return replace(exchanged(program, loop, lambda s: (new,)), scratch=(*program.scratch, packed))
+
+
+@primitive("registers BUFFER ...", 1)
+def registers(program: LoopProgram, words: Words) -> LoopProgram:
+    """Private buffers live in the registers of the machine: all their addresses are known once loops are unrolled, but
+    for one vectorized loop, whose lanes are neighbours."""
+    for name in words:
+        buffer = _buffer(program, name)
+        if buffer not in program.scratch:
+            raise illegal(f"`{name}` is no private buffer in memory")
+        chosen = (*program.registers, buffer)
+        if (size := sum(t.shape[0] for t in chosen)) > MOST_REGISTERS:
+            raise illegal(f"{size:,} elements are more than registers hold", f"at most {MOST_REGISTERS:,}")
+        users = [s for nest in program.nests for s in statements((nest.loop,)) if _touches(s, buffer)]
+        for statement in users:
+            _check_addresses(program, statement, buffer)
+        _check_filled(program, users, buffer)
+        scratch = tuple(t for t in program.scratch if t is not buffer)
+        program = replace(program, scratch=scratch, registers=chosen)
+    return program
+
+
+@primitive("inline VALUE ...", 1)
+def inline(program: LoopProgram, words: Words) -> LoopProgram:
+    """A value that is kept in a register is computed where it is used, so that nothing stands beside the loop in it."""
+    for name in words:
+        found = [s for nest in program.nests for s in statements((nest.loop,))]
+        defined = [s for s in found if isinstance(s, Define)]
+        chosen = [s for s in defined if s.local.name == name]
+        if not chosen:
+            names = dict.fromkeys(s.local.name for s in defined)
+            help = did_you_mean(name, names) or f"the values are {', '.join(names) or 'none'}"
+            raise RelayValueError(f"there is no value `{name}`", code="schedule.unknown-value", help=help)
+        for kept in chosen:
+            _check_inline(program, kept, found)
+        program = edited(program, lambda s, chosen=chosen: (_inlined(s, chosen),))
+    return program
+
+
+def _check_inline(program: LoopProgram, kept: Define, found: list[Statement]) -> None:
+    """A value must stay what it was to its last use."""
+    local = kept.local
+    if any(isinstance(s, Accumulate) and s.local is local for s in found):
+        raise illegal(f"`{local.name}` is added to", f"part its loop: fission {around(program, kept)[-1].axis.name}")
+    written = {s.buffer for s in found if isinstance(s, Store)}
+    read = {n.tensor for n in post_order(kept.value) if isinstance(n, Load)}
+    if both := read & written:
+        raise illegal(f"`{local.name}` reads `{min(t.name for t in both)}`, which is written too")
+
+
+def _inlined(loop: Statement, chosen: list[Define]) -> Statement:
+    """A loop without the chosen registers that it begins; their values stand at the uses after them."""
+    while isinstance(loop, For) and (kept := next((s for s in loop.body if s in chosen), None)):
+        at = loop.body.index(kept)
+        loop = replace(loop, body=(*loop.body[:at], *_put(loop.body[at + 1 :], kept)))
+    return loop
+
+
+def _put(body: Body, kept: Define) -> Body:
+    """A body with the value of a register where the register was used."""
+    simplify = Simplifier()
+
+    def put(e: ScalarExpr) -> ScalarExpr:
+        return simplify(rewrite(e, lambda n: kept.value if n is kept.local else n))
+
+    return rebuilt(body, lambda s: (mapped(s, put),))
+
+
+def _buffer(program: LoopProgram, name: str) -> Tensor:
+    found = {t.name: t for t in (*(t for _, t in program.buffers), *program.private)}
+    if name not in found:
+        help = did_you_mean(name, found) or f"the buffers are {', '.join(found)}"
+        raise RelayValueError(f"there is no buffer `{name}`", code="schedule.unknown-buffer", help=help)
+    return found[name]
+
+
+def _element(buffer: Tensor, where: str, body: Body) -> ScalarExpr:
+    """What is read of a buffer in a body: one load, or the guard that it stands in."""
+    roots = [e for s in statements(body) for e in values(s)]
+    nodes = list(post_order(*roots))
+    loads = [n for n in nodes if isinstance(n, Load) and n.tensor is buffer]
+    if len(loads) != 1:
+        raise illegal(f"`{where}` reads `{buffer.name}` at {len(loads)} places, not at one")
+    guards = [n for n in nodes if isinstance(n, Guard) and any(m is loads[0] for m in post_order(n.value))]
+    if not guards:
+        return loads[0]
+    if len(guards) > 1 or guards[0].value is not loads[0]:
+        raise illegal(f"`{buffer.name}` is read under a guard together with other values")
+    return guards[0]
+
+
+def _check_axes(element: ScalarExpr, inner: list[Axis], order: list[Axis]) -> None:
+    """An element must depend on the axes that it is packed by, and inside the loop on no others."""
+    used = {n for n in post_order(element) if isinstance(n, Axis) and n in inner}
+    missing, beside = used - set(order), set(order) - used
+    if missing:
+        raise illegal(f"what is read changes with `{min(a.name for a in missing)}` too: name all its loops")
+    if beside:
+        raise illegal(f"what is read does not change with `{min(a.name for a in beside)}`")
+    others = {n.tensor.name for n in post_order(element) if isinstance(n, Load)}
+    if len(others) > 1:
+        raise illegal("its place is read from another buffer")
+
+
+def _copy(
+    program: LoopProgram, element: ScalarExpr, order: list[Axis], packed: Tensor, strides: tuple[int, ...]
+) -> Statement:
+    """The loops that fill a packed buffer."""
+    simplify = Simplifier()
+    own = [Axis(fresh(program, f"{a.name}_pack"), a.extent) for a in order]
+    value = simplify(substitute(element, dict(zip(order, own))))
+    body: Statement = Store(packed, simplify(address(tuple(own), strides)), value)
+    for axis in reversed(own):
+        body = For(axis, "serial", (body,))
+    return body
+
+
+def _touches(statement: Statement, buffer: Tensor) -> bool:
+    return not isinstance(statement, For) and any(a.buffer is buffer for a in accesses([statement]))
+
+
+def _check_filled(program: LoopProgram, users: list[Statement], buffer: Tensor) -> None:
+    """The first statement that uses a buffer must fill it, in the same turn of every loop as all others."""
+    simplify, first = Simplifier(), users[0] if users else None
+    if not isinstance(first, Store) or first.buffer is not buffer or update_of(first):
+        raise illegal(f"`{buffer.name}` is not filled before it is used")
+    turning, written = _split_kinds(program, first)
+    total = simplify.linear(simplify(first.address))
+    places = {total.const}
+    for loop in written:
+        factor = total.terms.get(loop.axis, 0)
+        places = {p + k * factor for p in places for k in range(loop.axis.extent)}
+    if places != set(range(buffer.shape[0])):
+        raise illegal(f"the first store fills {len(places)} of the {buffer.shape[0]} elements of `{buffer.name}`")
+    for other in users[1:]:
+        if _split_kinds(program, other)[0][: len(turning)] != turning:
+            raise illegal(f"`{buffer.name}` is filled in a loop and used outside of it")
+
+
+def _split_kinds(program: LoopProgram, statement: Statement) -> tuple[list[For], list[For]]:
+    """The loops around a statement that turn, and those that are written out."""
+    above = around(program, statement)
+    return [s for s in above if s.kind == "serial"], [s for s in above if s.kind != "serial"]
+
+
+def _check_addresses(program: LoopProgram, statement: Statement, buffer: Tensor) -> None:
+    """The addresses of a statement in `buffer` must be known once the unrolled loops around it are written out."""
+    found = [a for a in accesses([statement]) if a.buffer is buffer]
+    kinds = {s.axis: s.kind for s in around(program, statement)}
+    simplify = Simplifier()
+    for access in found:
+        for atom, factor in simplify.linear(simplify(access.address)).terms.items():
+            kind = kinds.get(atom, "") if isinstance(atom, Axis) else ""
+            name = f"`{atom.name}`" if isinstance(atom, Axis) else "a computed index"
+            if kind == "vectorized" and factor != 1:
+                raise illegal(f"the lanes of {name} lie {factor} elements apart in `{buffer.name}`")
+            if kind not in ("vectorized", "unrolled"):
+                what = f"{name}, which is {kind or 'no loop'}"
+                raise illegal(f"the place in `{buffer.name}` changes with {what}", "unroll it first")

@@ -1,0 +1,160 @@
+"""Schedules: lists of steps that rewrite a loop program, as values with a text.
+
+    schedule = Schedule.parse('''
+        split i0 6 as io ii
+        reorder io k ii
+        vectorize i1
+    ''')
+    program = schedule.apply(program)
+
+A step is a primitive and its words. A primitive is a function `(program, words) -> program` with `@primitive`; what it
+does, how it is written and why it may be refused stand at it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from relaylab.loop.program import LoopProgram
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.table import Table
+
+MOST_STEPS = 1000
+Rewrite = Callable[[LoopProgram, tuple[str, ...]], LoopProgram]
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A kind of step: how it is written, what it does, between how many and how many words it takes."""
+
+    name: str
+    usage: str
+    says: str
+    rewrite: Rewrite
+    least: int
+    most: int
+
+
+PRIMITIVES: Table[Primitive] = Table("schedule step")
+
+
+def primitive(usage: str, least: int, most: int = 1000) -> Callable[[Rewrite], Rewrite]:
+    """Declares a primitive: `usage` is how it is written, its docstring what it says."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        name = usage.split()[0]
+        says = " ".join((rewrite.__doc__ or "").split())
+        PRIMITIVES.insert(name, Primitive(name, usage, says, rewrite, least, most))
+        return rewrite
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStep:
+    """One step: a primitive's name and its words."""
+
+    name: str
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join((self.name, *self.words))
+
+    def apply(self, program: LoopProgram) -> LoopProgram:
+        """The program after this step; RelayValueError `schedule.*` says why it may not be taken."""
+        return PRIMITIVES[self.name].rewrite(program, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in their order. Equal schedules are equal values; the text says all of one."""
+
+    steps: tuple[ScheduleStep, ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> Schedule:
+        """The schedule of a text, one step a line; `#` begins a remark.
+
+        Raises RelayValueError `schedule-step.unknown` and `schedule.arguments` with the line.
+        """
+        steps: list[ScheduleStep] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            words = line.split("#")[0].split()
+            if words:
+                with _placed(f"line {number}: {line.strip()}"):
+                    steps.append(step(words[0], *words[1:]))
+        return Schedule(tuple(steps))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+    @property
+    def ours(self) -> bool:
+        """Whether all its primitives are those of this package, so that its text says what it does."""
+        return all(PRIMITIVES[s.name].rewrite.__module__.startswith("relaylab.") for s in self.steps)
+
+    def then(self, name: str, *words: str | int) -> Schedule:
+        """This schedule with one step more: `s.then("split", "i0", 6)`."""
+        return Schedule((*self.steps, step(name, *words)))
+
+    def __add__(self, other: Schedule) -> Schedule:
+        return Schedule((*self.steps, *other.steps))
+
+    def trail(self, program: LoopProgram) -> Iterator[tuple[ScheduleStep, LoopProgram]]:
+        """Every step with the program after it. What refuses a step is raised with its place."""
+        if len(self.steps) > MOST_STEPS:
+            raise RelayValueError(
+                f"a schedule has at most {MOST_STEPS} steps, not {len(self.steps)}", code="schedule.arguments"
+            )
+        for number, one in enumerate(self.steps, 1):
+            with _placed(f"step {number}: {one}"):
+                program = one.apply(program)
+            yield one, program
+
+    def apply(self, program: LoopProgram) -> LoopProgram:
+        """The program after all steps."""
+        return [program, *(after for _, after in self.trail(program))][-1]
+
+
+def step(name: str, *words: str | int) -> ScheduleStep:
+    """A step, its primitive looked up and its words counted."""
+    rule = PRIMITIVES.lookup(name)
+    if not rule.least <= len(words) <= rule.most:
+        raise RelayValueError(
+            f"`{name}` is written `{rule.usage}`, not with {len(words)} words", code="schedule.arguments"
+        )
+    return ScheduleStep(name, tuple(map(str, words)))
+
+
+@contextmanager
+def _placed(place: str) -> Generator[None]:
+    """Errors inside get the place of their step."""
+    try:
+        yield
+    except RelayError as error:
+        error.place = error.place or f"  --> {place}"
+        raise
+
+
+def number(word: str, what: str, least: int = 1) -> int:
+    """A word that is a whole number from `least` on."""
+    if not word.isdecimal() or not least <= int(word) < 2**31:
+        raise RelayValueError(f"{what} is a whole number from {least} on, not `{word}`", code="schedule.arguments")
+    return int(word)
+
+
+def named(words: Sequence[str], count: int) -> tuple[Sequence[str], Sequence[str]]:
+    """Words and the names after `as`, of which there are none or `count`."""
+    if "as" not in words:
+        return words, ()
+    at = words.index("as")
+    if len(words) - at - 1 != count:
+        raise RelayValueError(f"{count} names stand after `as`", code="schedule.arguments")
+    return words[:at], words[at + 1 :]
+
+
+def table(primitives: Iterable[Primitive]) -> str:
+    """The primitives as a list for people."""
+    return "\n".join(f"{p.usage}\n    {p.says}" for p in primitives)

@@ -1,0 +1,188 @@
+"""Loop programs as trees that steps rewrite: loops by their names, statements rebuilt from the inside out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from relaylab.loop.expr import Apply, Axis, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.program import Accumulate, Define, For, LoopNest, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.region import substitute
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
+
+Body = tuple[Statement, ...]
+
+
+def illegal(message: str, help: str = "") -> RelayValueError:
+    """The error of a step that must not be taken here."""
+    return RelayValueError(message, code="schedule.illegal", help=help)
+
+
+def loops(program: LoopProgram) -> list[For]:
+    """Every loop, outer ones first, in the order of the text."""
+    return [s for nest in program.nests for s in statements((nest.loop,)) if isinstance(s, For)]
+
+
+def loop_named(program: LoopProgram, name: str) -> For:
+    """The loop of a name; RelayValueError `schedule.unknown-loop` if there is none."""
+    found = {loop.axis.name: loop for loop in loops(program)}
+    if name not in found:
+        known = ", ".join(found)
+        help = did_you_mean(name, found) or f"the loops are {known}"
+        raise RelayValueError(f"there is no loop `{name}`", code="schedule.unknown-loop", help=help)
+    return found[name]
+
+
+def around(program: LoopProgram, inner: Statement) -> list[For]:
+    """The loops around a statement, outermost first."""
+    for nest in program.nests:
+        stack: list[tuple[Statement, list[For]]] = [(nest.loop, [])]
+        while stack:
+            statement, above = stack.pop()
+            if statement is inner:
+                return above
+            if isinstance(statement, For):
+                stack.extend((s, [*above, statement]) for s in statement.body)
+    raise illegal("the statement is not in the program")
+
+
+def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Body:
+    """A body with every statement replaced by what `rule` gives for it, what is inside first. No recursion."""
+    done: list[list[Statement]] = [[]]
+    stack: list[tuple[Statement, bool]] = [(s, False) for s in reversed(body)]
+    while stack:
+        statement, entered = stack.pop()
+        if isinstance(statement, For) and not entered:
+            done.append([])
+            stack.append((statement, True))
+            stack.extend((s, False) for s in reversed(statement.body))
+            continue
+        if isinstance(statement, For):
+            inner = tuple(done.pop())
+            same = len(inner) == len(statement.body) and all(a is b for a, b in zip(inner, statement.body))
+            statement = statement if same else replace(statement, body=inner)
+        done[-1].extend(rule(statement))
+    return tuple(done[0])
+
+
+def edited(program: LoopProgram, rule: Callable[[Statement], Sequence[Statement]]) -> LoopProgram:
+    """A program with `rule` applied to every statement; the loop of a nest must stay one loop."""
+    nests: list[LoopNest] = []
+    for nest in program.nests:
+        body = rebuilt((nest.loop,), rule)
+        if len(body) != 1 or not isinstance(body[0], For):
+            raise illegal(
+                f"`{nest.loop.axis.name}` is shared out among the threads: it must stay the only outermost loop",
+                help="take this step before `parallel`",
+            )
+        nests.append(replace(nest, loop=body[0]))
+    return replace(program, nests=tuple(nests))
+
+
+def exchanged(program: LoopProgram, old: For, new: Callable[[For], Sequence[Statement]]) -> LoopProgram:
+    """A program with one loop replaced."""
+    return edited(program, lambda s: new(s) if isinstance(s, For) and s.axis is old.axis else (s,))
+
+
+def mapped(statement: Statement, rule: Callable[[ScalarExpr], ScalarExpr]) -> Statement:
+    """A statement with `rule` applied to the expressions that it evaluates itself."""
+    match statement:
+        case Store(buffer, address, value):
+            return Store(buffer, rule(address), rule(value))
+        case Define(local, value):
+            return Define(local, rule(value))
+        case Accumulate(local, kind, value):
+            return Accumulate(local, kind, rule(value))
+        case For():
+            return statement
+
+
+def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:
+    """A body with axes replaced by index expressions, in normal form."""
+    simplify = Simplifier()  # one for all: what an update reads and writes stays one address
+    return rebuilt(body, lambda s: (mapped(s, lambda e: simplify(substitute(e, new))),))
+
+
+def fresh(program: LoopProgram, wanted: str) -> str:
+    """A name that no loop or buffer has: the wanted one, or that with a number."""
+    taken = {loop.axis.name for loop in loops(program)} | {t.name for t in program.private}
+    taken |= {t.name for _, t in program.buffers}
+    return next(n for n in itertools.chain([wanted], (f"{wanted}{k}" for k in itertools.count(2))) if n not in taken)
+
+
+def unique(program: LoopProgram) -> LoopProgram:
+    """A program in which no two loops have one name."""
+    seen: set[str] = set()
+    for loop in loops(program):
+        if loop.axis.name in seen:
+            program = renamed(program, loop, fresh(program, loop.axis.name))
+        seen.add(loop.axis.name)
+    return program
+
+
+def renamed(program: LoopProgram, loop: For, name: str) -> LoopProgram:
+    """A program with a loop under another name."""
+    axis = Axis(name, loop.axis.extent)
+    return exchanged(program, loop, lambda s: (replace(s, axis=axis, body=with_values(s.body, {loop.axis: axis})),))
+
+
+def copied(program: LoopProgram, body: Body, suffix: str) -> Body:
+    """A body whose loops are loops of their own, named after the old ones."""
+    axes = [s.axis for s in statements(body) if isinstance(s, For)]
+    new = {a: Axis(fresh(program, a.name + suffix), a.extent) for a in axes}
+    return rebuilt(with_values(body, new), lambda s: (replace(s, axis=new[s.axis]) if isinstance(s, For) else s,))
+
+
+# ---- what is read and written
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAccess:
+    """An element that is read or written; `kind` is the function of an update (`x = x + v`: "add"), else empty."""
+
+    buffer: Tensor
+    address: ScalarExpr
+    write: bool
+    kind: str = ""
+
+
+REDUCING = ("add", "mul", "max", "min", "land", "lor")
+
+
+def update_of(store: Store) -> tuple[str, ScalarExpr] | None:
+    """`(function, value)` of a store that updates its element by an associative function; None for others."""
+    value = store.value
+    if not isinstance(value, Apply) or value.op not in REDUCING:
+        return None
+    first, second = value.args
+    own = isinstance(first, Load) and first.tensor is store.buffer and first.indices[0] is store.address
+    if not own or any(isinstance(n, Load) and n.tensor is store.buffer for n in post_order(second)):
+        return None
+    return value.op, second
+
+
+def accesses(body: Sequence[Statement]) -> Iterator[BufferAccess]:
+    """Every access of a body; an update is one access."""
+    for statement in statements(tuple(body)):
+        update = update_of(statement) if isinstance(statement, Store) else None
+        if isinstance(statement, Store):
+            yield BufferAccess(statement.buffer, statement.address, True, update[0] if update else "")
+        roots = (statement.address, update[1]) if isinstance(statement, Store) and update else values(statement)
+        for node in post_order(*roots):
+            if isinstance(node, Load):
+                yield BufferAccess(node.tensor, node.indices[0], False)
+
+
+def locals_of(body: Sequence[Statement]) -> tuple[set[Local], set[Local]]:
+    """The registers that a body defines, and those that it uses or adds to."""
+    defined, used = set[Local](), set[Local]()
+    for statement in statements(tuple(body)):
+        if isinstance(statement, Define):
+            defined.add(statement.local)
+        if isinstance(statement, Accumulate):
+            used.add(statement.local)
+        used |= {n for e in values(statement) for n in post_order(e) if isinstance(n, Local)}
+    return defined, used

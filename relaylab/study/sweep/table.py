@@ -1,0 +1,144 @@
+"""The rows of a sweep: kept in a file or in memory, as text, as data for other tools, as pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from relaylab.codegen.llvm.cache import digest
+from relaylab.study.sweep.cell import SweepCell
+from relaylab.support.database import Database, Row, TableLayout
+from relaylab.support.errors import RelayValueError
+from relaylab.support.line_process import Answer
+from relaylab.support.table import did_you_mean
+from relaylab.viz.figures.chart import ChartBar, ChartPoint, bars, grid, points
+from relaylab.viz.scene.scene import Scene
+
+COLUMNS: dict[str, str] = dict.fromkeys("cell cpu version status spec why measures".split(), "TEXT")
+ASKED = 8  # columns of data before those that were measured
+TABLE = TableLayout("runs", COLUMNS, ("cell", "cpu", "version"), "runs", 0x52656C62)
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """A cell and what came of it: `status` is ok, refused (`why` says it), crashed or slow.
+
+    The cell's text is kept as its digest.
+    """
+
+    cell: SweepCell
+    cpu: str
+    version: str
+    status: str
+    why: str = ""
+    measures: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def flat(self) -> dict[str, Any]:
+        """As one row of a table of data: what was asked, and what was measured."""
+        asked = {
+            "program": self.cell.program,
+            "how": self.cell.how,
+            "pipeline": self.cell.pipeline,
+            "target": self.cell.target,
+            "opt_level": self.cell.opt_level,
+            "threads": self.cell.threads,
+            "cpu": self.cpu.split("|")[1] if "|" in self.cpu else self.cpu,
+            "status": self.status,
+        }
+        return asked | {k: v for k, v in self.measures.items() if not isinstance(v, Mapping)}
+
+
+class SweepTable:
+    """The rows of some cells, in their order, in a file or in one that goes with the table.
+
+    `stopped` says that the sweep was interrupted.
+    """
+
+    def __init__(self, store: str | os.PathLike[str] | None, cells: Sequence[SweepCell]):
+        self._folder = tempfile.TemporaryDirectory(prefix="relaylab-sweep-") if store is None else None
+        path = Path(self._folder.name) / "runs.sqlite" if self._folder else Path(store or "")
+        self.base, self.cells, self.stopped = Database(TABLE, path, create=True), list(cells), False
+
+    @property
+    def rows(self) -> list[SweepRow]:
+        """All rows of these cells, those of several CPUs after each other."""
+        order = {c.key: k for k, c in enumerate(self.cells)}
+        found = [r for r in self.base.rows("cell, cpu, version") if r[0] in order]
+        return [_row(r) for r in sorted(found, key=lambda r: order[str(r[0])])]
+
+    def known(self, cell: SweepCell, version: str) -> bool:
+        """Whether a cell was measured under a version, with any result but a lost process."""
+        return any(r[3] in ("ok", "refused") for r in self.base.rows("cpu", cell=cell.key, version=version))
+
+    def keep(self, cell: SweepCell, answer: Answer) -> SweepRow:
+        """Keep what a worker answered."""
+        measures = json.dumps(answer.get("measures", {}))
+        spec = replace(cell, text=digest(cell.text) if cell.text else "").json()  # a table of texts would be large
+        row = (cell.key, *(answer[k] for k in ("cpu", "version", "status")), spec, answer.get("why", ""))
+        self.base.put([(*row, measures)])
+        return _row((*row, measures))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict for each row: `pandas.DataFrame(table.records())`."""
+        return [row.flat for row in self.rows]
+
+    def values(self, measure: str) -> dict[tuple[str, str], float]:
+        """A measure by program and by how it was compiled. RelayValueError `sweep.measure` for an unknown one."""
+        rows = [r for r in self.rows if r.status == "ok"]
+        known = sorted({k for r in rows for k, v in r.measures.items() if isinstance(v, (int, float))})
+        if measure not in known:
+            help = did_you_mean(measure, known) or f"measured were {', '.join(known) or 'none'}"
+            raise RelayValueError(f"the sweep has no measure `{measure}`", code="sweep.measure", help=help)
+        return {(r.cell.program, r.cell.how): float(r.measures[measure]) for r in rows if measure in r.measures}
+
+    def heat(self, measure: str = "time_us") -> Scene:
+        """Programs × ways of compiling, each cell relative to the best of its program."""
+        found = self.values(measure)
+        best = {p: min(v for (q, _), v in found.items() if q == p) for p, _ in found}
+        shares = {key: value / best[key[0]] if best[key[0]] else 1.0 for key, value in found.items()}
+        return grid(shares, f"{measure}, relative to the best of each row")
+
+    def bars(self, measure: str = "time_us") -> Scene:
+        """For each program a bar for each way of compiling; times with their intervals."""
+        spans = {
+            (r.cell.program, r.cell.how): (r.measures["time_low_us"], r.measures["time_high_us"])
+            for r in self.rows
+            if measure == "time_us" and "time_low_us" in r.measures
+        }
+        return bars([ChartBar(p, h, v, spans.get((p, h))) for (p, h), v in self.values(measure).items()], measure)
+
+    def pareto(self, program: str, x: str = "time_us", y: str = "code_bytes") -> Scene:
+        """The ways of compiling a program as points of two measures; those that no other beats in both are marked."""
+        across, up = self.values(x), self.values(y)
+        if program not in {p for p, _ in across}:
+            known = list(dict.fromkeys(p for p, _ in across))
+            help = did_you_mean(program, known) or f"there are {', '.join(known)}"
+            raise RelayValueError(f"the sweep has no program `{program}`", code="sweep.program", help=help)
+        return points([ChartPoint(across[k], up[k], k[1]) for k in across if k in up and k[0] == program], x, y)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        rows = self.records()
+        asked = ("program", "how", "threads", "cpu", "status")
+        names = list(dict.fromkeys(n for r in rows for n in (*asked, *list(r)[ASKED:])))
+        lines = [[_shown(r.get(n, "")) for n in names] for r in rows]
+        widths = [max(len(n), *(len(line[k]) for line in lines)) if lines else len(n) for k, n in enumerate(names)]
+        table = [names, *lines]
+        return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths)).rstrip() for line in table)
+
+
+def _row(row: Row) -> SweepRow:
+    _, cpu, version, status, spec, why, measures = map(str, row)
+    return SweepRow(SweepCell.parse(spec), cpu, version, status, why, json.loads(measures))
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,122 @@
+"""Tuning a program: its kernels' schedules searched for some time, what was found, and what it is worth."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from relaylab import relay
+from relaylab.codegen.build import parse_target
+from relaylab.codegen.operations.records import RECORDS, RecordStore, TuningRecord, current_version, default_records
+from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.threads import checked, num_threads, threads_used
+from relaylab.study.program import Program
+from relaylab.study.running import seeded
+from relaylab.support.errors import RelayValueError
+from relaylab.transform import PassContext
+from relaylab.tune import Tuner, TuningStep
+
+ROUNDS = 15
+
+
+@dataclass
+class Tuning:
+    """What a search has measured so far, and the best of each kernel: `best` by its digest, in order of their use.
+
+    `stopped` says that it was interrupted; what it measured is kept all the same.
+    """
+
+    program: Program
+    store: RecordStore
+    threads: int
+    opt_level: int = 3
+    best: dict[str, TuningRecord] = field(default_factory=dict)
+    measured: int = 0
+    stopped: bool = False
+
+    @property
+    def gains(self) -> list[TuningRecord]:
+        """The kernels whose schedule a build takes."""
+        return [r for r in self.best.values() if r.better]
+
+    @cached_property
+    def milliseconds(self) -> tuple[float, float]:
+        """The median time of the whole program, with the picked loops and with the records, measured in turn."""
+        with threads_used(self.threads):
+            modules = [seeded(self._built(path)) for path in ("", str(self.store.path))]
+            samples: tuple[list[float], list[float]] = ([], [])
+            for _ in range(ROUNDS):
+                for module, spent in zip(modules, samples):
+                    start = time.perf_counter()
+                    module.run()
+                    spent.append(1e3 * (time.perf_counter() - start))
+            return statistics.median(samples[0]), statistics.median(samples[1])
+
+    def _built(self, records: str) -> GraphExecutorFactoryModule:
+        with PassContext(opt_level=self.opt_level, config={RECORDS: records}):
+            return relay.build(self.program.mod, target="llvm", params=dict(self.program.params))
+
+    def __str__(self) -> str:
+        width = max((len(_short(r.name)) for r in self.best.values()), default=6)
+        lines = [f"{'kernel':<{width}}  picked us   best us  schedule"]
+        for record in self.best.values():
+            steps = "; ".join(record.schedule.splitlines()) if record.better else "picked loops"
+            picked, own = (record.picked_us, record.us) if record.better else (record.picked_us, record.picked_us)
+            lines.append(f"{_short(record.name):<{width}}  {picked:9.1f}  {own:8.1f}  {steps}")
+        gains = f"{len(self.gains)} of {len(self.best)} kernels have a better one"
+        return "\n".join([*lines, f"{self.measured} schedules measured, {gains}"])
+
+
+def tune(
+    program: Program,
+    seconds: float = 300.0,
+    records: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    opt_level: int = 3,
+    on_step: Callable[[TuningStep], None] | None = None,
+) -> Tuning:
+    """Search schedules for the kernels of a program for so many seconds, and keep what is measured.
+
+    `records` is a file (made if it is not there); by default this user's, which builds look into. What it holds already
+    is not measured again. Ctrl-C ends the search at any time. Raises RelayValueError `tune.budget`, `records.*`.
+    """
+    path = Path(records) if records is not None else default_records()
+    if path is None:
+        help = "name a file of records, or set RELAYLAB_RECORDS"
+        raise RelayValueError("there is no place to keep records", code="records.missing", help=help)
+    target, count = parse_target("llvm"), num_threads() if threads is None else checked(threads)
+    with PassContext(opt_level=opt_level):
+        mod, _ = relay.optimize(program.mod, "llvm", dict(program.params))
+    found = Tuning(program, RecordStore(path, create=True), count, opt_level)
+    try:
+        for step in Tuner(mod, target, found.store, count).run(seconds):
+            found.best[step.task.key] = step.best
+            found.measured += 1
+            if on_step is not None:
+                on_step(step)
+    except KeyboardInterrupt:
+        found.stopped = True
+    return found
+
+
+def records_table(store: RecordStore) -> str:
+    """The records of a file as a table: kernel, CPU, threads, status, times, schedule."""
+    lines = [f"{'kernel':<40} {'CPU':<28} threads  {'status':<8} {'us':>10} {'picked us':>10}  schedule"]
+    for r in store.find():
+        old = "" if r.version == current_version() else " (another version)"
+        steps = "; ".join(r.schedule.splitlines()) or "picked loops"
+        cpu = r.cpu.split("|")[1] if "|" in r.cpu else r.cpu
+        lines.append(
+            f"{_short(r.name):<40.40} {cpu:<28.28} {r.threads:>7}  {r.status:<8} {r.us:>10.1f} {r.picked_us:>10.1f}"
+            f"  {steps}{old}"
+        )
+    return "\n".join(lines)
+
+
+def _short(name: str) -> str:
+    return name.partition("_fused_")[2] or name

@@ -1,0 +1,143 @@
+"""A process that builds and times schedules of one kernel: lines of JSON in, lines of JSON out.
+
+First `{"text", "target", "threads"}`, then for each schedule `{"schedule"}`; each answer is a part of a
+`TuningRecord`. What runs here is Relay text and steps of schedules, nothing else; a schedule that crashes, hangs or
+eats memory takes this process with it and nobody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from relaylab.codegen.build import compile_main
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.operations.records import RECORDS
+from relaylab.codegen.operations.schedules import SCHEDULES
+from relaylab.interp import random_inputs
+from relaylab.ir import IRModule
+from relaylab.runtime.device import cpu
+from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.threads import set_num_threads
+from relaylab.support.errors import RelayError
+from relaylab.text import parse
+from relaylab.transform import InferType, PassContext
+
+SAMPLES, SAMPLE = 9, 0.004  # samples of both, and seconds that a sample takes at least
+HOPELESS = 3.0  # times the picked loops' time: not measured further
+TOLERANCE = 1e-4  # of the largest result, for floats
+
+
+class Bench:
+    """One kernel with its picked loops, and the same with schedules."""
+
+    def __init__(self, text: str, target: str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that constants are drawn from a seed
+            self.mod: IRModule = InferType()(parse(text, "kernel", fill=0))
+        self.target = CpuTarget.parse(target)
+        self.inputs = random_inputs(self.mod["main"], 0)
+        self.picked = self.module("")
+        self.picked.run()
+        self.wanted = results(self.picked)
+
+    def module(self, schedule: str) -> GraphModule:
+        """The kernel with a schedule, its inputs set."""
+        with PassContext(opt_level=3, config={RECORDS: "", SCHEDULES: {}}):
+            lib = compile_main(self.mod, self.target)
+            if schedule:
+                (name,) = lib.kernels()
+                with PassContext(opt_level=3, config={RECORDS: "", SCHEDULES: {name: schedule}}):
+                    lib = compile_main(self.mod, self.target)
+        module = GraphModule(lib["default"](cpu(0)))
+        for param, value in zip(self.mod["main"].params, self.inputs):
+            module.set_input(param.name_hint, value)
+        return module
+
+    def measure(self, schedule: str) -> dict[str, Any]:
+        """Status, times and error of a schedule."""
+        try:
+            module = self.module(schedule)
+        except RelayError as error:
+            return {"status": "refused", "why": str(error)}
+        module.run()
+        error = difference(self.wanted, results(module))
+        if not error <= TOLERANCE:
+            return {"status": "wrong", "error": min(error, 1e30)}
+        once = [seconds(m, 1) for m in (self.picked, module)]
+        runs = [max(1, round(SAMPLE / max(s, 1e-7))) for s in once]
+        samples: list[list[float]] = [[], []]
+        for turn in range(SAMPLES):
+            for k, m in enumerate((self.picked, module)):
+                samples[k].append(seconds(m, runs[k]))
+            if turn == 1 and min(samples[1]) > HOPELESS * min(samples[0]):
+                break
+        picked, own = (1e6 * statistics.median(s) for s in samples)
+        return {"status": "ok", "us": own, "picked_us": picked, "error": error}
+
+
+def seconds(module: GraphModule, runs: int) -> float:
+    """The time of one run, of some in a row."""
+    start = time.perf_counter()
+    for _ in range(runs):
+        module.run()
+    return (time.perf_counter() - start) / runs
+
+
+def results(module: GraphModule) -> list[np.ndarray]:
+    """Copies of all results."""
+    return [np.array(module.get_output(k).numpy()) for k in range(module.get_num_outputs())]
+
+
+def difference(wanted: list[np.ndarray], got: list[np.ndarray]) -> float:
+    """The largest difference over the largest result; integers and truth values must be equal."""
+    worst = 0.0
+    for a, c in zip(wanted, got):
+        if a.dtype.kind != "f":
+            worst = max(worst, 0.0 if np.array_equal(a, c) else float("inf"))
+        elif a.size:
+            with np.errstate(all="ignore"):
+                wide, same = a.astype("float64"), (a == c) | (np.isnan(a) & np.isnan(c))
+                apart = np.where(same, 0.0, np.abs(wide - c))
+                largest = np.max(np.abs(wide), where=np.isfinite(wide), initial=1e-30)
+            found = float(np.max(apart) / largest)
+            worst = max(worst, found if found == found else float("inf"))
+    return worst
+
+
+def pin(threads: int) -> None:
+    """Stay on the last processors that this process may use, where the system can say so."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, set(allowed[-threads:]))
+
+
+def main() -> None:
+    """Answer line by line until the input ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what others print is no answer
+    bench: Bench | None = None
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "text" in asked:
+            set_num_threads(asked["threads"])
+            pin(asked["threads"])
+            bench = Bench(asked["text"], asked["target"])
+            answer: dict[str, Any] = {"status": "ready"}
+        else:
+            assert bench is not None
+            answer = bench.measure(asked["schedule"])
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

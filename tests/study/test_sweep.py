@@ -1,0 +1,151 @@
+"""Sweeps: every combination once, rows kept, what crashes is a row, and nothing is lost with a worker or the client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from relaylab import relay, study
+from relaylab.study.sweep import MEASURES, run
+from relaylab.study.sweep.worker import answer, measured
+from relaylab.support import line_process
+from relaylab.support.errors import RelayError
+
+X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
+SMALL = relay.IRModule.from_expr(relay.Function([X], relay.nn.relu(relay.nn.dense(X, W))))
+COUNTS = {"measures": ("counts",)}
+
+
+def cells(**settings):
+    return study.cells([SMALL, "mlp"], ["default", "default-FuseOps"], **(COUNTS | settings))
+
+
+def test_every_combination_is_a_cell_and_a_text():
+    found = cells(options=[{}, {"relay.codegen.winograd": False}], threads=[1, 2])
+    assert len(found) == len(set(found)) == 2 * 2 * 2 * 2 == len({c.key for c in found})
+    assert [study.SweepCell.parse(c.json()) for c in found] == found
+    assert found[0].text and not found[-1].text  # a network goes by its name
+    assert "1, 1, 1" not in found[0].text and len(found[0].json()) < 2000  # numbers of constants are not sent
+    assert found[-1].how == "default-FuseOps, relay.codegen.winograd=False"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"measures": ("speed",)}, {"pipelines": ["default-FusOps"]}, {"pipelines": ["Fuse"]}, {"targets": ["cuda-"]},
+     {"schedules": [{"dense": "splitt i 2"}]}],
+)  # fmt: skip
+def test_wrong_lists_are_said_before_anything_runs(settings):
+    with pytest.raises(RelayError):
+        study.cells(["mlp"], **settings)
+
+
+def test_what_is_measured():
+    (cell,) = study.cells([SMALL], measures=tuple(MEASURES), threads=[1])
+    found = measured(cell)
+    assert found["kernels"] == 1 and found["operators"] == 2 and found["macs"] == 6 * 20 * 40
+    assert 0 < found["time_low_us"] <= found["time_us"] <= found["time_high_us"]
+    assert found["error"] < 1e-5 and found["code_bytes"] > 0 and found["constant_bytes"] >= 40 * 20 * 4
+    assert found["passes_s"] > 0 and found["compile_s"] > 0 and "FuseOps" in found["passes"]
+    json.dumps(found)
+
+
+def test_schedules_and_pipelines_reach_the_kernel():
+    tiled, plain = study.cells([SMALL], schedules=[{"nn_dense_nn_relu": "unroll k"}, {}], **COUNTS)
+    assert measured(plain)["kernels"] == 1 and measured(tiled)["kernels"] == 1
+    (apart,) = study.cells([SMALL], ["default-FuseOps"], **COUNTS)
+    assert measured(apart)["kernels"] == 2
+    (wrong,) = study.cells([SMALL], schedules=[{"conv": "unroll k"}], **COUNTS)
+    assert answer(wrong.json())["status"] == "refused" and "conv" in answer(wrong.json())["why"]
+
+
+@pytest.fixture
+def inside(monkeypatch):
+    """Cells are measured in this process; the list of those that were."""
+    asked = []
+
+    def ask(self, question, limit):
+        asked.append(question["cell"])
+        return answer(question["cell"])
+
+    monkeypatch.setattr(line_process.LineProcess, "ask", ask)
+    return asked
+
+
+def test_rows_are_kept_and_not_measured_again(inside, tmp_path):
+    first = study.sweep(cells(), tmp_path / "runs")
+    assert [r.status for r in first.rows] == ["ok"] * 4 == ["ok"] * len(inside)
+    again = study.sweep([*cells(), *cells(threads=[2])], tmp_path / "runs", on_row=lambda r: None)
+    assert len(inside) == 8 and len(again) == 8 and again.rows[:4] == first.rows
+    assert first.values("kernels")["module", "default-FuseOps"] == 2.0
+    assert {"program", "how", "kernels", "status"} <= set(first.records()[0]) and "default-FuseOps" in str(first)
+
+
+def test_an_interrupted_sweep_keeps_its_rows(inside, tmp_path):
+    def stop(row):
+        raise KeyboardInterrupt
+
+    table = study.sweep(cells(), tmp_path / "runs", on_row=stop)
+    assert table.stopped and len(table) == 1
+    assert len(study.sweep(cells(), tmp_path / "runs")) == 4
+
+
+def test_processes_that_crash_or_hang_are_rows_and_are_tried_again(monkeypatch, tmp_path):
+    start = subprocess.Popen
+    dying = 'import sys\nprint(\'{"status": "ready"}\', flush=True)\nsys.stdin.readline()\nsys.stdin.readline()'
+    hanging = 'import time\nprint(\'{"status": "ready"}\', flush=True)\ntime.sleep(60)'
+    for code, status in ((dying, "crashed"), (hanging, "slow")):
+        monkeypatch.setattr(
+            line_process.subprocess, "Popen", lambda c, code=code, **k: start([sys.executable, "-c", code], **k)
+        )
+        table = study.sweep(cells()[:2], tmp_path / "runs", limit=0.5, processes=2)
+        assert [r.status for r in table.rows] == [status, status]
+
+
+def test_wrong_settings_are_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "CONNECT", 0.5)
+    for settings in ({"processes": 0}, {"limit": 0}, {"client": "tcp://127.0.0.1:1"}, {"store": tmp_path}):
+        if "client" in settings:
+            pytest.importorskip("distributed")
+        with pytest.raises(RelayError):
+            study.sweep(cells()[:1], **settings)
+
+
+def test_pictures_and_measures(inside):
+    table = study.sweep(study.cells(["mlp"], ["default", "default-FuseOps"], measures=("counts", "memory", "time")))
+    assert len(table.bars().elements) == 4 and len(table.heat("kernels").elements) == 6
+    dots = [e for e in table.pareto("mlp", "kernels", "arena_bytes").elements if e.id.startswith("point")]
+    assert [len(e.shapes) for e in dots] == [2, 1]  # fused is better in both, and named
+    for call in (lambda: table.bars("kernel"), lambda: table.pareto("mpl")):
+        with pytest.raises(RelayError, match="did you mean|no"):
+            call()
+
+
+@pytest.mark.slow
+def test_a_cluster_loses_nothing_with_a_worker_or_a_client(tmp_path):
+    """Two workers, of which one is killed while it measures; then another client goes on where the first one was."""
+    distributed = pytest.importorskip("distributed")
+    many = study.cells([SMALL, "mlp"], ["default", "default-FuseOps"], threads=[1, 2], **COUNTS)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        pids = list(client.run(os.getpid).values())
+        killed = []
+
+        def first(row):
+            if not killed:
+                killed.append(pids[0])
+                os.kill(pids[0], signal.SIGKILL)
+
+        table = study.sweep(many, tmp_path / "runs", client=client, on_row=first)
+        assert [r.status for r in table.rows] == ["ok"] * len(many) and killed
+        more = [*many, *study.cells([SMALL], ["default-FoldConstant"], **COUNTS)]
+        rows = []
+        again = study.sweep(more, tmp_path / "runs", client=cluster.scheduler_address, on_row=rows.append)
+        assert len(rows) == 1 and len(again) == len(many) + 1  # the rest was there

@@ -1,0 +1,153 @@
+"""The search: processes that die are replaced, what is measured is kept, nothing is measured twice, gains are real."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from relaylab import relay, study
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.operations.records import RecordStore
+from relaylab.support import line_process
+from relaylab.support.errors import RelayError
+from relaylab.tune import process, search, tasks_of
+from relaylab.tune.worker import Bench, difference
+
+X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
+BODY = relay.nn.softmax(relay.nn.relu(relay.nn.dense(X, W)) + relay.nn.dense(X, W))
+PROGRAM = study.Program("small", relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([X], BODY))))
+HOST = CpuTarget.parse("llvm")
+
+
+def fused():
+    with relay.transform.PassContext(opt_level=3):
+        return relay.optimize(PROGRAM.mod, "llvm")[0]
+
+
+class Fake:
+    """A worker that knows times by heart: a schedule with `parallel` is fast, one with `pack` ends the process."""
+
+    asked: list[str] = []
+
+    def __init__(self, *_):
+        pass
+
+    def measure(self, schedule):
+        Fake.asked.append(schedule)
+        if "pack" in schedule:
+            return {"status": "crashed"}
+        return {"status": "ok", "us": 5.0 if "parallel" in schedule else 9.0, "picked_us": 10.0, "error": 0.0}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setattr(search, "Worker", Fake)
+    Fake.asked = []
+    return Fake
+
+
+def test_tasks_are_programs_of_their_own():
+    for task in tasks_of(fused(), HOST):
+        bench = Bench(task.text, str(HOST))
+        assert task.key and task.uses == 1 and str(task.plain).startswith("kernel ")
+        found = bench.measure("")
+        assert found["status"] == "ok" and found["error"] == 0 and found["us"] > 0
+
+
+def test_a_search_keeps_every_measurement_and_goes_on_where_it_stopped(fake, tmp_path):
+    store = RecordStore(tmp_path / "r.sqlite", create=True)
+    steps = list(search.Tuner(fused(), HOST, store, 1).run(30))
+    kept = store.find()
+    assert len(kept) == len(steps) > 6 and {r.status for r in kept} == {"ok", "crashed"}
+    assert any(s.best.us == 5.0 and "parallel" in s.best.schedule for s in steps)
+    gains = [a for a in fake.asked if "parallel" in a and "pack" not in a]
+    assert gains and all(fake.asked.count(a) == 2 for a in gains)  # confirmed
+    before = len(fake.asked)
+    again = list(search.Tuner(fused(), HOST, store, 1).run(30))
+    known = {(r.kernel, r.schedule) for r in kept}
+    fresh = [s for s in again if s.record.schedule and (s.record.kernel, s.record.schedule) in known]
+    assert not fresh and len(fake.asked) - before <= 2 * len(again)
+
+
+def test_an_interrupted_search_says_so_and_keeps_what_it_has(fake, tmp_path):
+    seen = []
+
+    def stop(step):
+        seen.append(step)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    found = study.tune(PROGRAM, 30, tmp_path / "r.sqlite", threads=1, on_step=stop)
+    assert found.stopped and found.measured == 3 == len(found.store.find())
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_budgets_that_are_none(seconds, tmp_path):
+    with pytest.raises(RelayError, match="budget"):
+        study.tune(PROGRAM, seconds, tmp_path / "r.sqlite")
+
+
+def script(body: str) -> list[str]:
+    return [sys.executable, "-c", "import sys, time\n" + textwrap.dedent(body)]
+
+
+@pytest.mark.parametrize(
+    "body, status",
+    [
+        ('print(\'{"status": "ready"}\', flush=True); sys.stdin.readline(); sys.stdin.readline()', "crashed"),
+        ('print(\'{"status": "ready"}\', flush=True); time.sleep(60)', "slow"),
+    ],
+)
+def test_a_process_that_dies_or_hangs_is_replaced(body, status, monkeypatch):
+    start = subprocess.Popen
+    started = []
+
+    def instead(command, **settings):
+        started.append(command)
+        return start(script(body), **settings)
+
+    monkeypatch.setattr(line_process.subprocess, "Popen", instead)
+    worker = process.Worker("text", "llvm", 1, limit=0.5)
+    assert [worker.measure("a")["status"], worker.measure("b")["status"]] == [status, status]
+    assert len(started) == 2 and worker.process.process is None
+
+
+def test_a_worker_that_cannot_start_is_an_error(monkeypatch):
+    start = subprocess.Popen
+    monkeypatch.setattr(line_process.subprocess, "Popen", lambda command, **settings: start(script(""), **settings))
+    with pytest.raises(RelayError) as found:
+        process.Worker("text", "llvm", 1).measure("")
+    assert found.value.code == "process.start"
+
+
+def test_results_are_compared_to_the_last():
+    a = np.array([1.0, np.nan, np.inf, -2.0], "float32")
+    assert difference([a], [a.copy()]) == 0
+    assert difference([a], [np.array([1, np.nan, np.inf, -2.5], "float32")]) == 0.25
+    assert difference([a], [np.array([1, 0, np.inf, -2], "float32")]) == float("inf")
+    assert difference([np.array([3])], [np.array([4])]) == float("inf")
+
+
+@pytest.mark.slow
+def test_the_command_tunes_lists_and_goes_on(tmp_path):
+    """In processes of their own, as a user runs it."""
+    (tmp_path / "p.relay").write_text(PROGRAM.mod.astext())
+    records = str(tmp_path / "r.sqlite")
+    command = [sys.executable, "-m", "relaylab", "tune", str(tmp_path / "p.relay"), "--records", records]
+    run = lambda *more: subprocess.run([*command, *more], capture_output=True, text=True, timeout=55)
+    first = run("--budget", "2", "--threads", "1", "--json")
+    assert first.returncode == 0, first.stderr
+    found = json.loads(first.stdout)
+    assert found["measured"] >= 1 and found["tuned_ms"] > 0 and {k["status"] for k in found["kernels"]} == {"ok"}
+    listed = json.loads(run("--table", "--json").stdout)
+    assert len(listed) == found["measured"] and all(r["threads"] == 1 for r in listed)
+    wrong = run("--budget", "soon")
+    assert wrong.returncode == 1 and "tune.budget" in wrong.stderr
