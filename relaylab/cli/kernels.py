@@ -35,13 +35,12 @@ def profile_command(args: argparse.Namespace) -> int:
 
 def asm_command(args: argparse.Namespace) -> int:
     """`relaylab asm NET|FILE [KERNEL]`"""
-    from relaylab import relay, study
+    from relaylab import study
     from relaylab.text import colours
     from relaylab.viz.diffs.tokens import for_stream
 
     program = study.load(args.program)
-    with relay.transform.PassContext(opt_level=args.opt_level):
-        lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    lib = study.built(program, args.opt_level)
     if args.output:
         say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}", quiet=args.json)
         return 0

@@ -20,7 +20,7 @@ def sweep_command(args: argparse.Namespace) -> int:
         args.pipelines,
         opt_levels=args.levels,
         threads=args.threads,
-        measures=args.measures or ("time", "build", "counts", "memory"),
+        measures=args.measures or study.DEFAULT_MEASURES,
     )
     done = 0
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab.interp import Interpreter, random_inputs
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule
-from relaylab.study.checking import leaves, relative_error
+from relaylab.study.checking import leaves
 from relaylab.study.pipeline import Pipeline
 from relaylab.transform import InferType
 

@@ -57,7 +57,7 @@ from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.support.formats import SEVERAL, SHAPES, words
 from relaylab.support.quoting import is_name
 from relaylab.text import colours
-from relaylab.transform import Pass, PassContext
+from relaylab.transform import Pass
 from relaylab.viz.draw.with_types import with_types
 
 if TYPE_CHECKING:
@@ -286,8 +286,7 @@ class RelayMagics(_Shell, Magics):
         """Compile a program for this CPU."""
         args = parse(self.relay_build, line)
         program = program_of(args.program, self.names(local_ns))
-        with PassContext(opt_level=self.level(args)):
-            lib = relay.build(program.mod, target=args.target, params=dict(program.params))
+        lib = study.built(program, self.level(args), target=args.target)
         if not args.quiet:
             print(study.describe(lib))
         if args.out:

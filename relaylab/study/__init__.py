@@ -3,8 +3,9 @@
 The command, the magics and the notebooks are thin wrappers of what is here; each function answers one question.
 """
 
+from relaylab.interp.agreement import relative_error
 from relaylab.study.bisect import Finding, bisect, bisect_history
-from relaylab.study.checking import Check, check, difference, leaves, needs_vm, relative_error
+from relaylab.study.checking import Check, check, difference, leaves, needs_vm
 from relaylab.study.compare import Comparison, Quantity, compare
 from relaylab.study.compilers import CompilerComparison, compare_compilers
 from relaylab.study.crash import Crash, TraceLine, crash_of
@@ -20,6 +21,7 @@ from relaylab.study.record import Recording, compare_recordings, exceeded, recor
 from relaylab.study.rewriting import Rewrite, Rewrites, rewrites
 from relaylab.study.roofline import Roofline, roofline
 from relaylab.study.running import (
+    built,
     describe,
     listing,
     llvm_steps,
@@ -32,16 +34,17 @@ from relaylab.study.running import (
 )
 from relaylab.study.schedules import Trial, schedule, schedule_steps
 from relaylab.study.suggest import Suggestion, Suggestions, suggestions
-from relaylab.study.sweep import SweepCell, SweepRow, SweepTable, cells, sweep
+from relaylab.study.sweep import DEFAULT_MEASURES, SweepCell, SweepRow, SweepTable, cells, sweep
 from relaylab.study.tuning import Tuning, records_table, tune
 from relaylab.study.why import WhyNot, rules_of, why, why_not
 
 __all__ = [
     "Rewrite", "Rewrites", "rewrites",
-    "Check", "Comparison", "CompilerComparison", "Crash", "Explanation", "Exploration", "Fault", "Finding",
+    "Check", "Comparison", "CompilerComparison", "Crash", "DEFAULT_MEASURES", "Explanation", "Exploration", "Fault",
+    "Finding",
     "Interval", "LESSONS", "Lesson", "LiveText", "Pipeline", "Program", "Quantity", "Recording", "Roofline", "Row",
     "Suggestion", "Suggestions", "SweepCell", "SweepRow", "SweepTable", "TraceLine", "Trial", "Tuning", "WhyNot",
-    "Worth", "Worths", "bisect", "bisect_history", "cells", "check", "compare", "compare_compilers",
+    "Worth", "Worths", "bisect", "bisect_history", "built", "cells", "check", "compare", "compare_compilers",
     "compare_recordings", "control_flow", "crash_of", "describe", "difference", "errors", "exceeded", "explain",
     "explore", "interval", "leaves", "listing", "llvm_steps", "load", "needs_vm", "operator_table", "operators",
     "pass_of", "predicted", "profile", "race", "read", "record", "records_table", "relative_error", "reopen",

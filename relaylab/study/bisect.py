@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from relaylab.interp import Interpreter, random_inputs
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import Expr, Function, IRModule, TensorType, Tuple, free_vars, post_order
 from relaylab.ir.display import node_text
 from relaylab.ir.trail import Step
-from relaylab.study.checking import leaves, relative_error
+from relaylab.study.checking import leaves
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore

@@ -11,9 +11,9 @@ import numpy as np
 from relaylab import relay
 from relaylab.codegen.network.network import is_static_graph
 from relaylab.interp import Interpreter, random_inputs
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
 
@@ -71,14 +71,3 @@ def leaves(value: object) -> list[np.ndarray]:
     if fields is not None:
         return [leaf for v in fields for leaf in leaves(v)]
     return [np.asarray(value.numpy() if isinstance(value, NDArray) else value)]
-
-
-def relative_error(got: np.ndarray, expected: np.ndarray) -> float:
-    if got.shape != expected.shape:
-        raise RelayError(f"shapes {got.shape} and {expected.shape}", code="explore.shapes")
-    if not expected.size:
-        return 0.0
-    wide_got, wide = got.astype("float64"), expected.astype("float64")
-    same = (wide_got == wide) | (np.isnan(wide_got) & np.isnan(wide))
-    difference = np.abs(np.where(same, 0.0, wide_got - wide))
-    return float(np.max(difference) / max(float(np.max(np.abs(np.where(np.isfinite(wide), wide, 0)))), 1e-30))

@@ -17,8 +17,9 @@ from typing import Any
 from relaylab import viz
 from relaylab.analysis.cost import costs
 from relaylab.interp import Interpreter, random_inputs
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import Expr, IRModule
-from relaylab.study.checking import leaves, relative_error
+from relaylab.study.checking import leaves
 from relaylab.study.exploration import explore
 from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
 from relaylab.study.pipeline import Pipeline, operators, split

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from relaylab import relay
 from relaylab.ir import IRModule
 from relaylab.runtime.peaks import MachinePeaks, machine_peaks
 from relaylab.runtime.profiling import Duration
 from relaylab.runtime.threads import num_threads
 from relaylab.study.program import Program, load
-from relaylab.study.running import seeded
-from relaylab.transform import PassContext
+from relaylab.study.running import built, seeded
 from relaylab.viz.figures.roofline import Dot
 from relaylab.viz.figures.roofline import roofline as draw
 from relaylab.viz.scene.scene import Scene
@@ -54,8 +52,7 @@ def roofline(what: Program | IRModule | str, opt_level: int = 3, repeat: int = 2
     threads that a network gets by default, measured at first use. A kernel that is called several times is one dot.
     """
     program = load(what)
-    with PassContext(opt_level=opt_level):
-        lib = relay.build(program.mod, target="llvm", params=dict(program.params))
+    lib = built(program, opt_level)
     calls = seeded(lib).profile(repeat=repeat, roofline=False).calls
     spent: dict[str, tuple[str, float, float, float]] = {}
     for step, call in zip(lib.executable.plan.steps, calls):

@@ -79,20 +79,24 @@ def seeded(lib: GraphExecutorFactoryModule, inputs: Mapping[str, Any] | None = N
     return module
 
 
+def built(
+    program: Program, opt_level: int = 3, config: Mapping[str, Any] | None = None, target: str = "llvm"
+) -> GraphExecutorFactoryModule:
+    """A program compiled with its parameters, under a level of passes and options of the build."""
+    with PassContext(opt_level=opt_level, config=dict(config or {})):
+        return relay.build(program.mod, target=target, params=dict(program.params))
+
+
 def profile(what: Program | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20) -> Report:
     """Measured time per kernel of a library or of a program, as a report."""
-    if isinstance(what, Program):
-        with PassContext(opt_level=opt_level):
-            what = relay.build(what.mod, target="llvm", params=dict(what.params))
-    return seeded(what).profile(repeat=number)
+    return seeded(built(what, opt_level) if isinstance(what, Program) else what).profile(repeat=number)
 
 
 def operator_table(what: Program, opt_level: int = 3, number: int = 20) -> viz.OperatorTable:
     """Operators as they are compiled, with MACs, bytes and measured time; `viz.operator_table` says what counts."""
     with PassContext(opt_level=opt_level):
-        mod, params = relay.optimize(what.mod, target="llvm", params=dict(what.params))
-        lib = relay.build(what.mod, target="llvm", params=dict(what.params))
-    view = viz.view(mod)
+        mod, _ = relay.optimize(what.mod, target="llvm", params=dict(what.params))
+    view, lib = viz.view(mod), built(what, opt_level)
     return viz.operator_table(view, viz.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from relaylab import relay
 from relaylab.codegen.operations.schedules import SCHEDULES
+from relaylab.interp.agreement import relative_error
 from relaylab.loop.schedule import PRIMITIVES, Schedule, table
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.program import Program
-from relaylab.study.running import seeded
-from relaylab.transform import PassContext
+from relaylab.study.running import built, seeded
 
 REPEATS = 20
 
@@ -39,7 +37,7 @@ class Trial:
     def error(self) -> float:
         """The largest difference of the program's results from those of the picked loops, relative to the largest."""
         pairs = zip(*(_results(lib) for lib in (self.picked, self.scheduled)))
-        return max((_difference(a, c) for a, c in pairs), default=0.0)
+        return max((relative_error(c, a) for a, c in pairs), default=0.0)
 
     @cached_property
     def microseconds(self) -> tuple[float, float]:
@@ -71,10 +69,10 @@ def schedule(program: Program, kernel: str, text: str | Schedule = "", opt_level
     `kernel` is a name of `lib.kernels()` or a part of one. Raises RelayValueError for names that no kernel has and for
     steps that may not be taken.
     """
-    picked = _built(program, {}, opt_level)
+    picked = built(program, opt_level)
     name = picked.kernel_called(kernel)
     steps = Schedule.parse(text) if isinstance(text, str) else text
-    return Trial(name, steps, picked, _built(program, {name: steps}, opt_level))
+    return Trial(name, steps, picked, built(program, opt_level, {SCHEDULES: {name: steps}}))
 
 
 def schedule_steps() -> str:
@@ -82,20 +80,7 @@ def schedule_steps() -> str:
     return table(PRIMITIVES.values())
 
 
-def _built(program: Program, schedules: Mapping[str, Schedule], opt_level: int) -> GraphExecutorFactoryModule:
-    with PassContext(opt_level=opt_level, config={SCHEDULES: dict(schedules)}):
-        return relay.build(program.mod, target="llvm", params=dict(program.params))
-
-
 def _results(lib: GraphExecutorFactoryModule) -> list[np.ndarray]:
     module = seeded(lib)
     module.run()
     return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
-
-
-def _difference(a: np.ndarray, c: np.ndarray) -> float:
-    wide = (np.asarray(x, "float64") for x in (a, c))
-    first, second = wide
-    if not first.size:
-        return 0.0
-    return float(np.max(np.abs(first - second)) / max(float(np.max(np.abs(first))), 1e-30))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,15 +12,13 @@ from pathlib import Path
 from relaylab import relay
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.operations.records import RECORDS, RecordStore, TuningRecord, current_version, default_records
-from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.threads import checked, num_threads, threads_used
+from relaylab.study.measure import race
 from relaylab.study.program import Program
-from relaylab.study.running import seeded
+from relaylab.study.running import built
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 from relaylab.tune import Tuner, TuningStep
-
-ROUNDS = 15
 
 
 @dataclass
@@ -48,18 +45,9 @@ class Tuning:
     def milliseconds(self) -> tuple[float, float]:
         """The median time of the whole program, with the picked loops and with the records, measured in turn."""
         with threads_used(self.threads):
-            modules = [seeded(self._built(path)) for path in ("", str(self.store.path))]
-            samples: tuple[list[float], list[float]] = ([], [])
-            for _ in range(ROUNDS):
-                for module, spent in zip(modules, samples):
-                    start = time.perf_counter()
-                    module.run()
-                    spent.append(1e3 * (time.perf_counter() - start))
-            return statistics.median(samples[0]), statistics.median(samples[1])
-
-    def _built(self, records: str) -> GraphExecutorFactoryModule:
-        with PassContext(opt_level=self.opt_level, config={RECORDS: records}):
-            return relay.build(self.program.mod, target="llvm", params=dict(self.program.params))
+            ways = [built(self.program, self.opt_level, {RECORDS: path}) for path in ("", str(self.store.path))]
+            picked, own = (statistics.median(spent) / 1e3 for spent in race(ways))
+            return picked, own
 
     def __str__(self) -> str:
         width = max((len(_short(r.name)) for r in self.best.values()), default=6)

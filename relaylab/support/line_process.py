@@ -1,12 +1,15 @@
-"""A Python process that answers lines of JSON with lines of JSON, seen from outside: it may die or hang at any line."""
+"""A Python process that answers lines of JSON with lines of JSON: seen from outside, where it may die or hang at any
+line, and from inside."""
 
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from relaylab.support.errors import RelayError
@@ -75,3 +78,11 @@ def _forward(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
     for line in process.stdout:
         lines.put(line)
     lines.put("")
+
+
+def serve(answer: Callable[[Answer], Answer]) -> None:
+    """Inside of such a process: answer line by line until the input ends. What others print is no answer."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
@@ -69,9 +69,9 @@ class Tuner:
         shares: dict[str, float] = {}
         for number, task in enumerate(tasks, 1):
             if time.monotonic() < end:
-                first = self._picked(task)
+                first, best = self._start(task)
                 shares[task.key] = first.picked_us * task.uses
-                yield TuningStep(task, number, len(tasks), first, self._best(task))
+                yield TuningStep(task, number, len(tasks), first, best)
         order = sorted((t for t in tasks if t.key in shares), key=lambda t: -shares[t.key])
         for k, task in enumerate(order):
             left = sum(shares[t.key] for t in order[k:])
@@ -82,46 +82,46 @@ class Tuner:
 
     def _kernel(self, task: KernelTask, number: int, kernels: int, until: float) -> Iterator[TuningStep]:
         """Measure schedules of one kernel, the most promising first."""
-        known = {r.schedule: r for r in self._records(task)}
-        waiting = self._listed(task, known, until)
+        known = self._records(task)
+        waiting = self._listed(task, {r.schedule for r in known}, until)
         worker = Worker(task.text, str(self.target), self.threads, self.limit)
-        best, since, model, before = self._best(task), 0, self._model(), self.measured
+        best, since, measured, model = _best(known), 0, 0, self._model()
         try:
             while waiting and since < PATIENCE and time.monotonic() < until:
-                if self.measured % AGAIN == 0:
-                    model = self._model()
+                if measured % AGAIN == 0:
+                    model = self._model() if measured else model
                     waiting.sort(key=lambda pair: -model.microseconds(pair[1]))
                 schedule, features = waiting.pop()
-                if self.measured - before >= LEAST and model.microseconds(features) > HOPELESS * best.us:
+                if measured >= LEAST and model.microseconds(features) > HOPELESS * best.us:
                     break
                 record = self._record(task, schedule, features.text(), confirmed(worker, schedule))
                 better = record.status == "ok" and record.us < best.us
-                best, since = (record, 0) if better else (best, since + 1)
+                best, since, measured = (record, 0, measured + 1) if better else (best, since + 1, measured + 1)
                 yield TuningStep(task, number, kernels, record, best)
         finally:
             worker.close()
 
-    def _listed(self, task: KernelTask, known: dict[str, TuningRecord], until: float) -> list[tuple[str, Features]]:
-        """The schedules that are not measured yet with what the model sees of them, the least promising first."""
+    def _listed(self, task: KernelTask, known: set[str], until: float) -> list[tuple[str, Features]]:
+        """The schedules that are not measured yet, with what the model sees of them."""
         found: list[tuple[str, Features]] = []
         for candidate in candidates(task.plain, self.target):
             if (text := str(candidate.schedule)) not in known:
                 found.append((text, features_of(candidate.program, self.target)))
             if time.monotonic() > until:
                 break
-        model = self._model()
-        return sorted(found, key=lambda pair: -model.microseconds(pair[1]))
+        return found
 
-    def _picked(self, task: KernelTask) -> TuningRecord:
-        """The record of the picked loops, measured once."""
-        known = [r for r in self._records(task) if not r.schedule]
-        if known:
-            return known[0]
+    def _start(self, task: KernelTask) -> tuple[TuningRecord, TuningRecord]:
+        """The records of the picked loops, measured once, and of the best schedule."""
+        known = self._records(task)
+        if picked := [r for r in known if not r.schedule]:
+            return picked[0], _best(known)
         worker = Worker(task.text, str(self.target), self.threads, self.limit)
         try:
-            return self._record(task, "", "", worker.measure(""))
+            first = self._record(task, "", "", worker.measure(""))
         finally:
             worker.close()
+        return first, _best([*known, first])
 
     # ---- records
 
@@ -146,11 +146,12 @@ class Tuner:
     def _records(self, task: KernelTask) -> list[TuningRecord]:
         return self.store.find(kernel=task.key, cpu=self.target.key, threads=self.threads, version=current_version())
 
-    def _best(self, task: KernelTask) -> TuningRecord:
-        """The fastest right schedule of a kernel, the picked loops among them."""
-        return min((r for r in self._records(task) if r.status == "ok"), key=lambda r: r.us)
-
     def _model(self) -> CostModel:
         model = CostModel(self.target, self.threads)
         model.learn(self.store.find(cpu=self.target.key, threads=self.threads, status="ok"))
         return model
+
+
+def _best(records: Sequence[TuningRecord]) -> TuningRecord:
+    """The fastest right schedule of a kernel, the picked loops among them."""
+    return min((r for r in records if r.status == "ok"), key=lambda r: r.us)

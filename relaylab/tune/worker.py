@@ -8,13 +8,10 @@ eats memory takes this process with it and nobody else.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import statistics
-import sys
 import time
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -23,11 +20,13 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RECORDS
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.interp import random_inputs
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.threads import set_num_threads
 from relaylab.support.errors import RelayError
+from relaylab.support.line_process import Answer, serve
 from relaylab.text import parse
 from relaylab.transform import InferType, PassContext
 
@@ -62,7 +61,7 @@ class Bench:
             module.set_input(param.name_hint, value)
         return module
 
-    def measure(self, schedule: str) -> dict[str, Any]:
+    def measure(self, schedule: str) -> Answer:
         """Status, times and error of a schedule."""
         try:
             module = self.module(schedule)
@@ -98,19 +97,9 @@ def results(module: GraphModule) -> list[np.ndarray]:
 
 
 def difference(wanted: list[np.ndarray], got: list[np.ndarray]) -> float:
-    """The largest difference over the largest result; integers and truth values must be equal."""
-    worst = 0.0
-    for a, c in zip(wanted, got):
-        if a.dtype.kind != "f":
-            worst = max(worst, 0.0 if np.array_equal(a, c) else float("inf"))
-        elif a.size:
-            with np.errstate(all="ignore"):
-                wide, same = a.astype("float64"), (a == c) | (np.isnan(a) & np.isnan(c))
-                apart = np.where(same, 0.0, np.abs(wide - c))
-                largest = np.max(np.abs(wide), where=np.isfinite(wide), initial=1e-30)
-            found = float(np.max(apart) / largest)
-            worst = max(worst, found if found == found else float("inf"))
-    return worst
+    """The largest relative error; integers and truth values must be equal."""
+    exact = (0.0 if np.array_equal(a, c) else float("inf") for a, c in zip(wanted, got) if a.dtype.kind != "f")
+    return max((*exact, *(relative_error(c, a) for a, c in zip(wanted, got) if a.dtype.kind == "f")), default=0.0)
 
 
 def pin(threads: int) -> None:
@@ -121,23 +110,20 @@ def pin(threads: int) -> None:
             os.sched_setaffinity(0, set(allowed[-threads:]))
 
 
-def main() -> None:
-    """Answer line by line until the input ends."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what others print is no answer
-    bench: Bench | None = None
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "text" in asked:
+class _Answers:
+    """What the process is told, line by line: a kernel first, then its schedules."""
+
+    def __init__(self) -> None:
+        self.bench: Bench | None = None
+
+    def __call__(self, asked: Answer) -> Answer:
+        if self.bench is None:
             set_num_threads(asked["threads"])
             pin(asked["threads"])
-            bench = Bench(asked["text"], asked["target"])
-            answer: dict[str, Any] = {"status": "ready"}
-        else:
-            assert bench is not None
-            answer = bench.measure(asked["schedule"])
-        print(json.dumps(answer), file=answers, flush=True)
+            self.bench = Bench(asked["text"], asked["target"])
+            return {"status": "ready"}
+        return self.bench.measure(asked["schedule"])
 
 
 if __name__ == "__main__":
-    main()
+    serve(_Answers())

@@ -61,7 +61,8 @@ def test_schedules_and_pipelines_reach_the_kernel():
     (apart,) = study.cells([SMALL], ["default-FuseOps"], **COUNTS)
     assert measured(apart)["kernels"] == 2
     (wrong,) = study.cells([SMALL], schedules=[{"conv": "unroll k"}], **COUNTS)
-    assert answer(wrong.json())["status"] == "refused" and "conv" in answer(wrong.json())["why"]
+    refused = answer({"cell": wrong.json()})
+    assert refused["status"] == "refused" and "conv" in refused["why"]
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def inside(monkeypatch):
 
     def ask(self, question, limit):
         asked.append(question["cell"])
-        return answer(question["cell"])
+        return answer(question)
 
     monkeypatch.setattr(line_process.LineProcess, "ask", ask)
     return asked

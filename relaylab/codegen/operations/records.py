@@ -8,7 +8,7 @@ and numbers: what is read from it becomes steps of schedules, which are checked 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import astuple, dataclass, fields
@@ -90,12 +90,12 @@ class RecordStore:
         known = {key(r) for r in self.find()}
         return self.add(r for r in other.find() if key(r) not in known)
 
-    def best(self, cpu: str, threads: int) -> dict[str, Schedule]:
-        """The schedule that is taken for each kernel for which one is better than the picked loops."""
-        found: dict[str, Schedule] = {}
+    def best(self, cpu: str, threads: int) -> dict[str, str]:
+        """The schedule that is taken for each kernel for which one is better than the picked loops, as text."""
+        found: dict[str, str] = {}
         for record in self.find(cpu=cpu, threads=threads, version=current_version(), status="ok"):
-            if record.better and record.kernel not in found:
-                found[record.kernel] = Schedule.parse(record.schedule)
+            if record.better:
+                found.setdefault(record.kernel, record.schedule)
         return found
 
 
@@ -145,8 +145,8 @@ def tuned_schedules(network: Network, target: CpuTarget) -> dict[Operation, Sche
     path = default_records() if named is None else Path(named) if named else None
     if path is None or (named is None and not path.is_file()):
         return {}
-    best: Mapping[str, Schedule] = RecordStore(path).best(target.key, num_threads())
+    best = RecordStore(path).best(target.key, num_threads())
     if not best:
         return {}
     found = {o: best.get(kernel_key(o)) for o in network.operations if not o.reshape_only}
-    return {operation: schedule for operation, schedule in found.items() if schedule is not None}
+    return {operation: Schedule.parse(text) for operation, text in found.items() if text is not None}

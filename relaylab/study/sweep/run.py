@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from relaylab.codegen.operations.memo import code_version
+from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.study.sweep.table import SweepRow, SweepTable
 from relaylab.support.errors import RelayError, RelayValueError
@@ -52,7 +52,8 @@ def sweep(
     if not 0 < limit < 1e9:
         raise RelayValueError(f"a limit is some seconds, not {limit}", code="sweep.limit")
     table = SweepTable(store, wanted)
-    missing = [c for c in wanted if not table.known(c, code_version()[:16])]
+    known = table.known(current_version())
+    missing = [c for c in wanted if c.key not in known]
     try:
         found = _local(missing, processes, limit) if client is None else _remote(missing, client, limit)
         for cell, answer in found:
@@ -70,7 +71,7 @@ def run_cell(text: str, limit: float) -> Answer:
     if process is None:
         process = _own.process = LineProcess(WORKER, {})
     found = process.ask({"cell": text}, limit)
-    return {"cpu": "", "version": code_version()[:16], **found}
+    return {"cpu": "", "version": current_version(), **found}
 
 
 def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator[tuple[SweepCell, Answer]]:

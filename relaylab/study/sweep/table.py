@@ -72,9 +72,9 @@ class SweepTable:
         found = [r for r in self.base.rows("cell, cpu, version") if r[0] in order]
         return [_row(r) for r in sorted(found, key=lambda r: order[str(r[0])])]
 
-    def known(self, cell: SweepCell, version: str) -> bool:
-        """Whether a cell was measured under a version, with any result but a lost process."""
-        return any(r[3] in ("ok", "refused") for r in self.base.rows("cpu", cell=cell.key, version=version))
+    def known(self, version: str) -> set[str]:
+        """The keys of cells that were measured under a version, with any result but a lost process."""
+        return {str(r[0]) for r in self.base.rows("cell", version=version) if r[3] in ("ok", "refused")}
 
     def keep(self, cell: SweepCell, answer: Answer) -> SweepRow:
         """Keep what a worker answered."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
 import warnings
 from typing import Any
@@ -12,8 +9,7 @@ from typing import Any
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.external import inline_external
-from relaylab.codegen.operations.memo import code_version
-from relaylab.codegen.operations.records import RECORDS
+from relaylab.codegen.operations.records import RECORDS, current_version
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.ir import IRModule
 from relaylab.relay import parse
@@ -26,6 +22,7 @@ from relaylab.study.measure import interval, race
 from relaylab.study.program import Program, load
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.support.errors import RelayError
+from relaylab.support.line_process import Answer, serve
 from relaylab.transform import InferType, PassContext
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -34,7 +31,7 @@ Measures = dict[str, Any]
 
 def machine() -> dict[str, str]:
     """What tells this worker's rows from those of others: its CPU and the code that it runs."""
-    return {"cpu": CpuTarget.host().key, "version": code_version()[:16]}
+    return {"cpu": CpuTarget.host().key, "version": current_version()}
 
 
 def measured(cell: SweepCell) -> Measures:
@@ -95,23 +92,15 @@ def _error(cell: SweepCell, end: IRModule) -> Measures:
     return {"error": check(end, opt_level=0).error} if "error" in cell.measures else {}
 
 
-def answer(text: str) -> Measures:
+def answer(asked: Answer) -> Answer:
     """The answer to a cell's text: the machine, and a status with the measures or the reason."""
+    if "cell" not in asked:
+        return {**machine(), "status": "ready"}
     try:
-        return {**machine(), "status": "ok", "measures": measured(SweepCell.parse(text))}
+        return {**machine(), "status": "ok", "measures": measured(SweepCell.parse(asked["cell"]))}
     except RelayError as error:
         return {**machine(), "status": "refused", "why": str(error)}
 
 
-def main() -> None:
-    """Answer line by line until the input ends."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what others print is no answer
-    for line in sys.stdin:
-        asked = json.loads(line)
-        found = answer(asked["cell"]) if "cell" in asked else {"status": "ready", **machine()}
-        print(json.dumps(found), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(answer)

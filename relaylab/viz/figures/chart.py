@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relaylab.viz.graph.figure import abbreviated
 from relaylab.viz.scene.metrics import fit, text_width
 from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text
 from relaylab.viz.scene.theme import HEAT
@@ -48,11 +49,11 @@ def bars(given: Sequence[ChartBar], title: str) -> Scene:
         shapes: list[Shape] = [
             Text(left - 6, y + 11, fit(bar.name, LONGEST, 9.0), 9.0, anchor="end"),
             Rect(left, y + 3, max(end - left, 0.5), LINE - 6, 1.0, ("box", "family-fusable")),
-            Text((across(bar.span[1]) if bar.span else end) + 6, y + 11, _number(bar.value), 8.0),
+            Text((across(bar.span[1]) if bar.span else end) + 6, y + 11, abbreviated(bar.value), 8.0),
         ]
         if bar.span:
             shapes.append(Path((("M", across(bar.span[0]), y + 8), ("L", across(bar.span[1]), y + 8)), ("wire",)))
-        words = f"{group}, {bar.name}: {_number(bar.value)}"
+        words = f"{group}, {bar.name}: {abbreviated(bar.value)}"
         elements.append(Element(f"bar:{group}:{bar.name}", "node", tuple(shapes), words, words))
         y += LINE
     return Scene(left + WIDTH + 80, y + MARGIN, tuple(elements), title)
@@ -89,8 +90,8 @@ def points(given: Sequence[ChartPoint], across: str, up: str) -> Scene:
     axes = Path((("M", left, top), ("L", left, top + SIDE), ("L", left + SIDE * 1.4, top + SIDE)), ("wire",))
     marks = (
         axes,
-        Text(left + SIDE * 1.4, top + SIDE + 14, f"{across} (to {_number(most[0])})", 9.0, anchor="end"),
-        Text(MARGIN, top - 6, f"{up} (to {_number(most[1])})", 9.0),
+        Text(left + SIDE * 1.4, top + SIDE + 14, f"{across} (to {abbreviated(most[0])})", 9.0, anchor="end"),
+        Text(MARGIN, top - 6, f"{up} (to {abbreviated(most[1])})", 9.0),
     )
     elements = [_title(f"{up} and {across}"), Element("axes", "note", marks, f"{up} over {across}")]
     for k, point in enumerate(given):
@@ -100,7 +101,7 @@ def points(given: Sequence[ChartPoint], across: str, up: str) -> Scene:
         shapes: list[Shape] = [Rect(x - 4, y - 4, 8, 8, 4.0, looks)]
         if best:
             shapes.append(Text(x + 7, y + 3, fit(point.name, LONGEST, 8.0), 8.0))
-        words = f"{point.name}: {across} {_number(point.x)}, {up} {_number(point.y)}"
+        words = f"{point.name}: {across} {abbreviated(point.x)}, {up} {abbreviated(point.y)}"
         elements.append(Element(f"point:{k}", "node", tuple(shapes), words, words))
     return Scene(left + SIDE * 1.4 + LONGEST, top + SIDE + 24 + MARGIN, tuple(elements), f"{up} over {across}")
 
@@ -121,10 +122,3 @@ def _text(
     id: str, x: float, y: float, text: str, face: str = "regular", size: float = 9.0, anchor: str = "start"
 ) -> Element:
     return Element(id, "note", (Text(x, y, text, size, face, anchor),), text)
-
-
-def _number(value: float) -> str:
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g}"
