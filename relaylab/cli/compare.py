@@ -30,7 +30,7 @@ COMMAND = Command(
             dest="other",
             metavar="COMPILER|DUMP",
             default="onnxruntime",
-            help="onnxruntime (default), the optimized .onnx file that it wrote, or the trace of TorchInductor",
+            help="onnxruntime (default), the optimized .onnx that it wrote, a trace of TorchInductor, or XLA's text",
         ),
         OUTPUT,
         LEVEL,

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from relaylab import study
+from relaylab import relay, study
 from relaylab.cli import main
-from relaylab.study.compilers import inductor
+from relaylab.study.compilers import inductor, xla
 from relaylab.study.compilers.inductor import FILE
 from relaylab.support.errors import RelayError
 
 DUMPS = Path(__file__).parents[1] / "data/compilers"
 SMALL, OPTIMIZED, TRACE = DUMPS / "small.onnx", DUMPS / "small_optimized.onnx", DUMPS / "inductor.json"
+HLO = DUMPS / "net.hlo.txt"
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +104,67 @@ def test_what_is_no_trace_is_refused(text, tmp_path, net):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(RelayError, match="no trace of TorchInductor"):
         inductor.read(tmp_path / "x.json", study.compare_compilers(net, TRACE).program)
+
+
+def test_xlas_kernels_are_the_instructions_of_its_entry(net):
+    """What is in a kernel follows from the text: the fusion's name, and what its lines say they are of."""
+    text = HLO.read_text()
+    found = study.compare_compilers(net, HLO)
+    entry = text[text.index("\nENTRY") :].splitlines()[1:]
+    lines = {line.split()[line.split().index("=") - 1].lstrip("%"): line for line in entry if " = " in line}
+    kernels = {name for name, line in lines.items() if not re.search(r" (parameter|bitcast|constant)\(", line)}
+    inside = {k.name: [found.program.by_name[m].kind for m in k.members] for k in found.b.kernels}
+    idle = next(int(n.split()[0]) for n in found.b.notes if "kernels more" in n)
+    assert inside.keys() <= kernels and len(kernels) - len(inside) == idle
+    assert inside["convolution"] == ["nn.conv2d"] and inside["dot_add_fusion"] == ["nn.dense", "nn.bias_add"]
+    large = ["nn.bias_add", "nn.batch_norm", "nn.relu", "sigmoid", "multiply", "mean"]
+    assert inside["multiply_bitcast_fusion"] == large
+    assert found.found["fused by {b} only"] == Counter({"multiply → mean": 1, "multiply → nn.softmax": 1})
+    assert not any(found.found[row] for row in found.found if row.startswith("gone"))
+
+
+def test_what_xla_computes_twice_is_one_operation_in_two_kernels(net, tmp_path):
+    head = "HloModule m, is_scheduled=true\n"
+    exp = '  e = f32[4]{0} exponential(p), metadata={op_name="jit(f)/exp"}\n'
+    first = f"%a (p: f32[4]) -> f32[4] {{\n  p = f32[4]{{0}} parameter(0)\n{exp}  ROOT r = f32[4]{{0}} sqrt(e)\n}}\n"
+    second = first.replace("%a", "%b").replace("sqrt", "tanh")
+    entry = """ENTRY %main (x: f32[4]) -> (f32[4], f32[4]) {
+  %x = f32[4]{0} parameter(0)
+  %one = f32[4]{0} fusion(f32[4]{0} %x), kind=kLoop, calls=%a
+  %two = f32[4]{0} fusion(f32[4]{0} %x), kind=kLoop, calls=%b
+  ROOT %t = (f32[4]{0}, /*index=1*/f32[4]{0}) tuple(%one, %two)
+}
+"""
+    (tmp_path / "m.txt").write_text(head + first + second + entry)
+    program = study.Program(
+        "p",
+        relay.parse('#[version = "0.0.5"] def @main(%x: Tensor[(4), float32]) { %0 = exp(%x); (sqrt(%0), tanh(%0)) }'),
+    )
+    found = study.compare_compilers(program, tmp_path / "m.txt").b
+    assert [(k.name, [m.split()[0] for m in k.members]) for k in found.kernels] == [
+        ("one", ["exp", "sqrt"]), ("two", ["exp", "tanh"]),
+    ]  # fmt: skip
+
+
+def test_a_folder_that_xla_dumped_is_read_and_broken_texts_are_refused(net, tmp_path):
+    text = HLO.read_text()
+    (tmp_path / "module_0001.jit_net.cpu_after_optimizations.txt").write_text(text)
+    (tmp_path / "module_0000.jit_stage.cpu_after_optimizations.txt").write_text(text[:300])
+    assert study.compare_compilers(net, tmp_path).b == study.compare_compilers(net, HLO).b
+    file = tmp_path / "x.txt"
+    for broken in (text.replace("is_scheduled=true, ", ""), text[: text.index("ENTRY")], "HloModule"):
+        file.write_text(broken)
+        with pytest.raises(RelayError, match="not compiled"):
+            study.compare_compilers(net, file)
+    program = study.compare_compilers(net, HLO).program
+    lines = text.splitlines()
+    start = next(k for k, line in enumerate(lines) if line.startswith("ENTRY"))
+    for k in range(1, start, 9):  # whatever is missing or cut, what is left is read
+        xla.read("\n".join([lines[0], *lines[k:]]), program)
+        xla.read("\n".join([lines[0], *(line[: 10 + 7 * k % 80] for line in lines[1:start]), *lines[start:]]), program)
+    file.write_text("HloModule m, is_scheduled=true\nENTRY main {\n  ROOT x = f32[] parameter(0)\n}\n")
+    with pytest.raises(RelayError, match="no operation of this module"):
+        study.compare_compilers(net, file)
 
 
 def test_what_is_no_dump_of_this_program_is_refused(onnx, tmp_path):

@@ -11,22 +11,14 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 
+from relaylab.study.compilers.alignment import alike, matched
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
 from relaylab.support.errors import RelayValueError
 
 NAME = "TorchInductor"
 FILE = "inductor_provenance_tracking_node_mappings.json"
-ALIASES = {
-    "addmm": "dense", "batchnormalization": "batch_norm", "conv": "conv2d", "convolution": "conv2d", "gemm": "dense",
-    "globalaveragepool": "mean", "global_avg_pool2d": "mean", "adaptive_avg_pool2d": "mean", "linear": "dense",
-    "matmul": "dense", "mm": "dense", "bmm": "batch_matmul", "mul": "multiply", "sub": "subtract", "div": "divide",
-    "permute": "transpose", "view": "reshape", "flatten": "reshape", "batch_flatten": "reshape", "cat": "concatenate",
-    "layernormalization": "layer_norm", "maxpool": "max_pool2d", "reducemean": "mean",
-}  # fmt: skip
-"""One name for operators that PyTorch, ONNX and Relay call differently."""
 PARTS = ("bias_add", "add", "expand_dims", "reshape", "transpose")
 """What Relay and ONNX write beside an operator, and PyTorch has in it: a bias."""
 
@@ -51,9 +43,10 @@ def read(path: Path, program: SourceProgram) -> Compiled:
         raise RelayValueError(
             f"`{path}` is no trace of TorchInductor: {type(error).__name__}",
             code="compilers.dump",
-            help=f"it is the folder of a trace with provenance, with {FILE} in it",
+            help=f"it is the folder of a trace with provenance, with {FILE} in it; a text of XLA begins with HloModule",
         ) from None
-    pairs = aligned([o.word for o in traced], program)
+    places = matched([o.word for o in traced], [alike(o.kind) for o in program.operations])
+    pairs = {a: program.operations[b].name for a, b in places}
     found = tuple(
         FusedKernel(
             name.partition(":")[0], _members({pairs[k] for k in pairs if traced[k].made & made}, pairs, program)
@@ -74,19 +67,6 @@ def _traced(name: str, made: Sequence[str], kinds: Collection[str]) -> list[Trac
 
 def _word(name: str) -> str:
     return alike(re.sub(r"_\d+$", "", name))
-
-
-def alike(kind: str) -> str:
-    """The common name of an operator."""
-    name = kind.lower().rpartition(".")[2]
-    return ALIASES.get(name, name)
-
-
-def aligned(words: Sequence[str], program: SourceProgram) -> dict[int, str]:
-    """For operations of the trace, by their places, the names of those of the program, in the order of both."""
-    kinds = [alike(o.kind) for o in program.operations]
-    blocks = SequenceMatcher(None, words, kinds, autojunk=False).get_matching_blocks()
-    return {b.a + k: program.operations[b.b + k].name for b in blocks for k in range(b.size)}
 
 
 def _members(found: set[str], pairs: Mapping[int, str], program: SourceProgram) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from relaylab import viz
 from relaylab.frontend import to_onnx
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.onnx.model import read_model
-from relaylab.study.compilers import inductor, onnxruntime
+from relaylab.study.compilers import inductor, onnxruntime, xla
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
 from relaylab.study.compilers.sources import families, of_onnx, of_relay, ours, spanned
 from relaylab.study.exploration import explore
@@ -138,20 +138,23 @@ def compare_compilers(
     """What another compiler fuses in a program that relaylab does not, and the other way round.
 
     `other` is `onnxruntime`, if it is installed; the file that it wrote of this model (`optimized_model_filepath`, up
-    to the level ORT_ENABLE_EXTENDED); or the folder of a debug trace of TorchInductor with its provenance. A dump is
-    read, and nothing in it is run. A network or a Relay program becomes an ONNX model for ONNX Runtime. RelayError for
+    to the level ORT_ENABLE_EXTENDED); the folder of a debug trace of TorchInductor with its provenance; or the text of
+    a module that XLA compiled (`jax.jit(f).lower(...).compile().as_text()`), or the folder of its dump. A dump is read,
+    and nothing in it is run. A network or a Relay program becomes an ONNX model for ONNX Runtime. RelayError for
     what is no such dump, or one of another program.
     """
     path = Path(other)
     if str(other) != onnxruntime.NAME and path.suffix != ONNX_SUFFIX:
         if not path.exists():
             help = (
-                f"give {onnxruntime.NAME}, an optimized {ONNX_SUFFIX} file, or the folder of a trace of TorchInductor"
+                f"give {onnxruntime.NAME}, an optimized {ONNX_SUFFIX} file, a trace of TorchInductor or a text of XLA"
             )
             raise RelayValueError(f"`{other}` is no compiler and no dump", code="compilers.other", help=help)
         found = explore(what, opt_level)
         program, named = of_relay(found.pipeline, found.program.name)
-        return CompilerComparison(program, ours(found.pipeline, program, named), inductor.read(path, program))
+        text = xla.text_of(path)
+        theirs = inductor.read(path, program) if text is None else xla.read(text, program)
+        return CompilerComparison(program, ours(found.pipeline, program, named), theirs)
     title, model = _model(what)
     graph = read_model(model)[0].graph
     pipeline = explore(_imported(title, model), opt_level).pipeline

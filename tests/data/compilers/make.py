@@ -1,7 +1,7 @@
 """Makes the recorded dumps of this folder from small programs of our own: `python tests/data/compilers/make.py`.
 
 Needs onnx, onnxruntime, torch and a C++ compiler. `small.onnx` is the program, `small_optimized.onnx` what ONNX Runtime
-writes of it; `net.relay` is the program of `inductor.json`, TorchInductor's file of origins.
+writes of it; `net.relay` is the program of `inductor.json`, TorchInductor's file of origins. `make_xla.py` makes XLA's.
 """
 
 from __future__ import annotations
