@@ -36,15 +36,16 @@ def _style(name: str) -> str:
 
 @cache
 def sheet() -> str:
-    """All styles; those of pictures only inside the explorer, light, and dark where the host is."""
-    own = "".join(map(_style, STYLES))
+    """All styles of the widget; those of pictures only inside the explorer, light, and dark where the host is."""
     faces = f"text{{font-family:{FONT}}}.b{{font-weight:bold}}.m{{font-family:{MONO}}}"
-    day, night = css() + colours.css(), f"{css(dark=True)}{colours.css(night=True)}{_night(own)}"
+    day = css() + colours.css()
     return _dense(
-        f"{own}\n.rl-explorer{{{faces}{day}}}\n"
-        f'[data-jp-theme-light="false"] .rl-explorer{{{night}}}\n'
-        f"@media screen and (prefers-color-scheme: dark){{.rl-page .rl-explorer{{{night}}}}}\n"
+        f'{_own()}\n.rl-explorer{{{faces}{day}}}\n[data-jp-theme-light="false"] .rl-explorer{{{_night()}}}\n'
     )
+
+
+def _own() -> str:
+    return "".join(map(_style, STYLES))
 
 
 def _dense(style: str) -> str:
@@ -52,10 +53,11 @@ def _dense(style: str) -> str:
     return re.sub(r"(?<=[{};,])\s+|(?<=:) | (?={)", "", style).replace(";}", "}")
 
 
-def _night(own: str) -> str:
-    """The rules of `.rl-night`, to be nested where it is night."""
-    rules = re.findall(r"^\.rl-night( [^{]*)?\{([^}]*)\}", own, re.MULTILINE)
-    return "".join(f"& {where.strip()} {{{body}}}" if where.strip() else body for where, body in rules)
+def _night() -> str:
+    """What is other at night, to be nested where it is night: pictures, code, and the rules of `.rl-night`."""
+    rules = re.findall(r"^\.rl-night( [^{]*)?\{([^}]*)\}", _own(), re.MULTILINE)
+    own = "".join(f"& {where.strip()} {{{body}}}" if where.strip() else body for where, body in rules)
+    return f"{css(dark=True)}{colours.css(night=True)}{own}"
 
 
 def page(data: dict[str, Any], title: str, language: str = "en") -> str:
@@ -65,8 +67,9 @@ def page(data: dict[str, Any], title: str, language: str = "en") -> str:
 
 
 def page_sheet() -> str:
-    """All styles of a page of the explorer."""
-    return sheet() + _dense(_style("page"))
+    """All styles of a page of the explorer, which is dark where its reader's system is."""
+    night = f"@media screen and (prefers-color-scheme: dark){{.rl-page .rl-explorer{{{_night()}}}}}"
+    return sheet() + _dense(f"{night}\n{_style('page')}")
 
 
 def predict_sheet() -> str:

@@ -30,6 +30,12 @@ export const link = (text, onclick, title = "") =>
 export const dim = (text, tag = "p") => el(tag, { className: "rl-dim", textContent: text });
 export const heading = (text) => el("h2", { textContent: text });
 export const subheading = (text) => el("h3", { textContent: text });
+/** @param {any[]} children  what opens under a title */
+export const fold = (title, className, ...children) =>
+  el("details", { className }, el("summary", { textContent: title }), ...children);
+export const cross = (title, onclick) =>
+  el("button", { className: "rl-tool rl-drop", textContent: "×", title, onclick });
+export const paragraph = (text) => el("p", { textContent: text });
 /** @param {string} [language]  whose colours it has */
 export const code = (text, language) => el("pre", { className: "rl-code" }, ...coloured(text, language));
 export const problem = (text) => el("pre", { className: "rl-error", textContent: text });
@@ -43,6 +49,23 @@ export function select(label, options, chosen, pick) {
   );
   element.value = String(chosen);
   return element;
+}
+
+// What people chose, remembered by the browser; where it has no storage, until the page is left.
+export function recall(key) {
+  try {
+    return JSON.parse(localStorage.getItem(key) || "null");
+  } catch {
+    return null;
+  }
+}
+
+export function remember(key, value) {
+  try {
+    localStorage.setItem(key, JSON.stringify(value));
+  } catch {
+    // it holds until the page is left
+  }
 }
 
 export function short(number) {

@@ -25,34 +25,13 @@ export class Explorer {
     this.onArrival = null; // run when the next picture is there
     this.answers = new Answers((what, args) => host.ask(what, args));
     this.stages = new Stages((name) => host.get(name));
-    this.parts = makeParts(root, host, this.stages, this.answers.ask, this.steering(), tools);
+    this.parts = makeParts(this, tools);
     this.build();
     this.start(host.get("rows"));
     for (const name of ["before", "after", "compare", "pane"]) host.on(name, () => this.refresh());
     host.on("selected", () => this.select(host.get("selected")));
     host.on("rows", () => (this.answers.clear(), this.start(host.get("rows"))));
     host.on("overlays", () => this.parts.overlay.refresh());
-  }
-
-  /** @returns {import("./parts.js").Steering} */
-  steering() {
-    return {
-      go: (before, after) => this.go(before, after),
-      choose: (name, value) => this.choose(name, value),
-      refresh: () => this.refresh(),
-      pick: (id, from) => this.pick(id, from),
-      arrive: (run) => (this.onArrival = run),
-      find: (text) => this.find(text),
-      renew: (rows) => this.renew(rows),
-      follow: (entry) => this.follow(entry),
-      jump: (stage, row, operator) => this.jump(stage, row, operator),
-      look: () => this.look(),
-      restore: (name, view) => this.restore(name, view),
-      picture: () => this.picture,
-      map: () => this.map(),
-      help: () => this.keyboard.help(),
-      focus: () => this.keyboard.focus(),
-    };
   }
 
   build() {
@@ -176,6 +155,7 @@ export class Explorer {
     const { host, root, stages } = this;
     const pane = host.get("pane");
     root.dataset.pane = pane;
+    root.classList.toggle("rl-tabbed", pane in this.parts.tabs);
     this.parts.toolbar.show(pane, host.get("compare"));
     this.parts.rail.mark();
     this.parts.timeline.mark();
@@ -286,6 +266,14 @@ export class Explorer {
   }
 
   // ---- what keys do
+
+  help() {
+    this.keyboard.help();
+  }
+
+  focus() {
+    this.keyboard.focus();
+  }
 
   map() {
     this.parts.room.map();

@@ -1,6 +1,6 @@
 // @ts-check
 // Which groups are drawn as one card each, whether blocks that repeat are, and whether only what changed is drawn.
-import { count } from "../dom.js";
+import { count, recall, remember } from "../dom.js";
 
 const REPEATS = "×"; // among what is folded: all repeated blocks
 const CHANGES = "Δ"; // what is far from every change
@@ -34,11 +34,7 @@ export class Folding {
     this.act = act;
     /** @type {Set<string>} */
     this.closed = new Set();
-    try {
-      if (!localStorage.getItem(WHOLE)) this.closed.add(CHANGES);
-    } catch {
-      this.closed.add(CHANGES); // no storage here
-    }
+    if (!recall(WHOLE)) this.closed.add(CHANGES);
   }
 
   // as the question for a picture names it: the selected node is always shown, with what is around it
@@ -134,11 +130,7 @@ export class Folding {
     this.act.moving?.();
     this.forget();
     if (!this.closed.delete(CHANGES)) this.closed.add(CHANGES);
-    try {
-      localStorage.setItem(WHOLE, this.brief ? "" : "1");
-    } catch {
-      // it holds until the page is left
-    }
+    remember(WHOLE, !this.brief);
     this.act.refresh();
   }
 }

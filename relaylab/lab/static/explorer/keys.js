@@ -1,6 +1,6 @@
 // @ts-check
 // The keys: what each does, for people and for the explorer.
-import { el, heading, subheading } from "../dom.js";
+import { el, heading, paragraph, subheading } from "../dom.js";
 import { QUERIES } from "./search.js";
 
 // key, what it does, whether only a kernel can do it
@@ -36,7 +36,7 @@ const HELP = [
 export function help(live) {
   const line = ([key, text]) => el("tr", {}, el("th", { textContent: key }), el("td", { textContent: text }));
   const lines = HELP.filter(([, , kernel]) => live || !kernel).map(line);
-  return [heading("keys"), el("table", {}, ...lines), subheading("search"), el("p", { textContent: QUERIES })];
+  return [heading("keys"), el("table", {}, ...lines), subheading("search"), paragraph(QUERIES)];
 }
 
 // what a key asks for, and with which argument

@@ -23,35 +23,20 @@ import { Views } from "./views.js";
 const NO_KERNEL = { buttons: [], tabs: {}, beside: () => [], more: () => [] };
 
 /**
- * How parts steer the explorer.
- * @typedef {object} Steering
- * @property {(before: number, after: number) => void} go
- * @property {(name: string, value: string) => void} choose
- * @property {() => void} refresh
- * @property {(id: string, from?: number) => void} pick
- * @property {(run: () => void) => void} arrive
- * @property {(text: string) => void} find
- * @property {(rows: any) => void} renew
- * @property {(entry: any) => void} follow
- * @property {(stage: number, row: string, operator: boolean) => void} jump
- * @property {() => object} look
- * @property {(name: string, view: any) => void} restore
- * @property {() => any} picture
- * @property {() => void} map
- * @property {() => void} help
- * @property {() => void} focus
- */
-
-/**
- * @param {HTMLElement} root
- * @param {import("../types.js").Host} host
- * @param {import("./stages.js").Stages} stages
- * @param {import("../types.js").Ask} ask
- * @param {Steering} steer
+ * @param {import("./explorer.js").Explorer} explorer
  * @param {((act: any) => any) | undefined} tools  what only a kernel can do
  */
-export function makeParts(root, host, stages, ask, steer, tools) {
-  const { go, choose, refresh, pick, arrive, find, renew, follow, jump, look, restore, picture, map } = steer;
+export function makeParts(explorer, tools) {
+  const { root, host, stages } = explorer;
+  const { ask } = explorer.answers;
+  const run =
+    (name) =>
+    (...given) =>
+      explorer[name](...given);
+  const [go, choose, refresh, pick, find, renew] = ["go", "choose", "refresh", "pick", "find", "renew"].map(run);
+  const [follow, jump, look, restore] = ["follow", "jump", "look", "restore"].map(run);
+  const picture = () => explorer.picture;
+  const arrive = (then) => (explorer.onArrival = then);
   const { live } = host;
   const put = (what, ...args) => host.ask(what, args);
   const get = (name) => host.get(name);
@@ -167,7 +152,7 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     back: () => undo.back(),
     forward: () => undo.forward(),
     views: () => views.show(),
-    help: steer.help,
+    help: run("help"),
     search: [search.element],
     field: search.field,
     overlay: overlay.menu,
@@ -175,8 +160,8 @@ export function makeParts(root, host, stages, ask, steer, tools) {
     list: () => room.list(),
     panel: () => room.panel(),
     full: () => room.full(),
-    map,
-    focus: steer.focus,
+    map: run("map"),
+    focus: run("focus"),
   });
   return {
     ...{ legend, extra, said, say, detail, stage, outline, text, code, stepper, search, folding, overlay },

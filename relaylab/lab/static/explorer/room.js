@@ -1,26 +1,18 @@
 // @ts-check
 // Who gets the room: list and panel fold and take the width that they are drawn to, the whole takes the screen. What
 // people choose is remembered, apart for narrow and wide panes.
-import { el } from "../dom.js";
+import { el, recall, remember } from "../dom.js";
 
 const NARROW = 560; // pixels under which parts stand below each other
 const KEY = "relaylab.room";
 const STEP = 16;
 const [LEAST, MOST] = [120, 0.6]; // pixels; share of the explorer
 
-function recall() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY) ?? "{}") ?? {};
-  } catch {
-    return {}; // no storage here, or not ours
-  }
-}
-
 export class Room {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.kept = recall();
+    this.kept = recall(KEY) ?? {};
     this.width = 0;
     /** @type {boolean | undefined} */
     this.now = undefined; // whether the panel is shown against what is remembered
@@ -57,11 +49,7 @@ export class Room {
   keep(name, value) {
     this.mine[name] = value;
     this.apply();
-    try {
-      localStorage.setItem(KEY, JSON.stringify(this.kept));
-    } catch {
-      // it holds until the page is left
-    }
+    remember(KEY, this.kept);
   }
 
   list() {

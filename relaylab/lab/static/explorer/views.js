@@ -1,6 +1,6 @@
 // @ts-check
 // Places to come back to: stage, selection, camera, folding, overlay and search under a name.
-import { button, el, heading, link } from "../dom.js";
+import { button, cross, el, heading, link } from "../dom.js";
 
 const PLACE = ["before", "after", "compare", "pane", "selected"];
 
@@ -50,12 +50,7 @@ export class Views {
     const line = (name) => {
       const open = link(name, () => this.go(name));
       open.classList.add("rl-view-name");
-      const drop = el("button", {
-        className: "rl-tool rl-drop",
-        textContent: "×",
-        title: `forget ${name}`,
-        onclick: () => this.drop(name),
-      });
+      const drop = cross(`forget ${name}`, () => this.drop(name));
       return el("li", {}, open, " ", drop);
     };
     const list = el("ul", { className: "rl-story" }, ...Object.keys(this.known).map(line));

@@ -1,7 +1,7 @@
 // @ts-check
 // What the buttons of the bar ask the kernel: checks, the search for a wrong rewrite, suggestions, the pipeline
 // as text, memory.
-import { button, code, dim, el, heading, link, problem, subheading } from "../dom.js";
+import { button, code, dim, el, heading, link, paragraph, problem, subheading } from "../dom.js";
 import { tensorMaps } from "../tabs/heat_map.js";
 
 /**
@@ -56,7 +56,7 @@ export class Tools {
 
   async bisect() {
     const { ask, read, go } = this.act;
-    read(el("p", { textContent: "searching …" }));
+    read(paragraph("searching …"));
     const found = await ask("bisect");
     const text = code(found.error ?? found.text);
     if (!found.found) return read(heading("bisect"), text);
@@ -68,7 +68,7 @@ export class Tools {
 
   async suggest() {
     const { ask, read, stages, edit } = this.act;
-    read(el("p", { textContent: "trying every pass …" }));
+    read(paragraph("trying every pass …"));
     const found = await ask("suggest", stages.shown);
     const line = ({ name, ops, summary }) => {
       const insert = link("", () => edit("insert", stages.after, name), "insert it here");

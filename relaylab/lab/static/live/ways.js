@@ -1,6 +1,6 @@
 // @ts-check
 // Ways through the picture, and a part of it as a program: what the kernel finds.
-import { button, choice, code, dim, el, heading, link, subheading } from "../dom.js";
+import { button, choice, code, dim, el, heading, link, paragraph, subheading } from "../dom.js";
 
 export class Ways {
   /** @param {import("./tools.js").Act} act */
@@ -64,7 +64,7 @@ export class Ways {
         dim(` ${type}`, "span"),
       );
     const list = el("ol", { className: "rl-story rl-trace" }, ...found.nodes.map(line));
-    act.read(heading(title), el("p", { textContent: found.text }), list);
+    act.read(heading(title), paragraph(found.text), list);
     act.say(found.text);
   }
 
@@ -84,8 +84,8 @@ export class Ways {
     const copy = () => navigator.clipboard?.writeText(found.code);
     const text = found.code
       ? [button("copy", "copy the code", copy), code(found.code)]
-      : [el("p", { textContent: "It has large constants and is not shown." })];
-    const inputs = el("p", { textContent: `inputs: ${found.inputs.join(", ") || "none"}` });
+      : [paragraph("It has large constants and is not shown.")];
+    const inputs = paragraph(`inputs: ${found.inputs.join(", ") || "none"}`);
     act.read(heading(`${found.name} is a module now`), inputs, ...text);
     act.say(`${found.name} is a module now`);
     act.done("extracted", found.name);

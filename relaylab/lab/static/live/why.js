@@ -1,6 +1,6 @@
 // @ts-check
 // Why a pass did nothing to a node: the rules that came nearest, each with the way of the matcher up to what failed.
-import { dim, el, link, problem, select, subheading } from "../dom.js";
+import { dim, el, fold, link, problem, select, subheading } from "../dom.js";
 
 const mark = (holds) => (holds ? "✓ " : "✗ ");
 
@@ -12,15 +12,7 @@ function reason(found, pick, named) {
   const word = (text, id) => (id ? link(text, () => pick(id)) : el("span", { textContent: text }));
   const name = el("b", { textContent: `${named ? `${found.index + 1} ${found.pass}: ` : ""}${found.rule}: ` });
   const line = ([text, holds, id]) => el("li", { className: holds ? "" : "rl-broken" }, word(mark(holds) + text, id));
-  const way =
-    found.steps.length > 1
-      ? el(
-          "details",
-          { className: "rl-way" },
-          el("summary", { textContent: "step by step" }),
-          el("ol", {}, ...found.steps.map(line)),
-        )
-      : null;
+  const way = found.steps.length > 1 ? fold("step by step", "rl-way", el("ol", {}, ...found.steps.map(line))) : null;
   const place = found.place ? dim(found.place, "div") : null;
   return el("li", { className: found.fires ? "rl-fires" : "" }, bar, name, word(found.words, found.id), place, way);
 }

@@ -1,6 +1,6 @@
 // @ts-check
 // A pass that stopped the pipeline: what it raised, the line of code, the calls that led there, a reproducer.
-import { button, code, dim, el, heading, problem, subheading } from "../dom.js";
+import { button, code, dim, el, fold, heading, problem, subheading } from "../dom.js";
 
 const call = ([place, name, text]) =>
   el("li", {}, el("code", { textContent: place }), ` in ${name}`, text ? code(text) : null);
@@ -17,21 +17,19 @@ function calls(trace) {
     const list = el("ol", { start }, ...run.map(call));
     start += run.length;
     if (!run[0][3]) return list;
-    return el("details", {}, el("summary", { textContent: `${run.length} in relaylab` }), list);
+    return fold(`${run.length} in relaylab`, "", list);
   });
 }
 
 /** @param {import("../questions.js").FailureFacts} found */
 export function failure(found) {
   const title = `${found.name} ${found.raised ? `raised ${found.kind}` : "left a broken program"}`;
-  const program = el("details", {}, el("summary", { textContent: "the program" }), code(found.reproducer));
+  const program = fold("the program", "", code(found.reproducer));
   const copy = () => {
     navigator.clipboard?.writeText(found.reproducer);
     program.open = true;
   };
-  const trace = found.trace.length
-    ? el("details", { className: "rl-trace-back" }, el("summary", { textContent: "traceback" }), ...calls(found.trace))
-    : null;
+  const trace = found.trace.length ? fold("traceback", "rl-trace-back", ...calls(found.trace)) : null;
   return el(
     "div",
     { className: "rl-failure" },

@@ -1,7 +1,7 @@
 // @ts-check
 // A kernel at three levels, and LLVM's own passes over it.
 import { coloured } from "./colours.js";
-import { button, code, dim, el, problem, subheading } from "../dom.js";
+import { button, code, cross, dim, el, fold, problem, subheading } from "../dom.js";
 import { enlarge } from "../tabs/heat_map.js";
 import { difference } from "./difference.js";
 
@@ -10,10 +10,9 @@ function passes(ask) {
   const body = el("div", {});
   const line = ([name, ms, changed, says, diff]) =>
     changed
-      ? el(
-          "details",
-          { className: "rl-llvm-pass" },
-          el("summary", { textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` }),
+      ? fold(
+          `${name}  ${ms.toFixed(2)} ms  ${says}`,
+          "rl-llvm-pass",
           difference(diff, () => {}, "llvm"),
         )
       : el("div", { className: "rl-dim rl-llvm-pass", textContent: `${name}  ${ms.toFixed(2)} ms  ${says}` });
@@ -26,12 +25,8 @@ function passes(ask) {
       ...(found.error ? [problem(found.error)] : found.steps.map(line)),
     );
   };
-  const element = el(
-    "details",
-    { className: "rl-llvm", ontoggle: open },
-    el("summary", { textContent: "What LLVM's passes would do" }),
-    body,
-  );
+  const element = fold("What LLVM's passes would do", "rl-llvm", body);
+  element.addEventListener("toggle", open);
   return element;
 }
 
@@ -73,11 +68,10 @@ export function kernel(found, light, ask, flow) {
     return row;
   };
   const column = (title, ...children) => {
-    const close = el("button", { className: "rl-tool rl-drop", textContent: "×", title: `close ${title}` });
+    const close = cross(`close ${title}`, () => show(false));
     const made = el("div", { className: "rl-column" }, close, subheading(title), ...children.filter(Boolean));
     const back = el("button", { className: "rl-chip rl-back", textContent: `+ ${title}`, hidden: true });
     const show = (on) => ((made.hidden = !on), (back.hidden = on));
-    close.addEventListener("click", () => show(false));
     back.addEventListener("click", () => show(true));
     backs.push(back);
     return made;
@@ -97,7 +91,7 @@ export function kernel(found, light, ask, flow) {
       "Relay and loops",
       code(found.relay, "relay"),
       code(found.loops, "loops"),
-      el("details", {}, el("summary", { textContent: "Why these loops" }), code(found.why)),
+      fold("Why these loops", "", code(found.why)),
     ),
     column(
       "LLVM IR",

@@ -1,6 +1,6 @@
 // @ts-check
 // A node: its type, attributes, operands, values and its life.
-import { button, code, dim, el, heading, short, subheading } from "../dom.js";
+import { button, code, dim, el, fold, heading, short, subheading } from "../dom.js";
 import { roleClass } from "../explorer/legend.js";
 
 // names and values are the program's; so are the words before them in a table of its `own`
@@ -93,8 +93,7 @@ function story(entries, follow) {
 }
 
 // What an operator means, as code.
-const numpy = (text) =>
-  text ? el("details", {}, el("summary", { textContent: "the same in numpy" }), code(text)) : null;
+const numpy = (text) => (text ? fold("the same in numpy", "", code(text)) : null);
 
 // The detail panel of a node.
 export function about(node, act) {

@@ -1,6 +1,6 @@
 // @ts-check
 // Two to four stages beside each other; what is selected in one is shown in all, by provenance.
-import { choice, dim, el, problem, select } from "../dom.js";
+import { choice, cross, dim, el, problem, select } from "../dom.js";
 import { Canvas } from "../canvas/canvas.js";
 
 const NUMBERS = ["2", "3", "4"].map((n) => [n, n]);
@@ -73,12 +73,7 @@ export class SideBySide {
     const choose = select(`stage of pane ${at + 1}`, names, frame, turn);
     const twin = el("span", { className: "rl-twin", "aria-live": "polite" });
     const view = el("div", { className: "rl-view" });
-    const drop = el("button", {
-      className: "rl-tool rl-drop",
-      textContent: "×",
-      title: "close",
-      onclick: () => this.close(at),
-    });
+    const drop = cross("close", () => this.close(at));
     const bar = el("div", { className: "rl-one-bar" }, choose, twin, this.shown.length > 2 ? drop : null);
     return { frame, twin, view, element: el("div", { className: "rl-one" }, bar, view) };
   }
