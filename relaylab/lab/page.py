@@ -39,9 +39,7 @@ def sheet() -> str:
     """All styles of the widget; those of pictures only inside the explorer, light, and dark where the host is."""
     faces = f"text{{font-family:{FONT}}}.b{{font-weight:bold}}.m{{font-family:{MONO}}}"
     day = css() + colours.css()
-    return _dense(
-        f'{_own()}\n.rl-explorer{{{faces}{day}}}\n[data-jp-theme-light="false"] .rl-explorer{{{_night()}}}\n'
-    )
+    return _dense(f'{_own()}\n.rl-explorer{{{faces}{day}}}\n[data-jp-theme-light="false"] .rl-explorer{{{_night()}}}\n')
 
 
 def _own() -> str:
