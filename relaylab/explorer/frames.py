@@ -128,7 +128,7 @@ class Frames:
         if index not in self._rewrites:
             segment = self.pipeline.segments[index]
             has_rules = segment.main is None or segment.main.steps or not segment.changed
-            self._rewrites[index] = of_segment(segment, None if has_rules else self.sides(index + 1))
+            self._rewrites[index] = of_segment(segment, None if has_rules else self.sides(index + 1), self.constants)
         return self._rewrites[index]
 
 

@@ -80,7 +80,7 @@ class Session:
     @cached_property
     def kernels(self) -> Kernels:
         """The last frame, compiled."""
-        return Kernels(self.frames.modules[-1])
+        return Kernels(self.frames.modules[-1], self.frames.constants)
 
     @cached_property
     def live(self) -> LiveText:

@@ -13,6 +13,7 @@ from relaylab.codegen.network.network import network_of
 from relaylab.ir import Expr, Function, IRModule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.running import seeded
+from relaylab.study.stage_text import Constants, printed
 
 LONGEST = 4000
 """Lines of LLVM IR or assembly that are shown."""
@@ -40,8 +41,9 @@ class Listing:
 class Kernels:
     """A fused module compiled, and which of its functions became which kernel."""
 
-    def __init__(self, mod: IRModule):
-        self.mod, self.target = mod, parse_target("llvm")
+    def __init__(self, mod: IRModule, constants: Constants | None = None):
+        """`constants` are the names of constants in its Relay."""
+        self.mod, self.target, self.constants = mod, parse_target("llvm"), constants or Constants()
 
     @cached_property
     def library(self) -> GraphExecutorFactoryModule:
@@ -68,7 +70,7 @@ class Kernels:
         llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
         return Listing(
             name,
-            self.library.inspect("relay", name),
+            "\n".join(printed(self.library.compiled_function(name), self.constants).lines),
             self.library.inspect("loop", name),
             parts,
             llvm,

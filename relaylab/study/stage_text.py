@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from relaylab.ir import Call, Constant, Expr, IRModule, Var, post_order
+from relaylab.ir import Call, Constant, Expr, Function, IRModule, Var, post_order
 from relaylab.text import print_with_map
 from relaylab.viz.diffs import textdiff, tokens
 from relaylab.viz.graph.annotate import Range, with_names
@@ -84,8 +84,8 @@ class PrintedStage:
         return "\n".join(self.lines)
 
 
-def printed(mod: IRModule, constants: Constants) -> PrintedStage:
-    """The text of a module with stable names for its constants."""
+def printed(mod: IRModule | Function, constants: Constants) -> PrintedStage:
+    """The text of a module or function with stable names for its constants."""
     text, ranges = with_names(*print_with_map(mod), constants.name)
     return PrintedStage([line[:LONGEST] for line in text.split("\n")], _definitions(text, ranges))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from relaylab import relay
 from relaylab.explorer.session import Session
 from relaylab.study import explore
 
@@ -30,3 +32,22 @@ def test_a_rewrite_is_told_whole_and_leads_to_the_next(mlp):
     assert mlp.ask("next_rewrite", fuse, after["at"]) == {"index": -1, "at": -1} or len(items) > fuse + 1
     place = mlp.ask("code_place", ops, 1)
     assert place["files"][0].endswith("canonicalize_ops.py") and place["line"] > 1 and not place["cell"]
+
+
+def test_constants_have_their_one_name_in_rewrites_and_code(mlp):
+    """The name that text, pictures and the panel have, in rows, small pictures, words of holes and kernels."""
+    told = [mlp.ask("rewrite", k, at) for k in range(len(mlp.pipeline.items)) for at in range(_count(mlp, k))]
+    assert told and "meta[" not in str(told)
+    ops = [item.name for item in mlp.pipeline.items].index("CanonicalizeOps")
+    assert [r[1] for r in mlp.ask("rewrite", ops, 1)["rows"]][1] == "%6 = add(%7, fc2_bias)"
+    constant = relay.const(np.arange(40, dtype="float32"))
+    body = relay.add(relay.var("x", shape=(40,)), constant)
+    kernel = relay.Function(relay.analysis.free_vars(body), body).with_attr("Primitive", 1)
+    mod = relay.IRModule.from_expr(relay.Call(kernel, [relay.var("y", shape=(40,))]))
+    session = Session(explore(mod, passes=["InferType"]))
+    listed = session.ask("kernel", 1, "main/add")
+    assert "add(%x, const0 " in listed["relay"] and "meta[" not in listed["relay"]
+
+
+def _count(session: Session, index: int) -> int:
+    return len(session.ask("steps", index)["steps"])

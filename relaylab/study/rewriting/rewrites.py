@@ -22,10 +22,10 @@ from relaylab import viz
 from relaylab.ir import Constant, Expr, GlobalVar, IRModule, Op, Type, Var
 from relaylab.ir.trail import Step
 from relaylab.study.definition import SourceCode, code_of
-from relaylab.study.exploration import explore
+from relaylab.study.exploration import Exploration, explore
 from relaylab.study.pipeline import Segment
 from relaylab.study.program import Program
-from relaylab.study.stage_text import TextRow, plain_rows
+from relaylab.study.stage_text import Constants, TextRow, parameter_names, plain_rows
 from relaylab.support.source import python_place
 from relaylab.transform import Pass, Stage
 from relaylab.transform.engine.infer_type import type_of
@@ -182,21 +182,30 @@ def rewrites(
         known = [k for k, item in enumerate(run.pipeline.items) if what in (item.name, item.text, item.made)]
         changing = [k for k in known if run.pipeline.segments[k].changed]
         if known:
-            return Rewrites(of_segment(run.pipeline.segments[(changing or known)[0]]))
+            return Rewrites(of_segment(run.pipeline.segments[(changing or known)[0]], constants=_names(run)))
     run = explore(program, passes=[*(first or ()), what])
     if run.history.error is not None:
         raise run.history.error
-    return Rewrites(of_segment(run.pipeline.segments[-1]))
+    return Rewrites(of_segment(run.pipeline.segments[-1], constants=_names(run)))
 
 
-def of_segment(segment: Segment, sides: tuple[viz.View, viz.View] | None = None) -> list[Rewrite]:
-    """The rewrites of one pass of a pipeline; without rules what it touched, by the views around it, with roles."""
+def _names(run: Exploration) -> Constants:
+    return Constants(parameter_names(run.program.mod, run.pipeline.source))
+
+
+def of_segment(
+    segment: Segment, sides: tuple[viz.View, viz.View] | None = None, constants: Constants | None = None
+) -> list[Rewrite]:
+    """The rewrites of one pass of a pipeline; without rules what it touched, by the views around it, with roles.
+
+    `constants` are the names of constants in texts.
+    """
     main = segment.main
     if main is None or not segment.changed:
         return []
     if main.steps:
-        types = TypesInPass(main)
-        return [_of_step(k, step, types) for k, step in enumerate(main.steps, 1)]
+        told = Told(TypesInPass(main), (constants or Constants()).name)
+        return [_of_step(k, step, told) for k, step in enumerate(main.steps, 1)]
     before, after = sides or viz.diff(segment.before, segment.after, main).sides
     code = _code(_maker(main.made))
     return [_of_pair(k, p, before, after, code) for k, p in enumerate(pairs(before, after), 1)]
@@ -224,7 +233,15 @@ class TypesInPass:
         return None
 
 
-def _of_step(number: int, step: Step, types: TypesInPass) -> Rewrite:
+@dataclass(frozen=True)
+class Told:
+    """How nodes of a pass are told: their types, and the names of constants."""
+
+    type_of: TypesInPass
+    name: Callable[[Constant], str]
+
+
+def _of_step(number: int, step: Step, told: Told) -> Rewrite:
     found = step.match if isinstance(step.match, Match) else None
     holes = holes_of(found) if found is not None else {}
     inner = matched(found) if found is not None else {step.before}
@@ -232,17 +249,17 @@ def _of_step(number: int, step: Step, types: TypesInPass) -> Rewrite:
     code = _code(_maker(step.by))
     place = step.location or (python_place(code.file, code.line) if code else "")
     bindings = tuple(
-        Binding(name, node, words_of(node, types(node)))
+        Binding(name, node, words_of(node, told.type_of(node), told.name))
         for node, name in {**named, **holes}.items()
         if not isinstance(node, Op)
     )
-    pair = partial(_pieces, step, holes, inner, types)
+    pair = partial(_pieces, step, holes, inner, told)
     rest = (step.before, step.after, tuple(inner), bindings, code, None, pair)
     return Rewrite(number, step.rule, place, step.note, step.seconds, *rest)
 
 
-def _pieces(step: Step, holes: Holes, inner: set[Expr], types: TypesInPass) -> tuple[Piece, Piece]:
-    cut = Cut(holes, near(step.before), inner, types)
+def _pieces(step: Step, holes: Holes, inner: set[Expr], told: Told) -> tuple[Piece, Piece]:
+    cut = Cut(holes, near(step.before), inner, told.type_of, told.name)
     return piece(step.before, cut, "before"), piece(step.after, cut, "after")
 
 

@@ -6,16 +6,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from relaylab.ir import Call, Constant, Constructor, Expr, Function, GlobalVar, Op, Type, Var, children, rebuild, walk
-from relaylab.ir.display import node_text
 from relaylab.ir.trail import unrecorded
 from relaylab.ir.visit import post_order
 from relaylab.support.errors import DiagnosticError
+from relaylab.text import print_with_map
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern.match import Match
 from relaylab.transform.pattern.told import brief
 from relaylab.viz.draw.from_ir import ViewOptions
 from relaylab.viz.draw.from_ir import view as view_of
+from relaylab.viz.graph.annotate import texts, with_names
 from relaylab.viz.graph.identity import Identities
 from relaylab.viz.graph.view import View
 from relaylab.viz.selection.minigraph import hole
@@ -70,13 +71,15 @@ def near(root: Expr) -> set[Expr]:
 @dataclass(frozen=True)
 class Cut:
     """How a piece is cut out: the holes by their names, what was there before (`known`), what of it was matched
-    (`inside`), and the type of a node that a rule built, if the node that it stands for has one.
+    (`inside`), the type of a node that a rule built, if the node that it stands for has one, and what constants are
+    called.
     """
 
     holes: Holes
     known: Collection[Expr]
     inside: Collection[Expr]
     type_of: Callable[[Expr], Type | None]
+    name: Callable[[Constant], str]
 
 
 def piece(root: Expr, cut: Cut, title: str) -> Piece:
@@ -89,7 +92,7 @@ def piece(root: Expr, cut: Cut, title: str) -> Piece:
         if node in names or isinstance(node, (*WHOLE, Var)):
             return ()
         if is_elsewhere or len(order) >= MOST:
-            names[node] = brief(node)
+            names[node] = _brief(node, cut.name)
             return ()
         order.append(node)
         return children(node)
@@ -102,7 +105,7 @@ def piece(root: Expr, cut: Cut, title: str) -> Piece:
     # inference keeps the sharing: node for node the same order
     old = {m: node for node, m in made.items()}
     behind = {b: old.get(a, a) for a, b in zip(post_order(made[root]), post_order(new))}
-    return _drawn(new, names, behind, title)
+    return _drawn(new, names, behind, title, cut.name)
 
 
 def _made(node: Expr, made: Mapping[Expr, Expr], names: Holes, cut: Cut) -> Expr:
@@ -118,22 +121,26 @@ def _typed(expr: Expr) -> Expr:
         return expr
 
 
-def _drawn(expr: Expr, names: Holes, behind: Mapping[Expr, Expr], title: str) -> Piece:
+def _drawn(expr: Expr, names: Holes, behind: Mapping[Expr, Expr], title: str, name: Callable[[Constant], str]) -> Piece:
     identities = Identities()
     inputs = {*names.values(), *(n.name_hint for n in walk((expr,)) if isinstance(n, Var))}
-    view = view_of(expr, ViewOptions(inputs=inputs), identities, title)
+    view = view_of(expr, ViewOptions(inputs=inputs, texts=texts(expr, name)), identities, title)
     nodes = {name: behind.get(e, e) for name, e in identities.expressions().items()}
     shown = tuple(hole(n, names[nodes[n.id]]) if nodes.get(n.id) in names else n for n in view.nodes)
-    return Piece(replace(view, nodes=shown), nodes, _text(expr))
+    return Piece(replace(view, nodes=shown), nodes, _text(expr, name))
 
 
-def _text(expr: Expr) -> str:
+def _text(expr: Expr, name: Callable[[Constant], str]) -> str:
     """The text of a piece without comments and without the declarations of its holes."""
-    lines = node_text(expr, annotate=lambda node: "").split("\n")
+    lines = with_names(*print_with_map(expr, annotate=lambda node: ""), name)[0].split("\n")
     return "\n".join(line for line in lines if not line.startswith("free_var "))
 
 
-def words_of(node: Expr, kind: Type | None) -> str:
-    """A node in a word or two, with its type."""
-    what = brief(node) if not isinstance(node, Call) else f"`{brief(node)}`"
+def _brief(node: Expr, name: Callable[[Constant], str]) -> str:
+    return name(node) if isinstance(node, Constant) and node.data.ndim else brief(node)
+
+
+def words_of(node: Expr, kind: Type | None, name: Callable[[Constant], str]) -> str:
+    """A node in a word or two, constants by their names, with its type."""
+    what = _brief(node, name) if not isinstance(node, Call) else f"`{brief(node)}`"
     return f"{what}: {kind}" if kind is not None else what
