@@ -2,11 +2,13 @@
 
 `compile` runs the VM's pipeline, so that all arithmetic is in Primitive functions, and makes machine code of
 those whose shapes are known. The rest, Primitive functions over shapes that only run time knows and operators
-without a loop form (sorting), is evaluated by the operators' reference semantics: slower, the same numbers.
+without a loop form (sorting), is evaluated by the operators' reference semantics: slower, the same numbers. A program
+with open sizes is compiled whole, as a static one, for the shapes that it is called with (`specializations.py`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +17,11 @@ import numpy as np
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.specializations import Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
+from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
@@ -96,9 +100,16 @@ class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
     def __init__(
-        self, mod: IRModule, natives: Mapping[Function, NativeFunction], params: Mapping[str, Any], target: str = "llvm"
+        self,
+        mod: IRModule,
+        natives: Mapping[Function, NativeFunction],
+        params: Mapping[str, Any],
+        target: str = "llvm",
+        specializations: Specializations | None = None,
     ):
         self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
+        self.specializations = specializations
+        self.plans: dict[Function, Plan] = {}
 
     @property
     def globals(self) -> list[str]:
@@ -133,9 +144,11 @@ class VMExecutable:
         """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
 
         The bytes are the optimized module as text; its kernels are compiled again when it is loaded (object files that
-        the cache has are taken from there).
+        the cache has are taken from there). Of a program with open sizes they are the module before the passes, which
+        run again, and under what options.
         """
-        return bytearray(self.mod.astext().encode()), self.lib
+        text = self.mod.astext() if self.specializations is None else self.specializations.text()
+        return bytearray(text.encode()), self.lib
 
     @staticmethod
     def load_exec(bytecode: bytes | bytearray, lib: VMLibrary) -> VMExecutable:
@@ -150,13 +163,18 @@ class VMExecutable:
             text = bytes(bytecode).decode()
         except UnicodeDecodeError:
             raise RelayValueError("the bytes are no saved program", code="vm.code") from None
-        return executable_of(InferType()(IRModule.from_text(text)), lib.target)
+        options = saved_options(text)
+        if options is None:
+            return executable_of(InferType()(IRModule.from_text(text)), lib.target)
+        with options:
+            return compile(IRModule.from_text(text), lib.target)
 
     @property
     def stats(self) -> str:
         """What was compiled, in words."""
         kernels = {id(n) for n in self.natives.values()}
-        return f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+        said = f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+        return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
 
 
 def compile(
@@ -165,13 +183,17 @@ def compile(
     """The executable of a program for the virtual machine; `params` (by name) are built in."""
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
-    return executable_of(optimize(inline_external(mod), params, vm=True).mod, target)
+    source = inline_external(mod)
+    return executable_of(optimize(source, params, vm=True).mod, target, (source, params or {}))
 
 
-def executable_of(final: IRModule, target: object) -> VMExecutable:
-    """The executable of a module after the passes."""
+def executable_of(
+    final: IRModule, target: object, source: tuple[IRModule, Mapping[str, Any]] | None = None
+) -> VMExecutable:
+    """The executable of a module after the passes; `source` is the module before them and its parameters."""
     native = parse_target(target)
-    return VMExecutable(final, natives_of(final, native), {}, str(native))
+    forms = None if source is None else Specializations.of(*source, native)
+    return VMExecutable(final, natives_of(final, native), {}, str(native), forms)
 
 
 @checked
@@ -180,7 +202,7 @@ class VMCompiler:
 
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}
-        self._final: tuple[IRModule, object] | None = None
+        self._final: tuple[IRModule, object, tuple[IRModule, Mapping[str, Any]]] | None = None
         self._executable: VMExecutable | None = None
 
     def set_params(self, params: Mapping[str, Any]) -> None:
@@ -203,7 +225,8 @@ class VMCompiler:
 
     def lower(self, mod: IRModule, target: object = None, target_host: object = None) -> None:
         """Run the passes; `codegen` comes next."""
-        self._final = self.optimize(mod, target)[0], target
+        source = inline_external(IRModule.from_expr(mod) if isinstance(mod, Expr) else mod)
+        self._final = self.optimize(source, target)[0], target, (source, self.get_params())
 
     def codegen(self) -> None:
         """Compile the kernels of what was lowered."""
@@ -234,7 +257,12 @@ class NativeMachine(Machine):
 
     def __init__(self, executable: VMExecutable):
         super().__init__(executable.mod)
-        self.natives = executable.natives
+        self.natives, self.known_plans = executable.natives, executable.plans
+
+    def plan_of(self, func: Function, name: str) -> Plan:
+        if func not in self.known_plans:
+            self.known_plans[func] = super().plan_of(func, name)
+        return self.known_plans[func]
 
     def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
         native = self.natives.get(closure.function)
@@ -260,6 +288,19 @@ class VMInterpreter(Interpreter):
 
     def machine(self) -> Machine:
         return NativeMachine(self.executable)
+
+    def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """What `main` gives: by the native form for the shapes of the arguments, or by the machine."""
+        forms, main = self.executable.specializations, self.mod["main"]
+        values = self.arguments(main, args, kwargs)
+        key, form = (None, None) if forms is None else forms.find(values)
+        if form is not None and form.executor is not None:
+            return form.run(flat(values))
+        start, machine = time.perf_counter(), self.machine()
+        out = self.given(machine.call(machine.global_closure(self.mod.get_global_var("main")), values))
+        if forms is not None and key is not None:
+            forms.took(key, time.perf_counter() - start)
+        return out
 
 
 class VirtualMachineModule(Module):
@@ -311,7 +352,11 @@ class VirtualMachine:
                 help=did_you_mean(func_name, self.exe.globals),
             )
         given = self._inputs.get(func_name, {}) if not args and not kwargs else {}
-        self._outputs = self.interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **{**given, **kwargs})
+        kwargs = {**given, **kwargs}
+        if func_name == "main":
+            self._outputs = self.interpreter.main(args, kwargs)
+        else:
+            self._outputs = self.interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **kwargs)
         return self._outputs
 
     def run(self, *args: object, **kwargs: object) -> Any:

@@ -104,8 +104,12 @@ class Machine:
         """The value of a function of the module."""
         func = self.mod[gv]
         if func not in self.plans:
-            self.plans[func] = Closure(func, Frame(Plan(func, gv.name_hint)))
+            self.plans[func] = Closure(func, Frame(self.plan_of(func, gv.name_hint)))
         return self.plans[func]
+
+    def plan_of(self, func: ir.Function, name: str) -> Plan:
+        """The facts about a function of the module."""
+        return Plan(func, name)
 
     def finish(self, node: ir.Expr, frame: Frame) -> None:
         """Compute `node`, its parts being computed."""

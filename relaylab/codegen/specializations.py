@@ -1,0 +1,214 @@
+"""Compiled forms of an open program, one for each set of input shapes that was seen: a bounded cache.
+
+While there is room, shapes are compiled when they are first seen. A full cache compiles a further set only when the
+virtual machine has spent as much time on it as a compilation takes (rent until the rent has paid the price: never
+more than twice the time of the best choice made in hindsight), and then drops the one that was used longest ago.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from relaylab.codegen.build import build
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.network.network import is_static_graph
+from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, specialized
+from relaylab.interp.values import Value
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import TupleType, Type
+from relaylab.runtime.container import ADT
+from relaylab.runtime.device import cpu
+from relaylab.runtime.executor import GraphExecutor
+from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.transform import BindParams, InferType, PassContext
+
+LIMIT = "relay.codegen.specializations"
+"""The option of a PassContext: how many forms are kept; 0 for none."""
+USUAL_LIMIT = 8
+_REMEMBERED = 1024
+"""Of how many sets of shapes without a form is known how long they took."""
+
+Key = tuple[object, ...]
+
+
+@dataclass
+class Specialization:
+    """One form: for which shapes it is, how long it took to compile, what runs it (None: the virtual machine)."""
+
+    shapes: str
+    seconds: float
+    executor: GraphExecutor | None
+    result: Type | None
+    why: str = ""
+    uses: int = 0
+
+    def run(self, leaves: Sequence[np.ndarray]) -> Value:
+        """The result for the arrays of the inputs."""
+        executor = cast(GraphExecutor, self.executor)
+        with executor.lock:
+            for index, value in enumerate(leaves):
+                executor.set_input(index, value)
+            executor.run()
+            outputs = [executor.get_output(i) for i in range(len(executor.plan.outputs))]
+        return _nested(self.result, iter(outputs))
+
+
+def _nested(t: Type | None, outputs: Any) -> Any:
+    return ADT(0, tuple(_nested(f, outputs) for f in t.fields)) if isinstance(t, TupleType) else next(outputs)
+
+
+@dataclass
+class Specializations:
+    """The forms of one program. `context` is the PassContext that it is compiled in, `limit` how many are kept."""
+
+    mod: IRModule
+    target: CpuTarget
+    context: PassContext
+    limit: int
+    forms: OrderedDict[Key, Specialization] = field(default_factory=OrderedDict)
+    spent: OrderedDict[Key, float] = field(default_factory=OrderedDict)
+    never: str = ""
+    """Why no form is ever made: something that no sizes can settle."""
+
+    def __post_init__(self) -> None:
+        self.deciding = deciding_inputs(self.mod)
+        self.lock = threading.RLock()
+
+    @staticmethod
+    def of(mod: IRModule, params: Mapping[str, Any], target: CpuTarget) -> Specializations | None:
+        """Those of a program in the current PassContext; None if it is closed, or no sizes can make it a graph."""
+        now = PassContext.current()
+        limit = int(now.get_config(LIMIT, USUAL_LIMIT))
+        if limit <= 0:
+            return None
+        typed = InferType()(BindParams(params)(mod) if params else mod)
+        if not is_open(typed):
+            return None
+        context = PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
+        return Specializations(typed, target, context, limit)
+
+    def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
+        """The form for these inputs, made if it is time for it."""
+        key = self.key(values)
+        with self.lock:
+            found = self.forms.get(key)
+            if found is not None:
+                self.forms.move_to_end(key)
+                found.uses += 1
+                return key, found
+            if self.never or not self.is_time(key):
+                return key, None
+            made = self.forms[key] = self.made(values)
+            self.spent.pop(key, None)
+            while len(self.forms) > self.limit:
+                self.forms.popitem(last=False)
+            return key, made
+
+    def is_time(self, key: Key) -> bool:
+        """Whether a form is made for shapes that have none."""
+        if len(self.forms) < self.limit:
+            return True
+        price = sum(f.seconds for f in self.forms.values()) / len(self.forms)
+        return self.spent.get(key, 0.0) >= price
+
+    def took(self, key: Key, seconds: float) -> None:
+        """Note what a call in the virtual machine took."""
+        with self.lock:
+            self.spent[key] = self.spent.pop(key, 0.0) + seconds
+            while len(self.spent) > _REMEMBERED:
+                self.spent.popitem(last=False)
+
+    def key(self, values: Sequence[Value]) -> Key:
+        """Shapes, and the values that decide shapes."""
+        shapes = tuple(_hashable(v) if isinstance(v, tuple) else v.shape for v in values)
+        return shapes + tuple(values[k].tobytes() for k in self.bound(values)) if self.deciding else shapes
+
+    def bound(self, values: Sequence[Value]) -> list[int]:
+        """The inputs whose values are put in."""
+        return [k for k in self.deciding if values[k].size <= LARGEST_VALUE]
+
+    def made(self, values: Sequence[Value]) -> Specialization:
+        """The form for these inputs; without an executor where it is no static graph, or not typed."""
+        start = time.perf_counter()
+        bound = {k: values[k] for k in self.bound(values)}
+        shapes = ", ".join(
+            f"{p.name_hint}: {_text(_shapes(v))}" + (f" = {values[k].tolist()}" if k in bound else "")
+            for k, (p, v) in enumerate(zip(self.mod["main"].params, values))
+        )
+        executor, result, why = None, None, ""
+        try:
+            executor, result = self.compiled(list(map(_shapes, values)), bound)
+        except RelayError as error:
+            if error.code == "vm.sizes":
+                raise
+            why = error.message  # the virtual machine says where, if it cannot run it either
+        if executor is None:
+            why = why or self.never
+        return Specialization(shapes, time.perf_counter() - start, executor, result, why)
+
+    def compiled(
+        self, shapes: list[Shape], bound: Mapping[int, np.ndarray]
+    ) -> tuple[GraphExecutor | None, Type | None]:
+        """What runs the program for these shapes."""
+        with self.context:
+            mod = specialized(self.mod, shapes, bound)
+            if not is_static_graph(mod):
+                self.never = reason_of(mod)
+                return None, None
+            library = build(mod, self.target)
+        return library["default"](cpu(0)).executor, mod["main"].ret_type
+
+    def summary(self) -> str:
+        """The forms that are kept, in words."""
+        if self.never:
+            return f"no specialization: {self.never}; the virtual machine runs it"
+        rows = [
+            f"  {f.shapes}: " + (f"native, {f.seconds:.2f} s to compile, {f.uses + 1} calls" if f.executor else f.why)
+            for f in self.forms.values()
+        ]
+        return "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
+
+    def text(self) -> str:
+        """The program before the passes, with the options that `saved_options` reads."""
+        options = {
+            "opt_level": self.context.opt_level,
+            "required_pass": self.context.required_pass,
+            "disabled_pass": self.context.disabled_pass,
+            "config": {k: v for k, v in self.context.config.items() if isinstance(v, (bool, int, float, str))},
+        }
+        return f"{_HEAD}{json.dumps(options)}\n{self.mod.astext()}"
+
+
+_HEAD = "// open program, compiled with "
+
+
+def saved_options(text: str) -> PassContext | None:
+    """The options under which a saved open program was compiled; None if it is none. RelayError for damaged ones."""
+    if not text.startswith(_HEAD):
+        return None
+    try:
+        found = json.loads(text[len(_HEAD) : text.index("\n")])
+        return PassContext(found["opt_level"], found["required_pass"], found["disabled_pass"], None, found["config"])
+    except (ValueError, KeyError, TypeError):
+        raise RelayValueError("the bytes are no saved program", code="vm.code") from None
+
+
+def _shapes(value: Value) -> Shape:
+    """The shape of an array; of a tuple those of its fields, as a list."""
+    return list(map(_shapes, value)) if isinstance(value, tuple) else value.shape
+
+
+def _hashable(value: Value) -> Key:
+    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value.shape
+
+
+def _text(shapes: object) -> str:
+    return f"({', '.join(map(_text, shapes))})" if isinstance(shapes, list) else str(shapes)

@@ -1,0 +1,168 @@
+"""A program with open sizes as a static one: the sizes of given inputs, and the values that decide shapes, put in.
+
+What remains is an ordinary program with numbers for sizes, which the static pipeline compiles. The values put in are
+those of small inputs of integers (or conditions) from which shapes and branches are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from relaylab.codegen.network.network import is_static_graph
+from relaylab.interp.sizes import with_known_sizes
+from relaylab.ir.dims import IntImm, SizeVar, with_sizes
+from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, If, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, facets, op_name
+from relaylab.ir.trail import derived
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic, map_type
+from relaylab.ir.visit import children, rewrite, substitute, walk
+from relaylab.runtime.ndarray import DTYPES
+from relaylab.support.errors import RelayTypeError
+from relaylab.transform import DynamicToStatic, InferType
+from relaylab.transform.normal_forms.first_order import first_order
+
+LARGEST_VALUE = 64
+"""How many elements an input may have whose values are put in: shapes, axes, limits, conditions."""
+
+_SIZES_ONLY = ("shape_of", "ndarray_size", "vm.shape_of")
+
+
+def tensors_of(t: Type | None) -> list[TensorType] | None:
+    """The tensor types in the type of a parameter, left to right; None if there is anything else in it."""
+    if isinstance(t, TupleType):
+        parts = [tensors_of(f) for f in t.fields]
+        return None if None in parts else [leaf for part in parts for leaf in part or ()]
+    return [t] if isinstance(t, TensorType) else None
+
+
+def is_open(mod: IRModule) -> bool:
+    """Whether a typed `main` of tensors may become a static graph when its sizes are known, and is none yet."""
+    if "main" not in mod or mod["main"].type_params:
+        return False
+    main = mod["main"]
+    if any(tensors_of(p.inferred or p.type_annotation) is None for p in main.params):
+        return False
+    return tensors_of(main.ret_type or main.body.inferred) is not None and not is_static_graph(mod)
+
+
+def deciding_inputs(mod: IRModule) -> tuple[int, ...]:
+    """The parameters of `main` whose values, not only shapes, decide shapes or branches, by number."""
+    main = first_order(mod)["main"]
+    roots: list[Expr] = []
+    for node in walk((main.body,)):
+        if isinstance(node, If):
+            roots.append(node.cond)
+        elif isinstance(node, Call) and isinstance(node.op, Op) and _is_open(node.inferred):
+            roots += _shape_operands(node, node.op)
+    reached = set(walk(roots, lambda e: () if op_name(e) in _SIZES_ONLY else children(e)))
+    places = [k for k, p in enumerate(main.params) if p in reached and _may_decide(p.inferred or p.type_annotation)]
+    return tuple(places)
+
+
+def _shape_operands(call: Call, op: Op) -> list[Expr]:
+    """The operands of which an operator takes a shape, sizes or limits, not data."""
+    if op.name == "arange":
+        return list(call.args)
+    names: tuple[str, ...] = getattr(op.definition, "values", ()) if op.name.startswith("dyn.") else ()
+    return [a for name, a in zip(op.definition.inputs, call.args) if name in names]
+
+
+def _is_open(t: Type | None) -> bool:
+    return t is not None and is_dynamic(t)
+
+
+def _may_decide(t: Type | None) -> bool:
+    """Scalars, vectors and pairs: shapes, sizes, axes, limits, factors, widths."""
+    return isinstance(t, TensorType) and len(t.shape) <= 2 and t.dtype in DTYPES
+
+
+Shape = tuple[int, ...] | list[Any]
+"""The shape of an array; of a tuple the shapes of its fields, as a list."""
+
+
+def sizes_of(params: Sequence[Var], shapes: Sequence[Shape]) -> dict[SizeVar, IntImm]:
+    """The numbers that named sizes have for the shapes of the inputs.
+
+    `RelayTypeError` `vm.sizes` names the size, the axes and the inputs where two of them disagree.
+    """
+    found: dict[SizeVar, tuple[int, str]] = {}
+    for p, shape in zip(params, shapes):
+        for t, extents in zip(tensors_of(p.inferred or p.type_annotation) or (), _leaves(shape)):
+            for axis, (size, n) in enumerate(zip(t.shape, extents)):
+                if isinstance(size, SizeVar):
+                    _agree(found, size, n, f"axis {axis} of the input `{p.name_hint}`")
+    return {size: IntImm(n) for size, (n, _) in found.items()}
+
+
+def _leaves(shape: Shape) -> list[tuple[int, ...]]:
+    return [leaf for s in shape for leaf in _leaves(s)] if isinstance(shape, list) else [shape]
+
+
+def _agree(found: dict[SizeVar, tuple[int, str]], size: SizeVar, n: int, place: str) -> None:
+    known, first = found.setdefault(size, (n, place))
+    if known != n:
+        raise RelayTypeError(
+            f"the size `{size}` is {known} in {first} and {n} in {place}",
+            code="vm.sizes",
+            help="give arrays that agree in the dimensions they share",
+        )
+
+
+def specialized(mod: IRModule, inputs: Sequence[Shape], values: Mapping[int, np.ndarray]) -> IRModule:
+    """A typed module whose `main` takes inputs of these shapes (of nested tuples, tuples of them).
+
+    `values` are those of parameters, by number, that are put in as constants; the parameters stay. Raises RelayError
+    where the shapes do not fit the program.
+    """
+    main = mod["main"]
+    params = [Var(p.name_hint, _concrete(p.inferred or p.type_annotation, x)) for p, x in zip(main.params, inputs)]
+    known = sizes_of(main.params, inputs)
+    binds: dict[Var, Expr] = {}
+    for k, (old, new) in enumerate(zip(main.params, params)):
+        binds[old] = Constant(values[k]) if k in values else derived(new, old)
+    body = _with_numbers(substitute(main.body, binds), known)
+    fresh = derived(Function(params, body, attrs=main.attrs), main)
+    made = mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh})
+    return InferType()(DynamicToStatic()(first_order(InferType()(made))))
+
+
+def _concrete(t: Type | None, shape: Shape) -> Type:
+    if isinstance(t, TupleType):
+        return TupleType([_concrete(f, s) for f, s in zip(t.fields, shape)])
+    return TensorType(shape, cast(TensorType, t).dtype)
+
+
+def _with_numbers(body: Expr, sizes: Mapping[SizeVar, IntImm]) -> Expr:
+    """Numbers in place of sizes, in the attributes of operators and in the types that are written down."""
+    if not sizes:
+        return body
+
+    def retyped(t: Type | None) -> Type | None:
+        if isinstance(t, TensorType):
+            return TensorType([with_sizes(d, sizes) for d in t.shape], t.dtype) if t.is_dynamic else t
+        return None if t is None else map_type(t, lambda part: retyped(part) or part)
+
+    def post(new: Expr, old: Expr) -> Expr:
+        if isinstance(new, Var) and new.type_annotation is not None and is_dynamic(new.type_annotation):
+            return Var(new.name_hint, retyped(new.type_annotation), span=new.span)
+        if isinstance(new, Function) and new.ret_type is not None and is_dynamic(new.ret_type):
+            return FunctionWithFields(new, ret_type=retyped(new.ret_type))
+        if isinstance(new, Call) and isinstance(new.op, Op) and new.attrs is not None:
+            record = facets(new)
+            numbered = with_known_sizes(record, sizes)
+            return new if numbered is record else Call(new.op, new.args, numbered, new.type_args, span=new.span)
+        return new
+
+    return rewrite(body, post)
+
+
+def reason_of(mod: IRModule) -> str:
+    """Why a typed module is no static graph though its inputs have their sizes."""
+    for node in walk((mod["main"].body,)):
+        if isinstance(node, Call) and _is_open(node.inferred) and all(not _is_open(a.inferred) for a in node.args):
+            return f"the shape that {op_name(node) or 'a call'} gives depends on data"
+    return "it has control flow, references or data types"
