@@ -1,8 +1,8 @@
 """Loop programs: loops, registers and stores over flat buffers; what is printed is what is emitted.
 
 A `LoopProgram` is a list of `LoopNest`s, each a parallel loop over its own work items; a share of the items
-of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store` and
-`For`. Buffers are flat: a `Load` of a program has one index, the address in elements.
+of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store`, `For` and
+`If`. Buffers are flat: a `Load` of a program has one index, the address in elements.
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
@@ -51,15 +51,27 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized or unrolled."""
+    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized or unrolled.
+
+    A serial loop ends at `stop` if that is less than the extent; it is computed once, before the first turn.
+    """
 
     axis: Axis
     kind: str
     body: tuple[Statement, ...]
     unroll: int = 1
+    stop: ScalarExpr | None = None
 
 
-Statement = Define | Accumulate | Store | For
+@dataclass(frozen=True, slots=True, eq=False)
+class If:
+    """Statements that are done where `condition` holds; never inside a vectorized loop."""
+
+    condition: ScalarExpr
+    body: tuple[Statement, ...]
+
+
+Statement = Define | Accumulate | Store | For | If
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +130,7 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
     while stack:
         statement = stack.pop()
         yield statement
-        if isinstance(statement, For):
+        if isinstance(statement, (For, If)):
             stack.extend(reversed(statement.body))
 
 
@@ -129,8 +141,10 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
             return address, value
         case Define(_, value) | Accumulate(_, _, value):
             return (value,)
+        case If(condition):
+            return (condition,)
         case For():
-            return ()
+            return () if statement.stop is None else (statement.stop,)
 
 
 def _buffer(role: str, tensor: Tensor) -> str:
@@ -156,7 +170,7 @@ def _body_lines(body: tuple[Statement, ...], depth: int) -> list[str]:
     while stack:
         statement, level = stack.pop()
         lines.append("  " * level + _line(statement))
-        if isinstance(statement, For):
+        if isinstance(statement, (For, If)):
             stack.extend((s, level + 1) for s in reversed(statement.body))
     return lines
 
@@ -167,7 +181,10 @@ _SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", 
 def _line(statement: Statement) -> str:
     match statement:
         case For(axis):
-            return f"for {axis.name} in {axis.extent}{_how(statement)}:"
+            stop = "" if statement.stop is None else f" to {show(statement.stop)}"
+            return f"for {axis.name} in {axis.extent}{stop}{_how(statement)}:"
+        case If(condition):
+            return f"if {show(condition)}:"
         case Define(local, value):
             return f"{local.name}: {local.dtype} = {show(value)}"
         case Accumulate(local, kind, value):

@@ -59,11 +59,20 @@ class ProgramBuilder:
 
     def read(self, role: str, layout: BufferLayout) -> Tensor:
         """A readable tensor for an external operand."""
-        tensor = Tensor(role, layout.shape, layout.dtype)
-        flat = Tensor(role, (layout.span,), layout.dtype)
-        self._operands[tensor], self._flat[tensor] = layout, flat
-        self.buffers.append((role, flat, layout))
+        tensor = self.private(role, layout)
+        self.buffers.append((role, self._flat[tensor], layout))
         return tensor
+
+    def private(self, name: str, layout: BufferLayout) -> Tensor:
+        """A readable tensor for memory that is no operand."""
+        tensor = Tensor(name, layout.shape, layout.dtype)
+        self._operands[tensor], self._flat[tensor] = layout, Tensor(name, (layout.span,), layout.dtype)
+        return tensor
+
+    def where(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...], int]:
+        """Where a tensor of memory lies: its flat buffer, its strides and its offset."""
+        layout = self._operands[tensor]
+        return self._flat[tensor], layout.strides, layout.offset
 
     def compute(self, out: OutSpec, lower: Callable[..., ScalarExpr], inputs: Sequence[Readable]) -> Tensor:
         """The readable result of an operator's `lower(b, out, i, *inputs)`."""
@@ -124,8 +133,11 @@ class ProgramBuilder:
 
     def element(self, value: Tensor, axes: tuple[Axis, ...]) -> ScalarExpr:
         """One element of a value, as an expression over flat external operands and stand-ins."""
-        places = {t: (self._flat[t], layout.strides, layout.offset) for t, layout in self._operands.items()}
-        return flatten(self.inlined(Load(value, axes)), places)
+        return self.flat(Load(value, axes))
+
+    def flat(self, root: ScalarExpr) -> ScalarExpr:
+        """`root` over flat external operands and stand-ins."""
+        return flatten(self.inlined(root), {t: self.where(t) for t in self._operands})
 
     def inlined(self, root: ScalarExpr) -> ScalarExpr:
         """`root` with every read of a computed value replaced by its expression at that index."""

@@ -267,13 +267,22 @@ def flatten(root: ScalarExpr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], 
     done: dict[ScalarExpr, ScalarExpr] = {}
     fed: set[ScalarExpr] = set()
     for node in post_order(root):
-        if isinstance(node, (Load, Local)) or is_float(node.dtype) or any(c in fed for c in children(node)):
+        if _is_data(node) or any(c in fed for c in children(node)):
             fed.add(node)
         new = rebuild(node, tuple(done[c] for c in children(node)))
         if isinstance(new, Load) and new.tensor in flat:
             new = _flat_load(new, *flat[new.tensor], tuple(i in fed for i in children(node)))
         done[node] = new
     return done[root]
+
+
+def by_data(index: ScalarExpr) -> bool:
+    """Whether an index is computed from loaded numbers, registers or floats."""
+    return any(map(_is_data, post_order(index)))
+
+
+def _is_data(node: ScalarExpr) -> bool:
+    return isinstance(node, (Load, Local)) or is_float(node.dtype)
 
 
 def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int, fed: tuple[bool, ...]) -> ScalarExpr:

@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
 from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
-from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, identity, statements
+from relaylab.loop.program import Accumulate, Define, For, If, LoopProgram, Statement, Store, identity, statements
 from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
@@ -17,7 +17,8 @@ Memory = dict[Tensor, Array]
 def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = None) -> None:
     """Do the work items [begin, end) of a program (all by default) on flat arrays, in place.
 
-    Every nest does its share of the items, as native code does. A read outside a buffer raises `RelayIndexError`.
+    Every nest does its share of the items, as native code does. A read or a store outside a buffer raises
+    `RelayIndexError`.
     """
     memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.private}
     begin, end = items or (0, program.items)
@@ -61,9 +62,16 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
                 env[local] = _combined(kind, env[local], value_of(value, env, memory))
             case Store(buffer, address, value):
                 where = value_of(address, env, memory)
+                _check(buffer, memory[buffer], where, "written")
                 memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
+            case If(condition, inner):
+                if value_of(condition, env, memory):
+                    own = dict(env)
+                    _body(inner, own, memory)
+                    env.update((x, own[x]) for x in env if isinstance(x, Local))
             case For(axis):
-                _loop(statement, 0, axis.extent, env, memory)
+                stop = axis.extent if statement.stop is None else int(value_of(statement.stop, env, memory))
+                _loop(statement, 0, min(stop, axis.extent), env, memory)
 
 
 def _combined(kind: str, total: Array, amount: Array) -> Array:
@@ -100,6 +108,11 @@ def _node(node: ScalarExpr, args: list[Array], env: Environment, memory: Memory,
 def _read(tensor: Tensor, array: Array, at: Array, guarded: bool) -> Array:
     if array.size == 0:
         return np.zeros(at.shape, compute_dtype(tensor.dtype))
-    if not guarded and at.size and (at.min() < 0 or at.max() >= array.size):
-        raise RelayIndexError(f"`{tensor.name}` is read outside its {array.size} elements", code="loop.out-of-bounds")
+    if not guarded:
+        _check(tensor, array, at, "read")
     return np.asarray(array[np.clip(at, 0, array.size - 1)]).astype(compute_dtype(tensor.dtype))
+
+
+def _check(tensor: Tensor, array: Array, at: Array, what: str) -> None:
+    if at.size and (at.min() < 0 or at.max() >= array.size):
+        raise RelayIndexError(f"`{tensor.name}` is {what} outside its {array.size} elements", code="loop.out-of-bounds")

@@ -27,7 +27,7 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
-from relaylab.loop.program import Accumulate, Define, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.program import Accumulate, Define, For, If, LoopProgram, Statement, Store, statements, values
 from relaylab.loop.scalar import is_integer
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
@@ -117,13 +117,15 @@ class _Prover:
     def registers(self, body: Sequence[Statement], scratch: Sequence[Tensor]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
+        maybe = [s for s in body if isinstance(s, If) or (isinstance(s, For) and s.stop is not None)]
+        perhaps = {inner for s in maybe for inner in statements(s.body)}
         stored: dict[Tensor, Store | None] = {}
         for statement in body:
             if isinstance(statement, Store) and statement.buffer in scratch and is_integer(statement.value.dtype):
                 bounds = self.place(()).bounds(self.expression(statement.value))
                 self.known[statement.buffer] = _join(self.known.get(statement.buffer, bounds), bounds)
             if isinstance(statement, Store) and statement.buffer in scratch:
-                stored[statement.buffer] = None if statement.buffer in stored else statement
+                stored[statement.buffer] = None if statement.buffer in stored or statement in perhaps else statement
             if not isinstance(statement, Define) or statement.local in changed:
                 continue
             local, value = statement.local, self.expression(statement.value)

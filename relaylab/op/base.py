@@ -18,6 +18,7 @@ Facets
     reference(*arrays)        the meaning, in numpy (a tuple-typed argument is a Python tuple of arrays)
     scalar(b, *elements)      elementwise and broadcasting operators: one element from one element each
     lower(b, out, i, *ins)    the element of the result at index `i`, as a loop-level expression
+    procedure(p, *outs, *ins) instead of `lower`, where elements depend on each other: the statements that write all
     macs(types, out)          multiply-accumulates of one evaluation
     samples()                 what tests must try
 """
@@ -43,6 +44,7 @@ from relaylab.ir.converters import Value as Value
 from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr, python_operator
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
+from relaylab.loop.procedure import Procedure
 from relaylab.op.builder import OperatorBuilder
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
 from relaylab.op.rules import all_known, broadcast, same_dtype, tensor
@@ -204,9 +206,20 @@ class Operator(Attrs):
         raise RelayError(f"{self.op_name} has no reference semantics", code="op.no-facet")
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, *ins: Any, **named: Any) -> Element:
+        if self.is_procedure():
+            message = f"{self.op_name} is a procedure: no element of it is computed by itself"
+            raise RelayError(message, code="op.no-facet", help="it is neither fused nor scheduled")
         reason = self.waivers.get("lower", "")
         help = f'{reason}; create_executor("vm") evaluates it' if reason else ""
         raise RelayError(f"{self.op_name} has no loop-level form", code="op.no-facet", help=help)
+
+    def procedure(self, p: Procedure, *tensors: Any, **named: Any) -> None:
+        raise RelayError(f"{self.op_name} is no procedure", code="op.no-facet")
+
+    @classmethod
+    def is_procedure(cls) -> bool:
+        """Whether the loop-level form is a procedure, which is never fused, and not `lower`."""
+        return cls.procedure is not Operator.procedure
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         return 0

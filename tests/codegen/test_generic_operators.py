@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
-from native_group import TARGETS, run_native
+from native_group import TARGETS, execute, run_native
 
+from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.operations.generic import KernelOperand, read, write
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.ir import OPERATORS, TupleType
 from relaylab.loop import OutSpec, compute
+from relaylab.loop.procedure import Procedure, perform
 from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.support.errors import RelayError
 
@@ -32,14 +35,34 @@ def readable(group, x, flat):
     return read(group, KernelOperand(f"in{len(flat) - 1}", MemoryView.dense(x.shape, x.dtype.name)))
 
 
+def check_procedure(record, args, specs, isa):
+    """The kernels of a procedure, run one after another, against its loop programs evaluated."""
+    target, group, flat = CpuTarget.parse(TARGETS[isa]), ProgramBuilder("op"), []
+    ins = [readable(group, x, flat) for x in args]
+    outs = [
+        read(group, KernelOperand(f"out{k}", MemoryView.dense(spec.shape, spec.dtype))) for k, spec in enumerate(specs)
+    ]
+    procedure = Procedure(group)
+    record.procedure(procedure, *outs, *ins)
+    arrays = [np.array(x).reshape(-1) for x in flat] + [np.empty(math.prod(s.shape), s.dtype) for s in specs]
+    for program in procedure.programs:
+        execute(lower_program(program, target), target, arrays, (0, 0.3, 0.35, 1))
+    for spec, got, want in zip(specs, arrays[len(flat) :], perform(specs, record.procedure, args)):
+        agree(got.reshape(spec.shape), want)
+
+
+def agree(got, expected):
+    rtol = 2e-3 if got.dtype == "float16" else 2e-5
+    np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), rtol=rtol, atol=1e-5)
+
+
 def check(record, args, spec, isa):
     group, flat = ProgramBuilder("op"), []
     inputs = [readable(group, x, flat) for x in args]
     value = group.compute(spec, record.lower, inputs)
     write(group, KernelOperand("out0", MemoryView.dense(spec.shape, spec.dtype)), value)
     got, expected = run_native(group, flat, spec, CpuTarget.parse(TARGETS[isa])), compute(spec, record.lower, args)
-    rtol = 2e-3 if spec.dtype == "float16" else 2e-5
-    np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), rtol=rtol, atol=1e-5)
+    agree(got, expected)
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
@@ -53,9 +76,13 @@ def test_native_code_agrees_with_the_evaluator(name):
         isa = list(TARGETS)[(zlib.crc32(name.encode()) + number) % len(TARGETS)]
         if any(t.is_dynamic for t in fields):
             pytest.skip(f"{name} has a shape that is not known before run time")
-        for k, type_ in enumerate(fields):
+        specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in enumerate(fields)]
+        if record.is_procedure():
+            check_procedure(record, args, specs, isa)
+            continue
+        for spec in specs:
             try:
-                check(record, args, OutSpec(type_.concrete_shape, type_.dtype, k), isa)
+                check(record, args, spec, isa)
             except RelayError as error:
                 if error.code != "op.no-facet":
                     raise

@@ -121,7 +121,8 @@ def pattern_of(name: str) -> str:
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_an_operator_without_loops_says_why(name):
     definition = OPERATORS[name].definition
-    assert (definition.lower is Operator.lower) == ("lower" in definition.waivers)
+    has = (definition.lower is not Operator.lower, definition.is_procedure())
+    assert has.count(True) == (0 if "lower" in definition.waivers else 1)
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))

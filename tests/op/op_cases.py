@@ -12,6 +12,7 @@ from relaylab.ir.expr import Expr
 from relaylab.ir.types import AnyDim
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.evaluate import compute
+from relaylab.loop.procedure import perform
 from relaylab.op.base import RelationError
 
 
@@ -99,7 +100,11 @@ def lowered(record, args: list, out: Type):
     """The result of the loop-level form, evaluated: an array or a tuple of them."""
     fields = out.fields if isinstance(out, TupleType) else [out]
     specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in enumerate(fields)]
-    values = [compute(spec, record.lower, args) for spec in specs]
+    values = (
+        perform(specs, record.procedure, args)
+        if record.is_procedure()
+        else [compute(spec, record.lower, args) for spec in specs]
+    )
     return tuple(values) if isinstance(out, TupleType) else values[0]
 
 

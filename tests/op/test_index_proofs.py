@@ -18,6 +18,8 @@ from test_variants import variants
 from relaylab.ir import OPERATORS, TupleType
 from relaylab.loop.builder import OutSpec, b
 from relaylab.loop.expr import Axis, Tensor
+from relaylab.loop.procedure import Procedure
+from relaylab.loop.program import LoopProgram
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.verify import Access, expression_accesses, program_accesses
 from relaylab.support.errors import RelayError
@@ -52,6 +54,8 @@ def readable(type_, name: str, group: ProgramBuilder | None = None):
 def form_accesses(record, args) -> Iterator[Access]:
     """The indices that the loop form reads at."""
     known = typed(record, args)
+    if record.is_procedure():  # its accesses are those of its programs
+        return
     for spec in known[1] if known else ():
         if 0 not in spec.shape:
             axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(spec.shape))
@@ -71,6 +75,24 @@ def of(name: str):
             yield record, k, case
 
 
+def programs(record, types, specs) -> Iterator[LoopProgram]:
+    """The loop programs of a call: one for each result, or those of a procedure."""
+    name = record.op_name
+    if record.is_procedure():
+        group = ProgramBuilder(name)
+        ins = [readable(t, f"in{d}", group) for d, t in enumerate(types)]
+        outs = [group.read(f"out{s.field}", BufferLayout.dense(s.shape, s.dtype)) for s in specs]
+        procedure = Procedure(group)
+        record.procedure(procedure, *outs, *ins)
+        yield from procedure.programs
+        return
+    for spec in specs:
+        group = ProgramBuilder(name)
+        value = group.compute(spec, record.lower, [readable(t, f"in{d}", group) for d, t in enumerate(types)])
+        group.write("out", value, BufferLayout.dense(spec.shape, spec.dtype))
+        yield group.program()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_index_of_every_variant_is_proven_or_limited(name):
@@ -85,11 +107,8 @@ def test_every_index_of_every_variant_is_proven_or_limited(name):
 def test_every_address_of_every_program_is_proven(name):
     for record, k, case in of(name):
         types, specs = typed(record, arrays_of(case))
-        for spec in specs:
-            group = ProgramBuilder(name)
-            value = group.compute(spec, record.lower, [readable(t, f"in{d}", group) for d, t in enumerate(types)])
-            group.write("out", value, BufferLayout.dense(spec.shape, spec.dtype))
-            for access in program_accesses(group.program()):
+        for program in programs(record, types, specs):
+            for access in program_accesses(program):
                 assert access.proven, f"{name}, sample {k}: {access}"
 
 

@@ -15,7 +15,7 @@ from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.network.network import operator_of
 from relaylab.codegen.operations.contraction import ConvolutionKernel, MatrixProductKernel
 from relaylab.codegen.operations.fused_body import Views
-from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job
+from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.codegen.templates import choose, strassen, supports_depthwise
 from relaylab.codegen.templates.conv import ConvSpec, conv_problem
 from relaylab.codegen.templates.conv_transpose import transpose_problems
@@ -58,6 +58,11 @@ def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[
                 f"generic lowering: no template computes {names}; the loops are those of the result, "
                 f"{kernel.items} items to share",
                 "outer loops are parallel, the innermost contiguous axis is vectorized",
+            ]
+        case ProcedureJob(call=call):
+            return [
+                f"{operator_of(call).name} is a procedure: it says its loops itself, {kernel.items} items to share",
+                "its parallel loops are kernels that run one after another",
             ]
     return ["a copy into another memory order, or with zeros around it, that the next kernel needs"]
 

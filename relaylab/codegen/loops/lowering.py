@@ -20,6 +20,7 @@ from relaylab.loop.program import (
     Accumulate,
     Define,
     For,
+    If,
     LoopNest,
     LoopProgram,
     Statement,
@@ -62,14 +63,15 @@ def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
 
 
 def work(program: LoopProgram) -> tuple[int, int]:
-    """(floating point operations, bytes of operands) of one run."""
+    """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn."""
     flops = 0
     for nest in program.nests:
         stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
         while stack:
             statement, times = stack.pop()
-            if isinstance(statement, For):
-                stack.extend((s, times * statement.axis.extent) for s in statement.body)
+            if isinstance(statement, (For, If)):
+                turns = statement.axis.extent if isinstance(statement, For) and statement.stop is None else 1
+                stack.extend((s, times * turns) for s in statement.body)
                 continue
             nodes = post_order(*values(statement))
             count = sum(isinstance(n, Apply) and is_float_dtype(n.dtype) for n in nodes)
@@ -135,6 +137,22 @@ class _Lowering:
                     self._unrolled(statement, group)
                 case For():
                     self._serial(statement, group)
+                case If():
+                    self._conditional(statement, group)
+
+    def _conditional(self, branch: If, group: list[VectorContext]) -> None:
+        """Statements behind a branch, for every (scalar) context in turn; it carries the accumulators."""
+        carried = carried_locals(branch)
+        for at in group:
+            inner = VectorContext(dict(at.env))
+
+            def then(inner: VectorContext = inner) -> list[Value]:
+                self._body(branch.body, [inner])
+                return [self._register(local, inner) for local in carried]
+
+            before = [self._register(local, at) for local in carried]
+            after = self.f.branch(self.emitter.value(branch.condition, at), then, lambda old=before: old)
+            at.env.update((local, self._as_lane(local, x)) for local, x in zip(carried, after))
 
     def _unrolled(self, loop: For, group: list[VectorContext]) -> None:
         """The turns of a loop, one after another."""
@@ -148,7 +166,9 @@ class _Lowering:
         """A loop that carries the accumulators of all contexts."""
         cells = self.emitter.cells
         first = loop.body[0]
-        if len(loop.body) == 1 and isinstance(first, Store) and loop.axis.extent > 1 and not cells.used_in(loop):
+        stop = None if loop.stop is None else self.emitter.value(loop.stop, group[0])
+        alone = len(loop.body) == 1 and isinstance(first, Store) and loop.axis.extent > 1 and stop is None
+        if alone and not cells.used_in(loop):
             if self._interleave(loop, first, group) or self._transpose(loop, first, group):
                 return
         carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
@@ -163,7 +183,8 @@ class _Lowering:
             return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept)]
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
-        results = self.f.loop(0, loop.axis.extent, turn, start)
+        extent = loop.axis.extent if stop is None else self.f.minimum(stop, loop.axis.extent)
+        results = self.f.loop(0, extent, turn, start)
         cells.put(kept, results[len(carried) :], loop.body)
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
@@ -364,8 +385,8 @@ def _turns(loop: For, at: VectorContext) -> list[VectorContext]:
     ]
 
 
-def carried_locals(loop: For) -> list[Local]:
-    """The accumulators that a loop updates and that exist before it."""
+def carried_locals(loop: For | If) -> list[Local]:
+    """The accumulators that a loop or a branch updates and that exist before it."""
     own = {s.local for s in statements(loop.body) if isinstance(s, Define)}
     found = (s.local for s in statements(loop.body) if isinstance(s, Accumulate) and s.local not in own)
     return list(dict.fromkeys(found))

@@ -54,9 +54,14 @@ def lower_group(
     RelayIndexError `codegen.unproven-index` is raised.
     """
     program = group.program() if schedule is None else schedule.apply(group.plain())
+    return lower_checked(program, target, parts).by_content(group.name)
+
+
+def lower_checked(program: LoopProgram, target: CpuTarget, parts: Sequence[Expr] = ()) -> Kernel:
+    """The kernel of a program whose accesses are proven if that is asked for."""
     if PassContext.current().get_config(VERIFY, False):
         _refuse_unproven(program, parts)
-    return lower_program(program, target).by_content(group.name)
+    return lower_program(program, target)
 
 
 def _refuse_unproven(program: LoopProgram, parts: Sequence[Expr]) -> None:

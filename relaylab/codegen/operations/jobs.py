@@ -6,8 +6,9 @@ A job knows which tensors it reads and writes. The planner decides how they lie 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operat
 from relaylab.codegen.operations.contraction import Contraction, KernelSequence
 from relaylab.codegen.operations.epilogue import EpilogueExpr
 from relaylab.codegen.operations.fused_body import FusedBody, Views
-from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, write
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
-from relaylab.ir import Call, Expr
+from relaylab.ir import Attrs, Call, Expr
+from relaylab.loop.procedure import Procedure
 from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.schedule import Schedule
 from relaylab.op.base import OpPattern
@@ -158,6 +160,36 @@ class GenericJob(Job):
             operator_of(c).pattern <= OpPattern.BROADCAST or operator_of(c).name.startswith(LANES_KEEPING)
             for c in self.calls
         )
+
+
+@dataclass(eq=False, slots=True)
+class ProcedureJob(Job):
+    """One call of an operator that is a procedure: a kernel for each of its parallel loops, one after another."""
+
+    call: Call
+    known: Mapping[Expr, NetworkValue] = field(default_factory=dict)
+
+    def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
+        made = self._once(views, memo, lambda: KernelSequence(tuple(self._kernels(views, target))))
+        operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
+        operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
+        return [Launch(kernel, operands) for kernel in made.kernels]
+
+    def _kernels(self, views: Views, target: CpuTarget) -> Iterator[Kernel]:
+        operator = operator_of(self.call)
+        group = ProgramBuilder(operator.name.replace(".", "_"))
+        body = FusedBody(group)
+        body.read(self.reads, views)
+        body.know(self.known)
+        ins = [body.value(arg) for arg in self.call.args]
+        outs = [read(group, KernelOperand(f"out{k}", views(t))) for k, t in enumerate(self.writes)]
+        procedure = Procedure(group)
+        operator.facets(cast("Attrs | None", self.call.attrs)).procedure(procedure, *outs, *ins)
+        for program in procedure.programs:
+            yield lower_checked(program, target, (self.call,)).by_content(group.name)
+
+    def parts(self) -> tuple[Expr | None, ...]:
+        return (self.call,)
 
 
 @dataclass(eq=False, slots=True)

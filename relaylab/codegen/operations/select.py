@@ -2,6 +2,7 @@
 
 * No contraction in the function: the generic lowering does it as a whole.
 * One contraction, and after it only elementwise operators of its shape: the template, the rest as its epilogue.
+* An operator that is a procedure has a job of its own.
 * Anything else is cut at every call: contractions by their templates, the others by the generic lowering.
 """
 
@@ -17,7 +18,7 @@ from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operat
 from relaylab.codegen.operations.contraction import Contraction, contraction_of
 from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import operands_of, tensors_of
-from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job
+from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, walk
 from relaylab.loop.schedule import Schedule
 from relaylab.op.base import OpPattern
@@ -63,6 +64,8 @@ class _Selection:
 
     def _jobs(self) -> list[Job]:
         contractions = {call: found for call in self.calls if (found := self._contraction(call)) is not None}
+        if any(_is_procedure(call) for call in self.calls):
+            return self._cut(contractions)
         if not contractions:
             return [self._generic(self.calls, self.body, self.operation.outputs)]
         if len(contractions) == 1:
@@ -143,6 +146,9 @@ class _Selection:
             outputs = self._outputs(call, final)
             if call in contractions and all(arg in self.values for arg in call.args[:2]):
                 found.append(self._with_template(call, contractions[call], outputs[0]))
+            elif _is_procedure(call):
+                known = self._known_below(call, set())
+                found.append(ProcedureJob(self.operation, tensors_of(list(known.values())), outputs, call, known))
             else:
                 found.append(self._generic([call], call, outputs))
             self.values[call] = outputs[0] if isinstance(call.checked_type, TensorType) else outputs
@@ -154,6 +160,10 @@ class _Selection:
     def _copies(self, final: dict[tuple[Expr, int | None], NetworkTensor]) -> list[Job]:
         """What the body gives that no call computes: its inputs, and a field given twice."""
         return [self._generic([], expr, (tensor,)) for (expr, _), tensor in final.items()]
+
+
+def _is_procedure(call: Call) -> bool:
+    return operator_of(call).definition.is_procedure()
 
 
 def _constant(expr: Constant) -> NetworkTensor:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
-from relaylab.op.helpers import Body, Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
 from relaylab.op.indexing import place, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
@@ -57,15 +58,24 @@ class Scattering(Opaque):
         axis = self.axis % data.ndim
         return [(place(at, axis, int(indices[at])), at) for at in np.ndindex(*indices.shape)]
 
-    def search(self, b: ElementBuilder, i: Index, data: Readable, indices: Readable) -> tuple[int, Any, Callable]:
-        """The axis's extent in the updates, whether the other axes reach `i`, and whether update k hits index `i`."""
-        axis = self.axis % len(i)
-        extent = int(data.shape[axis])
-        reach = b.all_of(
-            *(j < int(n) for d, (j, n, m) in enumerate(zip(i, indices.shape, data.shape)) if d != axis and n != m)
-        )
-        hit = lambda k: b.guard(reach, lambda: b.eq(wrapped(b, indices(*place(i, axis, k)), extent), i[axis]), False)
-        return int(indices.shape[axis]), reach, hit
+    def combine(self, b: ElementBuilder, old: Element, new: Element) -> Element:
+        """What a place holds after an update."""
+        return new
+
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, indices: Tensor, updates: Tensor) -> None:
+        """A copy, then the updates in their order; an index beyond the axis changes nothing."""
+        axis, rank = self.axis % len(data.shape), len(data.shape)
+        p.each(out, lambda *i: data(*i))
+        apart = rank > 1 and axis > 0  # lines along other axes have no place in common
+        with (
+            p.parallel(indices.shape[0] if apart else 1) as line,
+            p.loops(indices.shape[1:] if apart else indices.shape) as inner,
+        ):
+            at = (line, *inner) if apart else inner
+            k = p.let(wrapped(p.b, indices(*at), data.shape[axis]))
+            with p.when(p.b.inside(k, data.shape[axis])):
+                to = place(at, axis, k)
+                p.store(out, to, self.combine(p.b, out(*to), updates(*at)))
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -87,14 +97,6 @@ class scatter(Scattering):
             out[to] = updates[source]
         return out
 
-    def lower(
-        self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, indices: Readable, updates: Readable
-    ) -> Element:
-        count, reach, hit = self.search(b, i, data, indices)
-        last = b.rmax(count, lambda k: b.select(hit(k), k, -1))
-        hits = b.all_of(reach, last >= 0)
-        return b.guard(hits, lambda: updates(*place(i, self.axis % len(i), last)), data(*i))
-
 
 @op("scatter_add", level=10, attrs_key="ScatterAdd", meta_attrs=True, required="axis")
 class scatter_add(Scattering):
@@ -108,12 +110,8 @@ class scatter_add(Scattering):
             out[to] += updates[source]
         return out
 
-    def lower(
-        self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, indices: Readable, updates: Readable
-    ) -> Element:
-        count, _, hit = self.search(b, i, data, indices)
-        axis, zero = self.axis % len(i), b.const(0, out.dtype)
-        return data(*i) + b.sum(count, lambda k: b.guard(hit(k), lambda: updates(*place(i, axis, k)), zero))
+    def combine(self, b: ElementBuilder, old: Element, new: Element) -> Element:
+        return old + new
 
 
 @op("scatter_nd", level=3, attrs_key="ScatterND", meta_attrs=True)
@@ -152,31 +150,31 @@ class scatter_nd(Opaque):
             out[to] = updates[y] if self.mode == "update" else self.combine[self.mode](out[to], updates[y])
         return out
 
-    def lower(
-        self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, indices: Readable, updates: Readable
-    ) -> Element:
-        depth, box = int(indices.shape[0]), [int(n) for n in indices.shape[1:]]
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, indices: Tensor, updates: Tensor) -> None:
+        """A copy, then the updates in their order, lanes of a slice together; a place outside of data is left out."""
+        p.each(out, lambda *i: data(*i))
+        depth, b = indices.shape[0], p.b
+        outer, (lanes, *_) = data.shape[depth:-1], (*data.shape[depth:][-1:], 1)
+        with (
+            p.parallel(outer[0] if outer else 1) as part,
+            p.loops(indices.shape[1:]) as y,
+            p.loops(outer[1:]) as middle,
+        ):
+            found = [p.let(wrapped(b, indices(m, *y), data.shape[m])) for m in range(depth)]
+            with p.when(b.all_of(*(b.inside(k, n) for k, n in zip(found, data.shape)))):
+                with p.loop(lanes, kind="vectorized") as lane:
+                    rest = (*((part,) if outer else ()), *middle, lane)[: len(data.shape) - depth]
+                    to = (*found, *rest)
+                    p.store(out, to, self.combined(b, out(*to), updates(*y, *rest)))
 
-        def hit(*y: Element) -> Element:
-            return b.all_of(*(b.eq(wrapped(b, indices(m, *y), int(data.shape[m])), i[m]) for m in range(depth)))
-
-        if self.mode == "update":
-            flat = lambda y: sum((k * math.prod(box[d + 1 :]) for d, k in enumerate(y)), b.index(0))
-            last = b.rmax(box, lambda *y: b.select(hit(*y), flat(y), -1))
-            return b.guard(last >= 0, lambda: updates(*unravel(b, last, box), *i[depth:]), data(*i))
-        return self._combined(b, data(*i), box, hit, lambda *y: updates(*y, *i[depth:]), out.dtype)
-
-    def _combined(
-        self, b: ElementBuilder, x: Element, box: list[int], hit: Callable[..., Element], update: Body, dtype: str
-    ) -> Element:
-        neutral = {"add": b.const(0, dtype), "mul": b.const(1, dtype), "min": b.highest(dtype), "max": b.lowest(dtype)}
-        reduce = {"add": b.sum, "mul": b.prod, "min": b.rmin, "max": b.rmax}[self.mode]
-        total = reduce(box, lambda *y: b.guard(hit(*y), lambda: update(*y), neutral[self.mode]))
+    def combined(self, b: ElementBuilder, old: Element, new: Element) -> Element:
+        """What a place holds after an update."""
         return {
-            "add": lambda: x + total,
-            "mul": lambda: x * total,
-            "min": lambda: b.min(x, total),
-            "max": lambda: b.max(x, total),
+            "update": lambda: new,
+            "add": lambda: old + new,
+            "mul": lambda: old * new,
+            "min": lambda: b.min(old, new),
+            "max": lambda: b.max(old, new),
         }[self.mode]()
 
     @classmethod
@@ -221,16 +219,23 @@ class Scan(Opaque):
             x = np.moveaxis(np.concatenate([np.full_like(line[:1], self.start), line[:-1]]), 0, axis)
         return getattr(np, self.numpy_name)(x, axis=axis, dtype=wide).astype(dtype)
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        axis = 0 if self.axis is None else self.axis % len(i)
-        read = (lambda k: data(*unravel(b, k, data.shape))) if self.axis is None else lambda k: data(*place(i, axis, k))
-        neutral = b.const(self.start, out.dtype)
-        reduce = b.sum if self.numpy_name == "cumsum" else b.prod
-
-        def term(k: Element) -> Element:
-            return b.guard(k < i[axis] if self.exclusive else k <= i[axis], lambda: b.cast(read(k), out.dtype), neutral)
-
-        return reduce(int(out.shape[axis]), term)
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor) -> None:
+        """Lines along the axis, in parallel before it and side by side behind it; floats are combined in float64."""
+        axis, b = 0 if self.axis is None else self.axis % len(out.shape), p.b
+        before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
+        wide = "float64" if out.dtype.startswith("float") else out.dtype
+        with p.parallel(math.prod(before)) as line:
+            totals = p.scratch(math.prod(behind), wide)
+            with p.loop(math.prod(behind), kind="vectorized") as lane:
+                p.store(totals, lane, self.start)
+            with p.loop(count) as k, p.loop(math.prod(behind), kind="vectorized") as lane:
+                at = (*unravel(b, line, before), k, *unravel(b, lane, behind))
+                source = at if self.axis is not None else unravel(b, k, data.shape)
+                old = p.let(totals(lane))
+                x = b.cast(b.cast(data(*source), out.dtype), wide)
+                new = p.let(old + x if self.numpy_name == "cumsum" else old * x)
+                p.store(totals, lane, new)
+                p.store(out, at, b.cast(old if self.exclusive else new, out.dtype))
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""Procedures: results that are written by statements, because their elements depend on each other.
+
+A `lower` gives one element at a time. What sorts, chooses or scatters says instead what is done in which order: loops
+whose ends may be computed, conditions, registers, private memory, stores. Every parallel loop of a procedure is a loop
+program of its own; they run one after another, so that one may read what those before it have written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from relaylab.loop.builder import OutSpec, b
+from relaylab.loop.evaluate import Ins
+from relaylab.loop.expr import Axis, Local, Number, ScalarExpr, Tensor, as_index, const, limited
+from relaylab.loop.nest import build_nest
+from relaylab.loop.program import Accumulate, Define, For, If, LoopNest, LoopProgram, Statement, Store
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.loop.region import Assign, StoreRegion, address, by_data, normalise
+from relaylab.loop.run import run
+from relaylab.loop.scalar import Array
+from relaylab.loop.simplify import Simplifier
+
+Position = ScalarExpr | int
+
+
+class Procedure:
+    """A procedure under construction, over the external operands of `group`; `b` builds its expressions.
+
+    Indices that are computed from data are limited to their tensor, in loads and in stores.
+    """
+
+    def __init__(self, group: ProgramBuilder):
+        self.group, self.b = group, b
+        self.programs: list[LoopProgram] = []
+        self._open: list[list[Statement]] = []
+        self._scratch: list[Tensor] = []
+        self._names: Counter[str] = Counter()
+        self._simplify = Simplifier()
+
+    # ---- loops
+
+    def each(self, out: Tensor, element: Callable[..., ScalarExpr]) -> None:
+        """Store `element(*i)` at every index of a result, in any order and in parallel."""
+        flat, strides, offset = self.group.where(out)
+        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
+        value = self.group.flat(element(*axes))
+        region = StoreRegion(axes, (Assign(flat, address(axes, strides, offset), value),))
+        scratch: list[Tensor] = []
+        nests = [build_nest(part, simplifier, scratch) for part, simplifier in normalise(region)]
+        if nests:
+            self._program(scratch, nests)
+
+    @contextmanager
+    def parallel(self, extent: int) -> Iterator[Axis]:
+        """A loop whose turns may run at the same time, each with private memory of its own."""
+        axis = Axis(self._name("p"), extent)
+        self._scratch = []
+        body = self._body()
+        with body as statements:
+            yield axis
+        if extent:
+            self._program(self._scratch, [LoopNest(For(axis, "serial", tuple(statements)))])
+
+    @contextmanager
+    def loop(self, extent: int, stop: ScalarExpr | None = None, kind: str = "serial") -> Iterator[Axis]:
+        """A loop over 0 .. extent-1, or to `stop` if that is less: kind serial or, without `stop`, vectorized."""
+        axis = Axis(self._name("k"), extent)
+        with self._body() as statements:
+            yield axis
+        if extent and statements:
+            kind = "serial" if extent == 1 else kind
+            self._open[-1].append(For(axis, kind, tuple(statements), stop=None if stop is None else self._flat(stop)))
+
+    @contextmanager
+    def loops(self, extents: Sequence[int]) -> Iterator[tuple[Axis, ...]]:
+        """Loops inside each other, the last one innermost."""
+        axes = tuple(Axis(self._name("k"), int(n)) for n in extents)
+        with self._body() as statements:
+            yield axes
+        inner = tuple(statements)
+        for axis in reversed(axes):
+            inner = (For(axis, "serial", inner),) if axis.extent and inner else ()
+        self._open[-1] += inner
+
+    @contextmanager
+    def when(self, condition: ScalarExpr) -> Iterator[None]:
+        """Statements that are done where a condition holds."""
+        with self._body() as statements:
+            yield
+        if statements:
+            self._open[-1].append(If(self._flat(condition), tuple(statements)))
+
+    # ---- statements
+
+    def let(self, value: ScalarExpr | int, name: str = "x") -> Local:
+        """A register with a value (an index for a Python number): computed here, once. `add` may change it."""
+        flat = self._flat(as_index(value) if isinstance(value, int) else value)
+        local = Local(self._name(name), flat.dtype)
+        self._open[-1].append(Define(local, flat))
+        return local
+
+    def add(self, local: Local, value: ScalarExpr | Number, kind: str = "sum") -> None:
+        """Combine a register with a value: sum, prod, max, min, any, all."""
+        flat = self._flat(value if isinstance(value, ScalarExpr) else const(value, local.dtype))
+        self._open[-1].append(Accumulate(local, kind, flat))
+
+    def store(self, tensor: Tensor, at: Sequence[Position] | Position, value: ScalarExpr | Number) -> None:
+        """`tensor[at] = value`; nothing for a tensor without elements."""
+        indices = tuple(map(as_index, at if isinstance(at, (tuple, list)) else (at,)))  # type: ignore[arg-type]
+        if 0 in tensor.shape:
+            return
+        inside = tuple(limited(i, n) if by_data(i) else i for i, n in zip(indices, tensor.shape, strict=True))
+        flat, strides, offset = self.group.where(tensor)
+        value = value if isinstance(value, ScalarExpr) else const(value, tensor.dtype)
+        self._open[-1].append(Store(flat, self._flat(address(inside, strides, offset)), self._flat(value)))
+
+    def scratch(self, extent: int, dtype: str) -> Tensor:
+        """Private memory of the parallel loop that is being written; its contents are undefined at first."""
+        layout = BufferLayout.dense((max(extent, 1),), dtype)
+        tensor = self.group.private(self._name("s"), layout)
+        self._scratch.append(self.group.where(tensor)[0])
+        return tensor
+
+    # ---- parts
+
+    def _name(self, prefix: str) -> str:
+        self._names[prefix] += 1
+        return f"{prefix}{self._names[prefix] - 1}"
+
+    @contextmanager
+    def _body(self) -> Iterator[list[Statement]]:
+        self._open.append([])
+        yield self._open[-1]
+        self._open.pop()
+
+    def _flat(self, value: ScalarExpr) -> ScalarExpr:
+        return self._simplify(self.group.flat(value))
+
+    def _program(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> None:
+        buffers = tuple((role, flat) for role, flat, _ in self.group.buffers)
+        self.programs.append(LoopProgram(self.group.name, buffers, tuple(scratch), tuple(nests)))
+
+
+def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) -> list[Array]:
+    """The results that `write(p, *outs, *ins)` gives for numpy `inputs`: its programs evaluated one after another."""
+    group, memory = ProgramBuilder("procedure"), dict[Tensor, Array]()
+
+    def operand(role: str, x: Array) -> Tensor:
+        tensor = group.read(role, BufferLayout.dense(x.shape, x.dtype.name))
+        memory[group.where(tensor)[0]] = np.array(x).reshape(-1)
+        return tensor
+
+    ins = [operand(f"in{k}", np.asarray(x)) for k, x in enumerate(inputs)]
+    results = [operand(f"out{k}", np.zeros(spec.shape, spec.dtype)) for k, spec in enumerate(outs)]
+    procedure = Procedure(group)
+    write(procedure, *results, *ins)
+    for program in procedure.programs:
+        run(program, memory)
+    return [memory[group.where(t)[0]].reshape(t.shape) for t in results]
+
+
+__all__ = ["Procedure", "perform"]
