@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, TensorType, Type
+from relaylab.op.base import Operator, call_operator
 from relaylab.op.shapes import product
 
 
@@ -22,6 +24,16 @@ def exact(out: str, *factors: np.ndarray) -> list[np.ndarray]:
 def stored(x: np.ndarray, dtype: str) -> np.ndarray:
     """A sum of products as `dtype`: integers wrap."""
     return x.astype("int64").astype(dtype) if "int" in dtype else x.astype(dtype)
+
+
+def in_float32(record: Operator, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+    """A sum of products of float16 numbers as one of float32 numbers, rounded once; None for other data types."""
+    dtypes = [t.dtype for t in types]
+    if dtypes[-1] not in ("float16", "float32") or "float16" not in dtypes[:-1]:
+        return None
+    wide = [call_operator("cast", x, dtype="float32") if d == "float16" else x for x, d in zip(inputs, dtypes)]
+    found = call_operator(record.op_name, *wide, **{**dict(record.items()), "out_dtype": "float32"})
+    return found if dtypes[-1] == "float32" else call_operator("cast", found, dtype="float16")
 
 
 def dims(t: Type) -> tuple[Dim, ...]:

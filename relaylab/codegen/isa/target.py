@@ -88,6 +88,11 @@ class CpuTarget:
         return self.vector_bytes // item_bytes(dtype)
 
     @property
+    def converts_halves(self) -> bool:
+        """Are there instructions between float16 and float32 (F16C; every 64-bit ARM has them)?"""
+        return not _x86() or "f16c" in _needs(self.cpu, self.features)
+
+    @property
     def level(self) -> str:
         """The CPU that LLVM takes features from: on x86-64 a feature level, so that none goes unlisted."""
         return _level(self.cpu, self.features)

@@ -79,6 +79,7 @@ class Emitter:
     dummy: Callable[[], Value]
     registers: frozenset[Tensor] = frozenset()
     shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
+    halves: bool = False  # has the target conversions of float16?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     _loads: dict[ScalarExpr, bool] = field(default_factory=dict)
@@ -237,7 +238,7 @@ class Emitter:
         source = value.dtype
         if source == INDEX and element(number.type) == "i32":
             source = "int32"
-        result = scalars.cast(self.f, number, source, dtype)
+        result = scalars.cast(self.f, number, source, dtype, self.halves)
         return Ramp(result) if dtype == INDEX and lanes(result.type) == 1 else result
 
     # ---- numbers and lanes
@@ -326,7 +327,7 @@ class Emitter:
         if dtype == "bool":
             return self.f.compare("ne", x, 0)
         if dtype == "float16":
-            return scalars.from_half(self.f, x)
+            return scalars.from_half(self.f, x, self.halves)
         return Ramp(x) if dtype == INDEX and lanes(x.type) == 1 else x
 
     def to_storage(self, x: Value, dtype: str) -> Value:
@@ -334,7 +335,7 @@ class Emitter:
         if dtype == "bool":
             return self.f.cast("zext", x, vector("i8", lanes(x.type)))
         if dtype == "float16":
-            return scalars.to_half(self.f, x)
+            return scalars.to_half(self.f, x, self.halves)
         if dtype == INDEX:
             return scalars.resize(self.f, x, "i64", True)
         return x

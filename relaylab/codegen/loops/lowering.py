@@ -94,7 +94,8 @@ class _Lowering:
         private = frozenset(self.program.registers)
         shared = read_after_written(self._all()) if private else frozenset[Tensor]()
         avx512 = self.target.isa == "avx512"
-        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared)
+        halves = self.target.converts_halves
+        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves)
 
     def _all(self) -> list[Statement]:
         return [s for nest in self.program.nests for s in statements((nest.loop,))]

@@ -261,8 +261,11 @@ def _power(f: IRFunction, signed: bool, base: Value, exponent: Value) -> Value:
 # ---- conversions
 
 
-def cast(f: IRFunction, x: Value, source: str, target: str) -> Value:
-    """`x` of dtype `source` as `target`, in registers (see `relaylab.loop.scalar.convert`)."""
+def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool = False) -> Value:
+    """`x` of dtype `source` as `target`, in registers (see `relaylab.loop.scalar.convert`).
+
+    `halves`: the target has conversions of float16.
+    """
     count = lanes(x.type)
     type = vector(register_type(target), count)
     if target == "bool":
@@ -270,20 +273,36 @@ def cast(f: IRFunction, x: Value, source: str, target: str) -> Value:
     if source == "bool":
         return f.cast("uitofp" if is_float(type) else "zext", x, type)
     if is_float(x.type):
-        return _from_float(f, x, target, type)
+        return _from_float(f, x, target, type, halves)
     if is_float(type):
-        return f.cast("sitofp" if source.startswith("int") else "uitofp", x, type)
+        x = f.cast("sitofp" if source.startswith("int") else "uitofp", x, type)
+        return _rounded(f, x, halves) if target == "float16" else x
     return resize(f, x, element(type), source.startswith("int"))
 
 
-def _from_float(f: IRFunction, x: Value, target: str, type: str) -> Value:
+def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -> Value:
     if not is_float(type):
         name = ("fptosi" if target.startswith("int") else "fptoui") + f".sat.{suffix(type)}.{suffix(x.type)}"
         f.declare(f"llvm.{name}", type, (x.type,))
         return f.pure(type, f"call {type} @llvm.{name}({x})")
-    if element(type) != element(x.type):
-        x = f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
-    return from_half(f, to_half(f, x)) if target == "float16" else x
+    if target == "float16":
+        return _rounded(f, _sticky(f, x, type) if element(x.type) == "double" else x, halves)
+    return (
+        x if element(type) == element(x.type) else f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
+    )
+
+
+def _rounded(f: IRFunction, x: Value, halves: bool) -> Value:
+    return from_half(f, to_half(f, x, halves), halves)
+
+
+def _sticky(f: IRFunction, x: Value, type: str) -> Value:
+    """A double as a float that rounds to the half that the double rounds to: towards zero, odd if anything is lost."""
+    bits = f.cast("bitcast", x, vector("i64", lanes(x.type)))
+    lost = f.compare("ne", f.binary("and", bits, (1 << 29) - 1), 0)
+    kept = f.binary("and", bits, -1 << 29)
+    odd = f.select(lost, f.binary("or", kept, 1 << 29), kept)
+    return f.cast("fptrunc", f.cast("bitcast", odd, x.type), type)
 
 
 def resize(f: IRFunction, x: Value, to: str, signed: bool) -> Value:
@@ -296,9 +315,14 @@ def resize(f: IRFunction, x: Value, to: str, signed: bool) -> Value:
     return f.cast("trunc" if have > want else "sext" if signed else "zext", x, vector(to, lanes(x.type)))
 
 
-def to_half(f: IRFunction, x: Value) -> Value:
-    """float to half, to nearest even, as i16 bits; integer arithmetic only, so that no target needs a library."""
+def to_half(f: IRFunction, x: Value, halves: bool = False) -> Value:
+    """float to half, to nearest even, as i16 bits; `halves`: the target has instructions for it.
+
+    Others get integer arithmetic: LLVM would call a library, element by element.
+    """
     t, n = vector("i32", lanes(x.type)), lanes(x.type)
+    if halves:
+        return f.cast("bitcast", f.cast("fptrunc", x, vector("half", n)), vector("i16", n))
     bits = f.cast("bitcast", x, t)
     sign = f.binary("and", f.binary("lshr", bits, 16), 0x8000)
     size = f.binary("and", bits, 0x7FFFFFFF)
@@ -313,9 +337,11 @@ def to_half(f: IRFunction, x: Value) -> Value:
     return f.cast("trunc", f.binary("or", result, sign), vector("i16", n))
 
 
-def from_half(f: IRFunction, bits: Value) -> Value:
-    """half as i16 bits to float; integer arithmetic only."""
+def from_half(f: IRFunction, bits: Value, halves: bool = False) -> Value:
+    """half as i16 bits to float; `halves`: the target has instructions for it."""
     t, n = vector("i32", lanes(bits.type)), lanes(bits.type)
+    if halves:
+        return f.cast("fpext", f.cast("bitcast", bits, vector("half", n)), vector("float", n))
     wide = f.cast("zext", bits, t)
     sign = f.binary("shl", f.binary("and", wide, 0x8000), 16)
     size = f.binary("shl", f.binary("and", wide, 0x7FFF), 13)

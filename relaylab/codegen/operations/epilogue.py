@@ -26,7 +26,7 @@ from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
 ROLLED_FROM = 12  # from this cost on, the code is worth a loop of its own
-PLAIN = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+PLAIN = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class EpilogueExpr:
         locals_ = [side.local for side in self.sides]
         used = set(loop.post_order(value))
         reads = [(local, role, view) for local, role, view in zip(locals_, roles, places) if local in used]
-        emit = _EpilogueEmitter(value, self.start, tuple(reads), self.dtype, target.isa == "avx512")
+        emit = _EpilogueEmitter(value, self.start, tuple(reads), self.dtype, target)
         return Epilogue(emit, roles, role, show(value), weight(value) >= ROLLED_FROM, part)
 
     def _bias(self, places: Sequence[MemoryView]) -> tuple[int | None, loop.ScalarExpr, int]:
@@ -109,12 +109,15 @@ class _EpilogueEmitter:
     start: loop.Local
     reads: tuple[tuple[loop.Local, str, MemoryView], ...]
     dtype: str
-    avx512: bool
+    target: CpuTarget
 
     def __call__(self, f: IRFunction, accumulator: Value, site: OutputSite) -> Value:
         env: dict[loop.ScalarExpr, LaneValue] = {self.start: accumulator}
-        env |= {local: site.read(role, view) for local, role, view in self.reads}
-        emitter = Emitter(f, {}, self.avx512, lambda: f.value(0))
+        avx512, halves = self.target.isa == "avx512", self.target.converts_halves
+        emitter = Emitter(f, {}, avx512, lambda: f.value(0), halves=halves)
+        for local, role, view in self.reads:
+            side = site.read(role, view)
+            env[local] = emitter.from_storage(side, view.dtype) if view.dtype == "float16" else side
         at = VectorContext(env, site.width)
         result = emitter.spread(emitter.value(self.value, at), site.width)
         return emitter.to_storage(result, self.dtype)

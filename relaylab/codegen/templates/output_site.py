@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, llvm_type, tail_mask, vector
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask, vector
+from relaylab.codegen.loops.emit import storage_type
 
 
 @dataclass(slots=True)
@@ -49,12 +50,14 @@ class OutputSite:
         return total
 
     def read(self, role: str, view: MemoryView) -> Value:
-        """The side input `role` at this site as a vector of its own dtype; its shape broadcasts to the output's."""
+        """The side input `role` at this site as a vector of its own dtype (halves as their bits); its shape broadcasts
+        to the output's.
+        """
         fitted = broadcast_view(view, sum(len(extents) for extents, _ in self.groups))
         pointer = self.f.offset(self.pointers[role], self.f.mul(self.address(fitted), view.itemsize))
         return load_lanes(
             self.f,
-            llvm_type(view.dtype),
+            storage_type(view.dtype),
             pointer,
             self.width,
             self.active,

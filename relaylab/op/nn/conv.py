@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import Layout, parse_layout, transform
-from relaylab.op.products import dims, exact, products, stored
+from relaylab.op.products import dims, exact, in_float32, products, stored
 from relaylab.op.shapes import derive, product, same_dim
 from relaylab.op.window import Pads, each, pads, spread, spread_padding, window_extent
 
@@ -130,6 +131,9 @@ class Conv(Convolution):
         "extent = (extent + before + after - dilation * (kernel - 1) - 1) // stride + 1"
     )
     source = "Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016; ONNX Conv"
+
+    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        return in_float32(self, inputs, types)
 
     @property
     def steps(self) -> list[tuple[int, int]]:

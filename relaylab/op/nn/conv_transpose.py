@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.op.base import Dtype, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
-from relaylab.op.products import dims, elements, exact, stored
+from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import derive, product, same_dim
 from relaylab.op.window import Pads, reach, spread
 
@@ -54,6 +55,9 @@ class ConvTranspose(Convolution):
         "stride * (extent - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding"
     )
     source = "Zeiler et al., Deconvolutional networks, 2010; ONNX ConvTranspose"
+
+    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        return in_float32(self, inputs, types)
 
     @property
     def steps(self) -> list[tuple[int, int, int]]:

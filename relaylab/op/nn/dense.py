@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Broadcast, Dtype, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout, transform
-from relaylab.op.products import dims, elements, exact, stored
+from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import broadcast_dims, extent, same_dim
 
 
@@ -24,6 +25,9 @@ class Product(OutElementwiseFusable):
     def dtype(self, s: TypeSolver, data: TensorType, weight: TensorType) -> str:
         """The data type of the result."""
         return rules.summed(s, self.out_dtype or data.dtype, data, weight)
+
+    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        return in_float32(self, inputs, types)
 
 
 class MatrixProduct(Product):
