@@ -3,6 +3,8 @@
 While there is room, shapes are compiled when they are first seen. A full cache compiles a further set only when the
 virtual machine has spent as much time on it as a compilation takes (rent until the rent has paid the price: never
 more than twice the time of the best choice made in hindsight), and then drops the one that was used longest ago.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.network import is_static_graph
-from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, specialized
+from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import TupleType, Type
@@ -104,6 +106,7 @@ class Specializations:
                 self.forms.move_to_end(key)
                 found.uses += 1
                 return key, found
+            sizes_of(self.mod["main"].params, list(map(_shapes, values)))  # says which inputs disagree
             if self.never or not self.is_time(key):
                 return key, None
             made = self.forms[key] = self.made(values)
@@ -147,8 +150,6 @@ class Specializations:
         try:
             executor, result = self.compiled(list(map(_shapes, values)), bound)
         except RelayError as error:
-            if error.code == "vm.sizes":
-                raise
             why = error.message  # the virtual machine says where, if it cannot run it either
         if executor is None:
             why = why or self.never
