@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from programs import SOURCES, program
 
+from relaylab import relay
 from relaylab.contrib import relay_viz
 from relaylab.contrib.relay_viz.dot import DotPlotter
 from relaylab.contrib.relay_viz.interface import DefaultVizParser, VizEdge, VizNode, VizParser
@@ -117,6 +118,32 @@ def test_term_plotter_prints_or_writes(capsys, tmp_path):
     assert printed.startswith("@main(%x, %w)\n`--Tuple \n   |--") and "nn.conv2d" in printed
     viz.render(str(tmp_path / "tree.txt"))
     assert (tmp_path / "tree.txt").read_text() + "\n" == printed and capsys.readouterr().out == ""
+
+
+def test_a_shared_part_is_written_at_each_of_its_users_as_tvm_does(capsys):
+    """The lines are those that TVM's plotter writes for this program; only a very long tree has marks instead."""
+    x = relay.var("x", shape=(2, 3))
+    shared = relay.nn.relu(x)
+    relay_viz.RelayVisualizer(relay.IRModule.from_expr(relay.add(shared, relay.exp(shared)))).render()
+    leaf = "Var(Input) name_hint: x, shape: (2, 3), dtype: float32"
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "@main(%x)",
+        "`--Call",
+        "   |--add",
+        "   |--Call",
+        "   |  |--nn.relu",
+        f"   |  `--{leaf}",
+        "   `--Call",
+        "      |--exp",
+        "      `--Call",
+        "         |--nn.relu",
+        f"         `--{leaf}",
+    ]
+    for _ in range(40):  # 2^40 lines
+        shared = relay.add(shared, shared)
+    relay_viz.RelayVisualizer(relay.IRModule.from_expr(shared)).render()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 200 and sum("^" in line for line in lines) == 40
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relaylab.ir import Call, Expr, Function, GlobalVar, If, Let, Op
@@ -11,6 +12,8 @@ from relaylab.viz.write import files
 
 DEEP = 200
 """A tree indented further than this goes on at the margin."""
+LONG = 10_000
+"""Lines of a tree up to which parts are written wherever they are used."""
 
 
 class TermVizParser(VizParser):
@@ -58,7 +61,10 @@ class TermNode:
 
 
 class TermGraph(VizGraph):
-    """The tree of one function. A part that several nodes use is written once, marked `[n]`, and then named `^n`."""
+    """The tree of one function in the form of `tvm.contrib.relay_viz`: a part that several nodes use is written at each.
+
+    Of a tree of more than `LONG` lines such a part is written once, marked `[n]`, and then named `^n`.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -85,25 +91,31 @@ class TermGraph(VizGraph):
 
 
 def _lines(graph: Mapping[str, list[str]], nodes: Mapping[str, TermNode], root: str) -> Iterable[str]:
-    users: dict[str, int] = {}
-    for below in graph.values():
-        for name in below:
-            users[name] = users.get(name, 0) + 1
+    users = Counter(name for below in graph.values() for name in below)
+    once = _length(graph, root) > LONG
     number: dict[str, int] = {}
-    shown = {root}
+    shown: set[tuple[str, str]] = set()
     stack = [("", name, i == 0) for i, name in enumerate(reversed(graph[root]))]
     while stack:
         prefix, name, last = stack.pop()
         text = str(nodes[name]) if name in nodes else name
-        again = name in shown and bool(graph.get(name))
-        if users[name] > 1 and graph.get(name):
+        inner = prefix + ("   " if last else "|  ") if len(prefix) < 3 * DEEP else ""
+        place = ("" if once else inner, name)
+        if once and users[name] > 1 and graph.get(name):
             mark = number.setdefault(name, len(number) + 1)
-            text = f"^{mark} {text}" if again else f"[{mark}] {text}"
+            text = f"^{mark} {text}" if place in shown else f"[{mark}] {text}"
         yield prefix + ("`--" if last else "|--") + text
-        if not again:
-            shown.add(name)
-            inner = prefix + ("   " if last else "|  ") if len(prefix) < 3 * DEEP else ""
+        if place not in shown:
+            shown.add(place)
             stack += [(inner, child, i == 0) for i, child in enumerate(reversed(graph.get(name, [])))]
+
+
+def _length(graph: Mapping[str, list[str]], root: str) -> int:
+    """The lines of a tree that writes a part again wherever it is used, at most a few more than `LONG`."""
+    lines: dict[str, int] = {}
+    for name, below in graph.items():  # nodes come after their parts
+        lines[name] = min(LONG + 1, sum(1 + lines.get(part, 0) for part in below))
+    return lines[root]
 
 
 class TermPlotter(Plotter):
