@@ -61,7 +61,7 @@ class TermNode:
 
 
 class TermGraph(VizGraph):
-    """The tree of one function in the form of `tvm.contrib.relay_viz`: a part that several nodes use is written at each.
+    """The tree of one function in the form of `tvm.contrib.relay_viz`: a part of several nodes is written at each.
 
     Of a tree of more than `LONG` lines such a part is written once, marked `[n]`, and then named `^n`.
     """
