@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from programs import SOURCES, chain, program, random_view
 
-from relaylab import study
+from relaylab import relay, study
 from relaylab.ir import Function, TensorType, Var
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.viz import Node, View, save, show, view
@@ -30,7 +30,7 @@ from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, cuts, sheets
 from relaylab.viz.write.pdf import escape, pdf
 from relaylab.support.formats import FORMATS, SHAPES
 from relaylab.viz.write.formats import WRITERS, save_scene
-from relaylab.viz.scene.scene import Text, extent
+from relaylab.viz.scene.scene import Rect, Text, extent
 from relaylab.viz.write.svg import svg
 from relaylab.viz.write.terminal import tree
 from relaylab.viz.scene.theme import DARK, HEAT, LIGHT, ROLE_ICONS, resolve
@@ -280,6 +280,22 @@ def test_a_long_picture_is_strips_beside_each_other():
     assert sum(p.window[3] for p in shown) == pytest.approx(scene.height)
     for left, right in zip(shown, shown[1:]):
         assert left.offset[0] + left.window[2] * left.scale <= right.offset[0]
+
+
+def test_strips_are_as_wide_as_what_is_in_them():
+    """Long chains behind one wide row of boxes: more strips beside each other than the whole width would let."""
+    x = relay.var("x", shape=(2, 2))
+    body = relay.stack([relay.exp(x), relay.log(x), relay.sqrt(x), relay.tanh(x)], 0)
+    for _ in range(60):
+        body = relay.nn.relu(body)
+    scene = show(relay.Function([x], body)).scene
+    pages = sheets(scene, *PAPERS["a4"])
+    widths = [p.window[2] for page in pages for p in windows(page)]
+    assert len(pages) == 1 and max(widths) > 2 * min(widths)
+    for part in windows(pages[0]):
+        left, right = part.window[0], part.window[0] + part.window[2]
+        boxes = [s for s in part.shapes if isinstance(s, Rect) and any(n.startswith("group-") for n in s.styles)]
+        assert boxes and all(left <= s.x and s.x + s.width <= right for s in boxes)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -54,7 +54,7 @@ def crossings(scene: Scene, places: Sequence[PagePlace], scale: float) -> list[l
                     if seen.left <= x <= seen.right:
                         found.setdefault(words, set()).add(x)
     return [
-        [*_texts(under, seen.bottom - size * 0.5, size), *_texts(over, seen.top + size * 1.1, size)]
+        [*_texts(under, seen.bottom - size * 0.5, size, seen), *_texts(over, seen.top + size * 1.1, size, seen)]
         for seen, under, over in zip(places, below, above)
     ]
 
@@ -82,11 +82,15 @@ def _cut(points: Sequence[Point], border: float) -> Iterator[float]:
             yield x0 + (x1 - x0) * (border - y0) / (y1 - y0)
 
 
-def _texts(found: dict[str, set[float]], y: float, size: float) -> Iterable[Text]:
-    """The words beside their lines; the same words once where lines are near each other, others below each other."""
+def _texts(found: dict[str, set[float]], y: float, size: float, seen: PagePlace) -> Iterable[Text]:
+    """The words beside their lines (before a line at the right border); the same words once where lines are near each
+    other, others below each other.
+    """
     taken: list[tuple[float, float, int, str]] = []
     for x, words in sorted((x, words) for words, places in found.items() for x in places):
-        end = x + APART + text_width(words, size)
+        wide = text_width(words, size)
+        x = x if x + APART + wide <= seen.right else max(seen.left, x - 2 * APART - wide)
+        end = x + APART + wide
         near = [t for t in taken if t[0] - APART < end and x < t[1]]
         if any(t[3] == words for t in near):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,11 +18,12 @@ PAPERS = {"a4": (595.0, 842.0), "letter": (612.0, 792.0)}
 BORDER = 28.0
 HEAD = FOOT = 16.0
 GUTTER = 14.0
-READABLE = 0.66
-"""Strips stand beside each other only at this scale or above: the smallest letters are then five points high."""
+SCALES = (1.0, 0.93, 0.86, 0.79, 0.72, 0.66)
+"""At which strips stand beside each other; at the last the smallest letters are five points high."""
+RIM = 20.0
+"""Points of the picture that a strip shows beside its boxes and lines."""
 SMALLEST = 0.5
 """A picture wider than the paper is scaled down this far at most; beyond, it goes over several columns of pages."""
-STRIPS = (1, 2, 3, 4)
 WIRES = {"callee": "calls", "recursion": "recursion", "order": "evaluated before", "far": "calls"}
 
 
@@ -57,55 +58,91 @@ def whole(scene: Scene, width: float | None = None) -> Page:
     )
 
 
+Window = tuple[float, float, float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A way to put a picture on paper: its orientation, the strips beside each other, the scale, the cuts."""
+    """A way to put a picture on paper: its orientation, the scale, the windows onto the picture that each page has."""
 
     paper: tuple[float, float]
-    strips: int
     scale: float
-    rows: list[tuple[float, float]]
+    pages: list[list[Window]]
 
-    @property
-    def room(self) -> tuple[float, float]:
-        """Width and height that one strip has on the page."""
-        width = self.paper[0] - 2 * BORDER - (self.strips - 1) * GUTTER
-        return width / self.strips, self.paper[1] - 2 * BORDER - HEAD - FOOT
+
+def _room(paper: tuple[float, float]) -> tuple[float, float]:
+    """Width and height that a page has for pictures."""
+    return paper[0] - 2 * BORDER, paper[1] - 2 * BORDER - HEAD - FOOT
 
 
 def sheets(scene: Scene, width: float, height: float) -> list[Page]:
-    """The pages of one picture: in the orientation and strips that need the fewest, in the larger scale."""
-    formats = [f for paper in ((width, height), (height, width)) for n in STRIPS if (f := _format(scene, paper, n))]
-    best = min(formats, key=lambda f: (-(-_strips(scene, f) // f.strips), -f.scale))
-    parts = [
-        part for row, held in zip(best.rows, _shared_out(scene, best.rows)) for part in _row(scene, best, row, held)
-    ]
-    places = [
-        PagePlace(x, y, x + w, y + h, k // best.strips + 1, k % best.strips + 1)
-        for k, (x, y, w, h) in enumerate(p.window for p in parts)
-    ]
-    told = crossings(scene, places, best.scale)
-    parts = [replace(part, shapes=[*part.shapes, *words]) for part, words in zip(parts, told)]
-    pages = [parts[k : k + best.strips] for k in range(0, len(parts), best.strips)]
-    return [_page(scene, best, held, k, len(pages)) for k, held in enumerate(pages)]
+    """The pages of one picture: in the orientation and scale that need the fewest, in the larger scale."""
+    reach = _reach(scene)
+    papers = ((width, height), (height, width))
+    formats = [f for paper in papers for scale in SCALES if (f := _beside(scene, paper, scale, reach))]
+    best = min([*formats, *(_columned(scene, paper) for paper in papers)], key=lambda f: (len(f.pages), -f.scale))
+    windows = [(k, n, w) for k, page in enumerate(best.pages, 1) for n, w in enumerate(page, 1)]
+    places = [PagePlace(x, y, x + w, y + h, page, column) for page, column, (x, y, w, h) in windows]
+    told = iter(crossings(scene, places, best.scale))
+    held = iter(_shared_out(scene, [w for _, _, w in windows]))
+    pages = [[PageWindow([*next(held), *next(told)], w, best.scale) for w in page] for page in best.pages]
+    return [_page(scene, best, parts, k, len(pages)) for k, parts in enumerate(pages)]
 
 
-def _format(scene: Scene, paper: tuple[float, float], strips: int) -> _Format | None:
-    """One strip always fits (over several columns of pages if it must); more only if they are readable."""
-    room = _Format(paper, strips, 1.0, []).room
-    scale = min(1.0, room[0] / scene.width)
-    if strips > 1 and scale < READABLE:
-        return None
-    scale = max(scale, SMALLEST)
-    return _Format(paper, strips, scale, cuts(scene.bands, scene.height, room[1] / scale))
+def _beside(scene: Scene, paper: tuple[float, float], scale: float, reach: Sequence[Reach]) -> _Format | None:
+    """Strips as wide as what is in them, as many on a page as have room; None if one is wider than the page."""
+    wide, high = _room(paper)
+    pages: list[list[Window]] = []
+    free = 0.0
+    rows = cuts(scene.bands, scene.height, high / scale)
+    for (top, bottom), (left, right) in zip(rows, _sides(scene, rows, reach)):
+        needs = (right - left) * scale
+        if needs > wide + 0.5:
+            return None
+        if free < needs:
+            pages.append([])
+            free = wide
+        pages[-1].append((left, top, right - left, bottom - top))
+        free -= needs + GUTTER
+    return _Format(paper, scale, pages)
 
 
-def _strips(scene: Scene, form: _Format) -> int:
-    return (
-        len(form.rows)
-        if scene.width * form.scale <= form.room[0] + 0.5
-        else sum(len(_columns(scene, form, r)) for r in form.rows)
-    )
+def _columned(scene: Scene, paper: tuple[float, float]) -> _Format:
+    """A strip a page, scaled down to fit, or over several columns of pages if that is too small."""
+    wide, high = _room(paper)
+    scale = max(min(1.0, wide / scene.width), SMALLEST)
+    rows = cuts(scene.bands, scene.height, high / scale)
+    windows = [(x, row[0], end - x, row[1] - row[0]) for row in rows for x, end in _columns(scene, wide / scale, row)]
+    return _Format(paper, scale, [[w] for w in windows])
+
+
+Reach = tuple[float, float, float, float]
+"""From where to where a part of a picture goes: top, bottom, left, right."""
+
+
+def _sides(scene: Scene, rows: Sequence[tuple[float, float]], reach: Sequence[Reach]) -> Iterable[tuple[float, float]]:
+    """From where to where each row of a picture has something to show."""
+    tops = [top for top, _ in rows]
+    sides = [(scene.width, 0.0)] * len(rows)
+    for top, bottom, left, right in reach:
+        for k in range(max(0, bisect_right(tops, top) - 1), max(1, bisect_left(tops, bottom))):
+            sides[k] = min(sides[k][0], left), max(sides[k][1], right)
+    for left, right in sides:
+        yield (max(0.0, left - RIM), min(scene.width, right + RIM)) if left < right else (0.0, scene.width)
+
+
+def _reach(scene: Scene) -> list[Reach]:
+    """The places of all parts but the boxes of groups, which get the width of what is in them; lines in pieces."""
+    found: list[Reach] = []
+    for shape in (s for f in scene.elements if f.kind != "group" for s in f.shapes):
+        if not isinstance(shape, Path):
+            left, top, right, bottom = extent(shape)
+            found.append((top, bottom, left, right))
+            continue
+        points = [c[k : k + 2] for c in shape.commands for k in range(1, len(c), 2)]
+        for (x, y), (u, v) in zip(points, points[1:]):
+            found.append((min(y, v), max(y, v), min(x, u), max(x, u)))
+    return found
 
 
 def cuts(
@@ -122,9 +159,8 @@ def cuts(
     return [*found, (top, end)]
 
 
-def _columns(scene: Scene, form: _Format, row: tuple[float, float]) -> list[tuple[float, float]]:
+def _columns(scene: Scene, wide: float, row: tuple[float, float]) -> list[tuple[float, float]]:
     """The columns into which one row of a picture is cut: no wider than a page, between boxes, without margins."""
-    wide = form.room[0] / form.scale
     if scene.width <= wide + 0.5:
         return [(0.0, scene.width)]
     boxes = [
@@ -137,37 +173,37 @@ def _columns(scene: Scene, form: _Format, row: tuple[float, float]) -> list[tupl
     return cuts(spans, right, wide, left)
 
 
-def _shared_out(scene: Scene, rows: Sequence[tuple[float, float]]) -> list[list[tuple[Shape, float, float]]]:
-    """For each row the shapes that may touch it, with their left and right ends."""
-    tops = [top for top, _ in rows]
-    found: list[list[tuple[Shape, float, float]]] = [[] for _ in rows]
-    for shape in (s for f in scene.elements for s in f.shapes):
+def _shared_out(scene: Scene, windows: Sequence[Window]) -> list[list[Shape]]:
+    """For each window the shapes that may be seen in it; windows are in the order of their tops."""
+    tops = [top for _, top, _, _ in windows]
+    found: list[list[Shape]] = [[] for _ in windows]
+    for group, shape in ((f.kind == "group", s) for f in scene.elements for s in f.shapes):
         left, top, right, bottom = extent(shape)
-        for r in range(max(0, bisect_right(tops, top) - 1), max(1, bisect_right(tops, bottom))):
-            found[r].append((shape, left, right))
+        first = bisect_left(tops, tops[max(0, bisect_right(tops, top) - 1)])
+        for k in range(first, max(1, bisect_right(tops, bottom))):
+            x, _, w, _ = windows[k]
+            if left <= x + w and right >= x:
+                found[k].append(_drawn_in(shape, x, w) if group and isinstance(shape, Rect) else shape)
     return found
 
 
-def _row(
-    scene: Scene, form: _Format, row: tuple[float, float], held: Sequence[tuple[Shape, float, float]]
-) -> Iterable[PageWindow]:
-    """The parts of one row of a picture, from left to right."""
-    for left, right in _columns(scene, form, row):
-        shapes = [shape for shape, a, b in held if a <= right and b >= left]
-        yield PageWindow(shapes, (left, row[0], right - left, row[1] - row[0]), form.scale)
+def _drawn_in(rect: Rect, x: float, width: float) -> Rect:
+    """The box of a group that is wider than a strip, with its sides in the strip."""
+    left, right = max(rect.x, x + 1), min(rect.x + rect.width, x + width - 1)
+    return replace(rect, x=left, width=max(0.0, right - left))
 
 
 def _page(scene: Scene, form: _Format, parts: Sequence[PageWindow], number: int, count: int) -> Page:
-    wide = form.room[0]
-    placed = []
-    for k, part in enumerate(parts):
-        x = BORDER + k * (wide + GUTTER) + max(0.0, wide - part.window[2] * part.scale) / 2
-        placed.append(PageWindow(part.shapes, part.window, part.scale, (x, BORDER + HEAD)))
     width, height = form.paper
+    spare = (_room(form.paper)[0] - sum(p.window[2] * p.scale for p in parts)) / len(parts)
+    placed, x = list[PageWindow](), BORDER
+    for part in parts:
+        placed.append(replace(part, offset=(x + spare / 2, BORDER + HEAD)))
+        x += part.window[2] * part.scale + spare
     frame = PageWindow([*_head(scene, width, number, count), *_legend(scene, width, height)], (0.0, 0.0, width, height))
     rules = [
         Path((("M", x, BORDER + HEAD), ("L", x, height - BORDER - FOOT)), ("rule",))
-        for x in (BORDER + k * (wide + GUTTER) - GUTTER / 2 for k in range(1, len(parts)))
+        for x in (part.offset[0] - spare / 2 for part in placed[1:])
     ]
     return Page([frame, PageWindow(rules, (0.0, 0.0, width, height)), *placed], form.paper)
 
