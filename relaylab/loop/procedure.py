@@ -35,11 +35,18 @@ class Procedure:
 
     def __init__(self, group: ProgramBuilder):
         self.group, self.b = group, b
-        self.programs: list[LoopProgram] = []
+        self._programs: list[LoopProgram] = []
         self._open: list[list[Statement]] = []
         self._scratch: list[Tensor] = []
         self._names: Counter[str] = Counter()
         self._simplify = Simplifier()
+
+    @property
+    def programs(self) -> Sequence[LoopProgram]:
+        """What was written; one program that does nothing where there is nothing to do."""
+        if not self._programs:
+            self._program((), ())
+        return self._programs
 
     # ---- loops
 
@@ -142,7 +149,7 @@ class Procedure:
 
     def _program(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> None:
         buffers = tuple((role, flat) for role, flat, _ in self.group.buffers)
-        self.programs.append(LoopProgram(self.group.name, buffers, tuple(scratch), tuple(nests)))
+        self._programs.append(LoopProgram(self.group.name, buffers, tuple(scratch), tuple(nests)))
 
 
 def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) -> list[Array]:

@@ -83,6 +83,69 @@ def test_running_sums_are_those_of_numpy(name, whole, axis):
     np.testing.assert_allclose(native(name, [x], axis=axis)[0], whole(x, axis, "float64"), rtol=1e-5, atol=1e-5)
 
 
+# ---- sorting
+
+
+def hard(n: int, dtype: str) -> np.ndarray:
+    """Numbers with many ties; floats also with NaN of both signs, infinities and zeros of both signs."""
+    if not dtype.startswith("float"):
+        low, high = (0, 2) if dtype == "bool" else (0 if dtype[0] == "u" else -4, 5)
+        return RNG.integers(low, high, n).astype(dtype)
+    odd = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 2.0], dtype)
+    return np.where(RNG.random(n) < 0.5, RNG.choice(odd, n), RNG.standard_normal(n).round(1)).astype(dtype)
+
+
+def stable_order(x: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
+    """The order of Python's own stable sort; NaN is the largest number."""
+    lines = np.moveaxis(x, axis, -1)
+    out = np.empty(lines.shape, "int64")
+    for at in np.ndindex(*lines.shape[:-1]):
+        values = [float(v) for v in lines[at]]
+        key = lambda k, v=values: (np.isnan(v[k]), 0.0 if np.isnan(v[k]) else v[k])
+        # `reverse` keeps the order of equal elements.
+        out[at] = sorted(range(len(values)), key=key, reverse=not ascending)
+    return np.moveaxis(out, -1, axis)
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint8", "int64", "bool"])
+def test_sorted_is_as_pythons_stable_sort(dtype, ascending):
+    for shape, axis in [((0,), 0), ((1,), 0), ((2,), -1), ((5, 33), -1), ((37, 4), 0), ((2, 9, 3), 1), ((0, 4), 1)]:
+        x = hard(int(np.prod(shape)), dtype).reshape(shape)
+        want = stable_order(x, axis, ascending)
+        (got,) = native("argsort", [x], axis=axis, is_ascend=ascending, dtype="int64")
+        np.testing.assert_array_equal(got, want, err_msg=f"{shape} along {axis}")
+        (values,) = native("sort", [x], axis=axis, is_ascend=ascending)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
+
+
+@pytest.mark.parametrize("n, k", [(1, 1), (7, 7), (300, 3), (1000, 1), (1000, 249), (2048, 256), (1537, 300), (600, 0)])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_the_first_k_are_those_of_the_sorted_row(n, k, ascending):
+    rising = np.arange(n, dtype="float32")
+    x = np.stack([hard(n, "float32"), rising, -rising, np.full(n, np.nan, "float32"), np.zeros(n, "float32")])
+    want = stable_order(x, 1, ascending)[:, : k or n]
+    values, indices = native("topk", [x], k=k, axis=-1, ret_type="both", is_ascend=ascending, dtype="int32")
+    np.testing.assert_array_equal(indices, want)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
+    if k == 249:
+        for part, whole in (("values", values), ("indices", indices)):
+            (alone,) = native("topk", [x.T], k=k, axis=0, ret_type=part, is_ascend=ascending, dtype="int32")
+            np.testing.assert_array_equal(alone, whole.T)
+
+
+def test_sorting_and_topk_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    x = hard(3 * 2000, "float32").reshape(3, 2000)
+    for descending in (False, True):
+        want = torch.sort(torch.from_numpy(x), dim=1, descending=descending, stable=True)
+        np.testing.assert_array_equal(native("sort", [x], is_ascend=not descending)[0], want.values)
+        (order,) = native("argsort", [x], is_ascend=not descending)
+        np.testing.assert_array_equal(order, want.indices)
+        best = native("topk", [x], k=9, ret_type="values", is_ascend=not descending)[0]
+        np.testing.assert_array_equal(best, torch.topk(torch.from_numpy(x), 9, largest=descending).values)
+
+
 # ---- the language of procedures
 
 

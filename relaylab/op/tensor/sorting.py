@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,13 +12,14 @@ import numpy as np
 from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.op import facets
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
-from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place
+from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
+from relaylab.op.indexing import insert, place, unravel
+from relaylab.op.ordering import Row, first, ordered
 from relaylab.op.shapes import derive, extent
-
-UNSORTED = {"lower": "sorting is not a formula for one element: each one depends on the order of all"}
 
 
 def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
@@ -26,11 +30,19 @@ def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
     return np.flip(data.shape[axis] - 1 - backwards, axis)
 
 
+@contextmanager
+def lines(p: Procedure, shape: Sequence[int], axis: int) -> Iterator[Callable[[Position], tuple[Any, ...]]]:
+    """The lines along an axis, in parallel: the index of an element of a line from its place."""
+    others = (*shape[:axis], *shape[axis + 1 :])
+    with p.parallel(math.prod(others)) as line:
+        at = unravel(p.b, line, others)
+        yield lambda k: insert(at, axis, k)
+
+
 class Sorting(Opaque):
     """An operator that orders elements along `axis`."""
 
     data: Input = arg("the tensor whose elements are ordered")
-    waivers = UNSORTED
     axis: int = attr(-1, "the axis along which is sorted; negative: from the last")
     is_ascend: bool = attr(True, "whether the smallest element comes first, not the largest")
     dtype: Dtype = attr(None, "the data type of the result, for indices")
@@ -42,6 +54,18 @@ class Sorting(Opaque):
     def result_dtype(self, data: str) -> str:
         """The data type of the result."""
         return data
+
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor) -> None:
+        axis = self.axis % len(data.shape)
+        count = data.shape[axis]
+        with lines(p, data.shape, axis) as at:
+            row = ordered(p, count, lambda k: data(*at(k)), data.dtype, self.is_ascend)
+            with p.loop(count, kind="vectorized") as k:
+                p.store(out, at(k), self.element(p.b, row, k))
+
+    def element(self, b: ElementBuilder, row: Row, k: Element) -> Element:
+        """The element of the result at a place of a sorted line."""
+        return row.key(k)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -73,6 +97,9 @@ class argsort(Sorting):
     def reference(self, data: np.ndarray) -> np.ndarray:
         return order(data, self.axis, self.is_ascend).astype(self.dtype or "int32")
 
+    def element(self, b: ElementBuilder, row: Row, k: Element) -> Element:
+        return b.cast(row.number(k), self.dtype or "int32")
+
 
 def topk_type(s: TypeSolver, values: TensorType, ret_type: str, dtype: str) -> Type:
     """The type of what topk gives, for values of that type and indices of `dtype`."""
@@ -100,7 +127,6 @@ class topk(Opaque):
     dtype: Dtype = attr(None, "the data type of the indices")
     defaults = {"k": 1, "dtype": "int32"}
     dynamic = ("k",)
-    waivers = UNSORTED
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         axis = rules.axis(s, self.axis, len(data.shape), "axis of topk")
@@ -122,6 +148,16 @@ class topk(Opaque):
         at = np.take(at, range(min(k, count) if k > 0 else count), axis=self.axis)
         values, indices = np.take_along_axis(data, at, self.axis), at.astype(self.dtype or "int32")
         return {"values": values, "indices": indices, "both": (values, indices)}[self.ret_type]
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        *outs, data = tensors
+        axis = self.axis % len(data.shape)
+        count = outs[0].shape[axis]
+        with lines(p, data.shape, axis) as at:
+            row = first(p, data.shape[axis], count, lambda k: data(*at(k)), data.dtype, self.is_ascend)
+            with p.loop(count, kind="vectorized") as k:
+                for out, values in zip(outs, (self.ret_type != "indices", False)):
+                    p.store(out, at(k), row.key(k) if values else p.b.cast(row.number(k), out.dtype))
 
     @classmethod
     def returns(cls, call: Call) -> Expr | TupleWrapper:
