@@ -11,11 +11,13 @@ import numpy as np
 
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx import table
+from relaylab.frontend.onnx.functions import body_of, definition
 from relaylab.frontend.onnx.model import array_of, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.ir import AnyDim, Constant, Expr, Var
 from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,17 +35,20 @@ class OnnxImporter:
     def __init__(self, graph: Graph, versions: Mapping[str, int], folder: Path | None, frozen: bool):
         self.g, self.versions, self.folder, self.frozen = graph, versions, folder, frozen
         self.depth = 0
+        self.inside: Span | None = None
+        """The place of the node whose function body is being imported."""
         graph.convert_body = self.body
 
     # ---- what the model needs
 
-    def check_operators(self, proto: GraphProto) -> None:
-        """Raise one error that names all operators without converter."""
+    def check_operators(self, proto: GraphProto, inside: str = "") -> None:
+        """Raise one error that names all operators that have neither a converter nor a definition by others."""
         missing: dict[tuple[str, str], tuple[str, str, int, str]] = {}
         for where, number, node in nodes_below(proto):
             domain = "" if node.domain == "ai.onnx" else node.domain
             version = self.version(domain)
-            if not table.is_known(domain, node.op_type, version):
+            if not table.is_known(domain, node.op_type, version) and not definition(domain, node.op_type, version):
+                where = inside or where
                 place = f"{node.op_type} `{node.name or next(iter(node.output), '')}` (node {number} of {where})"
                 missing.setdefault((domain, node.op_type), (domain, node.op_type, version, place))
         if missing:
@@ -120,6 +125,16 @@ class OnnxImporter:
 
     def _node(self, node: OnnxNode, values: dict[str, Expr], proto: GraphProto) -> None:
         ins = [self._find(n, values, proto, node.place) if n else None for n in node.inputs]
+        if self.inside is not None:
+            node.span = self.inside
+        if not table.is_known(node.domain, node.op_type, node.version) and definition(
+            node.domain, node.op_type, node.version
+        ):
+            try:
+                self._bind(node, self._defined(node, ins), values)
+            except _CAUGHT as error:
+                raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
+            return
         converter = table.lookup(node.domain, node.op_type, node.version)
         least, most = converter.arity()
         given = len(ins)
@@ -142,6 +157,21 @@ class OnnxImporter:
             self._bind(node, results, values)
         except _CAUGHT as error:
             raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
+
+    def _defined(self, node: OnnxNode, ins: list[Any]) -> list[Any]:
+        """The outputs of an operator that onnx defines by others: its body in the place of the node."""
+        while ins and ins[-1] is None:
+            ins.pop()
+        graph, scope, versions = body_of(self.g, node, ins)
+        before = self.versions, self.inside
+        self.versions, self.inside = {**self.versions, **versions}, node.span
+        try:
+            where = f"the body of {node.place}"
+            self.check_operators(graph, where)
+            found = iter(self.body(graph, scope, where))
+            return [next(found) if name else None for name in node.outputs]
+        finally:
+            self.versions, self.inside = before
 
     def _bind(self, node: OnnxNode, results: list[Any], values: dict[str, Expr]) -> None:
         for k, name in enumerate(node.outputs):

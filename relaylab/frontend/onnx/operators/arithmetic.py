@@ -43,10 +43,22 @@ def _unary(build: Callable) -> Callable:
 
 def _binary(build: Callable) -> Callable:
     def convert(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
+        b = _aligned(g, node, a, b) if node.version < 7 else b
         _check_same(g, node, a, b)
         return build(a, b)
 
     return convert
+
+
+def _aligned(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
+    """Before opset 7 the axes of the right side are those of the left one from `axis` on, the last ones if not said."""
+    if not node.get("broadcast", 0):
+        return b
+    axis, ranks = node.get("axis"), (g.rank(a), g.rank(b))
+    behind = 0 if axis is None else ranks[0] - g.axis(axis, ranks[0] + 1) - ranks[1]
+    if behind < 0:
+        raise node.error(f"{g.tensor(b)} does not fit {g.tensor(a)} from axis {axis} on", code="import.shape")
+    return op.expand_dims(b, axis=ranks[1], num_newaxis=behind) if behind else b
 
 
 def _variadic(build: Callable) -> Callable:
@@ -102,6 +114,7 @@ def mod(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
 @converts("Pow")
 def power(g: Graph, node: OnnxNode, base: Expr, exponent: Expr) -> Expr:
     """The result has the base's type; integers go through float64 unless the exponent is a small constant."""
+    exponent = _aligned(g, node, base, exponent) if node.version < 7 else exponent
     kind, known = g.dtype(base), g.value(exponent)
     if known is not None and known.size == 1 and known.ravel()[0] == 2 and np.ndim(known) <= g.rank(base):
         return op.multiply(base, base)

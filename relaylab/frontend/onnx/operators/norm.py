@@ -131,9 +131,13 @@ def mean_variance(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Dropout", unused=("is_test", "ratio", "seed", "consumed_inputs"))
 def dropout(g: Graph, node: OnnxNode, x: Expr, ratio: Expr | None = None, training: Expr | None = None) -> list[Expr]:
-    mode, share = g.value(training), g.value(ratio)
-    if training is not None and (mode is None or mode.any()) and (share is None or share.any() or ratio is None):
-        raise node.error("dropout of a network that is being trained is random", code="import.training")
+    if training is not None and g.known(training, "training_mode").any():
+        if ratio is None or g.known(ratio, "ratio").any():
+            raise node.error(
+                "dropout of a network that is being trained is random",
+                code="import.training",
+                help="export the network in its inference mode, or with a ratio of 0",
+            )
     return [x, op.ones_like(op.cast(x, "bool")) if node.version >= 10 else op.ones_like(x)]
 
 

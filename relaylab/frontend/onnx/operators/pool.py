@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators import windows
 from relaylab.frontend.onnx.operators.windows import Windows
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Expr
+from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
 MAX = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}
@@ -38,10 +39,40 @@ def _arguments(win: Windows) -> dict[str, Any]:
     return {"pool_size": win.kernel, "strides": win.strides, "dilation": win.dilations, "padding": win.padding}
 
 
-@converts("MaxPool", unused=("storage_order",))
-def max_pool(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+@converts("MaxPool")
+def max_pool(g: Graph, node: OnnxNode, x: Expr) -> list[Expr]:
     win = _rounded_up(g, node, x, windows.read(g, node, x))
-    return MAX[len(win.kernel)](x, **_arguments(win))
+    by_columns = node.get("storage_order", 0)
+    largest = MAX[len(win.kernel)](x, **_arguments(win))
+    return [largest] if len(node.outputs) < 2 else [largest, _places(g, x, win, by_columns)]
+
+
+def _places(g: Graph, x: Expr, win: Windows, by_columns: bool) -> Expr:
+    """Where the largest elements are in the flat input: its parts that meet each tap of the window, and the first
+    tap that has the largest one. `by_columns` counts the last axis first."""
+    shape, rank, least = g.shape(x), len(win.kernel), g.dtype(x)
+    lowest = -np.inf if least.startswith("float") else np.iinfo(least).min
+    padded = nn.pad(x, ((0, 0), (0, 0), *zip(win.before, win.after)), g.const(lowest, x))
+    reach = [(n + b + a - win.reach(k)) for k, (n, b, a) in enumerate(zip(shape[2:], win.before, win.after))]
+    counts = [r // s + 1 for r, s in zip(reach, win.strides)]
+    taps = [[t * d for t, d in zip(tap, win.dilations)] for tap in np.ndindex(*win.kernel)]
+    parts = [
+        op.strided_slice(
+            padded, tap, [t + (n - 1) * s + 1 for t, n, s in zip(tap, counts, win.strides)], win.strides,
+            axes=list(range(2, 2 + rank)),
+        )
+        for tap in taps
+    ]  # fmt: skip
+    best = op.argmax(op.stack(parts, 0), axis=[0])
+    sizes = shape[2:]
+    steps = [math.prod(sizes[:k] if by_columns else sizes[k + 1 :]) for k in range(rank)]
+    corner = sum(
+        np.expand_dims((np.arange(n) * s - b) * step, [d for d in range(rank) if d != k])
+        for k, (n, s, b, step) in enumerate(zip(counts, win.strides, win.before, steps))
+    )
+    images = np.arange(shape[0] * shape[1]).reshape(*shape[:2], *[1] * rank) * math.prod(sizes)
+    offsets = Constant(np.array(taps, "int64") @ np.array(steps, "int64"))
+    return op.add(op.take(offsets, best), Constant((images + corner).astype("int64")))
 
 
 @converts("AveragePool")
