@@ -27,6 +27,7 @@ from relaylab.frontend.onnx.operators import (
     resize,
     sequences,
     shapes,
+    signals,
     slices,
 )
 from relaylab.frontend.onnx.table import operators

@@ -21,7 +21,7 @@ from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, SparseTensorProto
+    from onnx import GraphProto, NodeProto, SparseTensorProto
 
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
@@ -35,6 +35,8 @@ class OnnxImporter:
     def __init__(self, graph: Graph, versions: Mapping[str, int], folder: Path | None, frozen: bool):
         self.g, self.versions, self.folder, self.frozen = graph, versions, folder, frozen
         self.depth = 0
+        self.untaken: list[tuple[str, str, int, str]] = []
+        """Operators without converter in branches that may never be taken."""
         self.inside: Span | None = None
         """The place of the node whose function body is being imported."""
         graph.convert_body = self.body
@@ -42,17 +44,25 @@ class OnnxImporter:
     # ---- what the model needs
 
     def check_operators(self, proto: GraphProto, inside: str = "") -> None:
-        """Raise one error that names all operators that have neither a converter nor a definition by others."""
+        """Raise one error that names all operators that have neither a converter nor a definition by others.
+
+        If they are only in branches of an `If`, it is kept for when such a branch is taken.
+        """
+        missing = self._missing(nodes_below(proto), inside)
+        if missing and self._missing(nodes_below(proto, without=("If",)), inside):
+            raise table.unsupported(missing)
+        self.untaken = missing or self.untaken
+
+    def _missing(self, nodes: Iterable[tuple[str, int, NodeProto]], inside: str) -> list[tuple[str, str, int, str]]:
         missing: dict[tuple[str, str], tuple[str, str, int, str]] = {}
-        for where, number, node in nodes_below(proto):
+        for where, number, node in nodes:
             domain = "" if node.domain == "ai.onnx" else node.domain
             version = self.version(domain)
             if not table.is_known(domain, node.op_type, version) and not definition(domain, node.op_type, version):
-                where = inside or where
-                place = f"{node.op_type} `{node.name or next(iter(node.output), '')}` (node {number} of {where})"
+                name = node.name or next(iter(node.output), "")
+                place = f"{node.op_type} `{name}` (node {number} of {inside or where})"
                 missing.setdefault((domain, node.op_type), (domain, node.op_type, version, place))
-        if missing:
-            raise table.unsupported(list(missing.values()))
+        return list(missing.values())
 
     def version(self, domain: str) -> int:
         """The opset of a domain; the newest that is known if the model does not say."""
@@ -127,15 +137,19 @@ class OnnxImporter:
         ins = [self._find(n, values, proto, node.place) if n else None for n in node.inputs]
         if self.inside is not None:
             node.span = self.inside
-        if not table.is_known(node.domain, node.op_type, node.version) and definition(
-            node.domain, node.op_type, node.version
-        ):
-            try:
-                self._bind(node, self._defined(node, ins), values)
-            except _CAUGHT as error:
-                raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
-            return
-        converter = table.lookup(node.domain, node.op_type, node.version)
+        node.scope = values
+        try:
+            self._bind(node, self._results(node, ins), values)
+        except _CAUGHT as error:
+            raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
+
+    def _results(self, node: OnnxNode, ins: list[Any]) -> list[Any]:
+        which = node.domain, node.op_type, node.version
+        if not table.is_known(*which):
+            if definition(*which):
+                return self._defined(node, ins)
+            raise table.unsupported(self.untaken or [(*which, node.place)])
+        converter = table.lookup(*which)
         least, most = converter.arity()
         given = len(ins)
         while len(ins) > most and ins[-1] is None:
@@ -144,19 +158,15 @@ class OnnxImporter:
             raise node.error(
                 f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity"
             )
-        node.scope = values
-        try:
-            results = outputs_of(converter.run(self.g, node, *ins))
-            unread = node.unread(converter.unused)
-            if unread:
-                names = ", ".join(f"`{name}`" for name in unread)
-                which = f"the attribute {names} of opset {node.version} is"
-                if len(unread) > 1:
-                    which = f"the attributes {names} of opset {node.version} are"
-                raise node.error(f"{which} not imported", code="import.attribute")
-            self._bind(node, results, values)
-        except _CAUGHT as error:
-            raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
+        results = outputs_of(converter.run(self.g, node, *ins))
+        unread = node.unread(converter.unused)
+        if unread:
+            names = ", ".join(f"`{name}`" for name in unread)
+            what = f"the attribute {names} of opset {node.version} is"
+            if len(unread) > 1:
+                what = f"the attributes {names} of opset {node.version} are"
+            raise node.error(f"{what} not imported", code="import.attribute")
+        return results
 
     def _defined(self, node: OnnxNode, ins: list[Any]) -> list[Any]:
         """The outputs of an operator that onnx defines by others: its body in the place of the node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -93,13 +93,20 @@ def _check_texts(proto: ModelProto, what: str) -> None:
                 )
 
 
-def nodes_below(proto: GraphProto | FunctionProto) -> Iterator[tuple[str, int, NodeProto]]:
-    """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node)."""
+def nodes_below(
+    proto: GraphProto | FunctionProto, without: Collection[str] = ()
+) -> Iterator[tuple[str, int, NodeProto]]:
+    """All nodes of a graph and of the graphs in their attributes: (name of the graph, number, node).
+
+    Graphs in nodes of the operators `without` are left out.
+    """
     stack: list[tuple[str, GraphProto | FunctionProto]] = [("the graph", proto)]
     while stack:
         where, graph = stack.pop()
         for number, node in enumerate(graph.node):
             yield where, number, node
+            if node.op_type in without:
+                continue
             for attribute in node.attribute:
                 inner = [attribute.g] if attribute.HasField("g") else []
                 stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,22 @@ def conditional(g: Graph, node: OnnxNode, condition: Expr) -> list[Any]:
     condition = op.reshape(condition, ()) if g.rank(condition) else condition
     if not len(branches[0]) == len(branches[1]) == len(node.outputs):
         raise node.error("the branches have different numbers of outputs", code="import.arity")
+    branches = [list(b) for b in zip(*(_of_one_rank(g, *pair) for pair in zip(*branches)))]
     if len(node.outputs) == 1:
         return [If(condition, branches[0][0], branches[1][0])]
     both = If(condition, Tuple(branches[0]), Tuple(branches[1]))
     return [TupleGetItem(both, k) for k in range(len(node.outputs))]
+
+
+def _of_one_rank(g: Graph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """The results of two branches; a single element is given the axes of length 1 that the other one has."""
+    if not isinstance(a, Expr) or not isinstance(b, Expr):
+        raise ValueError("a branch that depends on data gives a sequence")
+    ranks = g.rank(a), g.rank(b)
+    if ranks[0] == ranks[1] or not all(g.is_static(v) and math.prod(g.shape(v)) == 1 for v in (a, b)):
+        return a, b
+    shape = (1,) * max(ranks)
+    return op.reshape(a, shape), op.reshape(b, shape)
 
 
 @converts("Loop")

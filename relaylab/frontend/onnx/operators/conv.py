@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators import windows
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Expr
+from relaylab.ir import Expr, const
 from relaylab.op import nn
 
 CONV = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
@@ -108,32 +109,59 @@ def space_to_depth(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Col2Im", since=18)
 def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
-    """Sums of overlapping blocks: a transposed convolution whose kernel puts every row of a column in its place."""
+    """Sums of overlapping blocks, of any number of axes."""
     size, kernel = g.ints(image, "image_shape"), g.ints(block, "block_shape")
-    if len(size) != 2:
-        raise node.error("images of two axes are imported", code="import.rank")
-    import_shape = g.shape(x)
-    taps = kernel[0] * kernel[1]
-    channels = import_shape[1] // taps
-    strides, dilations, pads = (
-        node.ints("strides") or [1, 1],
-        node.ints("dilations") or [1, 1],
-        node.ints("pads") or [0] * 4,
+    rank, shape = len(size), g.shape(x)
+    strides, dilations = (node.ints(name) or [1] * rank for name in ("strides", "dilations"))
+    pads = node.ints("pads") or [0] * (2 * rank)
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]
+    room = [n + a + b - r for n, a, b, r in zip(size, pads, pads[rank:], reach)]
+    counts = [r // s + 1 for r, s in zip(room, strides)]
+    taps = math.prod(kernel)
+    fits = len(shape) == 3 and {len(kernel), len(strides), len(dilations), len(pads) // 2} == {rank}
+    if not fits or min(kernel) < 1 or min(room) < 0 or shape[1] % taps or shape[2] != math.prod(counts):
+        raise node.error(f"columns of {shape} are no blocks of {kernel} in images of {size}", code="import.shape")
+    columns = op.reshape(x, (shape[0] * (shape[1] // taps), taps, *counts))
+    spaces = [r - (n - 1) * s for r, n, s in zip(room, counts, strides)]
+    placed = _by_convolution if rank == 2 else _by_taps
+    return op.reshape(
+        placed(g, columns, kernel, strides, dilations, pads, spaces), (shape[0], shape[1] // taps, *size)
     )
-    counts = [
-        (n + pads[k] + pads[k + 2] - (kernel[k] - 1) * dilations[k] - 1) // strides[k] + 1 for k, n in enumerate(size)
-    ]
-    columns = op.reshape(x, (import_shape[0] * channels, taps, *counts))
-    weight = g.const(np.eye(taps).reshape(taps, 1, *kernel), x)
-    full = [(counts[k] - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 - pads[k] - pads[k + 2] for k in (0, 1)]
-    out = nn.conv2d_transpose(
+
+
+def _by_convolution(
+    g: Graph, columns: Expr, kernel: list[int], strides: list[int], dilations: list[int], pads: list[int],
+    spaces: list[int],
+) -> Expr:  # fmt: skip
+    """A transposed convolution whose kernel puts every row of a column in its place."""
+    taps = math.prod(kernel)
+    return nn.conv2d_transpose(
         columns,
-        weight,
+        g.const(np.eye(taps).reshape(taps, 1, *kernel), columns),
         strides=strides,
         padding=pads,
         dilation=dilations,
         channels=1,
         kernel_size=kernel,
-        output_padding=[n - f for n, f in zip(size, full)],
+        output_padding=spaces,
     )
-    return op.reshape(out, (import_shape[0], channels, *size))
+
+
+def _by_taps(
+    g: Graph, columns: Expr, kernel: list[int], strides: list[int], dilations: list[int], pads: list[int],
+    spaces: list[int],
+) -> Expr:  # fmt: skip
+    """The rows of the columns one after another: spread by the strides, moved to their tap, added."""
+    rank, total = len(kernel), None
+    for k, tap in enumerate(np.ndindex(*kernel)):
+        row = op.take(columns, const(k, "int64"), axis=1)
+        spread = nn.dilate(row, [1, *strides]) if max(strides) > 1 else row
+        before = [t * d for t, d in zip(tap, dilations)]
+        after = [(n - 1) * d - b + s for n, d, b, s in zip(kernel, dilations, before, spaces)]
+        moved = nn.pad(spread, [(0, 0), *zip(before, after)], 0.0)
+        total = moved if total is None else op.add(total, moved)
+    assert total is not None
+    if not any(pads):
+        return total
+    ends = [n - p for n, p in zip(g.shape(total)[1:], pads[rank:])]
+    return op.strided_slice(total, pads[:rank], ends, [1] * rank, axes=list(range(1, rank + 1)))

@@ -16,6 +16,8 @@ from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr, const
 from relaylab.op import random
 
+DESCRIBED = 1 << 31
+"""How many elements of one value a tensor may have that is filled when the program is built or runs."""
 _NUMBERS = {"value_float": "float32", "value_int": "int64", "value_floats": "float32", "value_ints": "int64"}
 
 
@@ -38,6 +40,8 @@ def constant_of_shape(g: Graph, node: OnnxNode, shape: Expr) -> Expr:
     if known is None:
         return op.full(Constant(value), shape, value.dtype.name)
     extents = [int(d) for d in known]
+    if min(extents, default=0) >= 0 and LARGEST < math.prod(extents) <= DESCRIBED:
+        return op.full(Constant(value), tuple(extents), value.dtype.name)  # made when the program runs, or is built
     node.bound(*extents)
     return Constant(np.full(extents, value))
 

@@ -1,4 +1,4 @@
-"""Fused operators that onnxruntime's tools write (domain com.microsoft), and transforms of signals."""
+"""Fused operators that onnxruntime's tools write (domain com.microsoft)."""
 
 from __future__ import annotations
 
@@ -124,46 +124,3 @@ def fused_conv(g: Graph, node: OnnxNode, x: Expr, w: Expr, b: Expr | None = None
     if name == "Clip":
         return op.clip(out, *params)
     return function_of(g, node, name, *(list(params) + [0.0, 0.0])[:2])(out) if name else out
-
-
-@converts("DFT", since=17)
-def dft_attribute(g: Graph, node: OnnxNode, x: Expr, length: Expr | None = None) -> Expr:
-    return _transformed(g, node, x, length, node.get("axis", 1))
-
-
-@converts("DFT", since=20)
-def dft(g: Graph, node: OnnxNode, x: Expr, length: Expr | None = None, axis: Expr | None = None) -> Expr:
-    return _transformed(g, node, x, length, -2 if axis is None else g.ints(axis, "axis")[0])
-
-
-def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: int) -> Expr:
-    """The discrete Fourier transform as one product with a matrix of cosines and sines.
-
-    The last axis holds real and imaginary parts (or real ones alone).
-    """
-    rank, shape = g.rank(x), g.shape(x)
-    axis, complex_in = g.axis(axis, rank), shape[-1] == 2
-    onesided, inverse = node.get("onesided", 0), node.get("inverse", 0)
-    n = (
-        g.ints(length, "dft_length")[0]
-        if length is not None
-        else 2 * (shape[axis] - 1)
-        if onesided and inverse
-        else shape[axis]
-    )
-    if axis == rank - 1 or (onesided and inverse) or not 0 < n <= 1 << 12:
-        raise node.error(
-            f"axis {axis} of {shape} to {n} points{', one-sided and inverse' * bool(onesided and inverse)}",
-            code="import.shape",
-        )
-    used, count = min(n, shape[axis]), n // 2 + 1 if onesided else n
-    angle = 2 * np.pi * np.outer(np.arange(used), np.arange(count)) / n * (1 if inverse else -1)
-    turn = np.exp(1j * angle) / (n if inverse else 1)
-    parts = [[turn.real, turn.imag], [-turn.imag, turn.real]][: 2 if complex_in else 1]
-    table = np.array(parts).transpose(2, 0, 3, 1).reshape(used * len(parts), count * 2)
-    cut = op.strided_slice(x, [0], [used], [1], axes=[axis]) if used < shape[axis] else x
-    order = [d for d in range(rank - 1) if d != axis] + [axis, rank - 1]
-    rest = [shape[d] for d in order[:-2]]
-    flat = op.reshape(op.transpose(cut, order), (int(np.prod(rest)), used * len(parts)))
-    out = op.reshape(product(g, flat, g.const(table, x)), (*rest, count, 2))
-    return op.transpose(out, [order.index(d) for d in range(rank)])

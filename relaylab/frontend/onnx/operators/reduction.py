@@ -8,9 +8,9 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
-from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.table import converts, register
-from relaylab.ir import Expr, const
+from relaylab.ir import Constant, Expr, const
 
 Reduce = Callable[..., Expr]
 
@@ -127,14 +127,40 @@ def nonzero(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Unique", since=11)
 def unique(g: Graph, node: OnnxNode, x: Expr) -> list[Expr | None]:
-    """Relay's operator fills its results up to the length of the data; what is left over is cut off here."""
-    if node.get("axis") is not None and g.rank(x) != 1:
-        raise node.error("unique slices along an axis are not imported", code="import.attribute")
-    flat = op.reshape(x, (-1,)) if g.rank(x) != 1 else x
-    found = op.unique(flat, is_sorted=bool(node.get("sorted", 1)), return_counts=True)
+    """Relay's operator fills its results up to the length of the data; what is left over is cut off here.
+
+    Slices along an axis go by numbers that order them.
+    """
+    axis, in_order = node.get("axis"), bool(node.get("sorted", 1))
+    sliced = axis is not None and g.rank(x) != 1
+    axis = g.axis(axis, g.rank(x)) if sliced else 0
+    flat = _numbered(g, node, x, axis, in_order) if sliced else op.reshape(x, (-1,)) if g.rank(x) != 1 else x
+    found = op.unique(flat, is_sorted=in_order or sliced, return_counts=True)
     values, indices, inverse, count, counts = found
     cut = [
         op.strided_slice(v, const(np.array([0]), "int64"), op.cast(count, "int64"), const(np.array([1]), "int64"))
         for v in (values, indices, counts)
     ]
-    return [cut[0], op.cast(cut[1], "int64"), op.cast(inverse, "int64"), op.cast(cut[2], "int64")]
+    slices = op.take(x, cut[1], axis=axis) if sliced else cut[0]
+    return [slices, op.cast(cut[1], "int64"), op.cast(inverse, "int64"), op.cast(cut[2], "int64")]
+
+
+def _numbered(g: Graph, node: OnnxNode, x: Expr, axis: int, in_order: bool) -> Expr:
+    """A number for each slice: how many different slices are before it in the order of their elements, or else where
+    the first of its kind is. Every slice is compared with every other."""
+    count, order = g.shape(x)[axis], [axis, *(d for d in range(g.rank(x)) if d != axis)]
+    rows = op.reshape(op.transpose(x, order), (count, -1)) if count else None
+    if rows is None or not 0 < count * count * g.shape(rows)[1] <= LARGEST:
+        raise node.error(f"unique slices of {g.shape(x)} along axis {axis}", code="import.shape")
+    ours, theirs = op.expand_dims(rows, 1), op.expand_dims(rows, 0)
+    differ = op.cast(op.not_equal(ours, theirs), "int32")
+    first = op.argmax(differ, axis=[2])
+    alike = op.equal(op.max(differ, axis=[2]), const(0, "int32"))
+    kind = op.argmax(op.cast(alike, "int32"), axis=[1])
+    if not in_order:
+        return kind
+    at = op.expand_dims(first, 2)
+    mine, other = (op.gather(op.broadcast_to(v, g.shape(differ)), 2, at) for v in (ours, theirs))
+    before = op.logical_and(op.less(op.squeeze(other, axis=[2]), op.squeeze(mine, axis=[2])), op.logical_not(alike))
+    leads = op.equal(kind, Constant(np.arange(count).astype(g.dtype(kind))))
+    return op.sum(op.cast(op.logical_and(before, leads), "int32"), axis=[1])

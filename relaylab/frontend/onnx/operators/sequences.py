@@ -35,6 +35,17 @@ def empty(g: Graph, node: OnnxNode) -> list[list[Expr]]:
     return [[]]
 
 
+@converts("Optional", "OptionalGetElement", since=15, unused=("type",))
+def optional(g: Graph, node: OnnxNode, x: Expr | list[Expr]) -> list[Expr | list[Expr]]:
+    """What may be missing is there while a model is read, or its operator is refused."""
+    return [x]
+
+
+@converts("OptionalHasElement", since=15)
+def has_element(g: Graph, node: OnnxNode, x: Expr | list[Expr] | None = None) -> Expr:
+    return Constant(np.array(x is not None))
+
+
 @converts("SequenceInsert", since=11)
 def insert(
     g: Graph, node: OnnxNode, sequence: Expr | list[Expr], tensor: Expr, position: Expr | None = None

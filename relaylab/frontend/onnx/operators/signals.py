@@ -1,0 +1,110 @@
+"""Transforms of signals: DFT, STFT, and the matrix that sums their bins to mels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx.model import dtype_of
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.contract import product
+from relaylab.frontend.onnx.table import converts
+from relaylab.ir import Constant, Expr
+
+LONGEST = 1 << 12
+"""How many points a transform has at most: its matrix has their square."""
+
+
+@converts("DFT", since=17)
+def dft_attribute(g: Graph, node: OnnxNode, x: Expr, length: Expr | None = None) -> Expr:
+    return _transformed(g, node, x, length, node.get("axis", 1))
+
+
+@converts("DFT", since=20)
+def dft(g: Graph, node: OnnxNode, x: Expr, length: Expr | None = None, axis: Expr | None = None) -> Expr:
+    return _transformed(g, node, x, length, -2 if axis is None else g.ints(axis, "axis")[0])
+
+
+def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: int) -> Expr:
+    """The discrete Fourier transform as one product with a matrix of cosines and sines.
+
+    The last axis holds real and imaginary parts (or real ones alone). Of a real signal one side of the bins says all:
+    a one-sided transform gives that side, its inverse takes it.
+    """
+    rank, shape = g.rank(x), g.shape(x)
+    axis = g.axis(axis, rank)
+    onesided, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))
+    natural = 2 * (shape[axis] - 1) if onesided and inverse else shape[axis]
+    n = natural if length is None else g.ints(length, "dft_length")[0]
+    if axis == rank - 1 or not 0 < n <= LONGEST or shape[-1] not in (1, 2):
+        raise node.error(f"axis {axis} of {shape} to {n} points", code="import.shape")
+    used = min(n // 2 + 1 if onesided and inverse else n, shape[axis])
+    table = _turns(n, used, onesided, inverse)[:, : shape[-1]]
+    cut = op.strided_slice(x, [0], [used], [1], axes=[axis]) if used < shape[axis] else x
+    order = [d for d in range(rank - 1) if d != axis] + [axis, rank - 1]
+    rest = [shape[d] for d in order[:-2]]
+    flat = op.reshape(op.transpose(cut, order), (int(np.prod(rest)), used * shape[-1]))
+    by = g.const(table.reshape(used * shape[-1], -1), x)
+    out = op.reshape(product(g, flat, by), (*rest, *table.shape[2:]))
+    return op.transpose(out, [order.index(d) for d in range(rank)])
+
+
+def _turns(n: int, used: int, onesided: bool, inverse: bool) -> np.ndarray:
+    """What the real and the imaginary part of each point add to those of each result: (used, 2, results, 2 or 1)."""
+    count = n // 2 + 1 if onesided and not inverse else n
+    angle = 2 * np.pi * (np.outer(np.arange(used), np.arange(count)) % n) / n * (1 if inverse else -1)
+    turn = np.exp(1j * angle) / (n if inverse else 1)
+    if onesided and inverse:  # a bin stands for its mirror image too
+        twice = np.array([1 if k == 0 or 2 * k == n else 2 for k in range(used)])
+        turn = turn * twice[:, None]
+    table = np.array([[turn.real, turn.imag], [-turn.imag, turn.real]]).transpose(2, 0, 3, 1)
+    return table[..., :1] if onesided and inverse else table
+
+
+@converts("STFT", since=17)
+def stft(
+    g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None
+) -> Expr:
+    """Frames of the signal, one `step` apart, each weighted and transformed: (batch, frames, bins, 2)."""
+    shape, by = g.shape(x), g.ints(step, "frame_step")[0]
+    if length is None and window is None:
+        raise node.error("neither a window nor frame_length is given", code="import.arity")
+    n = g.shape(window)[0] if length is None and window is not None else g.ints(length, "frame_length")[0]
+    parts = shape[2] if len(shape) == 3 else 1
+    fits = len(shape) in (2, 3) and parts in (1, 2) and (window is None or g.shape(window) == (n,))
+    if not fits or by < 1 or not 0 < n <= min(LONGEST, shape[1]):
+        raise node.error(f"frames of {n} every {by} of a signal of the shape {shape}", code="import.shape")
+    table = _turns(n, n, bool(node.get("onesided", 1)), False)[:, :parts]
+    frames = (shape[1] - n) // by + 1
+    node.bound(frames, n)
+    at = by * np.arange(frames)[:, None] + np.arange(n)
+    cut = op.take(op.reshape(x, (shape[0], shape[1], parts)), Constant(at), axis=1)
+    if window is not None:
+        cut = op.multiply(cut, op.reshape(window, (n, 1)))
+    flat = op.reshape(cut, (shape[0] * frames, n * parts))
+    out = product(g, flat, g.const(table.reshape(n * parts, -1), x))
+    return op.reshape(out, (shape[0], frames, *table.shape[2:]))
+
+
+@converts("MelWeightMatrix", since=17)
+def mel_weights(g: Graph, node: OnnxNode, mels: Expr, length: Expr, rate: Expr, low: Expr, high: Expr) -> Expr:
+    """Triangles over the bins of a transform, whose corners are as far apart as mels. Davis and Mermelstein, 1980."""
+    dtype = dtype_of(node.get("output_datatype", 1), "the attribute `output_datatype`")
+    ins = {"num_mel_bins": mels, "dft_length": length, "sample_rate": rate}
+    count, n, hertz = (g.ints(v, name)[0] for name, v in ins.items())
+    edges = [g.known(v, w).item() for v, w in ((low, "lower_edge_hertz"), (high, "upper_edge_hertz"))]
+    first, last = (2595 * np.log10(1 + max(edge, 0) / 700) for edge in edges)
+    if min(count, n, hertz) < 1:
+        raise node.error(f"{count} mels of {n} points at {hertz} Hz", code="import.shape")
+    node.bound(n // 2 + 1, count + 2)
+    mel = first + np.arange(count + 2) * ((last - first) / (count + 2))
+    corner = np.floor((n + 1) * 700 * (10 ** (mel / 2595) - 1) / hertz).astype("int64")
+    begin, top, end = corner[:-2], corner[1:-1], corner[2:]
+    bins = np.arange(n // 2 + 1)[:, None]
+    if corner[-1] > n // 2 + 1 or corner.min() < 0:
+        raise node.error(f"{edges} Hz are not among the bins of {n} points at {hertz} Hz", code="import.shape")
+    rising = np.where(top > begin, (bins - begin) / np.maximum(top - begin, 1), 1.0)
+    falling = (end - bins) / np.maximum(end - top, 1)
+    out = np.where((bins >= begin) & (bins <= top), rising, np.where((bins > top) & (bins < end), falling, 0.0))
+    return Constant(out.astype(dtype))
