@@ -10,7 +10,6 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.model import DTYPES, load_onnx
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.ir import AnyDim, Expr
-from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
@@ -35,8 +34,8 @@ def definition(domain: str, name: str, version: int) -> OpSchema | None:
 def body_of(g: Graph, node: OnnxNode, ins: Sequence[Expr | None]) -> tuple[GraphProto, dict[str, Any], dict[str, int]]:
     """The nodes that a node stands for as a graph, what its names of inputs mean, and the opsets it is written in.
 
-    The graph has those outputs that the node names. Bodies that depend on context are made for the node's attributes and the types of its inputs.
-    Raises RelayError: inputs, outputs and attributes that the operator's schema does not have.
+    The graph has those outputs that the node names. Bodies that depend on context are made for the node's attributes
+    and the types of its inputs. Raises RelayError: inputs and attributes that the operator's schema does not have.
     """
     schema = definition(node.domain, node.op_type, node.version)
     assert schema is not None
@@ -66,9 +65,7 @@ def _check(node: OnnxNode, schema: OpSchema, ins: Sequence[Expr | None]) -> None
     if missing := [i.name for i, x in zip(needed, ins) if x is None]:
         raise node.error(f"the input `{missing[0]}` is left out", code="import.arity")
     for name in {a.name for a in node.proto.attribute} - set(schema.attributes):
-        raise node.error(
-            f"the attribute `{name}` of opset {node.version} is not imported", code="import.attribute"
-        )
+        raise node.error(f"the attribute `{name}` of opset {node.version} is not imported", code="import.attribute")
 
 
 def _written(g: Graph, node: OnnxNode, schema: OpSchema, ins: Sequence[Expr | None]) -> FunctionProto:

@@ -179,7 +179,7 @@ class OnnxImporter:
             where = f"the body of {node.place}"
             self.check_operators(graph, where)
             found = iter(self.body(graph, scope, where))
-            return [next(found) if name else None for name in node.outputs]
+            return [next(found, None) if name else None for name in node.outputs]
         finally:
             self.versions, self.inside = before
 

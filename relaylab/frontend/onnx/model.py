@@ -147,13 +147,12 @@ def dtype_of(number: int, what: str) -> str:
 def type_of(info: ValueInfoProto, shape: Iterable[int | AnyDim] | None = None, dtype: str | None = None) -> TensorType:
     """The type of a ValueInfoProto; unknown dimensions are `Any`, `shape` and `dtype` override what it says."""
     what = f"the input `{info.name}`"
-    if info.HasField("type") and not info.type.HasField("tensor_type"):
+    kind = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
+    if info.HasField("type") and not kind.HasField("tensor_type"):
         raise RelayValueError(
-            f"{what} is not a tensor",
-            code="import.input",
-            help="sequences, maps and optionals are not imported as inputs",
+            f"{what} is not a tensor", code="import.input", help="sequences and maps are not imported as inputs"
         )
-    tensor = info.type.tensor_type
+    tensor = kind.tensor_type  # what may be left out is there
     found = dtype or (dtype_of(tensor.elem_type, what) if tensor.elem_type else "float32")
     if shape is not None:
         return TensorType(tuple(shape), found)

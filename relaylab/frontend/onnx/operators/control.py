@@ -11,7 +11,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
+from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
 
 LONGEST = 4096
@@ -96,31 +96,66 @@ def _written_out(
 
 
 def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Expr]) -> list[Expr]:
-    """A recursive function over (turn, alive, state); the state keeps its types."""
-    body = node.need("body")
-    if len(body.output) > 1 + len(state):
-        raise node.error(
-            "a loop whose length depends on data collects its outputs",
-            code="import.loop",
-            help="loops of a known length may",
-        )
+    """A recursive function over (turn, alive, state, rows collected so far); extents that a turn changes are open."""
     scalar = lambda dtype: TensorType((), dtype)
-    types = [scalar("int64"), scalar("bool"), *(g.tensor(s) for s in state)]
-    names = ["turn", "alive", *(i.name for i in body.input[2:])]
-    variables = [Var(n, t) for n, t in zip(names, types)]
+    names = [i.name for i in node.need("body").input[2:]]
+    types, rows = _steady(g, node, [g.tensor(s) for s in state])
+    found = [TensorType((AnyDim(), *r.shape), r.dtype) for r in rows]
+    named = zip([*names, *(f"rows{k}" for k in range(len(rows)))], [*types, *found])
+    variables = [Var("turn", scalar("int64")), Var("alive", scalar("bool")), *(Var(n, t) for n, t in named)]
     limit = None if trips is None else op.reshape(trips, ()) if g.rank(trips) else trips
 
     def goes_on(turn: Expr, alive: Expr, *_: Expr) -> Expr:
         return alive if limit is None else op.logical_and(alive, op.less(turn, limit))
 
     def turn_once(turn: Expr, alive: Expr, *values: Expr) -> list[Expr]:
-        outs = _body(g, node, "body", _named(node, [turn, alive, *values]))
+        kept, collected = values[: len(state)], values[len(state) :]
+        outs = _body(g, node, "body", _named(node, [turn, alive, *kept]))
         again = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0]
-        return [op.add(turn, const(1, "int64")), again, *outs[1:]]
+        new = outs[1 + len(state) :]
+        longer = [op.concatenate([c, op.expand_dims(r, 0)], 0) for c, r in zip(collected, new)]
+        return [op.add(turn, const(1, "int64")), again, *outs[1 : 1 + len(state)], *longer]
 
     first = const(True, "bool") if condition is None else op.reshape(condition, ()) if g.rank(condition) else condition
-    out = Call(while_loop(goes_on, variables, turn_once), [const(0, "int64"), first, *state])
-    return [TupleGetItem(out, k + 2) for k in range(len(state))]
+    empty = [Constant(np.zeros((0, *r.concrete_shape), r.dtype)) for r in rows]
+    out = Call(while_loop(goes_on, variables, turn_once), [const(0, "int64"), first, *state, *empty])
+    return [TupleGetItem(out, k + 2) for k in range(len(state) + len(rows))]
+
+
+def _steady(g: Graph, node: OnnxNode, types: list[TensorType]) -> tuple[list[TensorType], list[TensorType]]:
+    """The types of the state that a turn keeps, once extents that it changes are open; those of what it collects."""
+    for _ in range(1 + sum(len(t.shape) for t in types)):
+        values = [Var("turn", TensorType((), "int64")), Var("alive", TensorType((), "bool"))]
+        outs = _body(g, node, "body", _named(node, [*values, *(Var(f"s{k}", t) for k, t in enumerate(types))]))
+        after = [g.tensor(v) for v in outs[1:]]
+        wider = [_wider(node, *pair) for pair in zip(types, after)]
+        if wider == types:
+            rows = after[len(types) :]
+            if any(r.is_dynamic for r in rows):
+                raise node.error("the shapes of what a loop collects must be known", "import.dynamic", g.remedy)
+            return types, rows
+        types = wider
+    raise node.error("a turn changes the type of the state", code="import.loop")
+
+
+def _wider(node: OnnxNode, before: TensorType, after: TensorType) -> TensorType:
+    """The type of both, open where they differ."""
+    if before.dtype != after.dtype or len(before.shape) != len(after.shape):
+        raise node.error(f"a turn makes {after} of {before}", code="import.loop")
+    dims = [b if isinstance(b, AnyDim) or b == a else AnyDim() for b, a in zip(before.shape, after.shape)]
+    return before if all(d is b for d, b in zip(dims, before.shape)) else TensorType(dims, before.dtype)
+
+
+@converts("Scan", since=8)
+def scan_batch(g: Graph, node: OnnxNode, lengths: Expr | None, *ins: Expr) -> list[Expr]:
+    """The first form: the first axis of everything is a batch, each of whose sequences is scanned alone."""
+    batch = g.shape(ins[0])[0]
+    if lengths is not None:
+        raise node.error("sequences of lengths of their own are not imported", code="import.input")
+    if not 0 < batch <= LONGEST or any(node.ints("directions") or []):
+        raise node.error(f"a batch of {batch}, or backwards", code="import.loop")
+    alone = [scan(g, node, *(op.take(x, const(k, "int64"), axis=0) for x in ins)) for k in range(batch)]
+    return [op.stack(list(parts), 0) for parts in zip(*alone)]
 
 
 @converts("Scan", since=9)

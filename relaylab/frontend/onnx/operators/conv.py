@@ -124,9 +124,7 @@ def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
     columns = op.reshape(x, (shape[0] * (shape[1] // taps), taps, *counts))
     spaces = [r - (n - 1) * s for r, n, s in zip(room, counts, strides)]
     placed = _by_convolution if rank == 2 else _by_taps
-    return op.reshape(
-        placed(g, columns, kernel, strides, dilations, pads, spaces), (shape[0], shape[1] // taps, *size)
-    )
+    return op.reshape(placed(g, columns, kernel, strides, dilations, pads, spaces), (shape[0], shape[1] // taps, *size))
 
 
 def _by_convolution(

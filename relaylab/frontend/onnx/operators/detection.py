@@ -98,7 +98,9 @@ def _sampled(
     parts = []
     for row, share in ys:
         for column, part in xs:
-            at = op.add(op.add(image, op.expand_dims(op.multiply(row, const(w, "int64")), 2)), op.expand_dims(column, 1))
+            at = op.add(
+                op.add(image, op.expand_dims(op.multiply(row, const(w, "int64")), 2)), op.expand_dims(column, 1)
+            )
             weight = op.multiply(op.expand_dims(share, 2), op.expand_dims(part, 1))
             parts.append(op.multiply(op.take(flat, at, axis=0), op.expand_dims(weight, 3)))
     total = reduce(op.maximum if largest else op.add, parts)

@@ -23,7 +23,7 @@ from relaylab.ir import Constant, Expr, const
 from relaylab.op import nn, qnn
 from relaylab.op.tensor.composite import round_even
 
-_PLAIN = ("saturate", "precision", "block_size")
+_PLAIN = ("saturate", "precision")
 
 
 def _parameter(g: Graph, v: Expr, dtype: str) -> Expr:
@@ -34,14 +34,26 @@ def _parameter(g: Graph, v: Expr, dtype: str) -> Expr:
 
 
 def _axis(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> int:
-    if node.get("block_size", 0):
-        raise node.error("quantization in blocks is not imported", code="import.attribute")
     if g.rank(scale) > 1:
         raise node.error(
-            f"the scale has the shape {g.shape(scale)}; a number or a vector is imported", code="import.shape"
+            f"the scale has the shape {g.shape(scale)}; a number, a vector or blocks are imported", code="import.shape"
         )
     axis = node.get("axis", 1)
     return g.axis(axis, g.rank(x)) if int(np.prod(g.shape(scale))) > 1 else -1
+
+
+def _of_blocks(g: Graph, node: OnnxNode, x: Expr, *parameters: Expr | None) -> list[Expr | None] | None:
+    """Scales and zero points of blocks along an axis as those of all elements; None if they are of no blocks."""
+    size = node.get("block_size", 0)
+    if not size:
+        return None
+    shape, axis = g.shape(x), g.axis(node.get("axis", 1), g.rank(x))
+    blocks = [*shape[:axis], -(-shape[axis] // size), *shape[axis + 1 :]]
+    for v in parameters:
+        if size < 0 or (v is not None and list(g.shape(v)) != blocks):
+            raise node.error(f"no blocks of {size} along axis {axis} of {shape}", code="import.shape")
+    cut = lambda v: op.strided_slice(op.repeat(v, size, axis), [0], [shape[axis]], [1], axes=[axis])
+    return [None if v is None else cut(v) for v in parameters]
 
 
 @converts("QuantizeLinear", since=10, unused=_PLAIN)
@@ -49,7 +61,14 @@ def _axis(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> int:
 def quantize_linear(g: Graph, node: OnnxNode, x: Expr, scale: Expr, zero: Expr | None = None) -> Expr:
     given = node.get("output_dtype", 0)
     dtype = g.dtype(zero) if zero is not None else dtype_of(given, "the attribute `output_dtype`") if given else "uint8"
-    return quantize(g, x, scale, zero, dtype, _axis(g, node, x, scale))
+    blocks = _of_blocks(g, node, x, scale, zero)
+    if blocks is None:
+        return quantize(g, x, scale, zero, dtype, _axis(g, node, x, scale))
+    by, shift = blocks
+    limits = np.iinfo(dtype)
+    moved = round_even(op.divide(same(g, x, "float32"), same(g, by, "float32")), "float32")
+    moved = moved if shift is None else op.add(moved, same(g, shift, "float32"))
+    return op.cast(op.clip(moved, float(limits.min), float(limits.max)), dtype)
 
 
 def quantize(g: Graph, x: Expr, scale: Expr, zero: Expr | None, dtype: str, axis: int = -1) -> Expr:
@@ -64,8 +83,13 @@ def quantize(g: Graph, x: Expr, scale: Expr, zero: Expr | None, dtype: str, axis
 @converts("DequantizeLinear", since=10, unused=_PLAIN)
 @converts("DequantizeLinear", domain=CONTRIB)
 def dequantize_linear(g: Graph, node: OnnxNode, x: Expr, scale: Expr, zero: Expr | None = None) -> Expr:
-    out = dequantize(g, x, scale, zero, _axis(g, node, x, scale))
-    given = node.get("output_dtype", 0)
+    blocks, given = _of_blocks(g, node, x, scale, zero), node.get("output_dtype", 0)
+    if blocks is None:
+        out = dequantize(g, x, scale, zero, _axis(g, node, x, scale))
+    else:
+        by, shift = blocks
+        centre = op.cast(x, "int32") if shift is None else op.subtract(op.cast(x, "int32"), op.cast(shift, "int32"))
+        out = op.multiply(op.cast(centre, "float32"), same(g, by, "float32"))
     return same(g, out, dtype_of(given, "the attribute `output_dtype`") if given else g.dtype(scale))
 
 

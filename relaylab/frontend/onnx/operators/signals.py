@@ -63,9 +63,7 @@ def _turns(n: int, used: int, onesided: bool, inverse: bool) -> np.ndarray:
 
 
 @converts("STFT", since=17)
-def stft(
-    g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None
-) -> Expr:
+def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Expr:
     """Frames of the signal, one `step` apart, each weighted and transformed: (batch, frames, bins, 2)."""
     shape, by = g.shape(x), g.ints(step, "frame_step")[0]
     if length is None and window is None:
