@@ -146,6 +146,108 @@ def test_sorting_and_topk_are_those_of_torch():
         np.testing.assert_array_equal(best, torch.topk(torch.from_numpy(x), 9, largest=descending).values)
 
 
+# ---- boxes
+
+
+def best_boxes(boxes, scores, limit, threshold, kinds=None) -> list[int]:
+    """Greedy suppression, written down plainly: the places of the boxes that stay, best first."""
+    kept: list[int] = []
+    for k in sorted(range(len(boxes)), key=lambda k: -scores[k]):
+        if len(kept) < limit and not any(
+            overlap(boxes[k], boxes[j]) >= threshold for j in kept if kinds is None or kinds[k] == kinds[j]
+        ):
+            kept.append(k)
+    return kept
+
+
+def overlap(a, c) -> float:
+    low = np.maximum(np.minimum(a[:2], a[2:]), np.minimum(c[:2], c[2:]))
+    high = np.minimum(np.maximum(a[:2], a[2:]), np.maximum(c[:2], c[2:]))
+    inter = np.prod(np.maximum(high - low, 0))
+    union = abs(np.prod(a[2:] - a[:2])) + abs(np.prod(c[2:] - c[:2])) - inter
+    return inter / union if union > 0 else 0.0
+
+
+def some_boxes(n: int) -> np.ndarray:
+    """Boxes with corners at whole numbers, in any order: their overlaps are exact."""
+    corner = RNG.integers(0, 40, (n, 2))
+    return np.concatenate([corner, corner + RNG.integers(-12, 13, (n, 2))], 1).astype("float32")
+
+
+@pytest.mark.parametrize("n, limit, top", [(0, -1, -1), (1, -1, -1), (150, -1, -1), (150, 20, 90), (40, 0, 500)])
+@pytest.mark.parametrize("force", [True, False])
+def test_suppression_is_the_greedy_one(n, limit, top, force):
+    kinds, scores = RNG.integers(0, 3, (2, n, 1)), RNG.permutation(2 * n).reshape(2, n, 1)
+    data = np.concatenate([kinds, scores, [some_boxes(n), some_boxes(n)]], 2).astype("float32")
+    valid, names = np.array([n, n // 2], "int32"), np.array([np.arange(n)] * 2, "int32") + 1000
+    rest = (valid, names, np.int32(limit), np.float32(0.3))
+    indices, counts = native("vision.non_max_suppression", [data, *rest], force_suppress=force, top_k=top)
+    attrs = {"force_suppress": force, "top_k": top, "return_indices": False, "invalid_to_bottom": True}
+    (rows,) = native("vision.non_max_suppression", [data, *rest], **attrs)
+    for k in range(2):
+        looked = data[k, : valid[k]]
+        if top > 0:
+            looked = looked[np.argsort(-looked[:, 1])[:top]]
+        kept = best_boxes(looked[:, 2:], looked[:, 1], limit if limit > 0 else n, 0.3, None if force else looked[:, 0])
+        assert counts[k, 0] == len(kept)
+        np.testing.assert_array_equal(rows[k, : len(kept)], looked[kept])
+        assert (rows[k, len(kept) :] == -1).all() and (indices[k, len(kept) :] == -1).all()
+        np.testing.assert_array_equal(data[k, indices[k, : len(kept)] - 1000], looked[kept])
+
+
+def test_boxes_and_scores_that_are_no_numbers_suppress_nothing():
+    data = np.array([[[0, 0.5, 0, 0, 9, 9], [0, 0.9, 0, 0, 9, np.nan], [0, np.nan, 0, 0, 9, 9], [0, 0.4, 1, 0, 9, 9]]])
+    for valid in (-7, 4, 99):
+        rest = (np.array([valid]), np.arange(4)[None], np.int32(-1), np.float32(0.5))
+        indices, counts = native("vision.non_max_suppression", [data.astype("float32"), *rest])
+        want = [] if valid < 0 else [1, 0]
+        assert counts[0, 0] == len(want) and indices[0].tolist() == [*want, *[-1] * (4 - len(want))]
+
+
+@pytest.mark.parametrize("limit, threshold, least", [(7, 0.3, -1.0), (300, 1.0, 0.6), (5, 0.0, 0.99)])
+def test_suppression_of_every_class_is_that_of_onnxruntime(limit, threshold, least):
+    onnxruntime, helper = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx").helper
+    boxes, scores = np.stack([some_boxes(70), some_boxes(70)]), RNG.random((2, 3, 70)).astype("float32")
+    limits = [np.array([limit], "int64"), np.array([threshold], "float32"), np.array([least], "float32")]
+    rows, count = native(
+        "vision.all_class_non_max_suppression",
+        [boxes, scores, np.int64(limit), np.nextafter(np.float32(threshold), np.float32(9)), np.float32(least)],
+    )
+    names, kinds = ["boxes", "scores", "most", "iou", "least"], [1, 1, 7, 1, 1]
+    values = [helper.make_tensor_value_info(n, t, None) for n, t in zip(names, kinds)]
+    node = helper.make_node("NonMaxSuppression", names, ["out"])
+    graph = helper.make_graph([node], "nms", values, [helper.make_tensor_value_info("out", 7, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    want = session.run(None, dict(zip(names, [boxes, scores, *limits])))[0]
+    assert rows[: count[0]].tolist() == want.tolist()
+    assert (rows[count[0] :] == 0).all()
+
+
+def test_suppression_sorted_by_score_over_the_classes_of_a_batch():
+    boxes, scores = some_boxes(30)[None], RNG.random((1, 4, 30)).astype("float32")
+    limits = (np.int32(9), np.float32(0.4), np.float32(0.3))
+    name, arrays = "vision.all_class_non_max_suppression", [boxes, scores, *limits]
+    rows, count = native(name, arrays)
+    found, values, numbers = native(name, arrays, output_format="tensorflow")
+    want = rows[: count[0], 1:][np.argsort(-scores[0][tuple(rows[: count[0], 1:].T)], kind="stable")]
+    assert numbers.tolist() == [count[0]]
+    np.testing.assert_array_equal(found[0, : count[0]], want)
+    np.testing.assert_array_equal(values[0, : count[0]], scores[0][tuple(want.T)])
+    assert (values[0, count[0] :] == 0).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 33])
+def test_valid_rows_move_to_the_front(n):
+    data = RNG.random((2, n, 3)).astype("float32") - 0.3
+    counts, rows, at = native("vision.get_valid_counts", [data, np.float32(0.25)], id_index=2, score_index=0)
+    for k in range(2):
+        want = np.flatnonzero((data[k, :, 0] > 0.25) & (data[k, :, 2] >= 0))
+        assert counts[k] == len(want) and at[k].tolist() == [*want, *[-1] * (n - len(want))]
+        np.testing.assert_array_equal(rows[k, : len(want)], data[k, want])
+        assert (rows[k, len(want) :] == -1).all()
+
+
 # ---- the language of procedures
 
 

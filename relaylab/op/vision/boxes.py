@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import numpy as np
 from relaylab.ir.expr import Expr, TupleWrapper, as_expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
-from relaylab.op.helpers import TypeSolver
+from relaylab.op.helpers import Element, TypeSolver
+from relaylab.op.ordering import Row
 from relaylab.op.shapes import product
-
-SELECTING = {"lower": "which boxes are kept depends on the boxes kept before"}
+from relaylab.op.vision.suppression import KeptBoxes, suppress
 
 
 def scalar_or(value: Any, dtype: str) -> Any:
@@ -22,30 +26,9 @@ def scalar_or(value: Any, dtype: str) -> Any:
     return const(value, dtype) if isinstance(value, (int, float)) else as_expr(value)
 
 
-def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union of one box with others, all (x1, y1, x2, y2) with corners in any order."""
-    low, high = np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])
-    lows, highs = np.minimum(others[:, :2], others[:, 2:]), np.maximum(others[:, :2], others[:, 2:])
-    inter = np.prod(np.clip(np.minimum(high, highs) - np.maximum(low, lows), 0, None), axis=1)
-    union = np.prod(high - low) + np.prod(highs - lows, axis=1) - inter
-    return np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
-
-
-def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | None = None) -> list[int]:
-    """The boxes, best first, that stay when each removes later ones overlapping it by `threshold` or more.
-
-    `same[i, j]` says whether box i may remove box j (None: always); `most` < 0 keeps any number.
-    """
-    kept: list[int] = []
-    alive = np.ones(len(boxes), bool)
-    for k in range(len(boxes)):
-        if not alive[k] or 0 <= most <= len(kept):
-            continue
-        kept.append(k)
-        if threshold > 0:
-            hit = overlap(boxes[k], boxes) >= threshold
-            alive &= ~(hit if same is None else hit & same[k])
-    return kept
+def number(scalar: Tensor) -> Element:
+    """The one element of a tensor."""
+    return scalar(*(0 for _ in scalar.shape))
 
 
 def columns(s: TypeSolver, data: TensorType, least: int) -> TensorType:
@@ -70,7 +53,6 @@ class get_valid_counts(Opaque):
         "a tuple: (B,) of int32, the counts; (B, N, K) of the dtype of data, the rows; (B, N) of int32, the indices"
     )
     source = "TVM 0.10, relay.vision.get_valid_counts"
-    waivers = {"lower": "the place of a row depends on how many before it are valid"}
 
     def relation(self, s: TypeSolver, data: Type, score_threshold: Type) -> Type | None:
         found = rules.tensor(s, data)
@@ -90,6 +72,23 @@ class get_valid_counts(Opaque):
             chosen = np.flatnonzero(kept)
             rows[n, : len(chosen)], at[n, : len(chosen)] = data[n, chosen], chosen
         return valid.sum(axis=1).astype("int32"), rows, at
+
+    def procedure(
+        self, p: Procedure, counts: Tensor, rows: Tensor, at: Tensor, data: Tensor, score_threshold: Tensor
+    ) -> None:
+        b, (batch, count, columns) = p.b, data.shape
+        p.each(rows, lambda *i: b.const(-1, rows.dtype))
+        p.each(at, lambda *i: b.const(-1, at.dtype))
+        with p.parallel(batch) as n:
+            found, least = p.let(0), p.let(b.cast(number(score_threshold), "float64"))
+            with p.loop(count) as k:
+                valid = b.cast(data(n, k, self.score_index), "float64") > least
+                with p.when(b.all_of(valid, *([data(n, k, self.id_index) >= 0] if self.id_index >= 0 else []))):
+                    with p.loop(columns, kind="vectorized") as c:
+                        p.store(rows, (n, found, c), data(n, k, c))
+                    p.store(at, (n, found), b.cast(k, at.dtype))
+                    p.add(found, 1)
+            p.store(counts, n, b.cast(found, counts.dtype))
 
     @classmethod
     def build(cls, data: Expr, score_threshold: object, id_index: int = 0, score_index: int = 1) -> TupleWrapper:
@@ -127,7 +126,6 @@ class non_max_suppression(Opaque):
         "without `return_indices` (B, N, K), of the dtype of data"
     )
     source = "Girshick et al., Rich feature hierarchies for accurate object detection, 2014"
-    waivers = SELECTING
 
     def relation(self, s: TypeSolver, data: Type, *others: Type) -> Type | None:
         found = rules.tensor(s, data)
@@ -148,14 +146,48 @@ class non_max_suppression(Opaque):
         rows, at = np.full_like(data, -1), np.full(data.shape[:2], -1, "int32")
         counts = np.zeros((len(data), 1), "int32")
         for n in range(len(data)):
-            order, kept = self._select(
-                data[n, : valid_count[n]], int(most.reshape(-1)[0]), float(threshold.reshape(-1)[0])
-            )
+            rows_of = data[n, : max(0, int(valid_count[n]))]
+            order, kept = self._select(rows_of, int(most.reshape(-1)[0]), float(threshold.reshape(-1)[0]))
             counts[n] = len(kept)
             at[n, : len(kept)] = indices[n, order[kept]]
             places = range(len(kept)) if self.invalid_to_bottom else kept
             rows[n, list(places)] = data[n, order[kept]]
         return (at, counts) if self.return_indices else rows
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        *outs, data, valid_count, indices, most, threshold = tensors
+        b, (batch, count, _) = p.b, data.shape
+        for out in outs[:1]:
+            p.each(out, lambda *i, out=out: b.const(-1, out.dtype))
+        with p.parallel(batch) as n:
+            found = p.let(b.max(b.min(b.load_index(valid_count(n)), count), 0))
+            row = Row(p, count, data.dtype)
+            with p.loop(count, kind="vectorized") as k:
+                row.put(k, -data(n, k, self.score_index), k)
+            row.sort(found)
+            looked = b.min(found, self.top_k) if self.top_k > 0 else found
+            limit = p.let(b.load_index(number(most)))
+            limit = p.let(b.select(limit > 0, limit, b.index(count)))
+            by_class = not self.force_suppress and self.id_index >= 0
+            kept = KeptBoxes(p, count, data.dtype, number(threshold), by_class)
+            with p.loop(count, stop=looked) as k:
+                at = p.let(row.number(k))
+                corners = [data(n, at, self.coord_start + c) for c in range(4)]
+                with kept.add(corners, limit, data(n, at, self.id_index) if by_class else None) as place:
+                    self._keep(p, outs, n, place if self.return_indices or self.invalid_to_bottom else k, at, tensors)
+            if self.return_indices:
+                p.store(outs[1], (n, 0), b.cast(kept.count, "int32"))
+
+    def _keep(
+        self, p: Procedure, outs: list[Tensor], n: Element, place: Element, at: Element, tensors: Sequence[Tensor]
+    ) -> None:
+        """Write a row that stays, or its index."""
+        data, indices = tensors[len(outs)], tensors[len(outs) + 2]
+        if self.return_indices:
+            p.store(outs[0], (n, place), p.b.cast(indices(n, at), "int32"))
+            return
+        with p.loop(data.shape[2], kind="vectorized") as c:
+            p.store(outs[0], (n, place, c), data(n, at, c))
 
     def _select(self, rows: np.ndarray, most: int, threshold: float) -> tuple[np.ndarray, list[int]]:
         """The rows by falling score, and which places of that order stay."""
@@ -231,7 +263,6 @@ class all_class_non_max_suppression(Opaque):
         "tensorflow: a tuple of (B, C * N, 2) of int64, (B, C * N) of float32 and (B,) of int64"
     )
     source = "ONNX NonMaxSuppression; tf.image.combined_non_max_suppression"
-    waivers = SELECTING
 
     def relation(self, s: TypeSolver, boxes: Type, scores: Type, *others: Type) -> Type | None:
         b, found = rules.tensor(s, boxes, "boxes"), rules.tensor(s, scores, "scores")
@@ -262,6 +293,58 @@ class all_class_non_max_suppression(Opaque):
             rows[: len(chosen)] = np.array(chosen).reshape(-1, 3)
             return rows, np.array([len(chosen)], "int64")
         return self._by_batch(scores, chosen)
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        *outs, boxes, scores, most, iou, score = tensors
+        for out in outs[:-1]:
+            p.each(out, lambda *i, out=out: p.b.const(0, out.dtype))
+        if self.output_format == "onnx":
+            with p.parallel(1):  # the rows of a class follow those of the class before it
+                total = p.let(0)
+                with p.loop(boxes.shape[0]) as n:
+                    with self._chosen(p, n, *tensors[len(outs) :]) as (c, k, _):
+                        for column, value in enumerate((n, c, k)):
+                            p.store(outs[0], (total, column), value)
+                        p.add(total, 1)
+                p.store(outs[1], 0, total)
+            return
+        classes, count = scores.shape[1:]
+        with p.parallel(boxes.shape[0]) as n:
+            found = Row(p, classes * count, scores.dtype)
+            total = p.let(0)
+            with self._chosen(p, n, *tensors[len(outs) :]) as (c, k, key):
+                found.put(total, key, c * count + k)
+                p.add(total, 1)
+            found.sort(total)
+            with p.loop(classes * count, stop=total) as place:
+                which = p.let(found.number(place))
+                p.store(outs[0], (n, place, 0), which // max(count, 1))
+                p.store(outs[0], (n, place, 1), which % max(count, 1))
+                p.store(outs[1], (n, place), p.b.cast(-found.key(place), outs[1].dtype))
+            p.store(outs[2], n, total)
+
+    @staticmethod
+    @contextmanager
+    def _chosen(
+        p: Procedure, n: Element, boxes: Tensor, scores: Tensor, most: Tensor, iou: Tensor, score: Tensor
+    ) -> Iterator[tuple[Element, Element, Element]]:
+        """(class, box, negative score) of the boxes that stay, class by class; what follows is done for each."""
+        b, (_, classes, count) = p.b, scores.shape
+        row, kept = Row(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
+        least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
+        with p.loop(classes) as c:
+            found = p.let(0)
+            with p.loop(count) as k:
+                key = p.let(-scores(n, c, k))
+                with p.when(-key > least):
+                    row.put(found, key, k)
+                    p.add(found, 1)
+            row.sort(found)
+            kept.clear()
+            with p.loop(count, stop=found) as place:
+                k = p.let(row.number(place))
+                with kept.add([boxes(n, k, e) for e in range(4)], b.select(limit > 0, limit, b.index(count))):
+                    yield c, k, row.key(place)
 
     @staticmethod
     def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:

@@ -28,7 +28,7 @@ from relaylab.op.image.crop import precision
 from relaylab.op.indexing import ravel, unravel
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.shapes import derive, extent, product
-from relaylab.op.vision.boxes import SELECTING, suppress
+from relaylab.op.vision.suppression import suppress
 from relaylab.op.window import each
 
 
@@ -240,7 +240,7 @@ class proposal(Opaque):
     iou_loss: bool = attr(False, "whether `bbox_pred` moves the corners of anchors, unscaled")
     yields = "(B * rpn_post_nms_top_n, 5), of the dtype of cls_prob: batch, x1, y1, x2, y2"
     source = "Ren et al., Faster R-CNN: towards real-time object detection with region proposal networks, 2015"
-    waivers = SELECTING
+    waivers = {"lower": "which boxes are kept depends on the boxes kept before"}
     parameters = (
         "cls_prob bbox_pred im_info scales ratios feature_stride threshold "
         "rpn_pre_nms_top_n rpn_post_nms_top_n rpn_min_size iou_loss"

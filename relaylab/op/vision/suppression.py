@@ -1,0 +1,95 @@
+"""Suppressing boxes that overlap a better one: in numpy, and as a part of procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from relaylab.loop.expr import Local
+from relaylab.loop.procedure import Procedure
+from relaylab.op.helpers import Element
+from relaylab.op.ordering import key_dtype
+
+LANES = 16  # boxes that are compared with a candidate side by side
+
+
+def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Intersection over union of one box with others, all (x1, y1, x2, y2) with corners in any order."""
+    low, high = np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])
+    lows, highs = np.minimum(others[:, :2], others[:, 2:]), np.maximum(others[:, :2], others[:, 2:])
+    inter = np.prod(np.clip(np.minimum(high, highs) - np.maximum(low, lows), 0, None), axis=1)
+    union = np.prod(high - low) + np.prod(highs - lows, axis=1) - inter
+    return np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
+
+
+def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | None = None) -> list[int]:
+    """The boxes, best first, that stay when each removes later ones overlapping it by `threshold` or more.
+
+    `same[i, j]` says whether box i may remove box j (None: always); `most` < 0 keeps any number.
+    """
+    kept: list[int] = []
+    alive = np.ones(len(boxes), bool)
+    for k in range(len(boxes)):
+        if not alive[k] or 0 <= most <= len(kept):
+            continue
+        kept.append(k)
+        if threshold > 0:
+            hit = overlap(boxes[k], boxes) >= threshold
+            alive &= ~(hit if same is None else hit & same[k])
+    return kept
+
+
+class KeptBoxes:
+    """The boxes that stay, in the private memory of a parallel loop: `add` is asked for one after another, best first.
+
+    A candidate is compared with those kept before it, `LANES` at a time until one suppresses it: O(n k).
+    """
+
+    def __init__(self, p: Procedure, room: int, dtype: str, threshold: Element, classes: bool = False):
+        self.p, self.blocks = p, max(1, -(-room // LANES))
+        self.dtype = key_dtype(dtype)
+        self.threshold = p.let(p.b.cast(threshold, self.dtype))
+        self.edges = [p.scratch(self.blocks * LANES, self.dtype) for _ in range(4)]
+        self.areas = p.scratch(self.blocks * LANES, self.dtype)
+        self.classes = p.scratch(self.blocks * LANES, self.dtype) if classes else None
+        self.count = p.let(0)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self.count = self.p.let(0)
+
+    @contextmanager
+    def add(self, corners: Sequence[Element], limit: Element, kind: Element | None = None) -> Iterator[Local]:
+        """What is done with the candidate, as number `count` of those kept, if it stays and fewer than `limit` do."""
+        p, b = self.p, self.p.b
+        with p.when(self.count < limit):
+            x1, y1, x2, y2 = (p.let(b.cast(c, self.dtype)) for c in corners)
+            box = [p.let(f(u, v)) for f in (b.min, b.max) for u, v in ((x1, x2), (y1, y2))]
+            area = p.let((box[2] - box[0]) * (box[3] - box[1]))
+            kind = None if kind is None else p.let(b.cast(kind, self.dtype))
+            gone = p.let(b.const(False, "bool"))
+            blocks = b.select(self.threshold > 0, b.shr(self.count + (LANES - 1), 4), b.index(0))
+            with p.loop(self.blocks, stop=blocks) as block, p.when(b.lnot(gone)):
+                with p.loop(LANES, kind="vectorized") as lane:
+                    p.add(gone, self._suppresses(block * LANES + lane, box, area, kind), "any")
+            with p.when(b.lnot(gone)):
+                for memory, value in zip(self.edges, box):
+                    p.store(memory, self.count, value)
+                p.store(self.areas, self.count, area)
+                if self.classes is not None and kind is not None:
+                    p.store(self.classes, self.count, kind)
+                yield self.count
+                p.add(self.count, 1)
+
+    def _suppresses(self, at: Element, box: Sequence[Element], area: Element, kind: Element | None) -> Element:
+        """Whether a kept box suppresses a candidate."""
+        b = self.p.b
+        low_x, low_y, high_x, high_y = (edge(at) for edge in self.edges)
+        width = b.max(b.min(high_x, box[2]) - b.max(low_x, box[0]), 0.0)
+        height = b.max(b.min(high_y, box[3]) - b.max(low_y, box[1]), 0.0)
+        inter = width * height
+        union = self.areas(at) + area - inter
+        hit = b.all_of(at < self.count, union > 0.0, inter / union >= self.threshold)
+        return hit if kind is None or self.classes is None else b.land(hit, b.eq(self.classes(at), kind))
