@@ -105,7 +105,7 @@ def _wait(url: str, server: subprocess.Popen, log: Path) -> None:
 
 
 def _context(browser):
-    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE * 1000)
     return context
 

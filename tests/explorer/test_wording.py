@@ -32,6 +32,7 @@ NO_WORDS = {
     "Ctrl Z": "keys",
     "Home End": "keys",
     "{} ms": "a unit",
+    "(prefers-reduced-motion: reduce)": "a question to the browser",
     "type was": "the begin of a note of the diff",
     "{} {}  {} ms": "a unit",
     "{}  {} ms  {}": "a unit",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from shutil import which
 from subprocess import run
@@ -55,6 +56,20 @@ def test_every_cut_of_a_chain_names_the_next_page() -> None:
     for number, page in enumerate(pages[:-1], 1):
         said = [s.text for part in page.parts for s in part.shapes if isinstance(s, Text)]
         assert said.count(f"to page {number + 1}") == 1
+
+
+def test_the_words_are_links_to_that_page() -> None:
+    """Of each picture to its own pages: the second begins with page 1 again."""
+    made = pdf([viz.show(chain(600)).scene, viz.show(chain(500)).scene], paper="a4")
+    pages = {int(m[1]): m[2] for m in re.finditer(rb"\n(\d+) 0 obj\n<</Type/Page/([^\n]*)", made)}
+    numbers = sorted(pages)
+    starts = [0, len(sheets(viz.show(chain(600)).scene, *PAPERS["a4"]))]
+    for start, end in zip(starts, [starts[1], len(numbers)], strict=True):
+        inside = numbers[start:end]
+        assert len(inside) > 2
+        for k, number in enumerate(inside):
+            goals = [int(g) for g in re.findall(rb"/Subtype/Link/.*?/Dest\[(\d+) 0 R/Fit\]", pages[number])]
+            assert sorted(goals) == [*inside[max(0, k - 1) : k], *inside[k + 1 : k + 2]]
 
 
 @pytest.mark.skipif(which("pdftotext") is None, reason="needs poppler")

@@ -80,7 +80,8 @@ export class Picture {
   /**
    * @param {Element} root
    * @param {any} scene
-   * @param {{ select?: (figure: any) => any, moved?: (picture: any) => any, open?: (id: string) => any }} [on]
+   * @param {{ select?: (figure: any) => any, moved?: (picture: any) => any, open?: (id: string) => any,
+   *   turn?: (id: string) => any, sign?: (figure: any) => string }} [on]
    */
   constructor(root, scene, on = {}) {
     this.scene = scene;

@@ -7,6 +7,7 @@ is spelled where there is a spelling and shown as "?" otherwise: the standard fo
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +18,7 @@ from relaylab.viz.scene.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.scene.theme import resolve
 
 _FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mono": ("F3", "Courier")}
+_CUT = re.compile(r"(?:to|from) page (\d+)")  # where a line goes on: a link
 _SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
 
 
@@ -128,9 +130,27 @@ def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> by
     ]
     objects.append(b"<</Title " + _unicode(title) + b"/Producer(relaylab)>>")
     objects += _outline(marks, kids)
-    for number, page in zip(kids, pages):
-        objects += _page_objects(number, page)
+    ends = [*(start for _, start in marks[1:]), len(pages)]
+    for (_, start), end in zip(marks, ends):
+        for number, page in zip(kids[start:end], pages[start:end]):
+            objects += _page_objects(number, page, kids[start:end])
     return _file(objects)
+
+
+def _links(page: Page, pages: Sequence[int]) -> str:
+    """What says on which page a line goes on leads there; `pages` are the objects of this picture's pages."""
+    found = []
+    for part in page.parts:
+        k, (ox, oy), (x, y, _, _) = part.scale, part.offset, part.window
+        for text in (s for s in part.shapes if isinstance(s, Text)):
+            said = _CUT.fullmatch(text.text)
+            if said and 1 <= int(said[1]) <= len(pages):
+                left, low = ox + (text.x - x) * k, page.paper[1] - oy - (text.y - y) * k
+                size = text.size * k
+                box = (left, low - size * 0.3, left + text_width(text.text, text.size, text.face) * k, low + size)
+                rect, goal = " ".join(map(_n, box)), pages[int(said[1]) - 1]
+                found.append(f"<</Type/Annot/Subtype/Link/Border[0 0 0]/Rect[{rect}]/Dest[{goal} 0 R/Fit]>>")
+    return f"/Annots[{''.join(found)}]" if found else ""
 
 
 def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
@@ -146,13 +166,13 @@ def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
     return objects
 
 
-def _page_objects(number: int, page: Page) -> list[bytes]:
+def _page_objects(number: int, page: Page, pages: Sequence[int]) -> list[bytes]:
     data = zlib.compress(_content(page).encode("ascii"), 6)
     fonts = "".join(f"/{short} {3 + i} 0 R" for i, (short, _) in enumerate(_FONTS.values()))
     unit = f"/UserUnit {_n(page.unit)}" if page.unit > 1 else ""
     head = (
         f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {_n(page.paper[0])} {_n(page.paper[1])}]{unit}"
-        f"/Resources<</Font<<{fonts}>>>>/Contents {number + 1} 0 R>>"
+        f"/Resources<</Font<<{fonts}>>>>{_links(page, pages)}/Contents {number + 1} 0 R>>"
     )
     return [head.encode(), b"<</Length %d/Filter/FlateDecode>>stream\n" % len(data) + data + b"\nendstream"]
 

@@ -6,6 +6,8 @@ import { VirtualPicture } from "./virtual_picture.js";
 const LEGIBLE = 9 / 7.5; // the least zoom of a first look: the smallest text of a picture is 9 pixels high
 const ROLE_COLORS = { added: "#0072b2", removed: "#b34700", changed: "#a3427c", moved: "#4d3800", merged: "#00664b" };
 
+const MOVING = 400; // figures of a picture that moves into the next
+
 const FOUND = "#d946a0"; // what the search found, in the map
 
 // Where a picture of a size begins in a room, so that a place of it stands at a share of the room and no room is lost.
@@ -137,6 +139,25 @@ export class Canvas extends VirtualPicture {
     this.x += dx;
     this.y += dy;
     this.apply();
+  }
+
+  // From the picture before: what is in both moves to its place, what is new appears.
+  morph(old) {
+    if (!old || this.parts.length > MOVING || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    const still = new Set();
+    const play = (made, frame) => made?.animate([frame, {}], 200);
+    queueMicrotask(() => {
+      for (const { data, made, kind } of this.byId.values()) {
+        const box = old.byId.get(data.id)?.data.box;
+        const move = box && [old.x - this.x + box[0] * old.k, old.y - this.y + box[1] * old.k];
+        const [dx, dy] = move ? move.map((at, i) => at / this.k - data.box[i]) : [0, 0];
+        if (!box) play(made, { opacity: 0 });
+        else if (kind === "group" || Math.hypot(dx, dy) * this.k < 2) still.add(data.id);
+        else play(made, { transform: `translate(${dx}px,${dy}px)` });
+      }
+      for (const { data, made } of this.edges)
+        if (!still.has(data.source) || !still.has(data.target)) play(made, { opacity: 0 });
+    });
   }
 
   // Put a node at the place on the screen that it had before.

@@ -31,7 +31,8 @@ export class VirtualPicture extends Picture {
       if (id === undefined) return;
       e.stopPropagation();
       if (this.dragged) return;
-      if (id.startsWith("stretch:") || e.detail === 2) this.on.open?.(id);
+      if (e.target.matches(".rl-sign")) this.on.turn(id);
+      else if (id.startsWith("stretch:") || e.detail === 2) this.on.open?.(id);
       else this.select(id);
     });
     this.resized = new ResizeObserver(() => this.resize());
@@ -142,6 +143,7 @@ export class VirtualPicture extends Picture {
     for (const part of parts) {
       part.far = far;
       part.made = figure(far ? rough(part.data) : part.data);
+      if (!far) this.sign(part);
       this.dress(part);
       stacks.get(part.kind).push(part.made);
     }
@@ -149,6 +151,18 @@ export class VirtualPicture extends Picture {
     // groups are drawn again in their order: inner ones above outer ones
     if (stacks.has("group"))
       this.layers.get("group").append(...this.parts.filter((p) => p.kind === "group" && p.made).map((p) => p.made));
+  }
+
+  // a box can be closed, a card opened, by its sign
+  sign({ data, made, kind }) {
+    const sign = kind !== "edge" && this.on.sign?.(data);
+    if (!sign) return;
+    const [x, y, w] = data.box;
+    const [at, styles] = [
+      { x: x + w - 9, y: y + 13 },
+      { "font-size": 14, "text-anchor": "middle", class: "rl-sign" },
+    ];
+    made.append(svg("text", { ...at, ...styles }, sign));
   }
 
   // Lines from far away: one path for all that look alike, without arrow heads.

@@ -77,10 +77,10 @@ export class Folding {
     if (near) this.focus(near.id, near.hops + by);
   }
 
-  // the group of the selected node
-  collapse() {
-    const { picture, selected, pick, refresh } = this.act;
-    const group = groupOf(picture(), selected());
+  // the group of the selected node, or of another
+  collapse(id = this.act.selected()) {
+    const { picture, pick, refresh } = this.act;
+    const group = groupOf(picture(), id);
     if (!group) return;
     this.act.moving?.();
     this.closed.add(group);
@@ -88,10 +88,12 @@ export class Folding {
     refresh();
   }
 
-  // every kernel
+  // every kernel; once they are, every function
   collapseAll() {
     this.act.moving?.();
-    for (const [id, , kind] of this.act.picture()?.groups ?? []) if (kind === "primitive") this.closed.add(id);
+    const open = (this.act.picture()?.groups ?? []).filter(([id]) => !this.closed.has(id));
+    const kernels = open.filter(([, , kind]) => kind === "primitive");
+    for (const [id] of kernels.length ? kernels : open) this.closed.add(id);
     this.act.refresh();
   }
 
@@ -107,6 +109,16 @@ export class Folding {
     this.act.moving?.();
     this.closed = new Set(this.brief ? [CHANGES] : []);
     this.act.refresh();
+  }
+
+  // what a click on the sign of a box or card does, and the sign
+  turn(id) {
+    if (!this.open(id)) this.collapse(id);
+  }
+
+  sign({ kind, id }) {
+    if (kind === "group") return STANDIN.test(id) ? "" : "−";
+    return this.closed.has(id) || STANDIN.test(id) ? "+" : "";
   }
 
   // a card that is unfolded alone; whether it was one

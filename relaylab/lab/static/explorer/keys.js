@@ -16,7 +16,7 @@ const HELP = [
   ["s", "merged or side by side"],
   ["/", "search; Enter: next hit"],
   ["a", "only what changed, or everything"],
-  ["c C e", "collapse the group of the node, all kernels; expand a card (double click), or all"],
+  ["c C e", "collapse the group of the node (−), all kernels, then all functions; expand a card (+), or all"],
   ["r", "fold, unfold repeated blocks (×N)", true],
   ["u d", "up-stream, down-stream of the node"],
   ["+ − 0", "zoom, fit the whole"],

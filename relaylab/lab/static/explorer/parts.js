@@ -64,7 +64,13 @@ export function makeParts(explorer, tools) {
   const about = (id) => detail.about(id);
 
   // pictures
-  const stage = new Stage({ selected, select: pick, open: (id) => folding.open(id) });
+  const stage = new Stage({
+    selected,
+    select: pick,
+    open: (id) => folding.open(id),
+    turn: (id) => folding.turn(id),
+    sign: (figure) => folding.sign(figure),
+  });
   const canvases = () => stage.canvases;
   const glow = (ids) => stage.glow(ids);
   const outline = new Outline(pick);

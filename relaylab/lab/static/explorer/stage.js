@@ -6,7 +6,8 @@ import { Canvas } from "../canvas/canvas.js";
 export const KEPT = Infinity; // selected where it stood already
 
 export class Stage {
-  /** @param {{ selected: () => string, select: (id: string, from: number) => void, open: (id: string) => void }} act */
+  /** @param {{ selected: () => string, select: (id: string, from: number) => void, open: (id: string) => void,
+   *   turn: (id: string) => void, sign: (figure: any) => string }} act */
   constructor(act) {
     this.act = act;
     /** @type {Canvas[]} */
@@ -27,14 +28,15 @@ export class Stage {
 
   // Draws scenes in the place of those before; what was looked at stays where it was. Gives the id that was kept.
   draw(scenes) {
-    const old = this.canvases[0];
+    const olds = this.canvases;
+    const [old] = olds;
     const focused = this.graphs.contains(document.activeElement);
     const slots = scenes.map(() => el("div", { className: "rl-view" }));
     this.graphs.replaceChildren(...slots);
     this.graphs.classList.toggle("rl-two", slots.length > 1);
     this.canvases = scenes.map((scene, i) => {
       const select = (data) => this.choosing || this.act.select(data?.id ?? "", i);
-      return new Canvas(slots[i], scene, { select, open: this.act.open, moved: (c) => this.moved(c, i) });
+      return new Canvas(slots[i], scene, { ...this.act, select, moved: (c) => this.moved(c, i) });
     });
     this.following = true;
     const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
@@ -46,6 +48,7 @@ export class Stage {
       }
     }
     this.following = false;
+    this.canvases.forEach((canvas, i) => canvas.morph(olds[i] ?? old));
     if (focused) this.canvases[0].svg.focus({ preventScroll: true });
     return anchor?.id;
   }

@@ -67,6 +67,7 @@ export class HeatMap {
     const found = await this.act.ask("heat", this.by);
     if (found.error) return this.body.replaceChildren(problem(found.error));
     this.canvas = new Canvas(this.body, found.scene, { select: (data) => data && this.jump(data.id) });
+    this.canvas.begin();
   }
 
   // a cell is named `stage:row`

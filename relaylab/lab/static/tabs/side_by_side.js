@@ -82,6 +82,7 @@ export class SideBySide {
     const found = await this.act.ask("picture", pane.frame, pane.frame, "merged", "");
     if (found.error) return pane.view.replaceChildren(problem(found.error));
     pane.canvas = new Canvas(pane.view, found.scenes[0], { select: (data) => this.pick(at, data?.id ?? "") });
+    pane.canvas.begin();
   }
 
   pick(at, id) {

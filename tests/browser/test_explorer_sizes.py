@@ -1,0 +1,96 @@
+"""Saved pages in windows of all widths, light and dark: what is seen of each view can be read, and nothing is cut."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaylab import study
+from relaylab.lab.explorer import PassExplorer
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SIZES = {1440: 1000, 1100: 800, 660: 900, 370: 800}
+VIEWS = ("graph", "text", "both", "code", "several", "heat")
+LOOK = """() => {
+    const root = document.querySelector('.rl-explorer'), out = root.getBoundingClientRect();
+    const box = (e) => e.getBoundingClientRect();
+    const seen = (e) => e.checkVisibility() && box(e).width > 1 && box(e).height > 1;
+    const least = [...root.querySelectorAll('.rl-view')].filter(seen).flatMap((view) => {
+        const room = box(view), inside = (b) => b.right > room.left && b.left < room.right
+            && b.bottom > room.top && b.top < room.bottom;
+        return [...view.querySelectorAll('.node text')].filter((t) => inside(box(t)))
+            .map((t) => t.getAttribute('font-size') * t.getScreenCTM().a);
+    });
+    const parts = ['.rl-bar', '.rl-timeline', '.rl-left', '.rl-legend', '.rl-panel', '.rl-stage'].flatMap(
+        (s) => [...root.querySelectorAll(s)].filter(seen).map((e) => [s, box(e)]));
+    const apart = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) <= 1
+        || Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) <= 1;
+    const nested = (s, t) => s === t || [s, t].sort().join() === '.rl-legend,.rl-stage';
+    const over = parts.flatMap(([s, a], i) => parts.slice(i + 1).filter(([t, b]) => !nested(s, t) && !apart(a, b))
+        .map(([t]) => s + ' over ' + t));
+    const short = (e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible';
+    const words = [...root.querySelectorAll('.rl-name, .rl-chip, button, .rl-legend > *, .rl-tab-bar > *')]
+        .filter(seen);
+    const cut = words.filter((e) => short(e) || box(e).right > out.right + 1 || box(e).left < out.left - 1)
+        .map((e) => e.textContent);
+    return { least: Math.min(...least, 99), over, cut, wide: document.scrollingElement.scrollWidth } }"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return PassExplorer(study.explore("resnet8")).save(tmp_path_factory.mktemp("sizes") / "x.html")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_can_be_read_in_every_width(page, path, artifacts, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    for width, height in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for view in VIEWS:
+            page.evaluate(f"() => window.relaylab.choose('pane', '{view}')")
+            page.wait_for_timeout(250)
+            page.screenshot(path=artifacts / f"size_{width}_{view}_{scheme}.png")
+            found = page.evaluate(LOOK)
+            assert found["least"] >= 9 - 1e-3 and found["wide"] <= width, (width, view, found)
+            assert not found["over"] and not found["cut"], (width, view, found)
+    assert page.errors == []
+
+
+def test_boxes_close_and_cards_open_by_their_signs_and_pictures_move(browser, path):
+    """A click on − of a box closes it where it stands; from stage to stage nodes move, new ones appear."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    page = context.new_page()
+    page.add_init_script(
+        "window.played = []; const animate = Element.prototype.animate;"
+        "Element.prototype.animate = function (frames, time) {"
+        "  window.played.push([Object.keys(frames[0])[0], this.dataset.id, time]);"
+        "  return animate.call(this, frames, time) }"
+    )
+    page.goto(path.as_uri() + "#stage=FuseOps")
+    page.wait_for_selector(".rl-explorer .group .rl-sign")
+    box = page.locator(".rl-explorer .group:has(.rl-sign)").last
+    name = box.get_attribute("data-id")
+    left = box.bounding_box()
+    box.locator(".rl-sign").dispatch_event("click")
+    card = page.locator(f".rl-explorer .node[data-id='{name}']")
+    card.locator(".rl-sign", has_text="+").wait_for()
+    page.wait_for_timeout(300)
+    there = card.bounding_box()
+    assert abs(there["x"] + there["width"] / 2 - left["x"] - left["width"] / 2) < left["width"], "it keeps its place"
+    card.locator(".rl-sign").dispatch_event("click")
+    page.locator(f".rl-explorer .group[data-id='{name}']").wait_for()
+    page.evaluate("window.played = []")
+    page.locator(".rl-explorer").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("() => window.played.some(([what]) => what === 'opacity')")
+    assert all(time == 200 for _, _, time in page.evaluate("window.played"))
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate("window.played = []")
+    before = page.locator(".rl-explorer").get_attribute("data-shown")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(f"() => document.querySelector('.rl-explorer').dataset.shown !== '{before}'")
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.played") == []
+    context.close()
