@@ -96,8 +96,13 @@ def imported(path: Path) -> tuple[IRModule, dict[str, NDArray]]:
 
 def read(path: Path) -> IRModule:
     """The module in a file of Relay text; errors quote it."""
+    return relay.parse(text_of(path), path.name, fill=0)
+
+
+def text_of(path: Path) -> str:
+    """What is written in a file; RelayValueError where it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
@@ -108,4 +113,3 @@ def read(path: Path) -> IRModule:
             else ""
         )
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
-    return relay.parse(text, path.name, fill=0)

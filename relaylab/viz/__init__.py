@@ -8,6 +8,7 @@ from relaylab.viz.figures.operator_table import OperatorTable, operator_table
 from relaylab.viz.figures.overlay import hot_path, kernel_times, overlay
 from relaylab.viz.graph.figure import FIGURES, Figure, declare
 from relaylab.viz.graph.identity import Identities
+from relaylab.viz.graph.read import from_json
 from relaylab.viz.graph.view import Attr, Edge, Group, Node, Operand, View
 from relaylab.viz.picture import Picture, save, show
 from relaylab.viz.selection.changes import changes
@@ -22,7 +23,7 @@ from relaylab.viz.write.export import model_explorer, netron
 __all__ = [
     "Attr", "Difference", "Edge", "FIGURES", "Figure", "Group", "Identities", "Node", "Operand", "OperatorTable",
     "Picture", "View", "arranged", "changes", "collapse", "declare", "diff", "exemplars", "extract", "focus",
-    "held_bytes", "hot_path", "kernel_times", "model_explorer", "netron", "operator_table", "overlay", "path",
-    "repeats", "save", "select", "show", "timeline", "view",
+    "from_json", "held_bytes", "hot_path", "kernel_times", "model_explorer", "netron", "operator_table", "overlay",
+    "path", "repeats", "save", "select", "show", "timeline", "view",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it
