@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from relaylab.transform import Pass
 
 JSON = MagicOption("--json", action="store_true", help="print data for programs instead of text for people")
+CLUSTER = MagicOption("--cluster", metavar="ADDRESS", help="measure on a Dask scheduler's workers: tcp://host:8786")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from relaylab.cli.command import JSON, Command, progress, say
+from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import MagicOption
 
 PICTURES = ("bars", "heat")
@@ -52,7 +52,7 @@ COMMAND = Command(
         MagicOption("--threads", nargs="+", type=int, default=[1], metavar="N", help="threads of a run (default 1)"),
         MagicOption("--measures", nargs="+", metavar="M", help="time, build, counts, memory, error, passes"),
         MagicOption("--store", metavar="FILE", help="keep rows there, and measure only what has none"),
-        MagicOption("--cluster", metavar="ADDRESS", help="a Dask scheduler such as tcp://host:8786"),
+        CLUSTER,
         MagicOption("--processes", type=int, default=1, metavar="N", help="at a time on this machine (default 1)"),
         MagicOption("--limit", type=float, default=120.0, metavar="S", help="seconds that a cell may take"),
         MagicOption("-o", "--output", metavar="FILE", help="a picture of the rows: svg, pdf, png"),

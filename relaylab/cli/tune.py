@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from relaylab.cli.command import JSON, Command, progress, say
+from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 from relaylab.support.errors import RelayValueError
 
@@ -47,7 +47,7 @@ def tune_command(args: argparse.Namespace) -> int:
         raise RelayValueError(said, code="tune.program", help="relaylab tune resnet18, or a file of a model")
     budget = seconds_of(args.budget)
     watch = None if args.json else _shown
-    tuning = study.tune(study.load(args.program), budget, path, args.threads, args.opt_level, watch)
+    tuning = study.tune(study.load(args.program), budget, path, args.threads, args.opt_level, watch, args.cluster)
     progress("")
     _report(tuning, args.json)
     return 0
@@ -85,6 +85,7 @@ COMMAND = Command(
         MagicOption("--budget", default="5m", metavar="TIME", help="how long: seconds, or 90s, 5m, 1h (default 5m)"),
         MagicOption("--records", metavar="FILE", help="the file of records (default: this user's, which builds read)"),
         MagicOption("--threads", type=int, metavar="N", help="threads of a run (default: as runs have)"),
+        CLUSTER,
         MagicOption("--table", action="store_true", help="list the records and do nothing else"),
         MagicOption("--merge", metavar="FILE", help="take over the records of another file and do nothing else"),
         LEVEL,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relaylab import relay
 from relaylab.codegen.build import parse_target
@@ -19,6 +20,9 @@ from relaylab.study.running import built
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 from relaylab.tune import Tuner, TuningStep
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass
@@ -67,11 +71,15 @@ def tune(
     threads: int | None = None,
     opt_level: int = 3,
     on_step: Callable[[TuningStep], None] | None = None,
+    client: Client | str | None = None,
 ) -> Tuning:
     """Search schedules for the kernels of a program for so many seconds, and keep what is measured.
 
     `records` is a file (made if it is not there); by default this user's, which builds look into. What it holds already
-    is not measured again. Ctrl-C ends the search at any time. Raises RelayValueError `tune.budget`, `records.*`.
+    is not measured again. Ctrl-C ends the search at any time. With `client`, a `distributed.Client` or the address of
+    a cluster, its workers measure, each for its own CPU (needs `pip install relaylab[dask]`).
+
+    Raises RelayValueError `tune.budget`, `records.*`, `cluster.*`.
     """
     path = Path(records) if records is not None else default_records()
     if path is None:
@@ -81,10 +89,11 @@ def tune(
     with PassContext(opt_level=opt_level):
         mod, _ = relay.optimize(program.mod, "llvm", dict(program.params))
     found = Tuning(program, RecordStore(path, create=True), count, opt_level)
+    tuner = Tuner(mod, target, found.store, count, client=client)
     try:
-        for step in Tuner(mod, target, found.store, count).run(seconds):
+        for step in tuner.run(seconds):
             found.best[step.task.key] = step.best
-            found.measured += 1
+            found.measured = tuner.measured
             if on_step is not None:
                 on_step(step)
     except KeyboardInterrupt:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -15,7 +17,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RecordStore
 from relaylab.support import line_process
 from relaylab.support.errors import RelayError
-from relaylab.tune import process, search, tasks_of
+from relaylab.tune import fleet, process, search, tasks_of
 from relaylab.tune.worker import Bench, difference
 
 X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
@@ -49,7 +51,7 @@ class Fake:
 
 @pytest.fixture
 def fake(monkeypatch):
-    monkeypatch.setattr(search, "Worker", Fake)
+    monkeypatch.setattr(fleet, "Worker", Fake)
     Fake.asked = []
     return Fake
 
@@ -151,3 +153,33 @@ def test_the_command_tunes_lists_and_goes_on(tmp_path):
     assert len(listed) == found["measured"] and all(r["threads"] == 1 for r in listed)
     wrong = run("--budget", "soon")
     assert wrong.returncode == 1 and "tune.budget" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_tunes_and_a_lost_worker_costs_nothing(tmp_path):
+    """Two workers, of which one is killed at the first measurement; a second search measures nothing twice."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = list(client.run(os.getpid).values())[0]
+
+        def until(count):
+            def watch(step):
+                if not steps:
+                    os.kill(victim, signal.SIGKILL)
+                steps.append(step)
+                if len(steps) >= count:
+                    raise KeyboardInterrupt
+
+            return watch
+
+        steps = []
+        found = study.tune(PROGRAM, 45, tmp_path / "r.sqlite", threads=1, on_step=until(6), client=client)
+        kept = found.store.find()
+        assert len(steps) == 6 <= len(kept) and {r.cpu for r in kept} == {HOST.key} and found.stopped
+        steps = steps[:1]
+        study.tune(PROGRAM, 45, tmp_path / "r.sqlite", threads=1, on_step=until(5), client=cluster.scheduler_address)
+        fresh = [s.record for s in steps[1:] if s.record.schedule]
+        assert fresh and not {(r.kernel, r.schedule) for r in fresh} & {(r.kernel, r.schedule) for r in kept}

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.study.sweep.table import SweepRow, SweepTable
+from relaylab.support.cluster import cluster_at
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.line_process import Answer, LineProcess
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 WORKER = "relaylab.study.sweep.worker"
-CONNECT = 10  # seconds to find a cluster
+Done = list[tuple[SweepCell, Answer]]
 _own = threading.local()
 
 
@@ -44,7 +44,7 @@ def sweep(
     without it `processes` run here, one by default, since measurements beside each other are slower. `limit` is how
     many seconds a cell may take. Ctrl-C ends it; what was measured is kept and given.
 
-    Raises RelayValueError `sweep.processes`, `sweep.limit`, `sweep.cluster`, `runs.*`.
+    Raises RelayValueError `sweep.processes`, `sweep.limit`, `cluster.*`, `runs.*`.
     """
     wanted = list(dict.fromkeys(cells))
     if not isinstance(processes, int) or processes < 1:
@@ -56,10 +56,10 @@ def sweep(
     missing = [c for c in wanted if c.key not in known]
     try:
         found = _local(missing, processes, limit) if client is None else _remote(missing, client, limit)
-        for cell, answer in found:
-            row = table.keep(cell, answer)
-            if on_row is not None:
-                on_row(row)
+        for done in found:
+            for row in table.keep(done):
+                if on_row is not None:
+                    on_row(row)
     except KeyboardInterrupt:
         table.stopped = True
     return table
@@ -74,7 +74,7 @@ def run_cell(text: str, limit: float) -> Answer:
     return {"cpu": "", "version": current_version(), **found}
 
 
-def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator[tuple[SweepCell, Answer]]:
+def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator[Done]:
     """Cells and answers as they are done, in some processes of this machine."""
     started: list[LineProcess] = []
 
@@ -86,47 +86,26 @@ def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator
     try:
         futures = {pool.submit(run_cell, c.json(), limit): c for c in cells}
         for future in as_completed(futures):
-            yield futures[future], future.result()
+            yield [(futures[future], future.result())]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in started:
             process.close()
 
 
-def _remote(cells: Sequence[SweepCell], client: Client | str, limit: float) -> Iterator[tuple[SweepCell, Answer]]:
+def _remote(cells: Sequence[SweepCell], client: Client | str, limit: float) -> Iterator[Done]:
     """Cells and answers as they are done, on a cluster."""
-    with _connected(client) as cluster:
-        from distributed import as_completed as done
-
-        by_key = {f"relaylab-{c.key}": c for c in cells}
-        futures = [
-            cluster.submit(run_cell, c.json(), limit, key=key, pure=True, retries=2) for key, c in by_key.items()
-        ]
-        for future in done(futures):
-            if future.status == "error":
-                why = f"the cluster gave it up: {future.exception()!r}"
-                yield by_key[future.key], {"cpu": "", "version": "", "status": "crashed", "why": why}
-            else:
-                yield by_key[future.key], future.result()
+    by_key, waiting = {c.key: c for c in cells}, iter(cells)
+    with cluster_at(client) as cluster:
+        while True:
+            while cluster.room and (cell := next(waiting, None)) is not None:
+                cluster.submit(cell.key, run_cell, cell.json(), limit)
+            if not cluster.open:
+                return
+            yield [(by_key[key], _answered(found)) for key, found in cluster.finished()]
 
 
-@contextmanager
-def _connected(client: Client | str) -> Generator[Client]:
-    """A client of a cluster; one that is made here for an address is closed again."""
-    try:
-        from distributed import Client
-    except ImportError:
-        help = "pip install relaylab[dask]"
-        raise RelayError("sweeps on a cluster need Dask", code="sweep.cluster", help=help) from None
-    if not isinstance(client, str):
-        yield client
-        return
-    try:
-        cluster = Client(client, timeout=CONNECT)
-    except (OSError, TimeoutError, ValueError) as error:
-        said = f"there is no cluster at {client}: {error}"
-        raise RelayValueError(said, code="sweep.cluster", help="start one: dask scheduler, dask worker") from None
-    try:
-        yield cluster
-    finally:
-        cluster.close()
+def _answered(found: Answer | RelayError) -> Answer:
+    if isinstance(found, RelayError):
+        return {"cpu": "", "version": "", "status": "crashed", "why": str(found)}
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -76,13 +76,11 @@ class SweepTable:
         """The keys of cells that were measured under a version, with any result but a lost process."""
         return {str(r[0]) for r in self.base.rows("cell", version=version) if r[3] in ("ok", "refused")}
 
-    def keep(self, cell: SweepCell, answer: Answer) -> SweepRow:
-        """Keep what a worker answered."""
-        measures = json.dumps(answer.get("measures", {}))
-        spec = replace(cell, text=digest(cell.text) if cell.text else "").json()  # a table of texts would be large
-        row = (cell.key, *(answer[k] for k in ("cpu", "version", "status")), spec, answer.get("why", ""))
-        self.base.put([(*row, measures)])
-        return _row((*row, measures))
+    def keep(self, done: Iterable[tuple[SweepCell, Answer]]) -> list[SweepRow]:
+        """Keep what workers answered."""
+        rows = [_kept(cell, answer) for cell, answer in done]
+        self.base.put(rows)
+        return [_row(row) for row in rows]
 
     def records(self) -> list[dict[str, Any]]:
         """One dict for each row: `pandas.DataFrame(table.records())`."""
@@ -133,6 +131,12 @@ class SweepTable:
         widths = [max(len(n), *(len(line[k]) for line in lines)) if lines else len(n) for k, n in enumerate(names)]
         table = [names, *lines]
         return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths)).rstrip() for line in table)
+
+
+def _kept(cell: SweepCell, answer: Answer) -> Row:
+    spec = replace(cell, text=digest(cell.text) if cell.text else "").json()  # a table of texts would be large
+    row = (cell.key, *(answer[k] for k in ("cpu", "version", "status")), spec, answer.get("why", ""))
+    return (*row, json.dumps(answer.get("measures", {})))
 
 
 def _row(row: Row) -> SweepRow:

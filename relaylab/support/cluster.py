@@ -1,0 +1,88 @@
+"""Calls on a Dask cluster (docs.dask.org): sent as texts and numbers, run again where a worker is lost, their results
+as they come. What runs where and when is Dask's business; one cluster serves sweeps and tuning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from relaylab.support.errors import RelayError, RelayValueError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+CONNECT = 10  # seconds to find a cluster
+RETRIES = 2  # of a call whose worker was lost
+AHEAD = 4  # calls that are sent for each one that can run: none waits for the client, and few lie in the scheduler
+
+
+class Cluster:
+    """A cluster at work on calls that have names: `submit` while there is `room`, `finished` gives what is done."""
+
+    def __init__(self, client: Client):
+        from distributed import as_completed
+
+        self.client = client
+        self.done = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+        self.open: dict[str, Future] = {}
+        self._count()
+
+    def _count(self) -> None:
+        self.wanted = AHEAD * max(1, sum(self.client.nthreads().values()))
+
+    @property
+    def room(self) -> bool:
+        """Whether another call is wanted to keep all workers busy."""
+        return len(self.open) < self.wanted
+
+    def submit(self, name: str, call: Callable[..., Any], *arguments: object) -> None:
+        """Have a call done; calls of one name are one call."""
+        future = self.client.submit(call, *arguments, key=f"relaylab-{name}", pure=True, retries=RETRIES)
+        self.open[name] = future
+        self.done.add(future)
+
+    def finished(self) -> list[tuple[str, Any]]:
+        """Calls that are done, at least one of those that are open: names with results, or with a RelayError
+        `cluster.lost` for one that the cluster gave up."""
+        found: list[tuple[str, Any]] = []
+        for future, result in self.done.next_batch():
+            name = future.key.removeprefix("relaylab-")
+            del self.open[name]
+            if future.status == "error":
+                result = RelayError(f"the cluster gave it up: {future.exception()!r}", code="cluster.lost")
+            found.append((name, result))
+        self._count()  # workers come and go
+        return found
+
+    def cancel(self) -> None:
+        """Give up what is open."""
+        self.client.cancel([*self.open.values()])
+        self.open.clear()
+
+
+@contextmanager
+def cluster_at(client: Client | str) -> Generator[Cluster]:
+    """The cluster of a client, or at an address (`tcp://host:8786`); a client that is made here is closed again, and
+    what is still open is given up.
+
+    Raises RelayError `cluster.dask` if Dask is not installed, RelayValueError `cluster.unreachable`.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        help = "pip install relaylab[dask]"
+        raise RelayError("work on a cluster needs Dask", code="cluster.dask", help=help) from None
+    try:
+        used = Client(client, timeout=CONNECT) if isinstance(client, str) else client
+    except (OSError, TimeoutError, ValueError) as error:
+        said, help = f"there is no cluster at {client}: {error}", "start one: dask scheduler, dask worker"
+        raise RelayValueError(said, code="cluster.unreachable", help=help) from None
+    cluster = Cluster(used)
+    try:
+        yield cluster
+    finally:
+        cluster.cancel()
+        if used is not client:
+            used.close()
