@@ -14,7 +14,7 @@ import pytest
 from relaylab import relay, study
 from relaylab.study.sweep import MEASURES, run
 from relaylab.study.sweep.worker import answer, measured
-from relaylab.support import line_process
+from relaylab.support import cluster, line_process
 from relaylab.support.errors import RelayError
 
 X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
@@ -109,7 +109,7 @@ def test_processes_that_crash_or_hang_are_rows_and_are_tried_again(monkeypatch, 
 
 
 def test_wrong_settings_are_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "CONNECT", 0.5)
+    monkeypatch.setattr(cluster, "CONNECT", 0.5)
     for settings in ({"processes": 0}, {"limit": 0}, {"client": "tcp://127.0.0.1:1"}, {"store": tmp_path}):
         if "client" in settings:
             pytest.importorskip("distributed")
