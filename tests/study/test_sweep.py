@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay, study
-from relaylab.study.sweep import MEASURES, run
+from relaylab.study.sweep import MEASURES
 from relaylab.study.sweep.worker import answer, measured
 from relaylab.support import cluster, line_process
 from relaylab.support.errors import RelayError
