@@ -15,8 +15,10 @@ from relaylab.viz.graph.figure import Part, figures_of
 from relaylab.viz.graph.view import Node, View
 
 BINS = 16
-CHUNK = 1 << 20
-"""Values that are looked at together; a histogram is of at most so many, evenly spread."""
+CHUNK = 1 << 13
+"""Values that are looked at together: as float64 they stay in the first caches."""
+COUNTED = 1 << 16
+"""Values that a histogram is of at most, evenly spread."""
 
 
 class Statistics(TypedDict):
@@ -161,16 +163,23 @@ def preview(constant: Constant) -> Preview:
         "dtype": str(data.dtype),
         "head": [f"{v:.4g}" for v in flat[:8].tolist()],
     }
-    finite = flat[:0] if data.dtype.kind not in "fiub" else flat if (known := np.isfinite(flat)).all() else flat[known]
+    finite = _finite(flat) if data.dtype.kind in "fiub" else flat[:0]
     return {**out, **_statistics(finite), "grid": _signed(pooled(data))} if finite.size else out
 
 
+def _finite(flat: np.ndarray) -> np.ndarray:
+    """The finite numbers of a flat array: itself if its ends are finite."""
+    if flat.size and np.isfinite(flat.min()) and np.isfinite(flat.max()):
+        return flat
+    return flat[np.isfinite(flat)]
+
+
 def _statistics(values: np.ndarray) -> Statistics:
-    """Figures of a flat array; of a large one part by part, because copies of it would take longer than the figures."""
+    """Figures of a flat array, part by part: a copy of a large one would take longer than the figures."""
     low, high, mean = float(values.min()), float(values.max()), float(values.mean(dtype="float64"))
     parts = (values[k : k + CHUNK].astype("float64") - mean for k in range(0, values.size, CHUNK))
     deviation = (sum(float(np.dot(p, p)) for p in parts) / values.size) ** 0.5
-    counts, edges = np.histogram(values[:: 1 + (values.size - 1) // CHUNK].astype("float64"), BINS, (low, high))
+    counts, edges = np.histogram(values[:: 1 + (values.size - 1) // COUNTED].astype("float64"), BINS, (low, high))
     return {
         "min": low,
         "max": high,

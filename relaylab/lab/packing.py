@@ -6,7 +6,6 @@ Places are whole tenths of a point. A wire is its corners: the page draws the cu
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,7 +26,7 @@ class ValuePool:
 
     def put(self, value: Any) -> int:
         """The number of a value (plain data)."""
-        key = value if isinstance(value, str) else json.dumps(value)
+        key = value if isinstance(value, str) else repr(value)
         found = self._known.setdefault(key, len(self.values))
         if found == len(self.values):
             self.values.append(value)
