@@ -161,7 +161,7 @@ def preview(constant: Constant) -> Preview:
     out: Preview = {
         "shape": list(data.shape),
         "dtype": str(data.dtype),
-        "head": [f"{v:.4g}" for v in flat[:8].tolist()],
+        "head": [f"{v:.4g}" for v in data.flat[:8].tolist()],
     }
     finite = _finite(flat) if data.dtype.kind in "fiub" else flat[:0]
     return {**out, **_statistics(finite), "grid": _signed(pooled(data))} if finite.size else out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePath
 
@@ -66,7 +66,10 @@ class Span:
         return Span(self.source_name, start[0], end[0], start[1], end[1])
 
     def __str__(self) -> str:
-        name = str(self.source_name)
+        return self.under(str(self.source_name))
+
+    def under(self, name: str) -> str:
+        """The place as text, with another name of its source."""
         if not self.line:
             return name
         return f"{name}, line {self.line}" if name.startswith(CELL) else f"{name}:{self.line}:{self.column}"
@@ -98,7 +101,7 @@ def shown(span: AnySpan | None) -> str:
 def _shown(span: Span) -> str:
     if not span.line:  # an imported model's node, whose name may begin as a path does
         return str(span)
-    return str(replace(span, source_name=SourceName(_way(span.source_name.name, os.getcwd()))))
+    return span.under(_way(span.source_name.name, os.getcwd()))
 
 
 @cache  # a program has thousands of nodes and a few files

@@ -69,8 +69,10 @@ def _left(
 
 def _alike(pairs: dict[str, str], before: View, after: View, *without: Collection[str]) -> None:
     """Pair what is alike with all that flows into it."""
-    deep = [_deep_keys(view) for view in (before, after)]
-    _match(pairs, *_left(pairs, before, after, *without), lambda n, side: deep[side][n.id])
+    left, right = _left(pairs, before, after, *without)
+    if left and right:
+        deep = [_deep_keys(view) for view in (before, after)]
+        _match(pairs, left, right, lambda n, side: deep[side][n.id])
 
 
 def _in_place(pairs: dict[str, str], before: View, after: View, *without: Collection[str]) -> None:

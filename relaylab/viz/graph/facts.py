@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,6 +29,9 @@ _KINDS: dict[type, tuple[str, str]] = {
     ir.Op: ("operator", "value"),
     Constructor: ("constructor", "value"),
 }
+MOST_READ = 1 << 22
+"""Elements of a constant up to which its smallest, mean and largest value are said."""
+_DETAILS: WeakKeyDictionary[ir.Constant, str] = WeakKeyDictionary()
 COMMUTATIVE = frozenset(
     "add multiply maximum minimum equal not_equal logical_and logical_or logical_xor bitwise_and bitwise_or".split()
 )
@@ -110,7 +114,7 @@ def attrs_of(expr: ir.Expr) -> tuple[Attr, ...]:
 
 
 def _same(default: object, value: object) -> bool:
-    return value_text(default) == value_text(value)
+    return default is value or value_text(default) == value_text(value)
 
 
 def value_text(value: object) -> str:
@@ -131,14 +135,19 @@ def constant_text(constant: ir.Constant) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def constant_detail(constant: ir.Constant, most: int = 1 << 22) -> str:
-    """Smallest, mean and largest value of a tensor, and its first ones."""
-    data = np.asarray(constant.data)
+def constant_detail(constant: ir.Constant) -> str:
+    """Smallest, mean and largest value of a tensor, and its first ones; read once, however many stages have it."""
+    if (known := _DETAILS.get(constant)) is None:
+        known = _DETAILS[constant] = _detail(np.asarray(constant.data))
+    return known
+
+
+def _detail(data: np.ndarray) -> str:
     if data.ndim == 0 or data.size == 0:
         return ""
-    first = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in data.ravel()[:4].tolist())
+    first = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in data.flat[:4].tolist())
     more = ", …" if data.size > 4 else ""
-    if data.dtype.kind not in "fiu" or data.size > most:
+    if data.dtype.kind not in "fiu" or data.size > MOST_READ:
         return f"[{first}{more}]"
     return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
 

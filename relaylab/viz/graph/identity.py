@@ -39,12 +39,14 @@ class Identities:
         self._used: set[str] = set()
         self._stems: dict[str, str] = {}
         self._sources: list[Parents] = []
+        self._made: dict[Expr, list[Hashable]] = {}
         self._last: dict[Hashable, str] = {}
         self._became: Callable[[Expr], Expr | None] = lambda node: None
         self._view: View | None = None
 
     def follow(self, trail: Trail | Origins) -> None:
         """Learn what new nodes were made from: a `Trail`, or a `Stage` or `History` (anything with `parents(node)`)."""
+        self._made.clear()
         known = trail.parents
         self._sources.append((lambda node: known.get(node, ())) if isinstance(known, Mapping) else known)
         became = trail.became
@@ -125,7 +127,9 @@ class Identities:
 
     def _makers(self, key: Hashable) -> list[Hashable]:
         if isinstance(key, Expr):
-            return list(dict.fromkeys(p for source in self._sources for p in source(key)))
+            if key not in self._made:
+                self._made[key] = list(dict.fromkeys(p for source in self._sources for p in source(key)))
+            return self._made[key]
         if isinstance(key, tuple):
             first, second = key
             if isinstance(first, (Expr, tuple)):

@@ -66,7 +66,7 @@ class Sorter:
         x = self.x
         for layer in layers:
             if len(layer) > 1:
-                wish = {v: sum(x[u] + d for u, d in ends[v]) / len(ends[v]) if ends[v] else x[v] for v in layer}
+                wish = {v: sum([x[u] + d for u, d in ends[v]]) / len(ends[v]) if ends[v] else x[v] for v in layer}
                 layer.sort(key=wish.__getitem__)
                 if self.fixed:
                     self._unswap(layer)
@@ -126,9 +126,10 @@ class Sorter:
 
 def inversions(values: list[float]) -> int:
     """The number of pairs that stand in the wrong order; equal values do not count."""
-    if len(values) < 2:
+    ordered = sorted(values)
+    if values == ordered:
         return 0
-    place = {v: i for i, v in enumerate(sorted(set(values)), 1)}
+    place = {v: i for i, v in enumerate(dict.fromkeys(ordered), 1)}
     size = len(place)
     tree = [0] * (size + 1)
     found = 0

@@ -20,6 +20,7 @@ CHAIN = 8.0  # the weight of standing in line with the only item above
 _PULL = (4.0, 1.0, 8.0)  # how strongly two boxes, a box and a bend, two bends of one line pull on each other
 
 Ends = list[list[tuple[int, float]]]
+Force = tuple[float, float, list[tuple[int, float, float]]]
 Wishes = Callable[[list[int]], list[tuple[float, float]]]
 
 
@@ -84,31 +85,38 @@ class Placer:
     def _settle(self, r: int, wishes: Wishes) -> float:
         """Put the items of a layer as near to their wishes as order and distances allow; how far one moved at most."""
         layer, offsets = self.layers[r], self.offsets[r]
-        blocks: list[tuple[float, float, int]] = []
+        totals: list[float] = []
+        weights: list[float] = []
+        counts: list[int] = []
         for (wish, weight), offset in zip(wishes(layer), offsets):
-            block = ((wish - offset) * weight, weight, 1)
-            while blocks and blocks[-1][0] * block[1] > block[0] * blocks[-1][1]:
-                before = blocks.pop()
-                block = (before[0] + block[0], before[1] + block[1], before[2] + block[2])
-            blocks.append(block)
-        return self._move(layer, offsets, blocks)
+            total, count = (wish - offset) * weight, 1
+            while totals and totals[-1] * weight > total * weights[-1]:
+                total, weight, count = total + totals.pop(), weight + weights.pop(), count + counts.pop()
+            totals.append(total)
+            weights.append(weight)
+            counts.append(count)
+        moved, i, x = 0.0, 0, self.x
+        for total, weight, count in zip(totals, weights, counts):
+            base = total / weight
+            for i in range(i, i + count):
+                v, at = layer[i], base + offsets[i]
+                if (far := abs(at - x[v])) > moved:
+                    moved = far
+                x[v] = at
+            i += 1
+        return moved
 
     def _wishes(self, ends: Ends) -> Wishes:
         """For every item of a layer where it would like to be among the neighbours in `ends`, and how much."""
-        x, anchor = self.x, self.anchor
-        forces: dict[int, tuple[float, float, list[tuple[int, float, float]]]] = {}
-
-        def force(v: int) -> tuple[float, float, list[tuple[int, float, float]]]:
-            pulls = [self._pull(v, u, shift) for u, shift in ends[v]]
-            firm = self.firm.get(v, FIRM) if v in anchor else 0.0
-            return (anchor[v] * firm if firm else 0.0), REST + firm + sum(w for _, _, w in pulls), pulls
+        x = self.x
+        forces: list[Force | None] = [None] * len(ends)
 
         def wishes(layer: list[int]) -> list[tuple[float, float]]:
             found = []
             for v in layer:
-                if v not in forces:
-                    forces[v] = force(v)
-                base, weight, pulls = forces[v]
+                if (force := forces[v]) is None:
+                    force = forces[v] = self._force(v, ends[v])
+                base, weight, pulls = force
                 total = x[v] * REST + base
                 for u, shift, w in pulls:
                     total += (x[u] + shift) * w
@@ -117,11 +125,18 @@ class Placer:
 
         return wishes
 
-    def _pull(self, v: int, u: int, shift: float) -> tuple[int, float, float]:
-        """How strongly a neighbour pulls, and how far from its place; along a spine straight to its place."""
-        if self.spine.get(v) == u or self.spine.get(u) == v:
-            return u, 0.0, SPINE
-        return u, shift, _PULL[(v >= self.real) + (u >= self.real)]
+    def _force(self, v: int, ends: list[tuple[int, float]]) -> Force:
+        """What holds an item, all weights in sum, and how strongly which neighbour pulls how far from its place:
+        along a spine straight to it.
+        """
+        spine, above, bends = self.spine, self.spine.get(v), v >= self.real
+        pulls = [
+            (u, 0.0, SPINE) if above == u or spine.get(u) == v else (u, shift, _PULL[bends + (u >= self.real)])
+            for u, shift in ends
+        ]
+        firm = self.firm.get(v, FIRM) if v in self.anchor else 0.0
+        held = self.anchor[v] * firm if firm else 0.0
+        return held, REST + firm + sum([w for _, _, w in pulls]), pulls
 
     def _in_line(self, layer: list[int]) -> list[tuple[float, float]]:
         """Right below the item that the spine comes from; lines straight on; others where they are."""
@@ -136,17 +151,6 @@ class Placer:
             u, shift = self.up[v][0]
             return self.x[u] + shift, CHAIN
         return self.x[v], 1.0
-
-    def _move(self, layer: list[int], offsets: list[float], blocks: list[tuple[float, float, int]]) -> float:
-        moved, i, x = 0.0, 0, self.x
-        for total, weight, count in blocks:
-            base = total / weight
-            for _ in range(count):
-                v, at = layer[i], base + offsets[i]
-                moved = max(moved, abs(at - x[v]))
-                x[v] = at
-                i += 1
-        return moved
 
 
 def _packed(layer: list[int], width: Sequence[float], gap: float) -> list[float]:
