@@ -95,15 +95,15 @@ class Placer:
             totals.append(total)
             weights.append(weight)
             counts.append(count)
-        moved, i, x = 0.0, 0, self.x
+        moved, first, x = 0.0, 0, self.x
         for total, weight, count in zip(totals, weights, counts):
             base = total / weight
-            for i in range(i, i + count):
+            for i in range(first, first + count):
                 v, at = layer[i], base + offsets[i]
                 if (far := abs(at - x[v])) > moved:
                     moved = far
                 x[v] = at
-            i += 1
+            first += count
         return moved
 
     def _wishes(self, ends: Ends) -> Wishes:
