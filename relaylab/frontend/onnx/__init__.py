@@ -11,6 +11,7 @@ from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.operators import (
     activation,
     arithmetic,
+    attention,
     contract,
     control,
     conv,

@@ -101,6 +101,8 @@ def unsupported(missing: list[tuple[str, str, int, str]]) -> RelayAttributeError
 
 
 def _help(domain: str, name: str, version: int) -> str:
+    if domain == f"{CONTRIB}.nchwc":
+        return "onnxruntime writes it for one kind of CPU: save the model at the level ORT_ENABLE_EXTENDED"
     if (domain, name) in TABLE:
         first = TABLE[domain, name][-1].since
         return f"{name} is known from opset {first} on, the model says {version}"

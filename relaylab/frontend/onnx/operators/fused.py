@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import fast_gelu, gelu
-from relaylab.frontend.onnx.operators.contract import product
+from relaylab.frontend.onnx.operators.contract import gemm, product
 from relaylab.frontend.onnx.operators.conv import conv
 from relaylab.frontend.onnx.operators.recurrent import function_of
 from relaylab.frontend.onnx.table import CONTRIB, converts
@@ -83,29 +81,9 @@ def embed_layer_norm(
     return [out, counts, total]
 
 
-@converts("Attention", domain=CONTRIB)
-def attention(g: Graph, node: OnnxNode, x: Expr, weight: Expr, bias: Expr | None = None) -> Expr:
-    """Self-attention of all words to all, queries, keys and values from one product. Vaswani et al., 2017."""
-    heads = node.need("num_heads")
-    batch, length, _ = g.shape(x)
-    width = g.shape(weight)[1] // 3
-    size = width // heads
-    joined = product(g, x, weight)
-    joined = joined if bias is None else op.add(joined, bias)
-    parts = op.transpose(op.reshape(joined, (batch, length, 3, heads, size)), [2, 0, 3, 1, 4])
-    q, k, v = (op.reshape(p, (batch * heads, length, size)) for p in op.split(parts, 3, 0))
-    scores = op.multiply(nn.batch_matmul(q, k), g.const(node.get("scale") or size**-0.5, x))
-    if node.get("unidirectional", 0):
-        ahead = np.triu(np.full((length, length), -1e9), 1)
-        scores = op.add(scores, g.const(ahead, x))
-    out = nn.batch_matmul(nn.softmax(scores, axis=-1), op.transpose(v, [0, 2, 1]))
-    return op.reshape(op.transpose(op.reshape(out, (batch, heads, length, size)), [0, 2, 1, 3]), (batch, length, width))
-
-
 @converts("FusedMatMul", domain=CONTRIB)
 def fused_matmul(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
-    if node.get("transBatchA", 0) or node.get("transBatchB", 0):
-        raise node.error("transposed batches are not imported", code="import.attribute")
+    a, b = (_behind(g, v) if node.get(name, 0) else v for v, name in ((a, "transBatchA"), (b, "transBatchB")))
     a, b = (_swapped(g, v) if node.get(name, 0) else v for v, name in ((a, "transA"), (b, "transB")))
     out, alpha = product(g, a, b), node.get("alpha", 1.0)
     return out if alpha == 1 else op.multiply(out, g.const(alpha, out))
@@ -114,6 +92,18 @@ def fused_matmul(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
 def _swapped(g: Graph, x: Expr) -> Expr:
     rank = g.rank(x)
     return op.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def _behind(g: Graph, x: Expr) -> Expr:
+    """The first axis behind the batch."""
+    rank = g.rank(x)
+    return op.transpose(x, [*range(1, rank - 1), 0, rank - 1])
+
+
+@converts("FusedGemm", domain=CONTRIB, unused=("activation_gamma",))
+def fused_gemm(g: Graph, node: OnnxNode, a: Expr, b: Expr, c: Expr | None = None) -> Expr:
+    out, params = gemm(g, node, a, b, c), [node.get(f"activation_{n}", 0.0) for n in ("alpha", "beta")]
+    return function_of(g, node, node.get("activation", ""), *params)(out) if node.get("activation", "") else out
 
 
 @converts("FusedConv", domain=CONTRIB)

@@ -13,7 +13,7 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators import windows
 from relaylab.frontend.onnx.operators.windows import Windows
-from relaylab.frontend.onnx.table import converts
+from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
@@ -45,6 +45,14 @@ def max_pool(g: Graph, node: OnnxNode, x: Expr) -> list[Expr]:
     by_columns = node.get("storage_order", 0)
     largest = MAX[len(win.kernel)](x, **_arguments(win))
     return [largest] if len(node.outputs) < 2 else [largest, _places(g, x, win, by_columns)]
+
+
+@converts("NhwcMaxPool", domain=CONTRIB)
+def max_pool_last(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """The same with the channels behind."""
+    rank = g.rank(x)
+    out = max_pool(g, node, op.transpose(x, [0, rank - 1, *range(1, rank - 1)]))[0]
+    return op.transpose(out, [0, *range(2, rank), 1])
 
 
 def _places(g: Graph, x: Expr, win: Windows, by_columns: bool) -> Expr:

@@ -149,10 +149,10 @@ def _ratio(g: Graph, a: Expr, b: Expr, y: Expr, trailing: int = 0) -> Expr:
 def matmul_integer(
     g: Graph, node: OnnxNode, a: Expr, b: Expr, a_zero: Expr | None = None, b_zero: Expr | None = None
 ) -> Expr:
-    return _product(g, a, b, a_zero, b_zero)
+    return integer_product(g, a, b, a_zero, b_zero)
 
 
-def _product(g: Graph, a: Expr, b: Expr, a_zero: Expr | None, b_zero: Expr | None) -> Expr:
+def integer_product(g: Graph, a: Expr, b: Expr, a_zero: Expr | None, b_zero: Expr | None) -> Expr:
     """An int32 product; the left zero point may be one per row, the right one per column."""
     row = -2 if g.rank(a) > 1 else None
     return contract.product(g, centred(g, a, a_zero, row), centred(g, b, b_zero, -1))
@@ -171,7 +171,7 @@ def qlinear_matmul(
     y_scale: Expr,
     y_zero: Expr,
 ) -> Expr:
-    total = _product(g, a, b, a_zero, b_zero)
+    total = integer_product(g, a, b, a_zero, b_zero)
     return requantized(g, total, _ratio(g, a_scale, b_scale, y_scale), y_zero, g.dtype(y_zero))
 
 
@@ -238,6 +238,110 @@ def qlinear_unary(
         "QLinearGlobalAveragePool": lambda v: pool.global_average_pool(g, node, v),
     }
     return _through_floats(g, builds[node.op_type], [(x, x_scale, x_zero)], scale, zero)
+
+
+@converts("QLinearSoftmax", domain=CONTRIB)
+def qlinear_softmax(
+    g: Graph, node: OnnxNode, x: Expr, x_scale: Expr, x_zero: Expr | None, scale: Expr, zero: Expr | None = None
+) -> Expr:
+    """Before opset 13 all axes from `axis` on count as one."""
+    axis = g.axis(node.get("axis", -1), g.rank(x))
+    if node.get("opset", 13) >= 13 or axis == g.rank(x) - 1:
+        build = lambda v: nn.softmax(v, axis=axis)
+    else:
+        shape = g.shape(x)
+        rows = (int(np.prod(shape[:axis])), int(np.prod(shape[axis:])))
+        build = lambda v: op.reshape(nn.softmax(op.reshape(v, rows, allowzero=True)), shape, allowzero=True)
+    return _through_floats(g, build, [(x, x_scale, x_zero)], scale, zero)
+
+
+@converts("QLinearWhere", domain=CONTRIB)
+def qlinear_where(
+    g: Graph, node: OnnxNode, condition: Expr, a: Expr, a_scale: Expr, a_zero: Expr, b: Expr, b_scale: Expr,
+    b_zero: Expr, scale: Expr, zero: Expr,
+) -> Expr:  # fmt: skip
+    build = lambda v, w: op.where(condition, v, w)
+    return _through_floats(g, build, [(a, a_scale, a_zero), (b, b_scale, b_zero)], scale, zero)
+
+
+@converts("QLinearConv", domain=CONTRIB)
+def qlinear_conv_last(g: Graph, node: OnnxNode, x: Expr, *ins: Expr) -> Expr:
+    """The same with the channels behind, if asked for."""
+    rank = g.rank(x)
+    if not node.get("channels_last", 0):
+        return qlinear_conv(g, node, x, *ins)
+    out = qlinear_conv(g, node, op.transpose(x, [0, rank - 1, *range(1, rank - 1)]), *ins)
+    return op.transpose(out, [0, *range(2, rank), 1])
+
+
+@converts("QGemm", domain=CONTRIB)
+def qgemm(
+    g: Graph, node: OnnxNode, a: Expr, a_scale: Expr, a_zero: Expr | None, b: Expr, b_scale: Expr,
+    b_zero: Expr | None = None, c: Expr | None = None, scale: Expr | None = None, zero: Expr | None = None,
+) -> Expr:  # fmt: skip
+    """Integers that are added have the scale of the product; without a scale of its own the result is floats."""
+    a, b = (op.transpose(v, [1, 0]) if node.get(n, 0) else v for v, n in ((a, "transA"), (b, "transB")))
+    total = integer_product(g, a, b, a_zero, b_zero)
+    total = total if c is None else op.add(total, c)
+    factor = op.multiply(_parameter(g, a_scale, "float32"), _parameter(g, b_scale, "float32"))
+    factor = op.multiply(factor, const(np.float32(node.get("alpha", 1.0))))
+    if scale is None:
+        return op.multiply(op.cast(total, "float32"), factor)
+    ratio, dtype = op.divide(factor, _parameter(g, scale, "float32")), g.dtype(a if zero is None else zero)
+    return requantized(g, total, ratio, const(0, "int32") if zero is None else zero, dtype)
+
+
+@converts("MatMulIntegerToFloat", domain=CONTRIB)
+def matmul_integer_to_float(
+    g: Graph, node: OnnxNode, a: Expr, b: Expr, a_scale: Expr, b_scale: Expr, a_zero: Expr | None = None,
+    b_zero: Expr | None = None, bias: Expr | None = None,
+) -> Expr:  # fmt: skip
+    total = op.cast(integer_product(g, a, b, a_zero, b_zero), g.dtype(a_scale))
+    by = [_parameter(g, v, g.dtype(v)) for v in (a_scale, b_scale)]
+    out = op.multiply(total, op.multiply(*by))
+    return out if bias is None else op.add(out, bias)
+
+
+@converts("DynamicQuantizeMatMul", domain=CONTRIB)
+def dynamic_quantize_matmul(
+    g: Graph, node: OnnxNode, a: Expr, b: Expr, b_scale: Expr, b_zero: Expr | None = None, bias: Expr | None = None
+) -> Expr:
+    """The left side is quantized by its own extrema."""
+    data, scale, zero = dynamic_quantize_linear(g, node, a)
+    return matmul_integer_to_float(g, node, data, b, scale, b_scale, zero, b_zero, bias)
+
+
+@converts("MatMulNBits", domain=CONTRIB, unused=("accuracy_level",))
+def matmul_n_bits(
+    g: Graph, node: OnnxNode, a: Expr, b: Expr, scales: Expr, zeros: Expr | None = None, order: Expr | None = None,
+    bias: Expr | None = None,
+) -> Expr:  # fmt: skip
+    """A product with weights in blocks of a few bits, which become floats when the model is read."""
+    rows, depth, bits, block = (node.need(n) for n in ("N", "K", "bits", "block_size"))
+    packed, by = g.known(b, "B"), g.known(scales, "scales")
+    if order is not None or node.get("weight_prepacked", 0) or not 1 <= bits <= 8:
+        raise node.error("weights in another order are not imported", code="import.input")
+    blocks = -(-depth // block)
+    shift: Any = 1 << (bits - 1)
+    if zeros is not None:
+        given = g.known(zeros, "zero_points")
+        shift = (
+            given.astype("float64") if given.dtype != np.uint8 else _unpacked(given.reshape(rows, -1), bits)[:, :blocks]
+        )
+        shift = shift.reshape(rows, blocks, 1)
+    if packed.dtype != np.uint8 or packed.size * 8 != rows * blocks * block * bits or by.size != rows * blocks:
+        raise node.error(f"{packed.shape} bytes are no {rows} x {blocks} blocks of {block}", code="import.shape")
+    values = _unpacked(packed.reshape(rows, blocks, -1), bits).astype("float32") - shift
+    weight = (values * by.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :depth]
+    out = contract.product(g, a, g.const(weight.T, a))
+    return out if bias is None else op.add(out, bias)
+
+
+def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of a few bits along the last axis, the lowest bits first."""
+    each = np.unpackbits(data, axis=-1, bitorder="little")
+    whole = each[..., : each.shape[-1] // bits * bits].reshape(*data.shape[:-1], -1, bits)
+    return (whole << np.arange(bits, dtype="uint8")).sum(-1)
 
 
 @converts("QLinearConcat", domain=CONTRIB)
