@@ -1,15 +1,23 @@
-"""The order of a row, in procedures: a stable merge sort of keys and their numbers, and the first k of a long row."""
+"""The order of a row, in procedures: a merge sort of keys and their numbers, a heap of them, and the first k of a row.
+
+Equal keys stand in the order of their numbers, and NaN counts as larger than every number, as numpy sorts.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+
+import numpy as np
 
 from relaylab.loop.expr import Local
 from relaylab.loop.procedure import Procedure
 from relaylab.op.helpers import Element, ElementBuilder, Position
 
-CHUNK = 256  # elements that are compared with the k-th best at once
+CHUNK = 64  # elements that are compared with the k-th best side by side
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all
+Write = Callable[[Element, Element, Element], None]
+"""What is done with a place in the order, the key there and its number."""
 
 
 def key_dtype(dtype: str) -> str:
@@ -18,7 +26,7 @@ def key_dtype(dtype: str) -> str:
 
 
 def before(b: ElementBuilder, a: Element, c: Element, ascending: bool) -> Element:
-    """Whether key `a` must stand before key `c`; NaN counts as larger than every number, as numpy sorts."""
+    """Whether key `a` must stand before key `c`."""
     if not a.dtype.startswith("float"):
         return a < c if ascending else a > c
     if ascending:
@@ -26,15 +34,15 @@ def before(b: ElementBuilder, a: Element, c: Element, ascending: bool) -> Elemen
     return b.all_of(b.lnot(a <= c), b.lnot(b.isnan(c)))
 
 
-class Row:
+class Keys:
     """Up to `capacity` keys, each with a number, in the private memory of the parallel loop that is being written."""
 
     def __init__(self, p: Procedure, capacity: int, dtype: str, ascending: bool = True, numbers: int = 0):
         self.p, self.capacity, self.dtype, self.ascending = p, max(capacity, 1), dtype, ascending
-        # An even number of passes between the two halves of the memory ends where it began.
-        self.passes = (self.capacity - 1).bit_length() + 1 & ~1
-        self.keys = p.scratch(2 * self.capacity, key_dtype(dtype))
-        self.numbers = p.scratch(2 * self.capacity, "int32" if max(numbers, capacity) < 2**31 else "int64")
+        self.keys = p.scratch(self.copies * self.capacity, key_dtype(dtype))
+        self.numbers = p.scratch(self.copies * self.capacity, "int32" if max(numbers, capacity) < 2**31 else "int64")
+
+    copies = 1
 
     def put(self, place: Position, key: Element, number: Position) -> None:
         """Write a key, of the dtype of the row, and its number."""
@@ -54,10 +62,18 @@ class Row:
         """Whether key `a` must stand before key `c`."""
         return before(self.p.b, a, c, self.ascending)
 
+
+class Row(Keys):
+    """Keys that are sorted, with an equal amount of memory beside them."""
+
+    copies = 2
+
     def sort(self, count: Position) -> None:
         """Bring the first `count` keys into order; equal ones keep theirs. O(n log n): runs are merged in pairs."""
         p, b, total = self.p, self.p.b, self.p.b.index(count)
-        with p.loop(self.passes) as level:
+        # An even number of passes between the two halves of the memory ends where it began.
+        passes = (self.capacity - 1).bit_length() + 1 & ~1
+        with p.loop(passes) as level:
             width, source = p.let(b.shl(b.index(1), level)), p.let(level % 2 * self.capacity)
             pairs = b.shr(total + 2 * width - 1, level + 1)
             with p.loop((self.capacity + 1) // 2, stop=pairs) as pair:
@@ -80,38 +96,96 @@ class Row:
             p.add(left, 1 - step)
 
 
-def ordered(p: Procedure, count: int, read: Callable[[Element], Element], dtype: str, ascending: bool) -> Row:
-    """All of `read(0) .. read(count - 1)` in order."""
+class Heap(Keys):
+    """Keys of which the first in the order, or the last, is found in O(log n): a binary heap with it at the root."""
+
+    def __init__(self, p: Procedure, capacity: int, dtype: str, ascending: bool = True, last: bool = False, numbers=0):
+        super().__init__(p, capacity, dtype, ascending, numbers)
+        self.last = last
+
+    def precedes(self, a: Element, i: Element, c: Element, j: Element) -> Element:
+        """Whether key `a` with number `i` stands before key `c` with number `j`."""
+        b = self.p.b
+        return b.lor(self.before(a, c), b.land(b.lnot(self.before(c, a)), i < j))
+
+    def build(self, count: Element) -> None:
+        """Make a heap of the first `count` keys: O(n)."""
+        p, half = self.p, self.p.let(count // 2)
+        with p.loop(self.capacity // 2, stop=half) as k:
+            place = p.let(half - 1 - k)
+            self.sift(place, p.let(self.keys(place)), p.let(self.numbers(place)), count)
+
+    def pop(self, count: Local) -> tuple[Local, Local]:
+        """Take the key at the root, and its number as an index, out of a heap of `count`, which falls by one."""
+        p = self.p
+        key, number = p.let(self.key(0)), p.let(self.number(0))
+        p.add(count, -1)
+        self.sift(p.let(0), p.let(self.keys(count)), p.let(self.numbers(count)), count)
+        return key, number
+
+    def sift(self, start: Local, key: Element, number: Element, count: Element) -> None:
+        """Put a key, in place of what is at `start`, down to where it belongs in a heap of `count`."""
+        p, b = self.p, self.p.b
+        above = (lambda a, i, c, j: self.precedes(c, j, a, i)) if self.last else self.precedes
+        hole, sinks = p.let(start), p.let(b.const(True, "bool"))
+        with p.loop(self.capacity.bit_length()), p.when(sinks):
+            left, right = (p.let(2 * hole + side) for side in (1, 2))
+            pair = [p.let(x(side)) for side in (left, right) for x in (self.keys, self.numbers)]
+            second = p.let(b.land(right < count, above(*pair[2:], *pair[:2])))
+            x, i = (p.let(b.select(second, pair[2 + k], pair[k])) for k in (0, 1))
+            p.add(sinks, b.land(left < count, above(x, i, key, number)), "all")
+            with p.when(sinks):
+                p.store(self.keys, hole, x)
+                p.store(self.numbers, hole, i)
+                p.add(hole, b.select(second, right, left) - hole)
+        p.store(self.keys, hole, key)
+        p.store(self.numbers, hole, number)
+
+
+def first_in_order(
+    p: Procedure, count: int, k: int, read: Callable[[Element], Element], dtype: str, ascending: bool, write: Write
+) -> None:
+    """Write the k first of `read(0) .. read(count - 1)` in order: sorted out of all, or selected if they are few."""
+    if 0 < SELECTED * k <= count:
+        _selected(p, count, k, read, Heap(p, k, dtype, ascending, last=True, numbers=count), write)
+        return
     row = Row(p, count, dtype, ascending)
-    with p.loop(count, kind="vectorized") as k:
-        row.put(k, read(k), k)
+    with p.loop(count, kind="vectorized") as at:
+        row.put(at, read(at), at)
     row.sort(count)
-    return row
+    with p.loop(k, kind="vectorized") as at:
+        write(at, row.key(at), row.number(at))
 
 
-def first(p: Procedure, count: int, k: int, read: Callable[[Element], Element], dtype: str, ascending: bool) -> Row:
-    """The k first of `read(0) .. read(count - 1)` in order, as `ordered` has them.
+def _selected(p: Procedure, count: int, k: int, read: Callable[[Element], Element], heap: Heap, write: Write) -> None:
+    """The k first are in a heap whose root is the last of them.
 
-    A chunk of elements is compared with the k-th of those found so far; what comes before it is put behind them, and
-    they are sorted again: O(n log k) at worst, and nearly always O(n) comparisons side by side.
+    A chunk of elements is compared with the root side by side, and only where one comes before it is the chunk looked
+    through: O(n log k) at worst, mostly O(n) comparisons of vectors.
     """
-    if SELECTED * k > count or count <= CHUNK:
-        return ordered(p, count, read, dtype, ascending)
-    b, chunk = p.b, max(k, CHUNK)
-    row, found = Row(p, k + chunk, dtype, ascending, numbers=count), p.let(0)
-    keyed = lambda x: b.cast(x, row.keys.dtype)
+    b, chunk, none = p.b, min(CHUNK, count), int(np.iinfo(heap.numbers.dtype).max)
+    kind = heap.keys.dtype
+    with p.loop(k) as at:  # places without an element come after all elements
+        p.store(heap.keys, at, _last(b, kind, heap.ascending))
+        p.store(heap.numbers, at, none)
     with p.loop(-(-count // chunk)) as part:
-        last, few = p.let(row.keys(k - 1)), p.let(found < k)
-        some, start = p.let(found < k), b.min(part * chunk, count - chunk)
+        root, some = p.let(heap.keys(0)), p.let(b.eq(heap.numbers(0), none))
+        start = b.min(part * chunk, count - chunk)
         with p.loop(chunk, kind="vectorized") as lane:
-            p.add(some, row.before(keyed(read(start + lane)), last), "any")
-        with p.when(some):
-            with p.loop(chunk, stop=count - part * chunk) as lane:
-                at = b.min(part * chunk + lane, count - 1)
-                x = p.let(keyed(read(at)))
-                with p.when(b.lor(few, row.before(x, last))):
-                    row.put(found, b.cast(x, dtype), at)
-                    p.add(found, 1)
-            row.sort(found)
-            p.add(found, b.min(k - found, 0))
-    return row
+            p.add(some, heap.before(b.cast(read(start + lane), kind), root), "any")
+        with p.when(some), p.loop(chunk, stop=count - part * chunk) as lane:
+            at = p.let(b.min(part * chunk + lane, count - 1))
+            x, number = p.let(b.cast(read(at), kind)), p.let(b.cast(at, heap.numbers.dtype))
+            with p.when(heap.precedes(x, number, heap.keys(0), heap.numbers(0))):
+                heap.sift(p.let(0), x, number, b.index(k))
+    left = p.let(k)
+    with p.loop(k):
+        key, number = heap.pop(left)
+        write(left, key, number)
+
+
+def _last(b: ElementBuilder, dtype: str, ascending: bool) -> Element:
+    """The key that comes after all others."""
+    if not ascending:
+        return b.lowest(dtype)
+    return b.const(math.nan, dtype) if dtype.startswith("float") else b.highest(dtype)

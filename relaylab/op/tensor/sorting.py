@@ -18,7 +18,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
 from relaylab.op.indexing import insert, place, unravel
-from relaylab.op.ordering import Row, first, ordered
+from relaylab.op.ordering import first_in_order
 from relaylab.op.shapes import derive, extent
 
 
@@ -59,13 +59,12 @@ class Sorting(Opaque):
         axis = self.axis % len(data.shape)
         count = data.shape[axis]
         with lines(p, data.shape, axis) as at:
-            row = ordered(p, count, lambda k: data(*at(k)), data.dtype, self.is_ascend)
-            with p.loop(count, kind="vectorized") as k:
-                p.store(out, at(k), self.element(p.b, row, k))
+            write = lambda k, key, number: p.store(out, at(k), self.element(p.b, key, number))
+            first_in_order(p, count, count, lambda k: data(*at(k)), data.dtype, self.is_ascend, write)
 
-    def element(self, b: ElementBuilder, row: Row, k: Element) -> Element:
-        """The element of the result at a place of a sorted line."""
-        return row.key(k)
+    def element(self, b: ElementBuilder, key: Element, number: Element) -> Element:
+        """The element of the result that stands for a key and its number."""
+        return key
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -97,8 +96,8 @@ class argsort(Sorting):
     def reference(self, data: np.ndarray) -> np.ndarray:
         return order(data, self.axis, self.is_ascend).astype(self.dtype or "int32")
 
-    def element(self, b: ElementBuilder, row: Row, k: Element) -> Element:
-        return b.cast(row.number(k), self.dtype or "int32")
+    def element(self, b: ElementBuilder, key: Element, number: Element) -> Element:
+        return b.cast(number, self.dtype or "int32")
 
 
 def topk_type(s: TypeSolver, values: TensorType, ret_type: str, dtype: str) -> Type:
@@ -154,10 +153,14 @@ class topk(Opaque):
         axis = self.axis % len(data.shape)
         count = outs[0].shape[axis]
         with lines(p, data.shape, axis) as at:
-            row = first(p, data.shape[axis], count, lambda k: data(*at(k)), data.dtype, self.is_ascend)
-            with p.loop(count, kind="vectorized") as k:
-                for out, values in zip(outs, (self.ret_type != "indices", False)):
-                    p.store(out, at(k), row.key(k) if values else p.b.cast(row.number(k), out.dtype))
+
+            def write(k: Element, key: Element, number: Element) -> None:
+                found = {"values": (key,), "indices": (number,), "both": (key, number)}[self.ret_type]
+                for out, x in zip(outs, found, strict=True):
+                    p.store(out, at(k), p.b.cast(x, out.dtype))
+
+            read = lambda k: data(*at(k))
+            first_in_order(p, data.shape[axis], count, read, data.dtype, self.is_ascend, write)
 
     @classmethod
     def returns(cls, call: Call) -> Expr | TupleWrapper:

@@ -16,7 +16,7 @@ from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
-from relaylab.op.ordering import Row
+from relaylab.op.ordering import Heap, Row
 from relaylab.op.shapes import product
 from relaylab.op.vision.suppression import KeptBoxes, suppress
 
@@ -161,19 +161,19 @@ class non_max_suppression(Opaque):
             p.each(out, lambda *i, out=out: b.const(-1, out.dtype))
         with p.parallel(batch) as n:
             found = p.let(b.max(b.min(b.load_index(valid_count(n)), count), 0))
-            row = Row(p, count, data.dtype)
+            heap = Heap(p, count, data.dtype)
             with p.loop(count, kind="vectorized") as k:
-                row.put(k, -data(n, k, self.score_index), k)
-            row.sort(found)
-            looked = b.min(found, self.top_k) if self.top_k > 0 else found
+                heap.put(k, -data(n, k, self.score_index), k)
+            heap.build(found)
+            looked = p.let(b.min(found, self.top_k) if self.top_k > 0 else found)
             limit = p.let(b.load_index(number(most)))
             limit = p.let(b.select(limit > 0, limit, b.index(count)))
             by_class = not self.force_suppress and self.id_index >= 0
             kept = KeptBoxes(p, count, data.dtype, number(threshold), by_class)
-            with p.loop(count, stop=looked) as k:
-                at = p.let(row.number(k))
+            with p.loop(count, stop=looked) as k, p.when(kept.count < limit):
+                _, at = heap.pop(found)
                 corners = [data(n, at, self.coord_start + c) for c in range(4)]
-                with kept.add(corners, limit, data(n, at, self.id_index) if by_class else None) as place:
+                with kept.add(corners, data(n, at, self.id_index) if by_class else None) as place:
                     self._keep(p, outs, n, place if self.return_indices or self.invalid_to_bottom else k, at, tensors)
             if self.return_indices:
                 p.store(outs[1], (n, 0), b.cast(kept.count, "int32"))
@@ -330,27 +330,22 @@ class all_class_non_max_suppression(Opaque):
     ) -> Iterator[tuple[Element, Element, Element]]:
         """(class, box, negative score) of the boxes that stay, class by class; what follows is done for each."""
         b, (_, classes, count) = p.b, scores.shape
-        row, kept = Row(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
+        heap, kept = Heap(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
         least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
+        limit = p.let(b.select(limit > 0, limit, b.index(count)))
         with p.loop(classes) as c:
             found = p.let(0)
             with p.loop(count) as k:
                 key = p.let(-scores(n, c, k))
                 with p.when(-key > least):
-                    row.put(found, key, k)
+                    heap.put(found, key, k)
                     p.add(found, 1)
-            row.sort(found)
+            heap.build(found)
             kept.clear()
-            with p.loop(count, stop=found) as place:
-                k = p.let(row.number(place))
-                with kept.add([boxes(n, k, e) for e in range(4)], b.select(limit > 0, limit, b.index(count))):
-                    yield c, k, row.key(place)
-
-    @staticmethod
-    def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:
-        order = np.argsort(-scores, kind="stable")
-        order = order[scores[order] > least]
-        return [int(order[k]) for k in suppress(boxes[order], iou, most if most > 0 else -1)]
+            with p.loop(count, stop=p.let(found)), p.when(kept.count < limit):
+                key, k = heap.pop(found)
+                with kept.add([boxes(n, k, e) for e in range(4)]):
+                    yield c, k, key
 
     @staticmethod
     def _by_batch(scores: np.ndarray, chosen: list[tuple[int, int, int]]) -> tuple[np.ndarray, ...]:

@@ -61,27 +61,26 @@ class KeptBoxes:
         self.count = self.p.let(0)
 
     @contextmanager
-    def add(self, corners: Sequence[Element], limit: Element, kind: Element | None = None) -> Iterator[Local]:
-        """What is done with the candidate, as number `count` of those kept, if it stays and fewer than `limit` do."""
+    def add(self, corners: Sequence[Element], kind: Element | None = None) -> Iterator[Local]:
+        """What is done with the candidate, as number `count` of those kept, if it stays."""
         p, b = self.p, self.p.b
-        with p.when(self.count < limit):
-            x1, y1, x2, y2 = (p.let(b.cast(c, self.dtype)) for c in corners)
-            box = [p.let(f(u, v)) for f in (b.min, b.max) for u, v in ((x1, x2), (y1, y2))]
-            area = p.let((box[2] - box[0]) * (box[3] - box[1]))
-            kind = None if kind is None else p.let(b.cast(kind, self.dtype))
-            gone = p.let(b.const(False, "bool"))
-            blocks = b.select(self.threshold > 0, b.shr(self.count + (LANES - 1), 4), b.index(0))
-            with p.loop(self.blocks, stop=blocks) as block, p.when(b.lnot(gone)):
-                with p.loop(LANES, kind="vectorized") as lane:
-                    p.add(gone, self._suppresses(block * LANES + lane, box, area, kind), "any")
-            with p.when(b.lnot(gone)):
-                for memory, value in zip(self.edges, box):
-                    p.store(memory, self.count, value)
-                p.store(self.areas, self.count, area)
-                if self.classes is not None and kind is not None:
-                    p.store(self.classes, self.count, kind)
-                yield self.count
-                p.add(self.count, 1)
+        x1, y1, x2, y2 = (p.let(b.cast(c, self.dtype)) for c in corners)
+        box = [p.let(f(u, v)) for f in (b.min, b.max) for u, v in ((x1, x2), (y1, y2))]
+        area = p.let((box[2] - box[0]) * (box[3] - box[1]))
+        kind = None if kind is None else p.let(b.cast(kind, self.dtype))
+        gone = p.let(b.const(False, "bool"))
+        blocks = b.select(self.threshold > 0, b.shr(self.count + (LANES - 1), 4), b.index(0))
+        with p.loop(self.blocks, stop=blocks) as block, p.when(b.lnot(gone)):
+            with p.loop(LANES, kind="vectorized") as lane:
+                p.add(gone, self._suppresses(block * LANES + lane, box, area, kind), "any")
+        with p.when(b.lnot(gone)):
+            for memory, value in zip(self.edges, box):
+                p.store(memory, self.count, value)
+            p.store(self.areas, self.count, area)
+            if self.classes is not None and kind is not None:
+                p.store(self.classes, self.count, kind)
+            yield self.count
+            p.add(self.count, 1)
 
     def _suppresses(self, at: Element, box: Sequence[Element], area: Element, kind: Element | None) -> Element:
         """Whether a kept box suppresses a candidate."""
