@@ -9,7 +9,7 @@ const AT_ONCE = 2500; // figures drawn in one go; if more are in view, the other
 const LAYERS = ["group", "bundle", "edge", "heading", "node", "note", "heat"]; // back to front
 
 // The extent of a figure: boxes have theirs, of lines it is that of their points.
-function extent(data) {
+export function extent(data) {
   if (data.kind !== "edge") return [data.box[0], data.box[1], data.box[0] + data.box[2], data.box[1] + data.box[3]];
   const found = [Infinity, Infinity, -Infinity, -Infinity];
   const numbers = data.shapes[0]?.[0] === "p" ? data.shapes[0][1].match(/-?[\d.]+/g) : [];

@@ -2,10 +2,14 @@
 // The page on paper: title, what differs, the picture cut into strips between its boxes, the text or the kernel,
 // the selected node.
 import { figure, svg } from "../../../viz/static/graph.js";
+import { extent } from "../canvas/virtual_picture.js";
 import { el } from "../dom.js";
 
 const [WIDE, HIGH, GAP] = [700, 930, 12]; // CSS pixels between the margins of an A4 page, a title set aside
-const PAGES = 6; // that a picture may take
+const PAGES = 6; // that a picture may take in letters that are read with ease
+const EASILY = 0.6;
+const RIM = 12; // of the picture, beside what is in a strip
+const SCALES = [0.85, 0.78, 0.72, 0.66, 0.6, 0.45, 0.3];
 
 // where to cut a picture into strips of at most `high`, if possible where no box is
 export function cuts(boxes, height, high) {
@@ -19,41 +23,54 @@ export function cuts(boxes, height, high) {
   return [...found, height];
 }
 
-// from where to where a figure reaches down the picture
-function reach(data) {
-  if (data.kind !== "edge") return [data.box[1], data.box[1] + data.box[3]];
-  const ys = (data.shapes[0]?.[1].match?.(/-?[\d.]+/g) ?? []).filter((_, i) => i % 2).map(Number);
-  return [Math.min(...ys), Math.max(...ys)];
+// The strips of a picture at a scale, page by page: each as wide as what is in it; nothing if one is too wide.
+function laid({ height, figures }, scale) {
+  const parts = figures.map((f) => [f, ...extent(f)]);
+  const boxes = figures.filter((f) => f.kind === "node").map((f) => f.box);
+  const ends = cuts(boxes, height, HIGH / scale);
+  const pages = [];
+  let free = 0;
+  for (const [i, end] of ends.slice(1).entries()) {
+    const top = ends[i];
+    const seen = parts.filter(([, , from, , to]) => to >= top && from <= end);
+    const own = seen.filter(([f]) => f.kind !== "group");
+    const left = Math.min(...own.map(([, x]) => x)) - RIM;
+    const wide = Math.max(...own.map(([, , , x]) => x)) + RIM - left;
+    if (wide * scale > WIDE + 1) return null;
+    if (wide * scale > free) (pages.push([]), (free = WIDE));
+    free -= wide * scale + GAP;
+    pages.at(-1).push({ seen: seen.map(([f]) => f), box: [left, top, wide, end - top] });
+  }
+  return pages;
 }
 
+// the box of a group that is wider than a strip has its sides in the strip
+const within = ([from, , wide], [kind, x, y, w, ...rest]) => {
+  if (kind !== "r") return [kind, x, y, w, ...rest];
+  const [left, right] = [Math.max(x, from + 1), Math.min(x + w, from + wide - 1)];
+  return [kind, left, y, Math.max(0, right - left), ...rest];
+};
+
 // a picture as pages of strips that stand beside each other
-function strips({ scene: { width, height, figures }, selected }) {
-  const size = (beside) => Math.min(0.85, (WIDE - (beside - 1) * GAP) / beside / width);
-  let beside = 1;
-  while (size(beside + 1) > 0.6 || (size(beside + 1) > 0.3 && (height * size(beside)) / HIGH / beside > PAGES))
-    beside += 1;
-  const scale = size(beside);
-  const ends = cuts(
-    figures.filter((f) => f.kind === "node").map((f) => f.box),
-    height,
-    HIGH / scale,
-  );
-  const reaches = figures.map((f) => [f, ...reach(f)]);
-  const cut = ends.slice(1).map((end, i) => {
-    const top = ends[i];
-    const viewBox = `0 ${top} ${width} ${end - top}`;
-    const strip = svg("svg", { class: "relaylab", viewBox, width: width * scale, height: (end - top) * scale });
-    for (const [data, from, to] of reaches) {
-      if (to < top || from > end) continue;
-      const drawn = figure(data);
-      drawn.classList.toggle("selected", data.kind === "node" && data.id === selected);
-      strip.append(drawn);
+function strips({ scene, selected }) {
+  const fit = Math.min(SCALES[0], WIDE / (scene.width + 2 * RIM));
+  const tried = [...SCALES, fit].map((scale) => ({ scale, pages: laid(scene, scale) })).filter(({ pages }) => pages);
+  // smaller than that only for long pictures
+  const good = tried.filter(({ scale }, i) => !i || scale >= EASILY || tried[i - 1].pages.length > PAGES);
+  const { scale, pages } = good.reduce((a, b) => (b.pages.length < a.pages.length ? b : a));
+  const strip = ({ seen, box }) => {
+    const [, , width, height] = box;
+    const size = { viewBox: box.join(" "), width: width * scale, height: height * scale };
+    const drawn = svg("svg", { class: "relaylab", ...size });
+    for (const data of seen) {
+      const shapes = data.kind === "group" ? data.shapes.map((s) => within(box, s)) : data.shapes;
+      const made = figure({ ...data, shapes });
+      made.classList.toggle("selected", data.kind === "node" && data.id === selected);
+      drawn.append(made);
     }
-    return strip;
-  });
-  const found = [];
-  while (cut.length) found.push(el("div", { className: "rl-strips" }, ...cut.splice(0, beside)));
-  return found;
+    return drawn;
+  };
+  return pages.map((page) => el("div", { className: "rl-strips" }, ...page.map(strip)));
 }
 
 /**
