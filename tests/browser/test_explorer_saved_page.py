@@ -430,6 +430,31 @@ def test_paper_shows_the_picture_in_strips_and_the_node(opened, page, artifacts)
     (artifacts / "paper.pdf").write_bytes(page.pdf(format="A4"))
 
 
+def test_strips_and_columns_are_closed_and_resized(opened, page):
+    """The strips of *Side by side* have a border that keys and pointers move, and a cross; so have columns of code."""
+    wide = "(what) => [...document.querySelectorAll(what)].map((e) => e.offsetWidth)"
+    opened(f"#stage={MLP.last}&compare=both")
+    page.wait_for_selector(".rl-graphs.rl-two")
+    left, _, right = page.evaluate(wide, ".rl-graphs > *")
+    assert abs(left - right) <= 1
+    page.locator(".rl-graphs > .rl-sash").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate(wide, ".rl-graphs > *")[0] == pytest.approx(left + 80, abs=2)
+    page.locator(".rl-graphs .rl-drop").first.click()
+    page.wait_for_selector(".rl-graphs:not(.rl-two)")
+    assert "compare=both" not in page.url
+    opened(f"#stage={MLP.last}&node=main/nn.dense&view=code")
+    page.wait_for_selector(".rl-columns > .rl-sash")
+    first = page.evaluate(wide, ".rl-columns > *")[0]
+    box = page.locator(".rl-columns > .rl-sash").first.bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 62, box["y"] + 50)
+    page.mouse.up()
+    assert page.evaluate(wide, ".rl-columns > *")[0] == pytest.approx(first + 60, abs=20) and page.errors == []
+
+
 def test_two_fingers_zoom(opened, page):
     opened()
     zoom = page.evaluate("""() => {

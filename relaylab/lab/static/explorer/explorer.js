@@ -7,6 +7,7 @@ import { legend } from "./legend.js";
 import { makeParts } from "./parts.js";
 import { prefetch } from "./prefetch.js";
 import { Slides } from "./slides.js";
+import { divider } from "./room.js";
 import { KEPT } from "./stage.js";
 import { Stages } from "./stages.js";
 
@@ -54,7 +55,7 @@ export class Explorer {
       timeline: timeline.element,
       left: [rail.element, outline.element],
       above: [line, stepper.element],
-      panes: [stage.element, text.element, code.element, extra],
+      panes: [stage.element, divider(stage.element, text.element, code.element), text.element, code.element, extra],
       detail: detail.element,
       said,
     };

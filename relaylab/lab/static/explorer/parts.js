@@ -70,6 +70,7 @@ export function makeParts(explorer, tools) {
     open: (id) => folding.open(id),
     turn: (id) => folding.turn(id),
     sign: (figure) => folding.sign(figure),
+    one: () => choose("compare", "merged"),
   });
   const canvases = () => stage.canvases;
   const glow = (ids) => stage.glow(ids);

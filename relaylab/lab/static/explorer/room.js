@@ -8,6 +8,57 @@ const KEY = "relaylab.room";
 const STEP = 16;
 const [LEAST, MOST] = [120, 0.6]; // pixels; share of the explorer
 
+/**
+ * A border that is drawn to another place.
+ * @param {string} label
+ * @param {() => Element | null} part  what gets wider
+ * @param {(width?: number) => void} keep  takes the width; none: as it was at first
+ * @param {1 | -1} way  whether it gets wider to the right, or to the left
+ */
+function border(label, part, keep, way = 1) {
+  const sash = el("div", { className: "rl-sash", role: "separator", tabIndex: 0, ariaLabel: label });
+  sash.setAttribute("aria-orientation", "vertical");
+  const size = () => part()?.getBoundingClientRect().width ?? LEAST;
+  sash.addEventListener("pointerdown", (down) => {
+    const from = size();
+    const ends = new AbortController();
+    const { signal } = ends;
+    window.addEventListener("pointermove", (e) => keep(from + way * (e.clientX - down.clientX)), { signal });
+    window.addEventListener("pointerup", () => ends.abort(), { signal });
+    down.preventDefault();
+  });
+  sash.addEventListener("dblclick", () => keep());
+  sash.addEventListener("keydown", (e) => {
+    const by = { ArrowLeft: -STEP, ArrowRight: STEP }[e.key];
+    if (by) (keep(size() + way * by), e.preventDefault(), e.stopPropagation());
+  });
+  return sash;
+}
+
+/**
+ * The border between two parts beside each other, which share the room that they have together.
+ * @param {HTMLElement} first
+ * @param {HTMLElement[]} others  of which one is shown
+ */
+export function divider(first, ...others) {
+  const set = (part, size) => (part.style.flex = size ? `${size} 1 0%` : "");
+  return border(
+    "width of the columns",
+    () => first,
+    (width) => {
+      const beside = /** @type {HTMLElement[]} */ ([...first.parentElement.children]);
+      for (const part of beside) if (!part.matches(".rl-sash")) set(part, width && part.offsetWidth);
+      const all = first.offsetWidth + (others.find((o) => o.offsetWidth) ?? others[0]).offsetWidth;
+      const size = width && Math.min(0.9 * all, Math.max(0.1 * all, width));
+      set(first, size);
+      for (const other of others) set(other, size && all - size);
+    },
+  );
+}
+
+// Parts beside each other, with borders between them.
+export const divided = (parts) => parts.flatMap((part, i) => (i ? [divider(parts[i - 1], part), part] : [part]));
+
 export class Room {
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -73,31 +124,18 @@ export class Room {
     this.apply();
   }
 
-  // a border that is drawn to another place; `side` is what grows: left or right
+  // the border of the list (left) or of the panel (right)
   /** @param {"left" | "right"} side */
   sash(side) {
-    const sash = el("div", { className: `rl-sash rl-sash-${side}`, role: "separator", tabIndex: 0 });
-    sash.setAttribute("aria-label", side === "left" ? "width of the list" : "width of the panel");
-    sash.setAttribute("aria-orientation", "vertical");
-    const size = () => {
-      const part = side === "left" ? sash.previousElementSibling : sash.nextElementSibling;
-      return part?.getBoundingClientRect().width ?? LEAST;
-    };
-    const grow = (from, by) =>
-      this.keep(side, Math.round(Math.min(this.width * MOST, Math.max(LEAST, from + (side === "left" ? by : -by)))));
-    sash.addEventListener("pointerdown", (down) => {
-      const from = size();
-      const ends = new AbortController();
-      const { signal } = ends;
-      window.addEventListener("pointermove", (e) => grow(from, e.clientX - down.clientX), { signal });
-      window.addEventListener("pointerup", () => ends.abort(), { signal });
-      down.preventDefault();
-    });
-    sash.addEventListener("dblclick", () => this.keep(side, undefined));
-    sash.addEventListener("keydown", (e) => {
-      const by = { ArrowLeft: -STEP, ArrowRight: STEP }[e.key];
-      if (by) (grow(size(), by), e.preventDefault(), e.stopPropagation());
-    });
+    const part = () => (side === "left" ? sash.previousElementSibling : sash.nextElementSibling);
+    const keep = (width) => this.keep(side, width && Math.round(Math.min(this.width * MOST, Math.max(LEAST, width))));
+    const sash = border(
+      side === "left" ? "width of the list" : "width of the panel",
+      part,
+      keep,
+      side === "left" ? 1 : -1,
+    );
+    sash.classList.add(`rl-sash-${side}`);
     return sash;
   }
 

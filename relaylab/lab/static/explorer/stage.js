@@ -1,13 +1,14 @@
 // @ts-check
 // The picture of a stage, or two beside each other that move together, with a map of the whole in the corner.
-import { el, problem } from "../dom.js";
+import { cross, el, problem } from "../dom.js";
 import { Canvas } from "../canvas/canvas.js";
+import { divided } from "./room.js";
 
 export const KEPT = Infinity; // selected where it stood already
 
 export class Stage {
   /** @param {{ selected: () => string, select: (id: string, from: number) => void, open: (id: string) => void,
-   *   turn: (id: string) => void, sign: (figure: any) => string }} act */
+   *   turn: (id: string) => void, sign: (figure: any) => string, one: () => void }} act */
   constructor(act) {
     this.act = act;
     /** @type {Canvas[]} */
@@ -32,12 +33,17 @@ export class Stage {
     const [old] = olds;
     const focused = this.graphs.contains(document.activeElement);
     const slots = scenes.map(() => el("div", { className: "rl-view" }));
-    this.graphs.replaceChildren(...slots);
+    const drawn = this.graphs.querySelectorAll(".rl-view");
+    if (slots.length > 1 && drawn.length === slots.length)
+      slots.forEach((slot, i) => (slot.style.flex = /** @type {HTMLElement} */ (drawn[i]).style.flex));
+    this.graphs.replaceChildren(...divided(slots));
     this.graphs.classList.toggle("rl-two", slots.length > 1);
     this.canvases = scenes.map((scene, i) => {
       const select = (data) => this.choosing || this.act.select(data?.id ?? "", i);
       return new Canvas(slots[i], scene, { ...this.act, select, moved: (c) => this.moved(c, i) });
     });
+    const { one } = this.act;
+    if (slots.length > 1) for (const slot of slots) slot.append(cross("close: one picture (s)", one));
     this.following = true;
     const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
     for (const canvas of this.canvases) {

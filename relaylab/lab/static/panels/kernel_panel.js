@@ -2,6 +2,7 @@
 // A kernel at three levels, and LLVM's own passes over it.
 import { coloured } from "./colours.js";
 import { button, code, cross, dim, el, fold, problem, subheading } from "../dom.js";
+import { divided } from "../explorer/room.js";
 import { enlarge } from "../tabs/heat_map.js";
 import { difference } from "./difference.js";
 
@@ -105,7 +106,7 @@ export function kernel(found, light, ask, flow) {
   const coverage = dim(found.coverage.split(":")[0], "span");
   element.append(
     el("div", { className: "rl-kernel-bar" }, name, ...partChips, coverage, ...backs),
-    el("div", { className: "rl-columns" }, ...columns),
+    el("div", { className: "rl-columns" }, ...divided(columns)),
   );
   return element;
 }

@@ -2,6 +2,7 @@
 // Two to four stages beside each other; what is selected in one is shown in all, by provenance.
 import { choice, cross, dim, el, problem, select } from "../dom.js";
 import { Canvas } from "../canvas/canvas.js";
+import { divided } from "../explorer/room.js";
 
 const NUMBERS = ["2", "3", "4"].map((n) => [n, n]);
 
@@ -60,7 +61,7 @@ export class SideBySide {
       ({ shown: this.shown, spare: this.spare } = firstStages(stages));
     this.number.mark(String(this.shown.length));
     this.panes = this.shown.map((frame, at) => this.pane(stages.settled(frame), at));
-    this.body.replaceChildren(...this.panes.map((p) => p.element));
+    this.body.replaceChildren(...divided(this.panes.map((p) => p.element)));
     await Promise.all(this.panes.map((pane, at) => this.draw(pane, at)));
     this.selected(selected());
     this.element.dataset.drawn = this.shown.join(" ");
