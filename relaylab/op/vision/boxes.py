@@ -348,6 +348,12 @@ class all_class_non_max_suppression(Opaque):
                     yield c, k, key
 
     @staticmethod
+    def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:
+        order = np.argsort(-scores, kind="stable")
+        order = order[scores[order] > least]
+        return [int(order[k]) for k in suppress(boxes[order], iou, most if most > 0 else -1)]
+
+    @staticmethod
     def _by_batch(scores: np.ndarray, chosen: list[tuple[int, int, int]]) -> tuple[np.ndarray, ...]:
         batch, each = scores.shape[0], scores.shape[1] * scores.shape[2]
         rows, found = np.zeros((batch, each, 2), "int64"), np.zeros((batch, each), "float32")
