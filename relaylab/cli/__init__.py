@@ -55,7 +55,7 @@ COMMANDS = (
 )
 """All commands, in the order of the help."""
 _python_warning: Callable[..., str] = warnings.formatwarning
-EXAMPLES = "\n".join(["examples:", *(f"  {written:<56}{words}" for written, words in (c.example for c in COMMANDS))])
+EXAMPLES = "\n".join(["examples:", *(f"  {written:<63} {words}" for written, words in (c.example for c in COMMANDS))])
 
 
 class _Parser(argparse.ArgumentParser):
