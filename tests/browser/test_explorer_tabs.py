@@ -39,7 +39,7 @@ def test_stages_beside_each_other_follow_one_selection(nb, page, shot):
         page.wait_for_function(
             f"at => document.querySelector('.rl-tab').dataset.drawn?.split(' ')[at] === '{frame}'", arg=at
         )
-    page.locator(".rl-one").first.locator('.node[data-id="main/nn.conv2d.3"]').click()
+    page.locator(".rl-one").first.locator('.node[data-id="main/nn.conv2d.3"]').dispatch_event("click")
     page.wait_for_function("() => [...document.querySelectorAll('.rl-twin')].every(t => t.textContent)")
     words = page.locator(".rl-twin").all_inner_texts()
     assert words[0] == "selected here" and "main/nn.conv2d.3" in words[1] and words[2] != "no counterpart"

@@ -176,6 +176,7 @@ export class Explorer {
     this.onArrival?.();
     this.onArrival = null;
     await this.showRest(pane);
+    if (turn !== this.shows) return;
     const name = stages.row?.name ?? "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
     this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
