@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -43,21 +43,20 @@ Key = tuple[object, ...]
 
 @dataclass
 class Specialization:
-    """One form: for which shapes it is, how long it took to compile, what runs it (None: the virtual machine)."""
+    """One form: for which shapes it is, how long it took to compile, what runs it, how often it was used."""
 
     shapes: str
     seconds: float
-    executor: GraphExecutor | None
+    executor: GraphExecutor
     result: Type | None
-    why: str = ""
-    uses: int = 0
+    uses: int = 1
 
     def run(self, leaves: Sequence[np.ndarray]) -> Value:
         """The result for the arrays of the inputs."""
-        executor = cast(GraphExecutor, self.executor)
+        executor = self.executor
         with executor.lock:
-            for index, value in enumerate(leaves):
-                executor.set_input(index, value)
+            for target, value in zip(executor.instance.inputs, leaves):
+                np.copyto(target, value)
             executor.run()
             outputs = [executor.get_output(i) for i in range(len(executor.plan.outputs))]
         return _nested(self.result, iter(outputs))
@@ -77,6 +76,8 @@ class Specializations:
     limit: int
     forms: OrderedDict[Key, Specialization] = field(default_factory=OrderedDict)
     spent: OrderedDict[Key, float] = field(default_factory=OrderedDict)
+    refused: OrderedDict[Key, str] = field(default_factory=OrderedDict)
+    """For which inputs there is no form, and why."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
 
@@ -107,12 +108,16 @@ class Specializations:
                 found.uses += 1
                 return key, found
             sizes_of(self.mod["main"].params, list(map(_shapes, values)))  # says which inputs disagree
-            if self.never or not self.is_time(key):
+            if self.never or key in self.refused or not self.is_time(key):
                 return key, None
-            made = self.forms[key] = self.made(values)
+            made = self.made(values)
+            if isinstance(made, str):
+                self.refused[key] = made
+                _bound(self.refused, _REMEMBERED)
+                return key, None
+            self.forms[key] = made
             self.spent.pop(key, None)
-            while len(self.forms) > self.limit:
-                self.forms.popitem(last=False)
+            _bound(self.forms, self.limit)
             return key, made
 
     def is_time(self, key: Key) -> bool:
@@ -126,8 +131,7 @@ class Specializations:
         """Note what a call in the virtual machine took."""
         with self.lock:
             self.spent[key] = self.spent.pop(key, 0.0) + seconds
-            while len(self.spent) > _REMEMBERED:
-                self.spent.popitem(last=False)
+            _bound(self.spent, _REMEMBERED)
 
     def key(self, values: Sequence[Value]) -> Key:
         """Shapes, and the values that decide shapes."""
@@ -138,43 +142,32 @@ class Specializations:
         """The inputs whose values are put in."""
         return [k for k in self.deciding if values[k].size <= LARGEST_VALUE]
 
-    def made(self, values: Sequence[Value]) -> Specialization:
-        """The form for these inputs; without an executor where it is no static graph, or not typed."""
+    def made(self, values: Sequence[Value]) -> Specialization | str:
+        """The form for these inputs, or why there is none."""
         start = time.perf_counter()
         bound = {k: values[k] for k in self.bound(values)}
-        shapes = ", ".join(
-            f"{p.name_hint}: {_text(_shapes(v))}" + (f" = {values[k].tolist()}" if k in bound else "")
-            for k, (p, v) in enumerate(zip(self.mod["main"].params, values))
-        )
-        executor, result, why = None, None, ""
+        shapes = list(map(_shapes, values))
         try:
-            executor, result = self.compiled(list(map(_shapes, values)), bound)
-        except RelayError as error:
-            why = error.message  # the virtual machine says where, if it cannot run it either
-        if executor is None:
-            why = why or self.never
-        return Specialization(shapes, time.perf_counter() - start, executor, result, why)
-
-    def compiled(
-        self, shapes: list[Shape], bound: Mapping[int, np.ndarray]
-    ) -> tuple[GraphExecutor | None, Type | None]:
-        """What runs the program for these shapes."""
-        with self.context:
-            mod = specialized(self.mod, shapes, bound)
-            if not is_static_graph(mod):
-                self.never = reason_of(mod)
-                return None, None
-            library = build(mod, self.target)
-        return library["default"](cpu(0)).executor, mod["main"].ret_type
+            with self.context:
+                mod = specialized(self.mod, shapes, bound)
+                if not is_static_graph(mod):
+                    self.never = reason_of(mod)
+                    return self.never
+                library = build(mod, self.target)
+        except RelayError as error:  # the virtual machine says where, if it cannot run it either
+            return error.message
+        text = ", ".join(
+            f"{p.name_hint}: {_text(shape)}" + (f" = {bound[k].tolist()}" if k in bound else "")
+            for k, (p, shape) in enumerate(zip(self.mod["main"].params, shapes))
+        )
+        seconds = time.perf_counter() - start
+        return Specialization(text, seconds, library["default"](cpu(0)).executor, mod["main"].ret_type)
 
     def summary(self) -> str:
         """The forms that are kept, in words."""
         if self.never:
             return f"no specialization: {self.never}; the virtual machine runs it"
-        rows = [
-            f"  {f.shapes}: " + (f"native, {f.seconds:.2f} s to compile, {f.uses + 1} calls" if f.executor else f.why)
-            for f in self.forms.values()
-        ]
+        rows = [f"  {f.shapes}: {f.seconds:.2f} s to compile, {f.uses} calls" for f in self.forms.values()]
         return "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
 
     def text(self) -> str:
@@ -200,6 +193,12 @@ def saved_options(text: str) -> PassContext | None:
         return PassContext(found["opt_level"], found["required_pass"], found["disabled_pass"], None, found["config"])
     except (ValueError, KeyError, TypeError):
         raise RelayValueError("the bytes are no saved program", code="vm.code") from None
+
+
+def _bound(kept: OrderedDict[Key, Any], most: int) -> None:
+    """Forget what was used longest ago."""
+    while len(kept) > most:
+        kept.popitem(last=False)
 
 
 def _shapes(value: Value) -> Shape:

@@ -294,7 +294,7 @@ class VMInterpreter(Interpreter):
         forms, main = self.executable.specializations, self.mod["main"]
         values = self.arguments(main, args, kwargs)
         key, form = (None, None) if forms is None else forms.find(values)
-        if form is not None and form.executor is not None:
+        if form is not None:
             return form.run(flat(values))
         start, machine = time.perf_counter(), self.machine()
         out = self.given(machine.call(machine.global_closure(self.mod.get_global_var("main")), values))

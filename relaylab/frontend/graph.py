@@ -28,6 +28,8 @@ from relaylab.transform.simplify.fold_constant import ConstantFolder
 
 SHARED = (Var, GlobalVar, Op, Constructor)  # stand for one thing wherever they are, also in other programs
 _FOLD = ConstantFolder(fold_qnn=True)
+MOST_SYMBOLS = 64
+"""How many values of a constant take part in expressions of sizes."""
 
 
 class Graph:
@@ -37,7 +39,7 @@ class Graph:
     that every expression is looked at once. `remedy` is what to do where a shape or value is needed that is not known.
     """
 
-    remedy = "give the shapes of the model's inputs: from_onnx(model, shape={name: (…)})"
+    remedy = "give the shapes, or the values, of the model's inputs: from_onnx(model, shape={name: (…)}, values={…})"
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = dict(options or {})
@@ -45,6 +47,8 @@ class Graph:
         self.random = np.random.default_rng(0)
         self._typer = Typer(None, ErrorReport(), {})
         self._settled: dict[Expr, Expr] = {}
+        self.symbols: dict[Expr, np.ndarray] = {}
+        """Values that are expressions of open sizes: arrays of ints and sizes."""
         self.convert_body: Callable[[Any, Mapping[str, Expr], str], list[Expr]]
 
     # ---- types
@@ -79,6 +83,16 @@ class Graph:
                 f"the shape must be known here, it is {found}", code="import.dynamic", help=self.remedy
             )
         return found.concrete_shape
+
+    def extents(self, expr: Expr, first: int = 0) -> tuple[int, ...]:
+        """The dimensions from one on, which must be known; those before may be open."""
+        found = self.dims(expr)[first:]
+        return found if not any(map(is_open, found)) else self.shape(expr)
+
+    def named(self, expr: Expr) -> tuple[Any, ...]:
+        """The dimensions as numbers and sizes with names, with which one can count; the others must be known."""
+        found = self.dims(expr)
+        return found if not any(type(d) is AnyDim for d in found) else self.shape(expr)
 
     def is_static(self, expr: Expr) -> bool:
         """Whether all dimensions are known."""
@@ -130,6 +144,22 @@ class Graph:
     def ints(self, expr: Expr, what: str) -> list[int]:
         """The integers of a vector (or scalar) that must be known."""
         return [int(v) for v in self.known(expr, what).reshape(-1)]
+
+    def symbolic(self, expr: Expr) -> np.ndarray | None:
+        """The values of an expression of integers as numbers and expressions of sizes; None if they are not known."""
+        found = self.symbols.get(expr)
+        if found is not None:
+            return found
+        known = self.value(expr) if isinstance(expr, Constant) else None
+        return known.astype(object) if known is not None and known.size <= MOST_SYMBOLS else None
+
+    def sizes(self, expr: Expr) -> list[Any] | None:
+        """The numbers and sizes in a vector; None if they are known only at run time."""
+        known = self.value(expr)
+        if known is not None:
+            return [int(v) for v in known.reshape(-1)]
+        found = self.symbols.get(expr)
+        return None if found is None or any(type(v) is AnyDim for v in found.flat) else list(found.reshape(-1))
 
     def const(self, value: npt.ArrayLike, like: Expr | str) -> Constant:
         """A constant of the data type `like`, or of that of an expression."""

@@ -72,6 +72,7 @@ class GraphExecutor:
         self.index = {name: i for i, name in enumerate(self.names)}
         self._inputs = [NDArray(data) for data in self.instance.inputs]
         self._handed_out: list[weakref.ref[Lease] | None] = [None] * len(self.plan.outputs)
+        self._other: list[tuple[weakref.ref[Lease], np.ndarray] | None] = [None] * len(self.plan.outputs)
         _alive.add(self)
 
     # Inputs
@@ -182,8 +183,18 @@ class GraphExecutor:
         for index, handed in enumerate(self._handed_out):
             if handed is not None:
                 if handed() is not None:
-                    self.instance.replace_output(index)
+                    self._swap(index, handed)
                 self._handed_out[index] = None
+
+    def _swap(self, index: int, handed: weakref.ref[Lease]) -> None:
+        """Write elsewhere: into the memory of the run before, if nobody looks at that any more.
+
+        Whoever keeps each result until the next one is there needs two memories in turn; fresh pages cost more than a
+        small network.
+        """
+        other, self._other[index] = self._other[index], (handed, self.instance.outputs[index])
+        free = other is not None and other[0]() is None
+        self.instance.replace_output(index, other[1] if other is not None and free else None)
 
     def get_output(self, index: int) -> NDArray:
         """An output of the last run, zeros before the first. It keeps its values: a later run writes elsewhere."""

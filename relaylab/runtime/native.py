@@ -197,9 +197,9 @@ class Instance:
         info = self.plan.outputs[index]
         return aligned_like(info.shape, np.dtype(info.dtype), f"the output {index}")
 
-    def replace_output(self, index: int) -> None:
-        """Let the following runs write an output into fresh memory."""
-        self.outputs[index] = self.new_output(index)
+    def replace_output(self, index: int, memory: np.ndarray | None = None) -> None:
+        """Let the following runs write an output into other memory: what was such an output, or fresh one."""
+        self.outputs[index] = self.new_output(index) if memory is None else memory
         self.bind(self.plan.output_base(index), self.outputs[index])
 
     def run(self) -> None:

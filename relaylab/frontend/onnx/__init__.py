@@ -53,13 +53,15 @@ def from_onnx(
     opset: int | None = None,
     freeze_params: bool = True,
     convert_config: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> tuple[IRModule, dict[str, Any]]:
     """An ONNX model as a Relay module and its parameters. The model is a ModelProto, its bytes, or a path.
 
-    `shape` gives the shapes of inputs by name (dimensions that the model leaves open are `relay.Any()` otherwise), a
-    mapping `dtype` their data types; `opset` replaces the model's own version. With `freeze_params` initializers are
-    constants of the program, else they are parameters of `main` and are returned by name. `convert_config` knows
-    "use_nt_batch_matmul": products of matrices in their form with a transposed right side (True).
+    `shape` gives the shapes of inputs by name (dimensions that the model leaves open stay so, with the model's names:
+    one name is one size), a mapping `dtype` their data types; `values` gives inputs their values: sizes, axes, pads,
+    flags, which are then no inputs of the program; `opset` replaces the model's own version. With `freeze_params`
+    initializers are constants of the program, else they are parameters of `main` and are returned by name.
+    `convert_config` knows "use_nt_batch_matmul": products of matrices in their form with a transposed right side.
 
     Every expression has the name of its ONNX node as its `span`. Nothing is executed but the constant parts.
     Raises RelayError: unsupported operators (all at once), models that are broken, shapes that do not fit.
@@ -69,7 +71,7 @@ def from_onnx(
     proto = inlined(proto)
     importer = OnnxImporter(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
     importer.check_operators(proto.graph)
-    known = importer.initializers(proto.graph)
+    known = importer.initializers(proto.graph) | importer.given(proto.graph, values or {})
     inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)
     scope = {**known, **{v.name_hint: v for v in inputs}}
     outputs = importer.main(proto.graph, scope)

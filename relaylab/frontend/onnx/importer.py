@@ -15,13 +15,15 @@ from relaylab.frontend.onnx.functions import body_of, definition
 from relaylab.frontend.onnx.model import array_of, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
-from relaylab.ir import AnyDim, Constant, Expr, Var
+from relaylab.frontend.onnx.sizes import followed
+from relaylab.interp.values import fits
+from relaylab.ir import AnyDim, Constant, Expr, SizeVar, TensorType, Var
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, SparseTensorProto
+    from onnx import GraphProto, NodeProto, SparseTensorProto, ValueInfoProto
 
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
@@ -39,6 +41,7 @@ class OnnxImporter:
         """Operators without converter in branches that may never be taken."""
         self.inside: Span | None = None
         """The place of the node whose function body is being imported."""
+        self.sizes: dict[str, SizeVar] = {}
         graph.convert_body = self.body
 
     # ---- what the model needs
@@ -85,6 +88,24 @@ class OnnxImporter:
         self.g.params[var] = value
         return var
 
+    def given(self, proto: GraphProto, values: Mapping[str, Any]) -> dict[str, Expr]:
+        """Constants for inputs of which the values are given; RelayValueError where the model has no such input."""
+        infos = {i.name: i for i in proto.input}
+        found: dict[str, Expr] = {}
+        for name, value in values.items():
+            if name not in infos:
+                raise _no_input(name, list(infos))
+            wanted = type_of(infos[name])
+            array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+            array = array if isinstance(value, np.ndarray) else array.astype(wanted.dtype)
+            if not fits(array, wanted):
+                raise RelayValueError(
+                    f"the value of the input `{name}` is {TensorType(array.shape, array.dtype)}, it is {wanted}",
+                    code="import.shape",
+                )
+            found[name] = Constant(array)
+        return found
+
     def inputs(
         self,
         proto: GraphProto,
@@ -97,14 +118,21 @@ class OnnxImporter:
         names = [i.name for i in infos]
         for name in shapes:
             if name not in names and name not in known:
-                raise RelayValueError(
-                    f"the model has no input `{name}`",
-                    code="import.input",
-                    help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}",
-                )
+                raise _no_input(name, names)
         if len(set(names)) < len(names) or "" in names:
             raise RelayValueError("the inputs of the graph have no names of their own", code="import.input")
-        return [Var(i.name, type_of(i, shapes.get(i.name), dtypes.get(i.name))) for i in infos]
+        return [Var(i.name, self._named(i, type_of(i, shapes.get(i.name), dtypes.get(i.name)))) for i in infos]
+
+    def _named(self, info: ValueInfoProto, t: TensorType) -> TensorType:
+        """A type with names for the dimensions that are open: those of the model, which mean one size everywhere."""
+        said = info.type.tensor_type.shape.dim
+        dims: list[Any] = list(t.shape)
+        for axis, d in enumerate(dims):
+            if type(d) is AnyDim:
+                name = said[axis].dim_param if len(said) == len(dims) else ""
+                name = name or f"{info.name}_{axis}"
+                dims[axis] = self.sizes.setdefault(name, SizeVar("".join(c if c.isalnum() else "_" for c in name)))
+        return TensorType(dims, t.dtype)
 
     # ---- nodes
 
@@ -140,6 +168,7 @@ class OnnxImporter:
         node.scope = values
         try:
             self._bind(node, self._results(node, ins), values)
+            self._follow(node, ins, values)
         except _CAUGHT as error:
             raise as_relay_error(error, node) from (None if isinstance(error, RelayError) else error)
 
@@ -196,6 +225,20 @@ class OnnxImporter:
             values[name] = self.g.settle(result, node.span)
             self.g.type(values[name])
 
+    def _follow(self, node: OnnxNode, ins: list[Any], values: dict[str, Expr]) -> None:
+        """Note what a value is as an expression of open sizes; one without any is a constant."""
+        out = values.get(node.outputs[0]) if node.outputs else None
+        if not isinstance(out, Expr) or isinstance(out, Constant):
+            return
+        known = [self.g.symbolic(x) if isinstance(x, Expr) else None for x in ins]
+        found = followed(self.g, node, ins, known)
+        if found is None:
+            return
+        if any(isinstance(v, AnyDim) for v in found.flat):
+            self.g.symbols[out] = found
+        else:
+            values[node.outputs[0]] = Constant(np.array(found.tolist(), self.g.dtype(out)).reshape(found.shape))
+
     def _find(self, name: str, values: Mapping[str, Expr], proto: GraphProto, place: str) -> Expr:
         if name in values:
             return values[name]
@@ -206,6 +249,14 @@ class OnnxImporter:
             else did_you_mean(name, values)
         )
         raise RelayValueError(f"there is no value `{name}`", code="import.no-value", place=f"  --> {place}", help=help)
+
+
+def _no_input(name: str, names: list[str]) -> RelayValueError:
+    return RelayValueError(
+        f"the model has no input `{name}`",
+        code="import.input",
+        help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}",
+    )
 
 
 def dense(sparse: SparseTensorProto, folder: Path | None) -> np.ndarray:

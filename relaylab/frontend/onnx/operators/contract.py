@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Expr, const
+from relaylab.ir import AnyDim, Constant, Expr, const
+from relaylab.ir.dims import UndecidedSize, dim
 from relaylab.op import nn
+from relaylab.op.shapes import broadcast_shapes
 
 
 @converts("MatMul")
@@ -45,25 +51,42 @@ def _agree(a: object, b: object) -> bool:
 
 def _by_matrix(g: Graph, a: Expr, b: Expr) -> Expr:
     """One matrix on the right: a dense layer, of which all leading axes are the batch."""
-    if g.rank(a) == 2 or not g.is_static(a):
+    shape, columns = g.dims(a), g.dims(b)[-1]
+    if g.rank(a) == 2 or any(type(d) is AnyDim for d in (*shape, columns)):
         return nn.dense(a, op.transpose(b, [1, 0]))
-    shape = g.shape(a)
-    flat = op.reshape(a, (math.prod(shape[:-1]), shape[-1]), allowzero=True)
-    columns = g.dims(b)[-1]
-    return op.reshape(
-        nn.dense(flat, op.transpose(b, [1, 0])),
-        (*shape[:-1], columns if isinstance(columns, int) else -1),
-        allowzero=isinstance(columns, int),
-    )
+    flat = op.reshape(a, (product_of(shape[:-1]), shape[-1]), allowzero=True)
+    return op.reshape(nn.dense(flat, op.transpose(b, [1, 0])), (*shape[:-1], columns), allowzero=True)
 
 
 def _batched(g: Graph, a: Expr, b: Expr) -> Expr:
     if g.rank(a) == g.rank(b) == 3:
         return _triple(g, a, b)
-    left, right = g.shape(a), g.shape(b)
+    left, right = g.dims(a), g.dims(b)
+    if any(type(d) is AnyDim for d in (*left, *right)):
+        return _at_run_time(g, a, b)
     batch = _broadcast(left[:-2], right[:-2])
     out = _triple(g, _flat(a, left, batch), _flat(b, right, batch))
     return op.reshape(out, (*batch, left[-2], right[-1]), allowzero=True)
+
+
+def _at_run_time(g: Graph, a: Expr, b: Expr) -> Expr:
+    """The same where only run time knows the shapes: they are computed."""
+    shapes = [op.shape_of(x, "int64") for x in (a, b)]
+    part = lambda s, first, last: op.strided_slice(s, [first], [last], [1])
+    ranks = [g.rank(x) for x in (a, b)]
+    batches = [part(s, 0, r - 2) for s, r in zip(shapes, ranks)]
+    wide = max(ranks) - 2
+    ones = [Constant(np.ones(wide + 2 - r, "int64")) for r in ranks]
+    full = [b if r == wide + 2 else op.concatenate([o, b], 0) for o, b, r in zip(ones, batches, ranks)]
+    batch = op.maximum(*full)
+    inner = [part(s, r - 2, r) for s, r in zip(shapes, ranks)]
+    flat = []
+    for x, matrix in zip((a, b), inner):
+        spread = op.broadcast_to(x, op.concatenate([batch, matrix], 0))
+        count = op.prod(batch, axis=[0], keepdims=True)
+        flat.append(op.reshape(spread, op.concatenate([count, matrix], 0), allowzero=True))
+    out = _triple(g, *flat)
+    return op.reshape(out, op.concatenate([batch, part(inner[0], 0, 1), part(inner[1], 1, 2)], 0), allowzero=True)
 
 
 def _triple(g: Graph, a: Expr, b: Expr) -> Expr:
@@ -72,20 +95,26 @@ def _triple(g: Graph, a: Expr, b: Expr) -> Expr:
     return nn.batch_matmul(a, op.transpose(b, [0, 2, 1]))
 
 
-def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    n = max(len(a), len(b))
-    pairs = list(zip((1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b))
-    if any(x != y and 1 not in (x, y) for x, y in pairs):
+def _broadcast(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
+    out = broadcast_shapes(tuple(map(dim, a)), tuple(map(dim, b)))
+    if out is None:
         raise _misfit(f"{a} and {b} do not broadcast")
-    return tuple(y if x == 1 else x for x, y in pairs)
+    if any(type(d) is AnyDim for d in out):  # two names, of which one may be 1
+        raise UndecidedSize(f"whether {a} and {b} broadcast is known only at run time", code="import.dynamic")
+    return tuple(d if isinstance(d, AnyDim) else int(d) for d in out)
 
 
-def _flat(x: Expr, shape: tuple[int, ...], batch: tuple[int, ...]) -> Expr:
+def _flat(x: Expr, shape: Sequence[Any], batch: Sequence[Any]) -> Expr:
     """One batch axis; a side that has only one matrix keeps it, batch_matmul repeats it."""
-    own = math.prod(shape[:-2])
-    if own not in (1, math.prod(batch)):
-        x, own = op.broadcast_to(x, (*batch, *shape[-2:])), math.prod(batch)
+    own = product_of(shape[:-2])
+    if own not in (1, product_of(batch)):
+        x, own = op.broadcast_to(x, (*batch, *shape[-2:])), product_of(batch)
     return op.reshape(x, (own, *shape[-2:]), allowzero=True)
+
+
+def product_of(dims: Sequence[Any]) -> Any:
+    """The product of numbers and sizes with names."""
+    return math.prod(dims)
 
 
 @converts("Gemm", unused=("broadcast",))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import cast_to
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr, const
+from relaylab.ir.dims import UndecidedSize
 from relaylab.op import random
 
 DESCRIBED = 1 << 31
@@ -36,10 +38,11 @@ def constant(g: Graph, node: OnnxNode) -> Expr:
 @converts("ConstantOfShape", since=9)
 def constant_of_shape(g: Graph, node: OnnxNode, shape: Expr) -> Expr:
     value = node.get("value", np.zeros(1, "float32")).reshape(())
-    known = g.value(shape)
-    if known is None:
+    extents = g.sizes(shape)
+    if extents is None:
         return op.full(Constant(value), shape, value.dtype.name)
-    extents = [int(d) for d in known]
+    if any(map(is_open, extents)):
+        return op.full(Constant(value), tuple(extents), value.dtype.name)
     if min(extents, default=0) >= 0 and LARGEST < math.prod(extents) <= DESCRIBED:
         return op.full(Constant(value), tuple(extents), value.dtype.name)  # made when the program runs, or is built
     node.bound(*extents)
@@ -58,12 +61,25 @@ def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> E
     known = [k for k in map(g.value, (start, limit, delta)) if k is not None]
     dtype = g.dtype(start)
     if len(known) < 3:
-        return op.arange(*(op.reshape(v, ()) if g.rank(v) else v for v in (start, limit, delta)), dtype=dtype)
+        found = op.arange(*(op.reshape(v, ()) if g.rank(v) else v for v in (start, limit, delta)), dtype=dtype)
+        count = _steps(*map(g.sizes, (start, limit, delta))) if dtype.startswith("int") else None
+        return found if count is None else op.reshape(found, (count,), allowzero=True)
     first, last, step = (k.reshape(()).item() for k in known)
     count = math.ceil((last - first) / step) if step else LARGEST + 1
     if count > LARGEST:
         raise node.error(f"a range from {first} to {last} in steps of {step}", code="import.shape")
     return Constant((first + np.arange(max(count, 0)) * step).astype(dtype))
+
+
+def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | None) -> Any:
+    """How many numbers there are in steps of 1, as an expression of sizes; None if it is none, or may be negative."""
+    if start is None or limit is None or delta != [1]:
+        return None
+    count = limit[0] - start[0]
+    try:
+        return count if count >= 0 else None
+    except UndecidedSize:
+        return None
 
 
 def _drawn(g: Graph, node: OnnxNode, shape: Iterable[int], dtype: str, kind: str) -> Expr:

@@ -82,10 +82,15 @@ def gather_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
 def _positions(g: Graph, x: Expr, indices: Expr, batch: int) -> Expr:
     """Coordinates without negative ones."""
     known = g.value(indices)
-    sizes = np.array(g.shape(x)[batch : batch + g.shape(indices)[-1]], g.dtype(indices))
-    if known is not None:
-        return Constant(np.where(known < 0, known + sizes, known))
-    return op.where(op.less(indices, g.const(0, indices)), op.add(indices, Constant(sizes)), indices)
+    if known is not None and (known >= 0).all():
+        return Constant(known)
+    count = g.extents(indices, g.rank(indices) - 1)[0]
+    dims, dtype = g.dims(x)[batch : batch + count], g.dtype(indices)
+    if any(map(is_open, dims)):
+        sizes = op.cast(op.strided_slice(op.shape_of(x, "int64"), [batch], [batch + count], [1]), dtype)
+    else:
+        sizes = Constant(np.array(dims, dtype))
+    return op.where(op.less(indices, g.const(0, indices)), op.add(indices, sizes), indices)
 
 
 @converts("Scatter", "ScatterElements")

@@ -79,7 +79,7 @@ def rms_norm(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> Expr:
 @converts("GroupNormalization", since=18, unused=("stash_type",))
 def group_norm(g: Graph, node: OnnxNode, x: Expr, scale: Expr, bias: Expr) -> Expr:
     """Until opset 20 there is one scale per group, then one per channel."""
-    shape, groups = g.shape(x), node.need("num_groups")
+    shape, groups = g.named(x), node.need("num_groups")
     grouped = op.reshape(x, (shape[0], groups, -1))
     out, _, _ = normalized(g, grouped, [2], node.get("epsilon", 1e-5))
     if node.version < 21:

@@ -26,7 +26,7 @@ def _rounded_up(g: Graph, node: OnnxNode, x: Expr, win: Windows) -> Windows:
     if not node.get("ceil_mode", 0):
         return win
     after = list(win.after)
-    for k, n in enumerate(g.shape(x)[2:]):
+    for k, n in enumerate(g.extents(x, 2)):
         padded = n + win.before[k] + win.after[k] - win.reach(k)
         count = -(-padded // win.strides[k]) + 1
         if (count - 1) * win.strides[k] >= n + win.before[k]:

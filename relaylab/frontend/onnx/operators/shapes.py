@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +52,12 @@ def reshape(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
                 else op.squeeze(x, axis=list(range(g.rank(x))))
             )
         return op.reshape(x, codes, allowzero=zeros)
-    return op.reshape(x, target, allowzero=zeros)
+    sizes = g.sizes(target)
+    if sizes is None:
+        return op.reshape(x, target, allowzero=zeros)
+    dims = g.dims(x)
+    kept = [dims[k] if not zeros and isinstance(d, int) and d == 0 else d for k, d in enumerate(sizes)]
+    return op.reshape(x, kept, allowzero=True)  # a size that is 0 when the program runs is one
 
 
 @converts("Flatten")
@@ -117,16 +124,29 @@ def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> Expr 
 
 def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr | TupleWrapper:
     axis = g.axis(node.get("axis", 0), g.rank(x))
+    extent, count = g.dims(x)[axis], node.get("num_outputs", len(node.outputs))
+    if is_open(extent):
+        return _open_pieces(g, node, x, axis, sizes)
     if sizes is None:
-        sizes = even_sizes(int(g.shape(x)[axis]), node.get("num_outputs", len(node.outputs)))
-    if len(sizes) != len(node.outputs) or min(sizes, default=0) < 0 or sum(sizes) != g.shape(x)[axis]:
+        sizes = even_sizes(int(extent), count)
+    if len(sizes) != len(node.outputs) or min(sizes, default=0) < 0 or sum(sizes) != extent:
         raise node.error(
-            f"pieces of {sizes} do not make the {g.shape(x)[axis]} of axis {axis} and {len(node.outputs)} outputs",
+            f"pieces of {sizes} do not make the {extent} of axis {axis} and {len(node.outputs)} outputs",
             code="import.shape",
         )
     if len(sizes) == 1:
         return x
     return op.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
+
+
+def _open_pieces(g: Graph, node: OnnxNode, x: Expr, axis: int, sizes: list[Any] | None) -> TupleWrapper | Expr:
+    """Pieces of an open extent: of given sizes, or equal ones, which the extent must have at run time."""
+    if len(node.outputs) == 1:
+        return x
+    if sizes is not None:
+        ends = list(accumulate(sizes))[:-1]
+        return op.split(x, ends, axis)
+    return op.split(x, len(node.outputs), axis)
 
 
 def even_sizes(extent: int, count: int) -> list[int]:
@@ -138,13 +158,23 @@ def even_sizes(extent: int, count: int) -> list[int]:
 @converts("Expand")
 def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     """Broadcast both ways: a dimension of 1 in the target keeps the tensor's."""
-    known = g.value(target)
-    if known is None:
+    wanted = g.sizes(target)
+    if wanted is None:
         return _expanded(g, x, target)
-    dims, wanted = list(g.shape(x)), [int(v) for v in known.reshape(-1)]
+    dims: list[Any] = list(g.dims(x))
     rank = max(len(dims), len(wanted))
     dims, wanted = [1] * (rank - len(dims)) + dims, [1] * (rank - len(wanted)) + wanted
-    return op.broadcast_to(x, [d if w == 1 else w for d, w in zip(dims, wanted)])
+    both = [_larger(d, w) for d, w in zip(dims, wanted)]
+    return _expanded(g, x, target) if None in both else op.broadcast_to(x, both)
+
+
+def _larger(own: Any, wanted: Any) -> Any:
+    """What two dimensions broadcast to; None if only run time tells."""
+    if own == wanted or (isinstance(wanted, int) and wanted == 1):
+        return own
+    if isinstance(own, int):  # an open one can only be 1 or the same
+        return wanted if own == 1 or isinstance(wanted, int) else own
+    return wanted if isinstance(wanted, int) else None
 
 
 def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
@@ -161,8 +191,8 @@ def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
 
 @converts("Tile", since=6)
 def tile(g: Graph, node: OnnxNode, x: Expr, repeats: Expr) -> Expr:
-    known = g.value(repeats)
-    return op.tile(x, repeats if known is None else [int(v) for v in known])
+    known = g.sizes(repeats)
+    return op.tile(x, repeats if known is None or any(map(is_open, known)) else known)
 
 
 @converts("Trilu", since=14)

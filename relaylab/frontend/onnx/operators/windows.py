@@ -47,7 +47,7 @@ def read(g: Graph, node: OnnxNode, data: Expr, kernel: Sequence[int] | None = No
         pads = [0] * (2 * spatial) if auto == "VALID" or pads is None else pads
         pads = list(_of_length(node, "pads", pads, 2 * spatial, 0))
         return Windows(kernel, strides, dilations, tuple(pads[:spatial]), tuple(pads[spatial:]))
-    sizes = g.shape(data)[2:]
+    sizes = g.extents(data, 2)
     total = [
         max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0) for n, k, s, d in zip(sizes, kernel, strides, dilations)
     ]

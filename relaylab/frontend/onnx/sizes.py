@@ -1,0 +1,135 @@
+"""Shapes that a model computes, as expressions of open sizes: what `Shape`, `Gather`, `Concat` and arithmetic give.
+
+A known vector of sizes is an array of objects: ints, and sizes with names (`ir/dims.py`). A rule gives up (None, or
+`UndecidedSize`) where what results is no such expression; the program then computes the values when it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.ir.dims import SymbolicDim, UndecidedSize, differ
+
+if TYPE_CHECKING:
+    from relaylab.frontend.graph import Graph
+
+LARGEST = 64
+"""How many numbers are followed at most; shapes have fewer."""
+
+Values = np.ndarray
+Rule = Callable[..., "Values | None"]
+INTEGERS = (6, 7)
+"""int32 and int64 among ONNX's data types."""
+
+
+def followed(g: Graph, node: OnnxNode, ins: Sequence[Any], symbols: Sequence[Values | None]) -> Values | None:
+    """The values of a node's first output, if they are expressions of sizes. `symbols` are those of its inputs."""
+    if node.domain:
+        return None
+    if node.op_type == "Shape":
+        return objects(g.dims(ins[0]))[node.get("start", 0) : node.get("end")]
+    rule = RULES.get(node.op_type)
+    if rule is None or not symbols or any(s is None and x is not None for s, x in zip(symbols, ins)):
+        return None
+    if all(s is None or not any(isinstance(v, SymbolicDim) for v in s.flat) for s in symbols):
+        return None  # numbers, which are folded
+    try:
+        found = rule(node, *symbols)
+    except (UndecidedSize, LookupError, TypeError, ValueError):
+        return None
+    return found if found is not None and found.size <= LARGEST else None
+
+
+def objects(values: Sequence[Any]) -> Values:
+    """A vector of sizes; plain numbers are ints."""
+    out = np.empty(len(values), object)
+    out[:] = [v if isinstance(v, SymbolicDim) else int(v) for v in values]
+    return out
+
+
+def _ints(values: Values | None) -> list[int] | None:
+    return None if values is None else [int(v) for v in values.reshape(-1)]
+
+
+def _gather(node: OnnxNode, x: Values, at: Values) -> Values:
+    return np.asarray(np.take(x, at.astype("int64"), axis=node.get("axis", 0)), object)
+
+
+def _concat(node: OnnxNode, *parts: Values) -> Values:
+    return np.concatenate(parts, node.need("axis"))
+
+
+def _unsqueeze(node: OnnxNode, x: Values, axes: Values | None = None) -> Values:
+    return np.expand_dims(x, tuple(_ints(axes) or node.ints("axes") or ()))
+
+
+def _squeeze(node: OnnxNode, x: Values, axes: Values | None = None) -> Values:
+    return np.squeeze(x, tuple(_ints(axes) or node.ints("axes") or ()) or None)
+
+
+def _slice(
+    node: OnnxNode, x: Values, starts: Values, ends: Values, axes: Values | None = None, steps: Values | None = None
+) -> Values:
+    first, last = _ints(starts) or [], _ints(ends) or []
+    cuts: list[slice] = [slice(None)] * x.ndim
+    for axis, b, e, s in zip(_ints(axes) or range(len(first)), first, last, _ints(steps) or [1] * len(first)):
+        cuts[axis] = slice(b, None if s < 0 and e < -x.shape[axis] else e, s)
+    return x[tuple(cuts)]
+
+
+def _cast(node: OnnxNode, x: Values) -> Values | None:
+    return x if node.need("to") in INTEGERS else None
+
+
+def _divided(a: Any, b: Any) -> Any:
+    """Rounded towards zero, as integers are divided: down, where nothing is negative."""
+    if not (a >= 0 and b > 0):
+        raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
+    return a // b
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a == b:
+        return True
+    if differ(_dim(a), _dim(b)):
+        return False
+    raise UndecidedSize(f"whether {a} is {b}", code="type.symbolic")
+
+
+def _dim(value: Any) -> Any:
+    return value if isinstance(value, SymbolicDim) else int(value)
+
+
+def _each(fn: Callable[..., Any]) -> Rule:
+    return lambda node, *xs: np.asarray(np.frompyfunc(fn, len(xs), 1)(*xs), object)
+
+
+def _product(node: OnnxNode, x: Values, axes: Values | None = None) -> Values:
+    kept = bool(node.get("keepdims", 1))
+    along = _ints(axes) or node.ints("axes") or range(x.ndim)
+    return np.asarray(np.prod(x, axis=tuple(along), keepdims=kept), object)
+
+
+RULES: dict[str, Rule] = {
+    "Gather": _gather,
+    "Concat": _concat,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Slice": _slice,
+    "Cast": _cast,
+    "Identity": lambda node, x: x,
+    "Reshape": lambda node, x, to: x.reshape(_ints(to)),
+    "Add": _each(lambda a, b: a + b),
+    "Sub": _each(lambda a, b: a - b),
+    "Mul": _each(lambda a, b: a * b),
+    "Div": _each(_divided),
+    "Neg": _each(lambda a: -a),
+    "Equal": _each(_equal),
+    "Where": _each(lambda c, a, b: a if c else b),
+    "ReduceProd": _product,
+}
+"""What is followed besides `Shape`, whose input may be anything."""

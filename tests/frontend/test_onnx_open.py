@@ -1,0 +1,146 @@
+"""ONNX models with open sizes: imported as they are, run for several lengths, held against onnxruntime."""
+
+import numpy as np
+import pytest
+from onnx_tools import compare, imported, model, reference
+
+from relaylab import relay
+from relaylab.support.errors import RelayError
+
+helper = pytest.importorskip("onnx").helper
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def ints(*values):
+    return np.array(values, "int64")
+
+
+def sizes(name, of, *axes):
+    """Nodes that give vectors `name0`, … of the extents of a tensor along these axes."""
+    nodes = [node("Shape", [of], [f"{name}_shape"])]
+    for axis in axes:
+        nodes.append(node("Gather", [f"{name}_shape", f"at{axis}"], [f"{name}_{axis}"]))
+        nodes.append(node("Unsqueeze", [f"{name}_{axis}", "at0v"], [f"{name}{axis}"]))
+    return nodes
+
+
+PLACES = {**{f"at{k}": np.array(k, "int64") for k in range(4)}, "at0v": ints(0)}
+
+
+def attention():
+    """A causal attention with cache: heads by Reshape and Transpose, scores of rank 4, a mask by Range."""
+    constants = {
+        "w": floats(8, 24), "heads": ints(2, 4), "width": ints(8), "one": np.array(1, "int64"), "parts": ints(8, 8, 8),
+        "zero": np.array(0, "int64"), "low": np.array(-1e9, "float32"), "rows": ints(1), "none": np.array(0, "float32"),
+    }  # fmt: skip
+    nodes = [
+        *sizes("x", "x", 0, 1),
+        node("MatMul", ["x", "w"], ["qkv"]),
+        node("Split", ["qkv", "parts"], list("qkv"), axis=2),
+    ]
+    nodes += [
+        node("Concat", ["x0", "x1", "heads"], ["split"], axis=0),
+        node("Concat", ["x0", "x1", "width"], ["join"], axis=0),
+    ]
+    for name, perm in zip("qkv", ([0, 2, 1, 3], [0, 2, 1, 3], [0, 2, 1, 3])):
+        nodes += [
+            node("Reshape", [name, "split"], [f"{name}1"]),
+            node("Transpose", [f"{name}1"], [f"{name}2"], perm=perm),
+        ]
+    nodes += [
+        node("Concat", ["past", "k2"], ["k3"], axis=2), node("Transpose", ["k3"], ["k4"], perm=[0, 1, 3, 2]),
+        node("Concat", ["past", "v2"], ["v3"], axis=2), node("MatMul", ["q2", "k4"], ["scores"]),
+        *sizes("all", "k3", 2), node("Range", ["zero", "all_2", "one"], ["columns"]),
+        node("Sub", ["all_2", "x_1"], ["before"]), node("Range", ["before", "all_2", "one"], ["own"]),
+        node("Unsqueeze", ["own", "rows"], ["ownc"]), node("LessOrEqual", ["columns", "ownc"], ["seen"]),
+        node("Where", ["seen", "none", "low"], ["mask"]), node("Add", ["scores", "mask"], ["masked"]),
+        node("Softmax", ["masked"], ["p"], axis=-1), node("MatMul", ["p", "v3"], ["o"]),
+        node("Transpose", ["o"], ["o1"], perm=[0, 2, 1, 3]), node("Reshape", ["o1", "join"], ["y"]),
+    ]  # fmt: skip
+    shapes = {"x": ["batch", "length", 8], "past": ["batch", 2, "past", 4]}
+    feeds = [{"x": floats(b, n, 8), "past": floats(b, 2, p, 4)} for b, n, p in [(1, 5, 0), (2, 1, 7), (1, 3, 2)]]
+    return model(nodes, feeds[0], ["y", "k3"], {**constants, **PLACES}, shapes=shapes), feeds
+
+
+def spread():
+    """Expand to a computed shape, tiles, a tensor filled and a slice with computed ends."""
+    nodes = [
+        *sizes("x", "x", 0, 1), node("Concat", ["x0", "x1", "three"], ["to"], axis=0),
+        node("Unsqueeze", ["x", "last"], ["xu"]), node("Expand", ["xu", "to"], ["e"]),
+        node("ConstantOfShape", ["to"], ["c"]), node("Add", ["e", "c"], ["ec"]),
+        node("Concat", ["at1v", "x0", "at1v"], ["reps"], axis=0), node("Tile", ["ec", "reps"], ["t"]),
+        node("Div", ["x1", "two"], ["half"]), node("Slice", ["t", "at0v", "half", "at1v"], ["y"]),
+        node("Equal", ["to", "minus"], ["q"]), node("Where", ["q", "ones", "to"], ["w"]),
+        node("Expand", ["xu", "w"], ["z"]),
+    ]  # fmt: skip
+    constants = {
+        "three": ints(3),
+        "last": ints(2),
+        "two": ints(2),
+        "at1v": ints(1),
+        "minus": ints(-1),
+        "ones": ints(1, 1, 1),
+    }
+    feeds = [{"x": floats(*s)} for s in [(2, 5), (1, 1), (3, 4)]]
+    return model(nodes, feeds[0], ["y", "z"], {**constants, **PLACES}, shapes={"x": ["n", "m"]}), feeds
+
+
+@pytest.mark.parametrize("made", [attention, spread])
+@pytest.mark.parametrize("executor", ["vm", "debug"])
+def test_open_models_give_what_onnxruntime_gives(made, executor):
+    proto, feeds = made()
+    mod = imported(proto)
+    run = relay.create_executor(executor, mod=mod).evaluate()
+    for feed in feeds:
+        got = run(*(feed[p.name_hint] for p in mod["main"].params))
+        compare([v.numpy() for v in got], reference(proto, feed))
+
+
+def test_open_models_are_compiled_whole():
+    proto, feeds = attention()
+    mod = imported(proto)
+    assert "?" not in str(mod["main"].ret_type)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    for feed in feeds:
+        vm.invoke("main", feed["x"], feed["past"])
+    assert len(vm.exe.specializations.forms) == len(feeds) and not vm.exe.specializations.refused
+    with pytest.raises(RelayError, match="the size `batch` is 1 in axis 0 of the input `x` and 2 in axis 0"):
+        vm.invoke("main", feeds[0]["x"], floats(2, 2, 7, 4))
+
+
+def test_one_name_is_one_size():
+    proto = model(
+        [node("Add", ["a", "b"], ["y"])], dict.fromkeys("ab", floats(3)), ["y"], shapes=dict.fromkeys("ab", ["n"])
+    )
+    main = imported(proto)["main"]
+    assert main.params[0].checked_type.shape == main.params[1].checked_type.shape == main.ret_type.shape
+    unnamed = model(
+        [node("Add", ["a", "b"], ["y"])], dict.fromkeys("ab", floats(3)), ["y"], shapes=dict.fromkeys("ab", [None])
+    )
+    main = imported(unnamed)["main"]
+    assert main.params[0].checked_type.shape != main.params[1].checked_type.shape
+    fixed = imported(proto, shape={"a": (4,), "b": (4,)})["main"]
+    assert fixed.ret_type.concrete_shape == (4,)
+
+
+def test_values_of_inputs_can_be_given():
+    x, axes = floats(2, 3, 4), ints(0, 2)
+    proto = model([node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], {"x": x, "axes": axes}, ["y"])
+    with pytest.raises(RelayError, match="values="):
+        imported(proto)
+    mod = imported(proto, values={"axes": [0, 2]})
+    assert [p.name_hint for p in mod["main"].params] == ["x"]
+    np.testing.assert_allclose(relay.create_executor("graph", mod=mod).evaluate()(x).numpy(), x.sum((0, 2)), rtol=1e-5)
+    for values, code in [
+        ({"axis": axes}, "import.input"),
+        ({"axes": ints(0, 1, 2)}, "import.shape"),
+        ({"axes": x}, "import.shape"),
+    ]:
+        with pytest.raises(RelayError) as caught:
+            imported(proto, values=values)
+        assert caught.value.code == code
