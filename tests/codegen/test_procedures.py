@@ -248,6 +248,40 @@ def test_valid_rows_move_to_the_front(n):
         assert (rows[k, len(want) :] == -1).all()
 
 
+# ---- others
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_different_elements_are_those_of_numpy(n, dtype):
+    x = hard(n, dtype)
+    values, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for ordered in (True, False):
+        order = np.arange(len(values)) if ordered else np.argsort(first)
+        got = native("unique", [x], sorted=ordered, return_counts=True)
+        assert got[3].tolist() == [len(values)]
+        for field, want in zip((got[0], got[1], got[4]), (values, first, counts)):
+            np.testing.assert_array_equal(field, [*want[order], *[0] * (n - len(values))])
+        np.testing.assert_array_equal(got[2], np.argsort(order)[inverse] if n else [])
+
+
+def test_a_transposed_sparse_matrix_is_that_of_scipy():
+    sparse = pytest.importorskip("scipy.sparse")
+    for density in (0.0, 0.2, 1.0):
+        x = sparse.random(9, 9, density, "csr", "float32", random_state=4)
+        want = x.T.tocsr()
+        got = native("nn.sparse_transpose", [x.data, x.indices, x.indptr])
+        for field, expected in zip(got, (want.data, want.indices, want.indptr)):
+            np.testing.assert_array_equal(field, expected)
+
+
+def test_a_region_without_end_is_sampled_in_finite_time():
+    rois = np.array([[0, -1e30, -1e30, 1e30, 1e30], [0, 0, 0, 1, 1], [0, np.nan, 0, 1, np.inf]], "float32")
+    attrs = {"pooled_size": (1, 1), "spatial_scale": 1.0}
+    (got,) = native("vision.roi_align", [np.ones((1, 2, 4, 4), "float32"), rois], **attrs)
+    np.testing.assert_allclose(got[:2, :, 0, 0], [[0, 0], [1, 1]])
+
+
 # ---- the language of procedures
 
 

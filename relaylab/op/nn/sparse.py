@@ -13,6 +13,8 @@ import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -196,7 +198,6 @@ class sparse_transpose(OutElementwiseFusable):
     }
     yields = "a tuple: data (nnz,), indices (nnz,) and indptr (n + 1,), with the dtypes of those of x"
     source = "Gustavson, Two fast algorithms for sparse matrices, 1978; scipy.sparse.csr_matrix.transpose"
-    waivers = {"lower": "the place of a value depends on how many values lie in the columns before its own"}
 
     def relation(self, s: TypeSolver, *sparse: Type) -> Type | None:
         found = check(s, sparse)
@@ -208,6 +209,32 @@ class sparse_transpose(OutElementwiseFusable):
         counts = np.bincount(indices, minlength=len(indptr) - 1)
         starts = np.concatenate([[0], np.cumsum(counts)])
         return data[order], rows[order].astype(indices.dtype), starts.astype(indptr.dtype)
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        """The values of each column are counted, then put one after another where its values begin."""
+        values, rows, starts, data, indices, indptr = tensors
+        b, count, columns = p.b, data.shape[0], indptr.shape[0] - 1
+        p.each(values, lambda *i: b.const(0, values.dtype))
+        p.each(rows, lambda i: b.const(0, rows.dtype))
+        with p.parallel(1):
+            free = p.scratch(columns + 1, "int64")
+            with p.loop(columns + 1) as c:
+                p.store(free, c, 0)
+            with p.loop(count) as k:
+                behind = p.let(b.clamp_index(b.load_index(indices(k)), columns) + 1)
+                p.store(free, behind, free(behind) + 1)
+            with p.loop(columns) as c:
+                p.store(free, c + 1, free(c + 1) + free(c))
+            with p.loop(columns + 1) as c:
+                p.store(starts, c, b.cast(free(c), starts.dtype))
+            with p.loop(columns) as row:
+                begin = p.let(b.load_index(indptr(row)))
+                with p.loop(count, stop=b.load_index(indptr(row + 1)) - begin) as k:
+                    column = p.let(b.clamp_index(b.load_index(indices(begin + k)), columns))
+                    to = p.let(free(column))
+                    p.store(values, to, data(begin + k))
+                    p.store(rows, to, b.cast(row, rows.dtype))
+                    p.store(free, column, to + 1)
 
     @classmethod
     def build(cls, x: Expr) -> TupleWrapper:

@@ -6,9 +6,12 @@ import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import AnyDim, TensorType, TupleType, Type
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample, wrap
-from relaylab.op.helpers import TypeSolver
+from relaylab.op.helpers import Element, TypeSolver
+from relaylab.op.ordering import Row
 
 
 @op("argwhere", level=10)
@@ -55,7 +58,6 @@ class unique(Opaque):
     data: Input = arg("the elements", "(n,)")
     sorted: bool = attr(True, "whether the different elements are sorted, or in the order in which they first occur")
     return_counts: bool = attr(False, "whether how often each element occurs is a field more")
-    waivers = {"lower": "the place of an element depends on all elements before it"}
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         rules.rank(s, data, 1)
@@ -71,6 +73,45 @@ class unique(Opaque):
         number = np.array([len(values)], "int32")
         out = (fields[0], fields[1], place[inverse].astype("int32"), number)
         return (*out, fields[2]) if self.return_counts else out
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        """Equal elements are neighbours in the sorted row; a second pass writes the fields."""
+        (values, firsts, classes, number, *counts), data = tensors[:-1], tensors[-1]
+        b, count = p.b, data.shape[0]
+        for out in (values, firsts, *counts):
+            p.each(out, lambda i, out=out: b.const(0, out.dtype))
+        with p.parallel(1):
+            group, start, place = (p.scratch(count, "int64") for _ in range(3))
+            groups, found = self._groups(p, data, group, start), p.let(0)
+            with p.loop(count) as k:
+                mine = p.let(group(k))
+                with p.when(b.eq(start(mine), k)):
+                    to = p.let(mine if self.sorted else found)
+                    p.store(place, mine, to)
+                    p.store(values, to, data(k))
+                    p.store(firsts, to, b.cast(k, "int32"))
+                    p.add(found, 1)
+                to = p.let(place(mine))
+                p.store(classes, k, b.cast(to, "int32"))
+                for out in counts:
+                    p.store(out, to, out(to) + 1)
+            p.store(number, 0, b.cast(groups, "int32"))
+
+    @staticmethod
+    def _groups(p: Procedure, data: Tensor, group: Tensor, start: Tensor) -> Element:
+        """The number of different elements: `group` says which of them each element is, `start` where each is first."""
+        b, count = p.b, data.shape[0]
+        row, groups = Row(p, count, data.dtype), p.let(0)
+        with p.loop(count, kind="vectorized") as k:
+            row.put(k, data(k), k)
+        row.sort(count)
+        with p.loop(count) as k:
+            at = p.let(row.number(k))
+            with p.when(b.lor(b.eq(k, 0), row.before(row.keys(b.max(k - 1, 0)), row.keys(k)))):
+                p.store(start, groups, at)
+                p.add(groups, 1)
+            p.store(group, at, groups - 1)
+        return groups
 
     @classmethod
     def build(cls, data: Expr, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:

@@ -8,6 +8,8 @@ import numpy as np
 
 from relaylab.ir.expr import Call, TupleWrapper
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -102,7 +104,6 @@ class multibox_transform_loc(Opaque):
     )
     source = "Liu et al., SSD: Single shot multibox detector, 2016"
     defaults = {"threshold": 0.01}
-    waivers = {"lower": "the place of a box depends on how many before it are valid"}
 
     def result_type(self, s: TypeSolver, p: TensorType, offsets: TensorType, a: TensorType) -> Type | None:
         batch, _, count = rules.rank(s, rules.floats(s, p, "cls_prob"), 3, "cls_prob").shape
@@ -122,6 +123,35 @@ class multibox_transform_loc(Opaque):
                 out[n, valid[n]] = (best, scores[best], *corners)
                 valid[n] += 1
         return out.astype(cls_prob.dtype), valid
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        rows, valid, cls_prob, loc_pred, anchor = tensors
+        b, (batch, classes, count) = p.b, cls_prob.shape
+        p.each(rows, lambda *i: b.const(-1, rows.dtype))
+        with p.parallel(batch) as n:
+            found = p.let(0)
+            with p.loop(count if classes > 1 else 0) as k:
+                best, kind = p.let(cls_prob(n, 1, k)), p.let(0)
+                with p.loop(classes - 1) as c:
+                    p.add(kind, b.select(cls_prob(n, c + 1, k) > best, c - kind, b.index(0)))
+                    p.add(best, cls_prob(n, c + 1, k), "max")
+                with p.when(best >= self.threshold):
+                    box = self._corners(p, n, k, loc_pred, anchor)
+                    for column, x in enumerate((kind, best, *box)):
+                        p.store(rows, (n, found, column), b.cast(x, rows.dtype))
+                    p.add(found, 1)
+            p.store(valid, n, b.cast(found, "int32"))
+
+    def _corners(self, p: Procedure, n: Element, k: Element, loc_pred: Tensor, anchor: Tensor) -> list[Element]:
+        """The corners of an anchor moved and scaled by its offsets, in float64."""
+        b = p.b
+        corners = [b.cast(anchor(0, k, e), "float64") for e in range(4)]
+        moved = [b.cast(loc_pred(n, 4 * k + e), "float64") * v for e, v in enumerate(self.variances)]
+        sizes = [corners[d + 2] - corners[d] for d in range(2)]
+        centers = [(corners[d + 2] + corners[d]) / 2.0 + moved[d] * sizes[d] for d in range(2)]
+        halves = [sizes[d] * b.exp(moved[d + 2]) / 2.0 for d in range(2)]
+        box = [c - h for c, h in zip(centers, halves)] + [c + h for c, h in zip(centers, halves)]
+        return [p.let(b.min(b.max(x, 0.0), 1.0) if self.clip else x) for x in box]
 
     def _box(self, anchor: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """The corners of an anchor moved and scaled by an offset."""

@@ -1,35 +1,26 @@
-"""Regions of interest of feature maps: roi_pool, roi_align, proposal, yolo_reorg."""
+"""Regions of interest of feature maps: roi_pool, roi_align, yolo_reorg."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
-from relaylab.op.base import (
-    Floats,
-    Injective,
-    Input,
-    Ints,
-    Opaque,
-    OutElementwiseFusable,
-    Sample,
-    arg,
-    attr,
-    op,
-    sample,
-)
+from relaylab.op.base import Injective, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.image.crop import precision
 from relaylab.op.indexing import ravel, unravel
 from relaylab.op.layout import parse_layout, transform
-from relaylab.op.shapes import derive, extent, product
-from relaylab.op.vision.suppression import suppress
+from relaylab.op.shapes import derive, product
 from relaylab.op.window import each
+
+MOST_SAMPLES = 4096  # along an axis of a cell: regions beyond any image take no longer
 
 
 class Roi(OutElementwiseFusable):
@@ -125,12 +116,11 @@ class roi_align(Roi):
     """The mean (or maximum) of bilinear samples in each cell of a grid over each region."""
 
     sample_ratio: int = attr(
-        -1, "samples per cell along each axis; below 1: as many as the cell has pixels, rounded up"
+        -1, "samples per cell along each axis; below 1: as many as the cell has pixels, rounded up (4096 at most)"
     )
     layout: str = "NCHW"
     mode: str = attr("avg", "avg or max")
     source = "He et al., Mask R-CNN, 2017; ONNX RoiAlign"
-    waivers = {"lower": "how many samples a cell has depends on the size of its region"}
 
     def reference(self, data: np.ndarray, rois: np.ndarray) -> np.ndarray:
         layout, plain = parse_layout(self.layout), parse_layout("NCHW")
@@ -148,8 +138,65 @@ class roi_align(Roi):
         """The sample positions of cell `k` along an axis."""
         begin, size = first * self.spatial_scale, max((last - first) * self.spatial_scale, 1.0)
         cell = size / self.pooled_size[axis]
-        count = self.sample_ratio if self.sample_ratio > 0 else math.ceil(cell)
+        count = self.sample_ratio if self.sample_ratio > 0 else min(math.ceil(cell), MOST_SAMPLES)
         return [begin + k * cell + (j + 0.5) * cell / count for j in range(count)]
+
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, rois: Tensor) -> None:
+        b, layout = p.b, parse_layout(self.layout)
+        whole, channels = layout.extents(data.shape), layout.extents(out.shape)["C"]
+        with p.parallel(rois.shape[0]) as n:
+            totals = p.scratch(channels, "float64")
+            image = p.let(b.clamp_index(b.cast(rois(n, 0), "int64"), whole["N"]))
+            with p.loops(self.pooled_size) as (row, column):
+                with p.loop(channels, kind="vectorized") as c:
+                    p.store(totals, c, 0.0 if self.mode == "avg" else b.lowest("float64"))
+                down, right = (self._positions(p, rois, n, k, axis) for axis, k in enumerate((row, column)))
+                with p.loop(MOST_SAMPLES, stop=down[0]) as i, p.loop(MOST_SAMPLES, stop=right[0]) as j:
+                    corners = self._bilinear(p, down[1](i), right[1](j), whole["H"], whole["W"])
+                    with p.loop(channels, kind="vectorized") as c:
+                        read = lambda y, x, c=c: b.cast(
+                            data(*layout.index({"N": image, "C": c, "H": y, "W": x})), "float64"
+                        )
+                        x = corners(read)
+                        p.store(totals, c, totals(c) + x if self.mode == "avg" else b.max(totals(c), x))
+                with p.loop(channels, kind="vectorized") as c:
+                    count = b.cast(down[0] * right[0], "float64")
+                    mean = totals(c) / count if self.mode == "avg" else totals(c)
+                    at = layout.index({"N": n, "C": c, "H": row, "W": column})
+                    p.store(out, at, b.cast(mean, out.dtype))
+
+    def _positions(
+        self, p: Procedure, rois: Tensor, n: Element, k: Element, axis: int
+    ) -> tuple[Element, Callable[[Element], Element]]:
+        """How many samples cell `k` has along an axis, and the position of each."""
+        b = p.b
+        first, last = (b.cast(rois(n, c), "float64") for c in (2 - axis, 4 - axis))
+        size = b.max((last - first) * self.spatial_scale, 1.0)
+        cell = p.let(size / float(self.pooled_size[axis]))
+        begin = p.let(first * self.spatial_scale + b.cast(k, "float64") * cell)
+        if self.sample_ratio > 0:
+            count: Element = b.index(self.sample_ratio)
+        else:
+            count = p.let(b.min(b.cast(b.ceil(cell), "int64"), MOST_SAMPLES))
+        return count, lambda j: p.let(begin + (b.cast(j, "float64") + 0.5) * cell / b.cast(count, "float64"))
+
+    @staticmethod
+    def _bilinear(
+        p: Procedure, y: Element, x: Element, height: int, width: int
+    ) -> Callable[[Callable[[Element, Element], Element]], Element]:
+        """How a place between pixels is read; 0 more than one pixel outside."""
+        b = p.b
+        inside = p.let(b.all_of(y >= -1.0, x >= -1.0, y <= float(height), x <= float(width)))
+        y, x = (p.let(b.min(b.max(v, 0.0), n - 1.0)) for v, n in ((y, height), (x, width)))
+        top, left = (p.let(b.clamp_index(b.cast(b.floor(v), "int64"), n)) for v, n in ((y, height), (x, width)))
+        bottom, right = p.let(b.min(top + 1, height - 1)), p.let(b.min(left + 1, width - 1))
+        down, along = p.let(y - b.cast(top, "float64")), p.let(x - b.cast(left, "float64"))
+
+        def value(read: Callable[[Element, Element], Element]) -> Element:
+            sides = [read(top, k) * (1.0 - down) + read(bottom, k) * down for k in (left, right)]
+            return b.select(inside, sides[0] * (1.0 - along) + sides[1] * along, 0.0)
+
+        return value
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -215,99 +262,3 @@ class yolo_reorg(Injective):
     @classmethod
     def samples(cls) -> list[Sample]:
         return [sample((2, 4, 4, 6), stride=2), sample((1, 3, 2, 2), stride=1)]
-
-
-@op("vision.proposal", level=5, attrs_key="Proposal", meta_attrs=True)
-class proposal(Opaque):
-    """Region proposals of a region proposal network: the best of its boxes that do not overlap a better one."""
-
-    cls_prob: Input = arg(
-        "scores of A anchors per cell: A of the background, then A of objects", "(B, 2 A, H, W)", "floats"
-    )
-    bbox_pred: Input = arg("how each anchor is moved and scaled: x, y, width, height", "(B, 4 A, H, W)")
-    im_info: Input = arg(
-        "height and width of each image, beyond which cells score -1, and the scale of `rpn_min_size`", "(B, 3)"
-    )
-    scales: Floats = attr((4.0, 8.0, 16.0, 32.0), "sizes of the anchors, in multiples of `feature_stride`")
-    ratios: Floats = attr((0.5, 1.0, 2.0), "heights of the anchors over their widths; A is scales times ratios")
-    feature_stride: int = attr(16, "the distance of two cells in pixels of the image")
-    threshold: float = attr(0.7, "the intersection over union from which on a box removes another")
-    rpn_pre_nms_top_n: int = attr(6000, "how many of the best boxes are looked at")
-    rpn_post_nms_top_n: int = attr(300, "how many boxes each image gets; if too few stay they are repeated")
-    rpn_min_size: int = attr(
-        16, "the height and width below which a box scores -1 and grows by half of it on every side"
-    )
-    iou_loss: bool = attr(False, "whether `bbox_pred` moves the corners of anchors, unscaled")
-    yields = "(B * rpn_post_nms_top_n, 5), of the dtype of cls_prob: batch, x1, y1, x2, y2"
-    source = "Ren et al., Faster R-CNN: towards real-time object detection with region proposal networks, 2015"
-    waivers = {"lower": "which boxes are kept depends on the boxes kept before"}
-    parameters = (
-        "cls_prob bbox_pred im_info scales ratios feature_stride threshold "
-        "rpn_pre_nms_top_n rpn_post_nms_top_n rpn_min_size iou_loss"
-    )
-    required = "iou_loss"
-
-    def result_type(self, s: TypeSolver, p: TensorType, d: TensorType, info: TensorType) -> Type | None:
-        rules.rank(s, rules.floats(s, p, "cls_prob"), 4, "cls_prob")
-        batch, _, *cells = p.shape
-        if not isinstance(batch, int):
-            s.fail("the batch of vision.proposal must be known")
-        count = len(self.scales) * len(self.ratios)
-        rules.shaped(s, p, (None, 2 * count, None, None), "cls_prob")
-        rules.shaped(s, d, (batch, 4 * count, *cells), "bbox_pred"), rules.shaped(s, info, (batch, 3), "im_info")
-        return TensorType((extent(batch) * self.rpn_post_nms_top_n, 5), p.dtype)
-
-    def anchors(self) -> list[tuple[float, float]]:
-        """(width, height) of each anchor: ratios first, then scales."""
-        base = float(self.feature_stride)
-        out = []
-        for ratio in self.ratios:
-            width = math.floor(math.sqrt(math.floor(base * base / ratio)) + 0.5)
-            height = math.floor(width * ratio + 0.5)
-            out += [(width * scale, height * scale) for scale in self.scales]
-        return out
-
-    def reference(self, cls_prob: np.ndarray, bbox_pred: np.ndarray, im_info: np.ndarray) -> np.ndarray:
-        out = np.zeros((len(cls_prob) * self.rpn_post_nms_top_n, 5), cls_prob.dtype)
-        for n in range(len(cls_prob)):
-            boxes, scores = self._boxes(cls_prob[n], bbox_pred[n].astype("float64"), im_info[n])
-            order = np.argsort(-scores, kind="stable")[: self.rpn_pre_nms_top_n]
-            grown = boxes[order] + np.array([0, 0, 1, 1])
-            kept = suppress(grown, self.threshold, self.rpn_post_nms_top_n)
-            rows = out[n * self.rpn_post_nms_top_n :][: self.rpn_post_nms_top_n]
-            rows[:, 0] = n
-            if kept:
-                rows[:, 1:] = boxes[order][np.resize(kept, len(rows))]
-        return out
-
-    def _boxes(self, prob: np.ndarray, delta: np.ndarray, info: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All boxes of one image, clipped to it, and their scores. Those of cells beyond the image score -1, and so do
-        those that are too small; these also grow by half the least size on every side.
-        """
-        sizes, (rows, columns) = self.anchors(), prob.shape[1:]
-        least, (below, right) = self.rpn_min_size * info[2], (int(n / self.feature_stride) for n in info[:2])
-        boxes, scores = [], []
-        for y, x, k in np.ndindex(rows, columns, len(sizes)):
-            box = self._box(sizes[k], y, x, delta[4 * k : 4 * k + 4, y, x])
-            box = np.clip(box, 0, np.array([info[1], info[0]] * 2) - 1.0)
-            small = box[2] - box[0] + 1 < least or box[3] - box[1] + 1 < least
-            boxes.append(box + np.array([-1, -1, 1, 1]) * (least / 2) if small else box)
-            scores.append(-1.0 if small or y >= below or x >= right else prob[len(sizes) + k, y, x])
-        return np.array(boxes).reshape(-1, 4), np.array(scores)
-
-    def _box(self, size: tuple[float, float], y: int, x: int, delta: np.ndarray) -> np.ndarray:
-        """The corners of an anchor at a cell, moved by the network."""
-        middle = 0.5 * (self.feature_stride - 1)
-        center = np.array([x, y]) * self.feature_stride + middle
-        extent = np.array(size)
-        if self.iou_loss:
-            corners = np.concatenate([center - 0.5 * (extent - 1), center + 0.5 * (extent - 1)])
-            return corners + delta
-        center, extent = center + delta[:2] * extent, np.exp(delta[2:]) * extent
-        return np.concatenate([center - 0.5 * (extent - 1), center + 0.5 * (extent - 1)])
-
-    @classmethod
-    def samples(cls) -> list[Sample]:
-        few = {"scales": (2.0, 4.0), "ratios": (0.5, 1.0), "rpn_post_nms_top_n": 5, "rpn_min_size": 4}
-        info = np.array([[64, 80, 1.0]], "float32")
-        return [sample((1, 8, 3, 4), (1, 16, 3, 4), info, low=-0.2, high=0.9, **few)]
