@@ -93,6 +93,11 @@ class CpuTarget:
         return not _x86() or "f16c" in _needs(self.cpu, self.features)
 
     @property
+    def multiplies_bytes(self) -> bool:
+        """Has it `vpdpbusd` in vectors of its width (AVX-512 VNNI)?"""
+        return self.isa == "avx512" and "avx512vnni" in _needs(self.cpu, self.features)
+
+    @property
     def level(self) -> str:
         """The CPU that LLVM takes features from: on x86-64 a feature level, so that none goes unlisted."""
         return _level(self.cpu, self.features)

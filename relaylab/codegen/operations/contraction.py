@@ -17,6 +17,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, channel_pitch
 from relaylab.codegen.kernels.views import Halo, laid_out, merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
+from relaylab.codegen.templates.byte_products import FACTORS
 from relaylab.codegen.templates.choose import choose_winograd
 from relaylab.codegen.templates.conv import ConvSpec, conv, needed_halo, pack_conv_weight, supports_conv
 from relaylab.codegen.templates.conv_transpose import (
@@ -195,7 +196,9 @@ class ConvolutionKernel:
         return needed_winograd_halo(self.spec, self.m)
 
     def accepts(self, data: MemoryView) -> bool:
-        return _readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data)
+        if not _readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):
+            return False
+        return data.dtype != FACTORS[0] or not supports_conv(self.placed(data, _dense_result(self.call)))
 
     def out_view(self, out: MemoryView) -> MemoryView:
         return permuted(out, self.out_order)
@@ -270,7 +273,8 @@ def _convolution_of(
     )
     needed, supports = (needed_transpose_halo, supports_conv_transpose) if transposed else (needed_halo, supports_conv)
     spec = replace(spec, data=replace(spec.data, halo=needed(spec)))
-    if not data.dtype == weight.dtype == out.dtype or supports(spec):
+    dtypes = (data.dtype, weight.dtype, out.dtype)
+    if (len(set(dtypes)) > 1 and (transposed or dtypes != FACTORS)) or supports(spec):
         return None
     weight_axes = tuple(kernel_layout.index(c) for c in (*channels, *axes.space))
     method = "transposed" if transposed else _method(spec, target)
@@ -290,6 +294,12 @@ def _ideal(type: TensorType, template: Sequence[int]) -> MemoryView:
     """A dense channels-last view of a tensor type, axes as the template has them."""
     shape = type.concrete_shape
     return MemoryView.dense(tuple(shape[axis] for axis in template), type.dtype)
+
+
+def _dense_result(call: Call) -> MemoryView:
+    """Where a result may lie."""
+    type = tensor_type(call)
+    return MemoryView.dense(type.concrete_shape, type.dtype)
 
 
 def _geometry(attrs: ConvolutionAttrs, n: int) -> dict[str, Shape]:
@@ -345,7 +355,10 @@ class MatrixProductKernel:
         return ()
 
     def accepts(self, data: MemoryView) -> bool:
-        return _batched(_swapped(data, self.transpose_a)) is not None
+        found = _batched(_swapped(data, self.transpose_a))
+        if found is None or data.dtype != FACTORS[0]:
+            return found is not None
+        return not supports_gemm(self.placed(data, None, _dense_result(self.call)))
 
     def out_view(self, out: MemoryView) -> MemoryView:
         return _flat(out)
@@ -362,7 +375,7 @@ class MatrixProductKernel:
         a, o = _flat(_swapped(data, self.transpose_a)), _flat(out)
         if weight is None:
             shape = tensor_type(self.call.args[1]).concrete_shape
-            weight = laid_out(shape, data.dtype, range(len(shape)))
+            weight = laid_out(shape, tensor_type(self.call.args[1]).dtype, range(len(shape)))
             return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=True, minimal=self.minimal)
         return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=False)
 
@@ -400,11 +413,13 @@ def _flat(view: MemoryView) -> MemoryView:
 def _product(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
     left, right, out = (tensor_type(e) for e in (*call.args[:2], call))
     attrs = cast("MatrixProductAttrs", call.attrs)
-    if not left.dtype == right.dtype == out.dtype or len(left.shape) < 2:
+    dtypes = (left.dtype, right.dtype, out.dtype)
+    if (len(set(dtypes)) > 1 and dtypes != FACTORS) or len(left.shape) < 2:
         return None
-    product = MatrixProductKernel(call, bool(attrs.transpose_a), bool(attrs.transpose_b), minimal)
-    dense = [MemoryView.dense(t.concrete_shape, t.dtype) for t in (left, right, out)]
-    return None if supports_gemm(product.placed(*dense)) else product
+    packs = dtypes == FACTORS
+    product = MatrixProductKernel(call, bool(attrs.transpose_a), bool(attrs.transpose_b), minimal, packs)
+    data, weight, result = (MemoryView.dense(t.concrete_shape, t.dtype) for t in (left, right, out))
+    return None if supports_gemm(product.placed(data, None if packs else weight, result)) else product
 
 
 _CONTRACTIONS = {

@@ -16,6 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.assemble import DTYPES, contraction
+from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.pack import conv_matrix
@@ -72,12 +73,17 @@ def needed_halo(spec: ConvSpec) -> Halo:
 
 def supports_conv(spec: ConvSpec) -> str:
     """Why this template does not do the convolution; empty when it does."""
-    return declined(spec, (*spec.out.shape, *spec.kernel, spec.data.shape[-1]), needed_halo(spec))
+    reason = declined(
+        spec, (*spec.out.shape, *spec.kernel, spec.data.shape[-1]), needed_halo(spec), (*DTYPES, FACTORS[0])
+    )
+    if reason or spec.data.dtype != FACTORS[0] or in_words(_plain_problem(spec)):
+        return reason
+    return "bytes that do not lie in words of four"
 
 
-def declined(spec: ConvSpec, extents: Sequence[int], halo: Halo) -> str:
+def declined(spec: ConvSpec, extents: Sequence[int], halo: Halo, dtypes: Sequence[str] = DTYPES) -> str:
     """Why no template that needs these zeros around its data does the convolution; empty when it does."""
-    if spec.data.dtype not in DTYPES:
+    if spec.data.dtype not in dtypes:
         return f"dtype {spec.data.dtype}"
     if 0 in extents:
         return "an empty extent"
@@ -105,6 +111,11 @@ def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:
 @lru_cache(maxsize=1024)
 def conv_problem(spec: ConvSpec) -> Problem:
     """The convolution as a contraction."""
+    plain = _plain_problem(spec)
+    return (in_words(plain) or plain) if spec.data.dtype == FACTORS[0] else plain
+
+
+def _plain_problem(spec: ConvSpec) -> Problem:
     data = spec.data
     taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, data.strides[1:-1], spec.dilation)]
     taps.append(Tap(spec.in_channels, data.strides[-1]))

@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.text import Index, Value, constant, llvm_type, vector
+from relaylab.codegen.templates.byte_products import interleaved
 from relaylab.codegen.templates.nest import TileNest, TilePlace, start_text
 from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.pack import pack_panels
@@ -141,6 +142,8 @@ class DotTileNest(TileNest):
 def pack_weights(problem: Problem, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
     """The constant right side [batch, K, N] as the kernel of this problem reads it, flat."""
     width = target.lanes(problem.dtype)
+    if problem.word > 1:
+        matrix = interleaved(matrix)
     if not few_columns(problem, target):
         return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
     batch, depth, columns = matrix.shape

@@ -15,6 +15,7 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.templates.assemble import DTYPES, contraction
+from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap, Weights, merge_axes
@@ -46,16 +47,22 @@ class GemmSpec:
 
 def supports_gemm(spec: GemmSpec) -> str:
     """Why this template does not do the product; empty when it does."""
-    if len({spec.a.dtype, spec.b.dtype}) > 1 or spec.a.dtype not in DTYPES:
+    bytes_ = spec.packed and (spec.a.dtype, spec.b.dtype) == FACTORS[:2]
+    if not bytes_ and (spec.a.dtype != spec.b.dtype or spec.a.dtype not in DTYPES):
         return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
     if 0 in (*spec.out.shape, spec.a.shape[2]):
         return "an empty extent"
-    return ""
+    return "" if not bytes_ or in_words(_plain_problem(spec)) else "bytes that do not lie in words of four"
 
 
 @lru_cache(maxsize=1024)
 def gemm_problem(spec: GemmSpec) -> Problem:
     """The matrix product as a contraction."""
+    plain = _plain_problem(spec)
+    return (in_words(plain) or plain) if spec.a.dtype == FACTORS[0] else plain
+
+
+def _plain_problem(spec: GemmSpec) -> Problem:
     batch, m, n = spec.out.shape
     rows = [OutputAxis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
     a_step = spec.a.strides[0] if spec.a.shape[0] > 1 else 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
+from relaylab.codegen.templates.byte_products import ByteProducts
 from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
@@ -58,6 +59,7 @@ class TileNest:
         epilogue: Epilogue,
     ):
         self.f, self.problem, self.schedule, self.pointers, self.epilogue = f, problem, schedule, pointers, epilogue
+        self.target = target
         self.size = item_bytes(problem.dtype)
         self.width = target.lanes(problem.dtype)
         self.panel = schedule.vectors * self.width
@@ -182,6 +184,7 @@ class TileNest:
             p.taps,
             self._w_step(vectors) * self.size,
             p.weights.kind != "rows",
+            ByteProducts.on(self.target) if p.word > 1 else None,
         )
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
         w, prefetch = self._weights(batch, panel, tile)

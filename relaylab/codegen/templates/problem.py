@@ -66,7 +66,10 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A contraction in the common shape. `channel` is how far a step of the batch moves the output column."""
+    """A contraction in the common shape. `channel` is how far a step of the batch moves the output column.
+
+    `word` is how many products a step of the reduction does: four for bytes, which lie in the int32 of `x` and `w`.
+    """
 
     dtype: str
     out_dtype: str
@@ -80,10 +83,11 @@ class Problem:
     out_start: int = 0
     out_column: int = 1
     weights: Weights = Weights()
+    word: int = 1
 
     @property
     def depth(self) -> int:
-        """The number of products in one result."""
+        """The number of steps, each a product or `word` of them, in one result."""
         return math.prod(tap.count for tap in self.taps)
 
     @property
@@ -94,7 +98,7 @@ class Problem:
     @property
     def flops(self) -> int:
         """Multiplications and additions."""
-        return 2 * self.batch.extent * self.row_count * self.columns * self.depth
+        return 2 * self.batch.extent * self.row_count * self.columns * self.depth * self.word
 
 
 def merge_axes(axes: Sequence[OutputAxis]) -> tuple[OutputAxis, ...]:

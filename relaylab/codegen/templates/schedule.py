@@ -96,6 +96,8 @@ def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, in
     # More than 8 vectors leave registers for three rows at most: loads of weights would bound such tiles.
     for vectors in range(1, min(most, 8) + 1):
         rows = min(max_rows(target, vectors), crowd)
+        if problem.word > 1 and not target.multiplies_bytes:
+            rows = rows * 2 // 3  # halves of words take registers of their own
         if rows < 1:
             continue
         found.append((vectors, (1, min(rows, inner))))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, vector
+from relaylab.codegen.templates.byte_products import ByteProducts
 from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.problem import Tap
 
@@ -29,6 +30,7 @@ class RegisterTile:
     taps: tuple[Tap, ...]
     w_step: int
     w_aligned: bool
+    bytes: ByteProducts | None = None
 
     def zeros(self) -> list[Value]:
         """Accumulators that start from nothing."""
@@ -105,10 +107,16 @@ def _step(f: IRFunction, tile: RegisterTile, x: Value, w: Value, k: int, acc: Se
         for j in range(tile.vectors)
     ]
     results = []
+    parts = [tile.bytes.weights(f, v) for v in weights] if tile.bytes else []
     for row, offset in enumerate(tile.rows):
-        scalar = f.load(tile.type, f.offset(x, offset + k * tile.taps[-1].x * tile.itemsize), tile.itemsize)
-        wide = f.splat(scalar, tile.width)
-        results.extend(f.fma(wide, v, acc[row * tile.vectors + j]) for j, v in enumerate(weights))
+        where = f.offset(x, offset + k * tile.taps[-1].x * tile.itemsize)
+        wide = f.splat(f.load(tile.type, where, 1 if tile.bytes else tile.itemsize), tile.width)
+        sums = acc[row * tile.vectors : (row + 1) * tile.vectors]
+        if tile.bytes:
+            own = tile.bytes.row(f, wide)
+            results.extend(tile.bytes.add(f, own, part, total) for part, total in zip(parts, sums))
+        else:
+            results.extend(f.fma(wide, v, total) for v, total in zip(weights, sums))
     return tuple(results)
 
 

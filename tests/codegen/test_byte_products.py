@@ -1,0 +1,70 @@
+"""Products of bytes on every instruction set: exact at the extremes, where instructions that saturate would not be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen.build import BASELINE
+from relaylab.runtime import cpu, graph_executor
+
+TARGETS = ("llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", BASELINE)
+RANDOM = np.random.default_rng(5)
+
+
+def built(body: relay.Expr, target: str, level: int = 3):
+    with relay.transform.PassContext(opt_level=level):
+        return relay.build(relay.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body)), target)
+
+
+def run(body: relay.Expr, target: str, x: np.ndarray) -> np.ndarray:
+    module = graph_executor.GraphModule(built(body, target)["default"](cpu(0)))
+    module.run(x=x)
+    return module.get_output(0).numpy()
+
+
+def unsigned(shape: tuple[int, ...], extreme: bool) -> np.ndarray:
+    return np.full(shape, 255, "uint8") if extreme else RANDOM.integers(0, 256, shape).astype("uint8")
+
+
+def signed(shape: tuple[int, ...], extreme: bool) -> np.ndarray:
+    return (
+        RANDOM.choice([-128, 127, -128], shape).astype("int8") if extreme else RANDOM.integers(-128, 128, shape, "int8")
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("shape", [(1, 8, 5), (7, 132, 37), (3, 4, 1), (30, 64, 100)])
+def test_dense_is_exact(target: str, extreme: bool, shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    x, w = unsigned((m, k), extreme), signed((n, k), extreme)
+    body = relay.nn.dense(relay.var("x", shape=(m, k), dtype="uint8"), relay.const(w), units=n, out_dtype="int32")
+    np.testing.assert_array_equal(run(body, target, x), x.astype("int64") @ w.T.astype("int64"))
+
+
+CONVOLUTIONS = {
+    "3x3": ((1, 8, 9, 7), (19, 8, 3, 3), {"padding": 1}),
+    "strided": ((2, 12, 10, 9), (16, 12, 3, 3), {"padding": 1, "stride": 2}),
+    "dilated": ((1, 4, 11, 10), (5, 4, 3, 3), {"padding": 2, "dilation": 2}),
+    "groups": ((1, 16, 6, 6), (8, 8, 3, 3), {"groups": 2, "padding": 1}),
+    "1x1": ((1, 64, 5, 5), (33, 64, 1, 1), {}),
+    "three channels": ((1, 3, 9, 9), (8, 3, 3, 3), {"padding": 1}),
+    "depthwise": ((1, 8, 9, 9), (8, 1, 3, 3), {"padding": 1, "groups": 8}),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_are_exact(target: str, name: str) -> None:
+    torch = pytest.importorskip("torch")
+    shape, weight_shape, how = CONVOLUTIONS[name]
+    x, w = unsigned(shape, False), signed(weight_shape, True)
+    want = torch.nn.functional.conv2d(torch.from_numpy(x).double(), torch.from_numpy(w).double(), **how)
+    pad, step, far = (how.get(k, d) for k, d in (("padding", 0), ("stride", 1), ("dilation", 1)))
+    body = relay.nn.conv2d(
+        relay.var("x", shape=shape, dtype="uint8"), relay.const(w), channels=w.shape[0], kernel_size=w.shape[2:],
+        strides=(step,) * 2, padding=(pad,) * 2, dilation=(far,) * 2, groups=how.get("groups", 1), out_dtype="int32",
+    )  # fmt: skip
+    np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int32"))
