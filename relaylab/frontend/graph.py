@@ -16,7 +16,7 @@ from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, Tuple, Va
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.node import set_field
-from relaylab.ir.op import Op
+from relaylab.ir.op import Op, is_call_to
 from relaylab.ir.types import AnyDim, TensorType, Type, is_dynamic
 from relaylab.ir.visit import children, rebuild, substitute, walk
 from relaylab.runtime.ndarray import NDArray, array
@@ -128,6 +128,11 @@ class Graph:
         found = self.settle(expr)
         if not isinstance(found, Constant) and self.params and all(v in self.params for v in free_vars(found)):
             found = self.settle(substitute(found, {v: Constant(a) for v, a in self.params.items()}))
+        below = found
+        while isinstance(below, Call) and len(below.args) == 1:
+            below = below.args[0]
+        if isinstance(below, Call) and _quantized_weight(below):
+            found = _FOLD(found)
         return found.data.numpy() if isinstance(found, Constant) else None
 
     def known(self, expr: Expr, what: str) -> np.ndarray:
@@ -184,7 +189,14 @@ class Graph:
         if not isinstance(expr, Call) or not expr.args:
             return _FOLD.node(expr, expr)
         self.type(expr)  # refuses what operators refuse, before anything is computed
-        return _FOLD.node(expr, expr)
+        return expr if _quantized_weight(expr) else _FOLD.node(expr, expr)
+
+
+def _quantized_weight(expr: Call) -> bool:
+    """Is it a dequantized matrix of bytes? As one of floats it would be four times as large, its products slower."""
+    if not is_call_to(expr, "qnn.dequantize") or not isinstance(data := expr.args[0], Constant):
+        return False
+    return len(data.data.shape) > 1 and data.data.dtype.itemsize == 1
 
 
 def is_open(dim: object) -> bool:

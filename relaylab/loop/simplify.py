@@ -360,6 +360,9 @@ def _logic(op: str, args: tuple[ScalarExpr, ...]) -> ScalarExpr:
     if op == "select":
         if args[1] is args[2]:
             return args[1]
+        whole = _rounded_to_even(*args)
+        if whole is not None:
+            return apply("roundeven", whole)
         return apply("select", *args) if known[0] is None else args[1 if known[0] else 2]
     if op in ("land", "lor"):
         neutral = op == "land"
@@ -368,6 +371,25 @@ def _logic(op: str, args: tuple[ScalarExpr, ...]) -> ScalarExpr:
                 return args[1 - k] if known[k] == neutral else args[k]
         return args[0] if args[0] is args[1] else apply(op, *args)
     return apply(op, *args)
+
+
+def _rounded_to_even(tie: ScalarExpr, even: ScalarExpr, plain: ScalarExpr) -> ScalarExpr | None:
+    """x where a selection is x rounded with halves to even, as quantizers write it (`composite.round_even`)."""
+    x = _argument("round", plain)
+    if x is None or x.dtype == "float16":
+        return None
+    distance = _argument("abs", _argument("eq", tie, 0.5))
+    half = _argument("round", _argument("mul", even, 2.0))
+    same = isinstance(distance, Apply) and distance.op == "sub" and distance.args[0] is x
+    return x if same and _argument("trunc", distance.args[1]) is x and _argument("mul", half, 0.5) is x else None
+
+
+def _argument(op: str, node: ScalarExpr | None, constant: float | None = None) -> ScalarExpr | None:
+    """The first argument of a function, of which the second is a constant; None of another function."""
+    if not isinstance(node, Apply) or node.op != op:
+        return None
+    last = node.args[-1]
+    return node.args[0] if constant is None or (isinstance(last, Const) and last.value == constant) else None
 
 
 def _key(node: ScalarExpr) -> Key:

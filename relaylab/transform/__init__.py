@@ -68,7 +68,9 @@ from relaylab.transform.partition.outline_compiler_functions_with_existing_globa
 from relaylab.transform.partition.partition_graph import PartitionGraph
 from relaylab.transform.pipeline import default_passes, optimize
 from relaylab.transform.plan_devices import PlanDevices
+from relaylab.transform.quantized.byte_products import ByteProducts
 from relaylab.transform.quantized.fake_quantization_to_integer import FakeQuantizationToInteger
+from relaylab.transform.quantized.integer_products import IntegerProducts
 from relaylab.transform.quantized.partition_conversions import PartitionConversions
 from relaylab.transform.quantized.qnn import QnnCanonicalizeOps, QnnLegalize
 from relaylab.transform.quantized.quantize_annotate import QuantizeAnnotate
@@ -104,24 +106,25 @@ from relaylab.transform.sparse.dense_to_sparse import DenseToSparse
 from relaylab.transform.to_mixed_precision import ToMixedPrecision
 
 __all__ = [
-    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams", "CONFIG",
-    "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch", "CombineParallelBatchMatmul",
-    "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
-    "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DenseToSparse", "DivToMul", "DynamicToStatic",
-    "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath", "FirstOrderGradient",
-    "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FoldExplicitPadding",
-    "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType", "InferTypeLocal",
-    "Inline", "InlineCompilerFunctionsBoundTo", "LabelOps", "LambdaLift", "LayoutConfig", "LazyGradientInit",
-    "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern", "MergeCompilerRegions", "MergeComposite",
-    "ModulePass", "Option", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate",
-    "PartitionConversions", "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument",
-    "PassRecord", "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps",
-    "QnnLegalize", "QuantizeAnnotate", "QuantizeCalibrate", "QuantizePartition", "QuantizeRealize",
-    "RemoveUnusedFunctions", "Rule", "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose",
-    "SimplifyInference", "SplitArgs", "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS",
-    "ToGraphNormalForm", "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting",
-    "create", "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_",
-    "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
-    "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
+    "AlterOpLayout", "AnnotateSpans", "AnnotateTarget", "BackwardFoldScaleAxis", "BatchingOps", "BindParams",
+    "ByteProducts", "CONFIG", "CanonicalizeCast", "CanonicalizeOps", "CapturePostDfsIndexInSpans", "ChangeBatch",
+    "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2",
+    "ConvertLayout", "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DenseToSparse", "DivToMul",
+    "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath",
+    "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
+    "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType",
+    "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "IntegerProducts", "LabelOps", "LambdaLift",
+    "LayoutConfig", "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern",
+    "MergeCompilerRegions", "MergeComposite", "ModulePass", "Option",
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate", "PartitionConversions",
+    "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
+    "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",
+    "QuantizeAnnotate", "QuantizeCalibrate", "QuantizePartition", "QuantizeRealize", "RemoveUnusedFunctions", "Rule",
+    "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "Stage",
+    "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS", "ToGraphNormalForm", "ToMixedPrecision",
+    "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting", "create", "default_passes",
+    "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_", "pass_instrument", "recast",
+    "register_alter_op_layout", "register_config", "register_convert_op_layout", "register_legalize", "register_pass",
+    "rule", "run_pipeline", "to_cps", "un_cps",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

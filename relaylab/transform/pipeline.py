@@ -22,6 +22,8 @@ from relaylab.transform.normal_forms.lambda_lift import LambdaLift
 from relaylab.transform.normal_forms.to_a_normal_form import ToANormalForm
 from relaylab.transform.normal_forms.to_basic_block_normal_form import ToBasicBlockNormalForm
 from relaylab.transform.plan_devices import PlanDevices
+from relaylab.transform.quantized.byte_products import ByteProducts
+from relaylab.transform.quantized.integer_products import IntegerProducts
 from relaylab.transform.quantized.qnn import QnnLegalize
 from relaylab.transform.remove_unused_functions import RemoveUnusedFunctions
 from relaylab.transform.simplify.canonicalize_cast import CanonicalizeCast
@@ -44,6 +46,7 @@ def prefix_passes(vm: bool = False) -> list[Pass]:
     passes: list[Pass] = [
         RemoveUnusedFunctions(["main"]),
         ToBasicBlockNormalForm(),
+        IntegerProducts(),
         QnnLegalize(),
         Legalize(),
         SimplifyInference(),
@@ -58,6 +61,7 @@ def prefix_passes(vm: bool = False) -> list[Pass]:
     ]
     passes += [
         FoldConstant(),
+        ByteProducts(),
         FoldScaleAxis(),
         SimplifyExpr(),
         CanonicalizeCast(),
