@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
 
 from relaylab import viz
 from relaylab.explorer.facts import summary
@@ -22,6 +23,8 @@ NEAR = "⌖"
 """Among folded groups, before a number and an id: all but what is so many edges from that node."""
 CHANGES = "Δ"
 """Among folded groups: all that is far from every change, and equal changes but the first."""
+SIDEWAYS = "→"
+"""Among folded groups: the picture runs from left to right."""
 OPENED = "+"
 """Among folded groups, before an id: what is shown all the same."""
 
@@ -32,9 +35,16 @@ class GraphScene(SceneData):
     nodes: list[NodeRow]
 
 
-def graph_scene(view: viz.View, seed: Mapping[str, float] | None = None) -> tuple[GraphScene, Mapping[str, float]]:
+def drawing(closed: str) -> DrawOptions:
+    """How a picture with these groups folded is drawn."""
+    return replace(DRAWING, direction="LR") if SIDEWAYS in closed.split("\n") else DRAWING
+
+
+def graph_scene(
+    view: viz.View, seed: Mapping[str, float] | None = None, options: DrawOptions = DRAWING
+) -> tuple[GraphScene, Mapping[str, float]]:
     """A view drawn, as data; and the seed of pictures that are to resemble it."""
-    scene = draw(view, DRAWING, seed)
+    scene = draw(view, options, seed)
     return {**scene_data(scene), "nodes": [(n.id, n.group) for n in view.nodes]}, scene.seed
 
 
@@ -48,7 +58,7 @@ class Scenes:
 
     def scene(self, view: viz.View, closed: str, key: Hashable) -> GraphScene:
         """A view with the groups of `closed` (one a line) folded; asked again with the same key it looks the same."""
-        made, places = graph_scene(*self.arranged(view, closed, key))
+        made, places = graph_scene(*self.arranged(view, closed, key), drawing(closed))
         self._last[_kept(closed)].update(places)
         return made
 

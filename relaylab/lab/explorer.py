@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import anywidget
 from IPython.display import display
-from traitlets import Bool, Dict, Int, List, Unicode, observe
+from traitlets import Bool, Dict, Enum, Int, List, Unicode, observe
 
 from relaylab.explorer.questions.passes import rows
 from relaylab.explorer.session import Session
@@ -35,6 +35,7 @@ class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 
     `compare` is merged or both (side by side), `pane` graph, text, both, code, several, heat or branches.
+    `direction` is that of pictures, `TB` or `LR`; without one it is the one that was chosen last in this browser.
     `slides` shows one changing pass at a time, large, on the whole screen once a key was pressed.
     `language` is en or zh; as long as it is empty, that of the notebook around the widget.
     """
@@ -50,6 +51,7 @@ class PassExplorer(anywidget.AnyWidget):
     overlays = List(Unicode()).tag(sync=True)
     views = Dict().tag(sync=True)
     slides = Bool(False).tag(sync=True)
+    direction = Enum(("", "TB", "LR"), "").tag(sync=True)
     height = Int(680).tag(sync=True)
     still = Unicode("").tag(sync=True)
     work = Unicode("").tag(sync=True)

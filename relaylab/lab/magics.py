@@ -188,7 +188,7 @@ class RelayMagics(_Shell, Magics):
         exploration = study.explore(program, self.level(args), passes, not args.no_verify)
         for path, one in ((args.pdf, exploration), (args.html, None)):
             if path:
-                writer = one or explorer(exploration, passes, args.lang, args.slides)
+                writer = one or explorer(exploration, passes, args)
                 print(f"wrote {writer.save(path, **on_paper(args))}")
         if args.worth:
             return self.give(args, study.worth(exploration))
@@ -197,7 +197,7 @@ class RelayMagics(_Shell, Magics):
         if args.static:
             print("\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
-        return self.saved(args, explorer(exploration, passes, args.lang, args.slides))
+        return self.saved(args, explorer(exploration, passes, args))
 
     @takes(
         MagicOption("before", help="a program"),
@@ -423,13 +423,12 @@ class RelayMagics(_Shell, Magics):
         print("\n".join([*(f"{m.usage:<33}{m.summary}" for m in MAGICS), HELP]))
 
 
-def explorer(
-    of: study.Exploration, passes: Iterable[Pass | str] | None = None, language: str | None = None, slides: bool = False
-) -> PassExplorer:
-    """The widget that steps through an exploration; its words are of a language, or as the environment wants them."""
+def explorer(of: study.Exploration, passes: Iterable[Pass | str] | None, args: argparse.Namespace) -> PassExplorer:
+    """The widget that steps through an exploration, with what `options.EXPLORER` says."""
     from relaylab.lab.explorer import PassExplorer  # it needs anywidget, which the other magics do not
 
-    return PassExplorer(of, passes, **({"language": language} if language else {}), slides=slides)
+    chosen = {"language": args.lang, "slides": args.slides, "direction": args.direction}
+    return PassExplorer(of, passes, **{name: value for name, value in chosen.items() if value})
 
 
 def reference() -> list[Entry]:

@@ -107,7 +107,10 @@ SLIDES = MagicOption("--slides", action="store_true", help="one changing pass at
 LANGUAGE = MagicOption(
     "--lang", choices=LANGUAGES, help="the language of the explorer's words: English or Chinese (default: the locale's)"
 )
-EXPLORER = LANGUAGE, SLIDES
+SIDEWAYS = MagicOption(
+    "--direction", choices=("TB", "LR"), help="top to bottom or left to right (default: as chosen last in the explorer)"
+)
+EXPLORER = LANGUAGE, SLIDES, SIDEWAYS
 SEED = MagicOption("--seed", type=int, default=0, help="for inputs that are not given (default 0)")
 SAVE = MagicOption("--save", metavar="FILE", help=f"also write the picture: {words()}")
 OUTPUT = MagicOption("-o", "--output", metavar="FILE", help=f"write the picture: {words()}")

@@ -387,6 +387,13 @@ def test_an_operator_is_told_with_its_numpy_code_and_where_the_pointer_rests(res
     assert figure["label"] == "nn.relu\nRectified linear unit: max(x, 0)."
 
 
+def test_a_picture_runs_from_left_to_right_if_wished(mlp):
+    """The same boxes, one beside the other where they stood one below the other."""
+    down, right = (mlp.ask("picture", 0, 0, "merged", closed)["scenes"][0] for closed in ("", "→"))
+    assert down["height"] > down["width"] and right["width"] > right["height"]
+    assert {f["id"] for f in down["figures"]} == {f["id"] for f in right["figures"]}
+
+
 def test_the_memory_plan_is_a_picture_with_names(resnet):
     figures = resnet.ask("memory")["scene"]["figures"]
     assert any("conv2d" in f["label"] for f in figures if f["kind"] == "node")

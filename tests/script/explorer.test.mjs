@@ -13,6 +13,7 @@ const PICTURE = {
   groups: [
     ["f", "fused", "primitive", ""],
     ["g", "let", "let", ""],
+    ["k", "closure", "function", "g"],
   ],
   scenes: [{ nodes: [["n", "f"]] }],
 };
@@ -54,6 +55,19 @@ test("all kernels, the repeated blocks, and back", () => {
   assert.equal(folded.key, "f");
   folded.expand();
   assert.equal(folded.words, "");
+});
+
+test("levels fold functions, or what is in them, and keep the direction", () => {
+  const { folded } = folding();
+  folded.turned();
+  folded.level("model");
+  const model = folded.key;
+  folded.level("function");
+  assert.deepEqual([model, folded.key], ["f\ng\n→", "k\n→"]);
+  folded.level("operator");
+  assert.deepEqual([folded.key, folded.words], ["→", ""]);
+  const sideways = new Folding({ ...folded.act, direction: () => "LR" });
+  assert.ok(sideways.closed.has("→") && !new Folding({ ...folded.act, direction: () => "TB" }).closed.has("→"));
 });
 
 test("only what changed, with the cards that were opened, or everything", () => {

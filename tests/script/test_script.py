@@ -21,6 +21,7 @@ from relaylab.explorer.facts import part_words
 from relaylab.explorer.session import Session
 from relaylab.lab import saved_page
 from relaylab.lab.packing import DIRECTIONS, PULLED
+from relaylab.lab.page import script
 from relaylab.text.colours import tokens
 from relaylab.viz.draw.draw import draw
 from relaylab.viz.scene.scene import arrow, curve
@@ -105,6 +106,13 @@ def node() -> None:
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.test.mjs")), ids=lambda p: p.stem.removesuffix(".test"))
 def test_parts(node: None, path: Path, cases: Path) -> None:
     run("node", "--test", path, CASES=str(cases))
+
+
+@pytest.mark.parametrize("end", ["live.js", "saved.js", "predict.js"])
+def test_modules_put_together_are_a_script(node: None, end: str, tmp_path: Path) -> None:
+    """No two declare the same name, not even one of several at once (`const [A, B] = …`)."""
+    (tmp_path / "whole.mjs").write_text(script(end), encoding="utf-8")
+    run("node", "--check", tmp_path / "whole.mjs")
 
 
 def test_types_are_checked() -> None:

@@ -173,3 +173,25 @@ def test_branches_stand_in_the_order_of_their_ports(name):
     boxes = [g for g in picture.view.groups if g.kind in ("branch", "clause")]
     ports = ["then", "else"] if name == "if" else ["A(%a) =>", "B(%a) =>", "C(%a) =>"]
     assert [g.title for g in sorted(boxes, key=lambda g: places[g.id][0])] == ports
+
+
+CALLS = """#[version = "0.0.5"]
+def @leaf(%x: int32) { %x }
+def @other(%x: int32) { add(%x, @leaf(%x)) }
+def @first(%x: int32) -> int32 { @second(%x) }
+def @second(%x: int32) -> int32 { @first(%x) }
+def @one(%x: int32) { @leaf(%x) }
+def @two(%x: int32) { @deep(%x) }
+def @deep(%x: int32) { %x }
+def @main(%x: int32) { add(@one(%x), @two(%x)) }
+"""
+
+
+def test_functions_stand_in_the_order_of_their_calls():
+    """`main` first, in each row below what is called by the row above; callees in the order of their callers."""
+    found = show(parse(CALLS)).scene
+    groups = sorted((f for f in found.elements if f.kind == "group"), key=lambda f: (round(f.box[1]), f.box[0]))
+    rows: dict[int, list[str]] = {}
+    for group in groups:
+        rows.setdefault(round(group.box[1]), []).append(group.label.split("@")[1].split()[0])
+    assert [*rows.values()] == [["main", "other", "first"], ["one", "two", "leaf", "second"], ["deep"]]

@@ -9,7 +9,7 @@ from typing import Literal, NotRequired, TypedDict
 from relaylab import viz
 from relaylab.explorer.heat import BY, heat_of
 from relaylab.explorer.question import HELD, Frame, question
-from relaylab.explorer.scenes import CHANGES, DRAWING, GraphScene
+from relaylab.explorer.scenes import CHANGES, GraphScene, drawing
 from relaylab.explorer.session import Session
 from relaylab.ir import Expr
 from relaylab.study.stage_text import TextRow, text_rows
@@ -41,7 +41,7 @@ def picture(
     """The picture of a frame, or the difference of two; `closed` names folded groups, one a line.
 
     Among them "×" means all repeats, "Δ" all that is far from every change (not beside each other), "+" before an id
-    that it is shown.
+    that it is shown, "→" that the picture runs from left to right.
     """
     old, new = session.frames.views[before], session.frames.views[after]
     groups = [(g.id, g.title, g.kind, g.parent) for g in new.groups]
@@ -101,7 +101,7 @@ def picture_file(
     shown = _seen(difference, before, after, "merged" if FORMATS[form].single else style)
     closed = _closed(closed, style)
     arranged = [session.scenes.arranged(view, closed, key) for view, key in shown]
-    drawn = [viz.Picture(view, DRAWING, seed=seed) for view, seed in arranged]
+    drawn = [viz.Picture(view, drawing(closed), seed=seed) for view, seed in arranged]
     made = data(drawn, form, session.program.name, {})
     return {"data": b64encode(made.encode() if isinstance(made, str) else made).decode()}
 

@@ -8,12 +8,12 @@ deep they nest, and nothing recurses.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.viz.layout.graph import Bounds, Box, Cluster, GraphLayout, LayoutOptions, Link, Point
 from relaylab.viz.layout.level import Level, Placed, place
-from relaylab.viz.layout.pack import components, shelves
+from relaylab.viz.layout.pack import by_calls, components, shelves
 from relaylab.viz.layout.ranks import back_edges
 
 ROOT = ""
@@ -80,6 +80,7 @@ class Compound:
         self.boxes = {b.id: b for b in boxes}
         self.frames = {f.id: f for f in frames}
         self.links = [k for k in links if k.source != k.target and not k.loose]
+        self.loose = [k for k in links if k.loose]
         self.options, self.seed = options, seed
         self.rooms = {ROOT: _Room(ROOT), **{f.id: _Room(f.id) for f in frames}}
         self.parent = {**{b.id: b.group for b in boxes}, **{f.id: f.parent for f in frames}}
@@ -248,7 +249,14 @@ class Compound:
         root = self.rooms[ROOT]
         root.placed, parts, crossings = components(root.level, self.options)
         self.layout.crossings += crossings
-        self.layout.width, self.layout.height = shelves(root.placed, parts, self.options)
+        self.layout.width, self.layout.height = shelves(root.placed, by_calls(parts, self._calls()), self.options)
+
+    def _calls(self) -> Iterator[tuple[int, int]]:
+        """The items of the top level that call each other: caller, callee."""
+        item = self.rooms[ROOT].item
+        for link in self.loose:
+            callee, caller = ((self._chain(end) or [end])[-1] for end in (link.source, link.target))
+            yield item[caller], item[callee]
 
     # -- absolute places -------------------------------------------------------------------------
 

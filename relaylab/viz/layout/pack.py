@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from relaylab.viz.layout.graph import LayoutOptions
 from relaylab.viz.layout.level import Level, Placed, place
+
+FEW = 4
+"""Parts that stand in one row, whatever they call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +82,42 @@ def _part(
     return ConnectedComponent(items, strands, left, right, placed.bands[0][0], placed.bands[-1][1], list(placed.seed))
 
 
-def shelves(placed: Placed, parts: list[ConnectedComponent], options: LayoutOptions) -> tuple[float, float]:
+def by_calls(parts: Sequence[ConnectedComponent], calls: Iterable[tuple[int, int]]) -> list[list[ConnectedComponent]]:
+    """The parts in rows, by calls between items (caller, callee): what nobody calls, what that calls, and so on.
+
+    Within a row callees stand in the order of their callers. Parts that call each other in a circle begin with the
+    first of them. Few parts are one row in this order.
+    """
+    home = {item: k for k, part in enumerate(parts) for item in part.items}
+    below: list[dict[int, None]] = [{} for _ in parts]
+    for caller, callee in calls:
+        if home[caller] != home[callee]:
+            below[home[caller]][home[callee]] = None
+    called = {k for callees in below for k in callees}
+    rows: list[list[int]] = []
+    met: set[int] = set()
+    for start in ([k for k in range(len(parts)) if k not in called], *([k] for k in sorted(called))):
+        depth, row = 0, [k for k in start if k not in met]
+        while row:
+            met.update(row)
+            rows += [[]] if depth == len(rows) else []
+            rows[depth] += row
+            depth, row = depth + 1, list(dict.fromkeys(c for k in row for c in below[k] if c not in met))
+    order = rows if len(parts) > FEW else [[k for row in rows for k in row]]
+    return [[parts[k] for k in row] for row in order]
+
+
+def shelves(placed: Placed, rows: list[list[ConnectedComponent]], options: LayoutOptions) -> tuple[float, float]:
     """Move the parts of `placed` so that they stand in rows beside each other; width and height of it all."""
+    parts = [part for row in rows for part in row]
     gap = 2 * options.node_gap
     area = sum((p.right - p.left + gap) * (p.bottom - p.top + gap) for p in parts)
     room = max([(area * options.aspect) ** 0.5, *(p.right - p.left for p in parts)], default=0.0)
     x = y = shelf = width = 0.0
+    begins = {id(row[0]) for row in rows if row}
     for part in parts:
         wide, high = part.right - part.left, part.bottom - part.top
-        if x and x + wide > room:
+        if x and (x + wide > room or id(part) in begins):
             x, y, shelf = 0.0, y + shelf + gap, 0.0
         _move(placed, part, x - part.left, y - part.top)
         x, shelf, width = x + wide + gap, max(shelf, high), max(width, x + wide)

@@ -4,10 +4,13 @@ import { count, recall, remember } from "../dom.js";
 
 const REPEATS = "×"; // among what is folded: all repeated blocks
 const CHANGES = "Δ"; // what is far from every change
+const SIDEWAYS = "→"; // the picture runs from left to right
 const OPENED = "+"; // before an id: shown all the same
 const WHOLE = "relaylab.whole"; // whether whole pictures were wished last
 const STANDIN = /^(stretch|repeat|block|equal):/; // parts of pictures, not of programs
 
+const TURNED = "relaylab.direction";
+const MARKS = /^[×Δ+⌖→]/; // what is folded and no group
 const HOPS = 2;
 const NEAR = "⌖"; // among what is folded: all but what is so many edges from a node
 
@@ -29,12 +32,15 @@ export function groupOf(picture, id) {
 
 export class Folding {
   /** @param {{ picture: () => any, selected: () => string, pick: (id: string) => void, refresh: () => void,
-   *   moving?: () => void, closer?: () => void }} act */
+   *   moving?: () => void, closer?: () => void, direction?: () => string | null }} act
+   *   a direction, `LR` or `TB`; empty for the one that was chosen last, null for pictures that have but one */
   constructor(act) {
     this.act = act;
     /** @type {Set<string>} */
     this.closed = new Set();
     if (!recall(WHOLE)) this.closed.add(CHANGES);
+    const direction = act.direction?.();
+    if ((direction === "" ? recall(TURNED) : direction) === "LR") this.closed.add(SIDEWAYS);
   }
 
   // as the question for a picture names it: the selected node is always shown, with what is around it
@@ -54,7 +60,7 @@ export class Folding {
 
   // what is folded, in words
   get words() {
-    const groups = [...this.closed].filter((id) => !/^[×Δ+⌖]/.test(id)).length;
+    const groups = [...this.closed].filter((id) => !MARKS.test(id)).length;
     return [groups ? count(groups, "group") : "", this.repeated ? "repeated blocks" : ""].filter(Boolean).join(", ");
   }
 
@@ -106,8 +112,25 @@ export class Folding {
   // a card: what is in it; nothing selected: everything that is folded
   expand() {
     if (this.open(this.act.selected())) return;
+    this.level("operator");
+  }
+
+  // how far pictures are unfolded: functions as cards, what is in functions as cards, everything
+  level(name) {
     this.act.moving?.();
-    this.closed = new Set(this.brief ? [CHANGES] : []);
+    const groups = this.act.picture()?.groups ?? [];
+    const folded = groups.filter(([, , , parent]) => (parent ? name === "function" : name === "model"));
+    const marks = [...this.closed].filter((id) => [CHANGES, SIDEWAYS].includes(id));
+    this.closed = new Set([...marks, ...folded.map(([id]) => id)]);
+    this.act.refresh();
+  }
+
+  // from left to right, or from top to bottom; that is remembered
+  turned() {
+    this.act.moving?.();
+    if (!this.closed.delete(SIDEWAYS)) this.closed.add(SIDEWAYS);
+    remember(TURNED, this.closed.has(SIDEWAYS) ? "LR" : "TB");
+    this.act.closer?.();
     this.act.refresh();
   }
 

@@ -79,6 +79,8 @@ export class Keyboard {
       collapseAll: this.seen(() => folding.collapseAll()),
       expand: this.seen(() => folding.expand()),
       repeats: host.live ? this.seen(() => explorer.repeats()) : undefined,
+      level: this.seen((name) => folding.level(name)),
+      turned: host.live ? this.seen(() => folding.turned()) : undefined,
       focus: this.seen(() => this.focus()),
       wider: this.pictured && folding.near ? () => folding.widen(1) : undefined,
       closer: this.pictured && folding.near ? () => folding.widen(-1) : undefined,

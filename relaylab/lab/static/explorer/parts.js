@@ -101,6 +101,7 @@ export function makeParts(explorer, tools) {
     refresh,
     moving: () => undo.moving("fold"),
     closer: () => arrive(() => stage.begin()),
+    direction: () => (live ? get("direction") : null),
   });
   const figures = () => figuresOf(stages.figures, get("overlays") ?? []);
   const overlay = new Overlay({ ask, stages, figures, canvases, say, problem, moving: () => undo.moving("overlay") });
@@ -168,6 +169,8 @@ export function makeParts(explorer, tools) {
     panel: () => room.panel(),
     full: () => room.full(),
     map: run("map"),
+    level: (name) => folding.level(name),
+    turned: live ? () => folding.turned() : null,
     focus: run("focus"),
   });
   return {

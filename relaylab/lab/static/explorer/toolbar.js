@@ -13,6 +13,11 @@ const PANES = [
   ["branches", "Compare", "this pipeline with another"],
   ["live", "Edit", "the program as text to type in, and what that changes"],
 ];
+const LEVELS = [
+  ["model", "Model", "each function as one card (1)"],
+  ["function", "Function", "kernels and inner functions as cards (2)"],
+  ["operator", "Operator", "everything unfolded (3)"],
+];
 const STYLES = [
   ["merged", "Merged"],
   ["both", "Side by side"],
@@ -28,7 +33,8 @@ export class Toolbar {
    * @param {{ tabs: string[], get: (name: string) => any, choose: (name: string, value: string) => void,
    *   back: () => void, forward: () => void, views: () => void, help: () => void,
    *   search: Node[], field: HTMLElement, overlay: HTMLElement, tools: HTMLElement[], list: () => void,
-   *   panel: () => void, focus: () => void, full: () => void, map: () => void }} act
+   *   panel: () => void, focus: () => void, full: () => void, map: () => void,
+   *   level: (name: string) => void, turned: (() => void) | null }} act
    */
   constructor(act) {
     const { get, choose } = act;
@@ -38,6 +44,12 @@ export class Toolbar {
     this.styles = choice("how to compare", STYLES, get("compare"), (v) => choose("compare", v));
     this.undo = [button("↶", "undo (Ctrl Z)", act.back), button("↷", "redo (Ctrl Shift Z)", act.forward)];
     this.title = el("strong", { className: "rl-title" });
+    const levels = choice("how far the picture is unfolded", LEVELS, "", act.level).group;
+    const picture = [
+      button("Focus", "only what is near the selected node (F)", act.focus),
+      button("Map", "a map of the whole picture (m)", act.map),
+      ...(act.turned ? [button("Turn", "from left to right, or from top to bottom (h)", act.turned)] : []),
+    ];
     this.items = [
       this.panes.group,
       act.overlay,
@@ -45,11 +57,11 @@ export class Toolbar {
       el("span", { className: "rl-undo" }, ...this.undo),
       ...act.tools,
       button("Views", "named views to come back to, paths, parts", act.views),
-      button("Focus", "only what is near the selected node (F)", act.focus),
-      button("Map", "a map of the whole picture (m)", act.map),
+      ...picture,
+      levels,
     ];
     // they mean something where a picture of the stages is
-    this.ofPicture = [...this.styles.group.children, act.overlay, ...this.items.slice(-2), act.field];
+    this.ofPicture = [...this.styles.group.children, act.overlay, ...picture, ...levels.children, act.field];
     this.place = el("span", { className: "rl-items" });
     this.menu = el("div", { className: "rl-menu" });
     this.more = el(
