@@ -154,6 +154,13 @@ def is_inf(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Where")
 def where(g: Graph, node: OnnxNode, condition: Expr, x: Expr, y: Expr) -> Expr:
+    """A condition that is known, and the same everywhere, chooses now."""
+    known = g.value(condition)
+    if known is not None and known.size and known.all() == known.any() and g.tensor(x).dtype == g.tensor(y).dtype:
+        chosen, other = (x, y) if known.all() else (y, x)
+        if g.is_static(x) and g.is_static(y):
+            wide = np.broadcast_shapes(known.shape, g.shape(chosen), g.shape(other))
+            return chosen if wide == g.shape(chosen) else op.broadcast_to(chosen, wide)
     return op.where(condition, x, y)
 
 

@@ -165,6 +165,8 @@ def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     rank = max(len(dims), len(wanted))
     dims, wanted = [1] * (rank - len(dims)) + dims, [1] * (rank - len(wanted)) + wanted
     both = [_larger(d, w) for d, w in zip(dims, wanted)]
+    if g.is_static(x) and tuple(both) == g.shape(x):
+        return x
     return _expanded(g, x, target) if None in both else op.broadcast_to(x, both)
 
 
