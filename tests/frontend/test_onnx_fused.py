@@ -68,6 +68,9 @@ CASES = [
     *[("MatMulNBits", {"a": f(3, 40), "b": u(6, 3, 2 * n), "s": f(18), "z": z, "g": None, "c": f(6)},
        {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 6, "K": 40, "bits": n, "block_size": 16})
       for n, z in ((2, None), (4, u(12)), (4, f(18)), (8, u(18)))],
+    *[("GatherBlockQuantized", {"d": u(6, 5 * n), "i": np.array([[1, 0], [4, 3]]), "s": f(6, 3), "z": z},
+       {"constants": ("d", "s") if z is None else ("d", "s", "z"), "bits": n, "block_size": 16})
+      for n, z in ((4, None), (4, u(6, 2)), (8, u(6, 3)))],
     ("QGemm", {**LEFT, **RIGHT, "c": i32(5, 6, 7), "ys": s(0.02), "yz": np.uint8(128)}, {}),
     ("QGemm", {**LEFT, **RIGHT, "b": u(3, 5), "c": i32(5, 6, 7)}, {"transB": 1, "alpha": 0.5}),
     ("MatMulIntegerToFloat", {"a": u(2, 5), "b": u(5, 3), "as": s(0.02), "bs": RIGHT["bs"], "az": np.uint8(120),
@@ -170,3 +173,43 @@ def test_what_is_refused_says_why(name, inputs, more, code):
     with pytest.raises(RelayError) as info:
         imported(node_model(name, inputs, domain="com.microsoft", **more)[0])
     assert info.value.code == code and f"{name} `out0` (node 0 of the graph)" in info.value.place, info.value
+
+
+FEW = {"INT4": (-8, 8), "UINT4": (0, 16), "INT2": (-2, 2), "UINT2": (0, 4)}
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize("raw", [False, True])
+def test_weights_of_a_few_bits_are_dequantized(kind, raw):
+    """Against the formula: (q - z) s, each scale for a block of 16; packed here bit by bit, the lowest first."""
+    number, low, high = getattr(onnx.TensorProto, kind), *FEW[kind]
+    q, z, scale, inputs = RNG.integers(low, high, (5, 33)), RNG.integers(low, high, (5, 3)), f(5, 3), {"x": f(2, 5)}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], axis=1, block_size=16),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    proto = model(nodes, inputs, ["y"], {"s": scale}, opset=25)
+    for name, values in (("q", q), ("z", z)):
+        tensor = helper.make_tensor(name, number, values.shape, values.ravel().tolist())
+        if raw:
+            each = int(kind[-1])
+            spread = (values.ravel()[:, None] >> np.arange(each) & 1).astype("uint8").ravel()
+            data = np.packbits(spread, bitorder="little").tobytes()
+            tensor = onnx.TensorProto(name=name, data_type=number, dims=values.shape, raw_data=data)
+        proto.graph.initializer.append(tensor)
+    wide = lambda v: np.repeat(v, 16, 1)[:, :33]
+    near(run(imported(proto), inputs), [inputs["x"] @ ((q - wide(z)) * wide(scale)).astype("float32")])
+
+
+def test_weights_of_a_few_bits_that_something_else_reads_are_refused():
+    proto = model([helper.make_node("Identity", ["q"], ["y"])], {"x": f(2)}, ["y"], opset=21)
+    proto.graph.initializer.append(helper.make_tensor("q", onnx.TensorProto.INT4, [2], [1, 2]))
+    with pytest.raises(RelayError, match="INT4") as info:
+        imported(proto)
+    assert info.value.code == "import.dtype"
+    proto.graph.node[0].CopyFrom(helper.make_node("DequantizeLinear", ["q", "s"], ["y"]))
+    proto.graph.initializer.append(helper.make_tensor("s", 1, [], [0.5]))
+    proto.graph.initializer[0].int32_data.append(0)
+    with pytest.raises(RelayError, match="2 bytes for the shape") as info:
+        imported(proto)
+    assert info.value.code == "import.tensor"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.model import DTYPES, load_onnx
@@ -13,19 +14,46 @@ from relaylab.ir import AnyDim, Expr
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
-    from onnx.defs import OpSchema
 
 _NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
+class _Parameter(Protocol):
+    name: str
+    option: enum.Enum
+
+
+class Schema(Protocol):
+    """What is used of onnx's own description of an operator (`onnx.defs.OpSchema`, whose stub does not say it all)."""
+
+    min_input: int
+    max_input: int
+    inputs: Sequence[_Parameter]
+    attributes: Mapping[str, Any]
+    has_function: bool
+    has_context_dependent_function: bool
+    function_opset_versions: list[int]
+    context_dependent_function_opset_versions: list[int]
+
+    def get_function_with_opset_version(self, version: int, /) -> bytes:
+        """The body as a serialized FunctionProto."""
+        ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, types: Sequence[bytes], /
+    ) -> bytes:
+        """The body for a node and the types of its inputs."""
+        ...
+
+
 @cache
-def definition(domain: str, name: str, version: int) -> OpSchema | None:
+def definition(domain: str, name: str, version: int) -> Schema | None:
     """onnx's schema of an operator, if it says what the operator is made of."""
     defs = load_onnx().defs
     if not defs.has(name, domain):
         return None
     try:
-        schema = defs.get_schema(name, version, domain)
+        schema = cast("Schema", defs.get_schema(name, version, domain))
     except defs.SchemaError:  # of a newer opset
         return None
     return schema if schema.has_function or schema.has_context_dependent_function else None
@@ -55,20 +83,20 @@ def body_of(g: Graph, node: OnnxNode, ins: Sequence[Expr | None]) -> tuple[Graph
     return graph, scope, {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
 
 
-def _check(node: OnnxNode, schema: OpSchema, ins: Sequence[Expr | None]) -> None:
+def _check(node: OnnxNode, schema: Schema, ins: Sequence[Expr | None]) -> None:
     least, most = schema.min_input, schema.max_input
     if not least <= len(ins) <= most:
         raise node.error(
             f"takes {least}{f' to {most}' if most != least else ''} inputs, {len(ins)} given", code="import.arity"
         )
-    needed = [i for i in list(schema.inputs)[: len(ins)] if i.option == type(i.option).Single]
-    if missing := [i.name for i, x in zip(needed, ins) if x is None]:
+    missing = [i.name for i, x in zip(schema.inputs, ins) if x is None and i.option.name == "Single"]
+    if missing:
         raise node.error(f"the input `{missing[0]}` is left out", code="import.arity")
     for name in {a.name for a in node.proto.attribute} - set(schema.attributes):
         raise node.error(f"the attribute `{name}` of opset {node.version} is not imported", code="import.attribute")
 
 
-def _written(g: Graph, node: OnnxNode, schema: OpSchema, ins: Sequence[Expr | None]) -> FunctionProto:
+def _written(g: Graph, node: OnnxNode, schema: Schema, ins: Sequence[Expr | None]) -> FunctionProto:
     """The function in the newest opset that is not above the model's."""
     versions = [*schema.function_opset_versions, *schema.context_dependent_function_opset_versions]
     version = max((v for v in versions if v <= node.version), default=min(versions))

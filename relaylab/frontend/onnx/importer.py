@@ -12,7 +12,7 @@ import numpy as np
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx import table
 from relaylab.frontend.onnx.functions import body_of, definition
-from relaylab.frontend.onnx.model import array_of, nodes_below, type_of
+from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.frontend.onnx.sizes import followed
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
+
+_UNPACKS = {"DequantizeLinear", "GatherBlockQuantized"}
+"""Operators that know integers smaller than a byte as int8."""
 
 _CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
 
@@ -75,10 +78,15 @@ class OnnxImporter:
 
     def initializers(self, proto: GraphProto) -> dict[str, Expr]:
         """Constants (or parameters) for the tensors that the graph carries."""
-        return {
-            t.name: self._initial(t.name, array_of(t, f"the initializer `{t.name}`", self.folder))
-            for t in proto.initializer
-        } | {t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer}
+        read = _readers(proto) if any(t.data_type in FEW_BITS for t in proto.initializer) else {}
+        known = {}
+        for t in proto.initializer:
+            small = t.data_type in FEW_BITS and read.get(t.name, {""}) <= _UNPACKS
+            values = (few_bits if small else array_of)(t, f"the initializer `{t.name}`", self.folder)
+            known[t.name] = self._initial(t.name, values)
+        return known | {
+            t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer
+        }
 
     def _initial(self, name: str, value: np.ndarray) -> Expr:
         constant = Constant(value)
@@ -257,6 +265,15 @@ def _no_input(name: str, names: list[str]) -> RelayValueError:
         code="import.input",
         help=did_you_mean(name, names) or f"its inputs are {', '.join(names)}",
     )
+
+
+def _readers(proto: GraphProto) -> dict[str, set[str]]:
+    """The operators that read each value; an output is read by nobody known."""
+    found: dict[str, set[str]] = {o.name: {""} for o in proto.output}
+    for _, _, node in nodes_below(proto):
+        for name in node.input:
+            found.setdefault(name, set()).add(node.op_type)
+    return found
 
 
 def dense(sparse: SparseTensorProto, folder: Path | None) -> np.ndarray:

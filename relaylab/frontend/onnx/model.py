@@ -24,6 +24,9 @@ DTYPES = {
 }  # fmt: skip
 """TensorProto.DataType by number, as far as Relay has the type."""
 
+FEW_BITS = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
+"""Bits and sign of the integers that are smaller than a byte, by the number of their type: UINT4, INT4, UINT2, INT2."""
+
 _UNREAD = ("doc_string", "metadata_props")
 """Texts that nothing here reads."""
 
@@ -188,6 +191,32 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
     if values.size != math.prod(dims):
         raise RelayValueError(f"{what} has {values.size} values for the shape {dims}", code="import.tensor")
     return values.astype(dtype.newbyteorder("=")).reshape(dims)
+
+
+def few_bits(tensor: TensorProto, what: str, folder: Path | None = None) -> np.ndarray:
+    """The integers of 2 or 4 bits of a TensorProto, as int8."""
+    dims, (bits, signed) = [int(d) for d in tensor.dims], FEW_BITS[tensor.data_type]
+    if any(d < 0 for d in dims) or not is_addressable(tuple(dims), "int8"):
+        raise RelayValueError(f"{what} has the shape {dims}", code="import.tensor")
+    count = math.prod(dims)
+    size = -(-count * bits // 8)
+    if tensor.data_location == 1:
+        data = np.frombuffer(_external(tensor, what, folder, size), "uint8")
+    elif tensor.HasField("raw_data"):
+        data = np.frombuffer(tensor.raw_data, "uint8")
+    else:
+        data = np.array(tensor.int32_data, "int64").astype("uint8")
+    if data.size != size:
+        raise RelayValueError(f"{what} has {data.size} bytes for the shape {dims}", code="import.tensor")
+    values = unpacked(data, bits)[:count].reshape(dims).astype("int8")
+    return (values ^ (1 << bits - 1)) - (1 << bits - 1) if signed else values
+
+
+def unpacked(data: np.ndarray, bits: int) -> np.ndarray:
+    """Bytes as numbers of a few bits along the last axis, the lowest bits first: uint8."""
+    each = np.unpackbits(data, axis=-1, bitorder="little")
+    whole = each[..., : each.shape[-1] // bits * bits].reshape(*data.shape[:-1], -1, bits)
+    return (whole << np.arange(bits, dtype="uint8")).sum(-1, dtype="uint8")
 
 
 def _listed(tensor: TensorProto, dtype: np.dtype) -> np.ndarray:

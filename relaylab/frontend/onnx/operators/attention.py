@@ -155,7 +155,8 @@ def rotary_embedding(g: Graph, node: OnnxNode, x: Expr, places: Expr, cosines: E
         raise node.error("a scale is not imported", code="import.attribute")
     if g.shape(places) != (batch, length):  # one number: where the sequences begin
         places = op.add(op.reshape(places, (1, 1)), Constant(np.arange(length)[None]))
-    out = turned(g, wide, *(op.take(t, places, axis=0) for t in (cosines, sines)), bool(node.get("interleaved", 0)))
+    turns = op.take(cosines, places, axis=0), op.take(sines, places, axis=0)
+    out = turned(g, wide, *turns, bool(node.get("interleaved", 0)))
     return _joined(g, out) if joined else out
 
 
@@ -197,7 +198,7 @@ def group_query_attention(
         if cosines is None or sines is None:
             raise node.error("no cosines and sines are given", code="import.arity")
         at = op.add(op.reshape(begin, (batch, 1)), Constant(np.arange(length)[None])) if places is None else places
-        turns = [op.take(t, at, axis=0) for t in (cosines, sines)]
+        turns = op.take(cosines, at, axis=0), op.take(sines, at, axis=0)
         q, k = (turned(g, x, *turns, interleaved) for x in (q, k))
     k, v = (_cached(g, p, n, begin, total) for p, n in ((past_key, k), (past_value, v)))
     keys = Constant(np.arange(g.shape(k)[2])[None, None, None])
@@ -206,8 +207,8 @@ def group_query_attention(
     if (window := node.get("local_window_size", -1)) > 0:
         keeps = op.logical_and(keeps, op.greater(keys, op.subtract(at, const(window, "int64"))))
     masks = [_filled(g, keeps, q, _least(g, q)), *([] if more is None else [more])]
-    wide = [op.repeat(x, heads // shared, 1) if heads > shared else x for x in (k, v)]
-    out = _attend(g, q, *wide, node.get("scale") or size**-0.5, masks, node.get("softcap", 0.0))
+    wide = lambda x: op.repeat(x, heads // shared, 1) if heads > shared else x
+    out = _attend(g, q, wide(k), wide(v), node.get("scale") or size**-0.5, masks, node.get("softcap", 0.0))
     return [out, k, v]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
-from relaylab.frontend.onnx.model import dtype_of
+from relaylab.frontend.onnx.model import dtype_of, unpacked
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators import contract, pool
 from relaylab.frontend.onnx.operators.arithmetic import same
@@ -42,18 +42,18 @@ def _axis(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> int:
     return g.axis(axis, g.rank(x)) if int(np.prod(g.shape(scale))) > 1 else -1
 
 
-def _of_blocks(g: Graph, node: OnnxNode, x: Expr, *parameters: Expr | None) -> list[Expr | None] | None:
+def _of_blocks(g: Graph, node: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> tuple[Expr, Expr | None] | None:
     """Scales and zero points of blocks along an axis as those of all elements; None if they are of no blocks."""
     size = node.get("block_size", 0)
     if not size:
         return None
     shape, axis = g.shape(x), g.axis(node.get("axis", 1), g.rank(x))
     blocks = [*shape[:axis], -(-shape[axis] // size), *shape[axis + 1 :]]
-    for v in parameters:
+    for v in (scale, zero):
         if size < 0 or (v is not None and list(g.shape(v)) != blocks):
             raise node.error(f"no blocks of {size} along axis {axis} of {shape}", code="import.shape")
     cut = lambda v: op.strided_slice(op.repeat(v, size, axis), [0], [shape[axis]], [1], axes=[axis])
-    return [None if v is None else cut(v) for v in parameters]
+    return cut(scale), None if zero is None else cut(zero)
 
 
 @converts("QuantizeLinear", since=10, unused=_PLAIN)
@@ -326,22 +326,48 @@ def matmul_n_bits(
     if zeros is not None:
         given = g.known(zeros, "zero_points")
         shift = (
-            given.astype("float64") if given.dtype != np.uint8 else _unpacked(given.reshape(rows, -1), bits)[:, :blocks]
+            given.astype("float64") if given.dtype != np.uint8 else unpacked(given.reshape(rows, -1), bits)[:, :blocks]
         )
         shift = shift.reshape(rows, blocks, 1)
     if packed.dtype != np.uint8 or packed.size * 8 != rows * blocks * block * bits or by.size != rows * blocks:
         raise node.error(f"{packed.shape} bytes are no {rows} x {blocks} blocks of {block}", code="import.shape")
-    values = _unpacked(packed.reshape(rows, blocks, -1), bits).astype("float32") - shift
+    values = unpacked(packed.reshape(rows, blocks, -1), bits).astype("float32") - shift
     weight = (values * by.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :depth]
     out = contract.product(g, a, g.const(weight.T, a))
     return out if bias is None else op.add(out, bias)
 
 
-def _unpacked(data: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of a few bits along the last axis, the lowest bits first."""
-    each = np.unpackbits(data, axis=-1, bitorder="little")
-    whole = each[..., : each.shape[-1] // bits * bits].reshape(*data.shape[:-1], -1, bits)
-    return (whole << np.arange(bits, dtype="uint8")).sum(-1)
+@converts("GatherBlockQuantized", domain=CONTRIB)
+def gather_blocks(g: Graph, node: OnnxNode, data: Expr, indices: Expr, scales: Expr, zeros: Expr | None = None) -> Expr:
+    """Rows of a table of a few bits, blocks along the last axis; only the rows that are read become floats."""
+    bits, block, rank = node.get("bits", 4), node.get("block_size", 128), g.rank(data)
+    axes = [g.axis(node.get(name, usual), rank) for name, usual in (("gather_axis", 0), ("quantize_axis", 1))]
+    packed = g.dtype(data) == "uint8"  # else they have a type of their own, which is int8 here
+    if axes != [0, rank - 1] or bits not in (2, 4, 8) or block < 1:
+        raise node.error(f"rows along axis {axes[0]}, blocks along {axes[1]} of {rank}", code="import.attribute")
+    width, blocks = g.shape(data)[-1] * (8 // bits if packed else 1), g.shape(scales)[-1]
+    if blocks != -(-width // block):
+        raise node.error(f"{blocks} scales for {width} numbers in blocks of {block}", code="import.shape")
+    at = _spread(g, op.take(data, indices, axis=0), bits if packed else 8, width)
+    wide = lambda v: op.strided_slice(op.repeat(v, block, -1), [0], [width], [1], axes=[g.rank(v) - 1])
+    shift = const(np.float32(1 << (bits - 1) if packed else 0))
+    if zeros is not None:
+        found = _spread(g, op.take(zeros, indices, axis=0), bits if packed else 8, blocks)
+        shift = same(g, wide(found), "float32")
+    by = wide(op.take(scales, indices, axis=0))
+    out = op.multiply(op.subtract(op.cast(at, "float32"), shift), same(g, by, "float32"))
+    return same(g, out, g.dtype(scales))
+
+
+def _spread(g: Graph, x: Expr, bits: int, count: int) -> Expr:
+    """The first `count` numbers of a few bits in the bytes of the last axis."""
+    if bits == 8:
+        return x
+    shape = g.shape(x)
+    moved = op.right_shift(op.expand_dims(x, len(shape)), Constant(np.arange(0, 8, bits, dtype="uint8")))
+    parts = op.bitwise_and(moved, const((1 << bits) - 1, "uint8"))
+    flat = op.reshape(parts, (*shape[:-1], shape[-1] * 8 // bits), allowzero=True)
+    return op.strided_slice(flat, [0], [count], [1], axes=[len(shape) - 1])
 
 
 @converts("QLinearConcat", domain=CONTRIB)

@@ -133,7 +133,7 @@ def unique(g: Graph, node: OnnxNode, x: Expr) -> list[Expr | None]:
     """
     axis, in_order = node.get("axis"), bool(node.get("sorted", 1))
     sliced = axis is not None and g.rank(x) != 1
-    axis = g.axis(axis, g.rank(x)) if sliced else 0
+    axis = 0 if axis is None else g.axis(axis, g.rank(x))
     flat = _numbered(g, node, x, axis, in_order) if sliced else op.reshape(x, (-1,)) if g.rank(x) != 1 else x
     found = op.unique(flat, is_sorted=in_order or sliced, return_counts=True)
     values, indices, inverse, count, counts = found

@@ -66,9 +66,12 @@ def _turns(n: int, used: int, onesided: bool, inverse: bool) -> np.ndarray:
 def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Expr:
     """Frames of the signal, one `step` apart, each weighted and transformed: (batch, frames, bins, 2)."""
     shape, by = g.shape(x), g.ints(step, "frame_step")[0]
-    if length is None and window is None:
+    if length is not None:
+        n = g.ints(length, "frame_length")[0]
+    elif window is not None:
+        n = g.shape(window)[0]
+    else:
         raise node.error("neither a window nor frame_length is given", code="import.arity")
-    n = g.shape(window)[0] if length is None and window is not None else g.ints(length, "frame_length")[0]
     parts = shape[2] if len(shape) == 3 else 1
     fits = len(shape) in (2, 3) and parts in (1, 2) and (window is None or g.shape(window) == (n,))
     if not fits or by < 1 or not 0 < n <= min(LONGEST, shape[1]):
