@@ -104,7 +104,7 @@ class Procedure:
     # ---- statements
 
     def let(self, value: ScalarExpr | int, name: str = "x") -> Local:
-        """A register with a value (an index for a Python number): computed here, once. `add` may change it."""
+        """A register with a value (an index for a Python number): computed here, once. `add` and `set` change it."""
         flat = self._flat(as_index(value) if isinstance(value, int) else value)
         local = Local(self._name(name), flat.dtype)
         self._open[-1].append(Define(local, flat))
@@ -114,6 +114,10 @@ class Procedure:
         """Combine a register with a value: sum, prod, max, min, any, all."""
         flat = self._flat(value if isinstance(value, ScalarExpr) else const(value, local.dtype))
         self._open[-1].append(Accumulate(local, kind, flat))
+
+    def set(self, local: Local, value: ScalarExpr) -> None:
+        """Give a register another value; not in a vectorized loop."""
+        self.add(local, value, "last")
 
     def store(self, tensor: Tensor, at: Sequence[Position] | Position, value: ScalarExpr | Number) -> None:
         """`tensor[at] = value`; nothing for a tensor without elements."""

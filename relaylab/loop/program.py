@@ -33,7 +33,7 @@ class Define:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accumulate:
-    """`local = kind(local, value)` with kind sum, prod, max, min, any or all."""
+    """`local = kind(local, value)` with kind sum, prod, max, min, any or all; outside of vectorized loops also last."""
 
     local: Local
     kind: str
@@ -175,7 +175,7 @@ def _body_lines(body: tuple[Statement, ...], depth: int) -> list[str]:
     return lines
 
 
-_SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", "all": "&="}
+_SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", "all": "&=", "last": "="}
 
 
 def _line(statement: Statement) -> str:

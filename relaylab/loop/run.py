@@ -75,6 +75,8 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
 
 
 def _combined(kind: str, total: Array, amount: Array) -> Array:
+    if kind == "last":
+        return amount
     return reduce_box(kind, np.stack(np.broadcast_arrays(total, amount)), (0,))[0]
 
 

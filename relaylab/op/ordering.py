@@ -6,7 +6,7 @@ Equal keys stand in the order of their numbers, and NaN counts as larger than ev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -82,18 +82,30 @@ class Row(Keys):
                 self._merge(source, low, middle, high)
 
     def _merge(self, source: Local, low: Local, middle: Local, high: Local) -> None:
-        """Merge the runs low .. middle-1 and middle .. high-1 of one half into the other half."""
-        p, b = self.p, self.p.b
-        left, right, target = p.let(low), p.let(middle), p.let(self.capacity - source + low)
-        with p.loop(self.capacity, stop=high - low) as k:
-            x, y = p.let(self.keys(source + left)), p.let(self.keys(source + right))
-            take = p.let(b.land(right < high, b.lor(left >= middle, self.before(y, x))))
-            which = p.let(source + b.select(take, right, left))
-            p.store(self.keys, target + k, b.select(take, y, x))
-            p.store(self.numbers, target + k, self.numbers(which))
+        """Merge the runs low .. middle-1 and middle .. high-1 of one half into the other half, from both ends at once:
+        two chains of comparisons that do not wait for each other. The element in the middle may be written twice.
+        """
+        p, b, target = self.p, self.p.b, self.p.let(self.capacity - source)
+        left, right = p.let(low), p.let(middle)
+        last_left, last_right = p.let(middle - 1), p.let(high - 1)
+        with p.loop((self.capacity + 1) // 2, stop=b.shr(high - low + 1, 1)) as k:
+            x, y = self._entry(source + left), self._entry(source + right)
+            take = p.let(b.land(right < high, b.lor(left >= middle, self.before(y[0], x[0]))))
+            self._move(target + low + k, take, y, x)
             step = p.let(b.cast(take, "int64"))
-            p.add(right, step)
-            p.add(left, 1 - step)
+            p.add(right, step), p.add(left, 1 - step)
+            x, y = self._entry(source + last_left), self._entry(source + last_right)
+            take = p.let(b.land(last_left >= low, b.lor(last_right < middle, self.before(y[0], x[0]))))
+            self._move(target + high - 1 - k, take, x, y)
+            step = p.let(b.cast(take, "int64"))
+            p.add(last_left, -step), p.add(last_right, step - 1)
+
+    def _entry(self, place: Element) -> tuple[Local, Local]:
+        return self.p.let(self.keys(place)), self.p.let(self.numbers(place))
+
+    def _move(self, place: Element, first: Element, x: Sequence[Element], y: Sequence[Element]) -> None:
+        for memory, a, c in zip((self.keys, self.numbers), x, y):
+            self.p.store(memory, place, self.p.b.select(first, a, c))
 
 
 class Heap(Keys):
@@ -137,7 +149,7 @@ class Heap(Keys):
             with p.when(sinks):
                 p.store(self.keys, hole, x)
                 p.store(self.numbers, hole, i)
-                p.add(hole, b.select(second, right, left) - hole)
+                p.set(hole, b.select(second, right, left))
         p.store(self.keys, hole, key)
         p.store(self.numbers, hole, number)
 
@@ -168,16 +180,18 @@ def _selected(p: Procedure, count: int, k: int, read: Callable[[Element], Elemen
     with p.loop(k) as at:  # places without an element come after all elements
         p.store(heap.keys, at, _last(b, kind, heap.ascending))
         p.store(heap.numbers, at, none)
+    root, few = p.let(heap.keys(0)), p.let(b.const(True, "bool"))
     with p.loop(-(-count // chunk)) as part:
-        root, some = p.let(heap.keys(0)), p.let(b.eq(heap.numbers(0), none))
-        start = b.min(part * chunk, count - chunk)
+        start, some = b.min(part * chunk, count - chunk), p.let(few)
         with p.loop(chunk, kind="vectorized") as lane:
             p.add(some, heap.before(b.cast(read(start + lane), kind), root), "any")
         with p.when(some), p.loop(chunk, stop=count - part * chunk) as lane:
-            at = p.let(b.min(part * chunk + lane, count - 1))
-            x, number = p.let(b.cast(read(at), kind)), p.let(b.cast(at, heap.numbers.dtype))
-            with p.when(heap.precedes(x, number, heap.keys(0), heap.numbers(0))):
-                heap.sift(p.let(0), x, number, b.index(k))
+            at = b.min(part * chunk + lane, count - 1)
+            x = p.let(b.cast(read(at), kind))
+            with p.when(b.lor(few, heap.before(x, root))):
+                heap.sift(p.let(0), x, p.let(b.cast(at, heap.numbers.dtype)), b.index(k))
+                p.set(root, heap.keys(0))
+                p.set(few, b.eq(heap.numbers(0), none))
     left = p.let(k)
     with p.loop(k):
         key, number = heap.pop(left)

@@ -352,6 +352,8 @@ class _Lowering:
 
     def combine(self, kind: str, dtype: str, a: Value, c: Value) -> Value:
         """Two partial results of a reduction as one."""
+        if kind == "last":
+            return c
         op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
         return scalars.apply(self.f, op, dtype, [a, c], self.emitter.avx512)
 
