@@ -14,7 +14,7 @@ from relaylab.loop.expr import Local
 from relaylab.loop.procedure import Procedure
 from relaylab.op.helpers import Element, ElementBuilder, Position
 
-CHUNK = 64  # elements that are compared with the k-th best side by side
+CHUNK = 32  # elements that are compared with the k-th best side by side
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all
 Write = Callable[[Element, Element, Element], None]
 """What is done with a place in the order, the key there and its number."""
