@@ -94,7 +94,7 @@ def roi_align(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, sam
     rois: the regions: image (limited to those there are), x1, y1, x2, y2, in pixels before `spatial_scale`; shape (R, 5); dtype any
     pooled_size: the height and width of the grid that is laid over each region
     spatial_scale: what the corners of regions are multiplied with
-    sample_ratio: samples per cell along each axis; below 1: as many as the cell has pixels, rounded up
+    sample_ratio: samples per cell along each axis; below 1: as many as the cell has pixels, rounded up (4096 at most)
     layout: the axes of data and result
     mode: avg or max
     Result: (R, C, *pooled_size) laid out as `layout`, of the dtype of data
