@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from relaylab.codegen.inspection.stages import KernelForJob, Stages
 from relaylab.codegen.isa.target import FOREIGN_KINDS, CpuTarget
-from relaylab.codegen.kernels.kernel import module_text
+from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import Compilation, compile_objects
 from relaylab.codegen.native.entry import entry_text
@@ -34,6 +34,7 @@ from relaylab.runtime.native import host_triple
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.progress import part
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -95,6 +96,12 @@ def compile_main(
     return _compiled(mod, network, target, mod_name, executor, ir_mod, chosen)
 
 
+def _waited(started: Sequence[Future[bytes]]) -> Iterator[bytes]:
+    for k, kernel in enumerate(started, 1):
+        part("kernel", k, len(started))
+        yield kernel.result()
+
+
 def _compiled(
     mod: IRModule,
     network: Network,
@@ -112,13 +119,14 @@ def _compiled(
     started: list[Future[bytes]] = []
     with Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
-        compile_kernel = lambda kernel: started.append(
-            compilation.add(module_text([kernel], attributes=target.attributes))
-        )
+        def compile_kernel(kernel: Kernel) -> None:
+            part("loops", len(started) + 1, len(jobs))
+            started.append(compilation.add(module_text([kernel], attributes=target.attributes)))
+
         options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
         planned = plan_network(network, layouts, target, KernelMemo(target, cache, options), compile_kernel)
         (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
-        objects = tuple(kernel.result() for kernel in started)
+        objects = tuple(_waited(started))
     executable = Executable(
         mod_name,
         TargetInfo(host_triple(), target.needs, str(target)),

@@ -26,6 +26,7 @@ from relaylab.study.live import LiveText
 from relaylab.study.pipeline import Pipeline
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.progress import heard
 from relaylab.transform import Pass
 from relaylab.viz.draw.draw import DrawOptions, draw
 from relaylab.viz.scene.scene import Scene
@@ -141,7 +142,8 @@ class Session:
     def ask(self, what: object, *args: object) -> dict[str, object]:
         """The answer to a question; errors of users are answers too."""
         try:
-            with self.pipeline.kept(), no_collection():  # it would take a third of the time of a picture
+            listen = heard(lambda parts: self.pipeline.doing(parts))
+            with self.pipeline.kept(), listen, no_collection():  # it would take a third of the time of a picture
                 limits = {"frame": len(self.frames), "pass": len(self.pipeline.items)}
                 return cast("dict[str, object]", answer(self, limits, what, args))
         except RelayError as error:

@@ -19,6 +19,7 @@ from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, V
 from relaylab.ir.dims import SizeVar
 from relaylab.ir.excerpt import place_of
 from relaylab.support.errors import RelayError
+from relaylab.support import progress
 
 
 class EvaluationError(RelayError):
@@ -69,6 +70,8 @@ class Machine:
         self.plans: dict[ir.Function, Closure] = {}
         self.stack: list[Step] = []
         self.named: dict[ir.Function, list[tuple[int, int, SizeVar]]] = {}
+        self.outermost: Plan | None = None  # of the function whose calls are counted, if somebody listens
+        self.calls, self.done = 0, 0
 
     def run(self, expr: ir.Expr, binds: dict[ir.Var, Value] | None = None) -> Value:
         """The value of an expression whose free variables have the values `binds`."""
@@ -113,6 +116,9 @@ class Machine:
 
     def finish(self, node: ir.Expr, frame: Frame) -> None:
         """Compute `node`, its parts being computed."""
+        if frame.plan is self.outermost and isinstance(node, ir.Call):
+            self.done += 1
+            progress.part("operator", self.done, self.calls)
         value = _FINISH[type(node)](self, node, frame)
         if value is not _PENDING:
             frame.values[node] = value
@@ -124,6 +130,9 @@ class Machine:
         if len(func.params) != len(args):
             raise self.error(f"a function of {len(func.params)} parameters is given {len(args)} arguments", call, frame)
         inner = Frame(closure.frame.plan, closure.frame)
+        if self.outermost is None and progress.listened():
+            self.outermost = inner.plan
+            self.calls = sum(isinstance(node, ir.Call) for node in ir.post_order(func.body))
         inner.values.update(zip(func.params, args))
         inner.sizes = self.sizes(func, args, {**frame.sizes, **closure.frame.sizes})
         self.stack.append((self.leave, (call, func.body, frame), inner))

@@ -26,6 +26,7 @@ from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
 from relaylab.study.program import Program
 from relaylab.support.errors import RelayError
+from relaylab.support.progress import part
 from relaylab.support.quoting import python_comment, python_text
 from relaylab.transform import History, InferType, Pass, Stage
 from relaylab.transform.pattern.match import brief
@@ -164,6 +165,7 @@ def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE
     errors: dict[int, float] = {}
 
     def wrong(k: int) -> bool:
+        part("stage", len(errors) + 1, 1 + len(stages).bit_length())
         errors[k] = _error(_outputs(stages[k].result, inputs), expected)
         return errors[k] > tolerance
 
@@ -183,11 +185,14 @@ Values = list[tuple[np.ndarray, np.ndarray]]
 
 
 def _inside(stage: Stage, seed: int, tolerance: float) -> tuple[Expr | None, Expr | None, Step | None, Values]:
-    for step in stage.steps:
+    for k, step in enumerate(stage.steps, 1):
+        part("rewrite", k, len(stage.steps))
         if found := _differs(step.before, step.after, stage.before, seed, tolerance):
             return step.before, step.after, step, found
     for func in stage.before.functions.values():
-        for node in post_order(func.body):
+        nodes = post_order(func.body)
+        for k, node in enumerate(nodes, 1):
+            part("node", k, len(nodes))
             new = stage.became(node)
             if new is not None and new is not node and (found := _differs(node, new, stage.before, seed, tolerance)):
                 return node, new, None, found

@@ -12,6 +12,7 @@ from relaylab import relay, study
 from relaylab.ir import Call, rewrite
 from relaylab.explorer import Session
 from relaylab.explorer.stopping import stop
+from relaylab.support import progress
 
 
 def session(what, passes=None) -> Session:
@@ -385,6 +386,33 @@ def test_an_operator_is_told_with_its_numpy_code_and_where_the_pointer_rests(res
     (scene,) = resnet.ask("picture", 0, 0)["scenes"]
     (figure,) = (f for f in scene["figures"] if f["id"] == conv.id)
     assert figure["label"] == "nn.relu\nRectified linear unit: max(x, 0)."
+
+
+@pytest.mark.parametrize(
+    "what, args, words",
+    [
+        ("check", [3], "operator 2 of "),
+        ("bisect", [], "stage 1 of "),
+        ("kernel", [-1, "main/nn.dense"], "kernel 2 of "),
+    ],
+)
+def test_long_work_says_its_parts_and_stops_in_the_middle(what, args, words, monkeypatch):
+    """Each part is heard, a stop at any of them is an answer, and the same question is answered afterwards."""
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    session = Session(study.explore("mlp"))
+    args = [len(session.frames) - 1 if a == -1 else a for a in args]
+    told: list[str] = []
+
+    def hear(part: str) -> None:
+        told.append(part)
+        if part.startswith(words) or f", {words}" in part:
+            raise KeyboardInterrupt
+
+    session.pipeline.doing = hear
+    message = {"id": 1, "what": what, "args": args}
+    assert session.reply(message)["answer"] == {"error": "stopped"} and len(told) > 0
+    session.pipeline.doing = told.append
+    assert "error" not in session.reply(message)["answer"] and any(words in part for part in told)
 
 
 def test_a_picture_runs_from_left_to_right_if_wished(mlp):
