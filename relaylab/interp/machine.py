@@ -18,8 +18,8 @@ from relaylab.interp.sizes import NO_SIZES, Sizes, named_sizes, with_known_sizes
 from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
 from relaylab.ir.dims import SizeVar
 from relaylab.ir.excerpt import place_of
-from relaylab.support.errors import RelayError
 from relaylab.support import progress
+from relaylab.support.errors import RelayError
 
 
 class EvaluationError(RelayError):
