@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from relaylab.ir.types import TupleType, Type
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
+from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import BindParams, InferType, PassContext
 
@@ -78,6 +79,8 @@ class Specializations:
     spent: OrderedDict[Key, float] = field(default_factory=OrderedDict)
     refused: OrderedDict[Key, str] = field(default_factory=OrderedDict)
     """For which inputs there is no form, and why."""
+    seen: OrderedDict[Key, Key] = field(default_factory=OrderedDict)
+    """Shapes and data types of arrays that were checked, and the key of their form."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
 
@@ -97,6 +100,33 @@ class Specializations:
             return None
         context = PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
         return Specializations(typed, target, context, limit)
+
+    def repeated(self, args: Sequence[object]) -> Value | None:
+        """The result for arrays as they came before, without looking at more than their shapes and data types.
+
+        None where there is no form for them, or more has to be looked at: tuples, numbers, values that decide shapes.
+        """
+        if self.deciding:
+            return None
+        arrays = [a.view() if type(a) is NDArray else a for a in args]
+        if not all(type(a) is np.ndarray for a in arrays):
+            return None
+        signature = tuple([(a.shape, a.dtype) for a in cast("list[np.ndarray]", arrays)])
+        with self.lock:
+            key = self.seen.get(signature)
+            form = None if key is None else self.forms.get(key)
+            if key is None or form is None:
+                return None
+            self.forms.move_to_end(key)
+            form.uses += 1
+        return form.run(cast("list[np.ndarray]", arrays))
+
+    def note(self, args: Sequence[object], key: Key) -> None:
+        """Remember that arguments of these shapes and data types are taken, and have a form."""
+        if all(type(a) in (np.ndarray, NDArray) for a in args):
+            arrays = [a.view() if isinstance(a, NDArray) else cast(np.ndarray, a) for a in args]
+            self.seen[tuple([(a.shape, a.dtype) for a in arrays])] = key
+            _bound(self.seen, _REMEMBERED)
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for these inputs, made if it is time for it."""

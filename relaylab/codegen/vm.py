@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.external import inline_external
-from relaylab.codegen.specializations import Specializations, saved_options
+from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
@@ -292,9 +292,14 @@ class VMInterpreter(Interpreter):
     def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """What `main` gives: by the native form for the shapes of the arguments, or by the machine."""
         forms, main = self.executable.specializations, self.mod["main"]
+        if forms is not None and not kwargs and len(args) == len(main.params):
+            out = forms.repeated(args)
+            if out is not None:
+                return out
         values = self.arguments(main, args, kwargs)
         key, form = (None, None) if forms is None else forms.find(values)
-        if form is not None:
+        if forms is not None and form is not None:
+            forms.note(args if not kwargs and len(args) == len(values) else (), cast(Key, key))
             return form.run(flat(values))
         start, machine = time.perf_counter(), self.machine()
         out = self.given(machine.call(machine.global_closure(self.mod.get_global_var("main")), values))
