@@ -151,7 +151,13 @@ class Specializations:
             return key, made
 
     def is_time(self, key: Key) -> bool:
-        """Whether a form is made for shapes that have none."""
+        """Whether a form is made for shapes that have none.
+
+        Values that decide shapes may be others at each call: those of known shapes have to come twice.
+        """
+        shapes = len(self.mod["main"].params)
+        if key not in self.spent and any(k[:shapes] == key[:shapes] for k in self.forms):
+            return False
         if len(self.forms) < self.limit:
             return True
         price = sum(f.seconds for f in self.forms.values()) / len(self.forms)

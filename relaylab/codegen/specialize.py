@@ -6,12 +6,14 @@ those of small inputs of integers (or conditions) from which shapes and branches
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from relaylab.codegen.network.network import is_static_graph
+from relaylab.codegen.unrolled import unrolled
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.dims import IntImm, SizeVar, with_sizes
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, If, Var
@@ -52,15 +54,29 @@ def is_open(mod: IRModule) -> bool:
 def deciding_inputs(mod: IRModule) -> tuple[int, ...]:
     """The parameters of `main` whose values, not only shapes, decide shapes or branches, by number."""
     main = first_order(mod)["main"]
-    roots: list[Expr] = []
+    conditions: list[Expr] = []
+    shapes: list[Expr] = []
     for node in walk((main.body,)):
         if isinstance(node, If):
-            roots.append(node.cond)
+            conditions.append(node.cond)
         elif isinstance(node, Call) and isinstance(node.op, Op) and _is_open(node.inferred):
-            roots += _shape_operands(node, node.op)
-    reached = set(walk(roots, lambda e: () if op_name(e) in _SIZES_ONLY else children(e)))
-    places = [k for k, p in enumerate(main.params) if p in reached and _may_decide(p.inferred or p.type_annotation)]
-    return tuple(places)
+            shapes += _shape_operands(node, node.op)
+    reached = {*walk(conditions, _behind(_is_whole)), *walk(shapes, _behind(_is_factor))}
+    types = [p.inferred or p.type_annotation for p in main.params]
+    return tuple(
+        k
+        for k, (p, t) in enumerate(zip(main.params, types))
+        if p in reached and isinstance(t, TensorType) and _is_factor(t)
+    )
+
+
+def _behind(counts: Callable[[Type | None], bool]) -> Callable[[Expr], tuple[Expr, ...]]:
+    """What a number is counted from: not data, nor a tensor of which only the shape is asked for."""
+
+    def below(node: Expr) -> tuple[Expr, ...]:
+        return children(node) if op_name(node) not in _SIZES_ONLY and counts(node.inferred) else ()
+
+    return below
 
 
 def _shape_operands(call: Call, op: Op) -> list[Expr]:
@@ -75,9 +91,17 @@ def _is_open(t: Type | None) -> bool:
     return t is not None and is_dynamic(t)
 
 
-def _may_decide(t: Type | None) -> bool:
-    """Scalars, vectors and pairs: shapes, sizes, axes, limits, factors, widths."""
-    return isinstance(t, TensorType) and len(t.shape) <= 2 and t.dtype in DTYPES
+def _is_whole(t: Type | None) -> bool:
+    """Whole numbers and truth values: shapes, sizes, axes, limits, flags. Tuples, and what has no type, may have them."""
+    if not isinstance(t, TensorType):
+        return t is None or isinstance(t, TupleType)
+    return len(t.shape) <= 2 and t.dtype in DTYPES and not t.dtype.startswith("float")
+
+
+def _is_factor(t: Type | None) -> bool:
+    """These, or a few factors."""
+    small = isinstance(t, TensorType) and t.dtype in DTYPES and len(t.shape) <= 1 and not t.is_dynamic
+    return _is_whole(t) or (small and math.prod(cast(TensorType, t).concrete_shape) <= 8)
 
 
 Shape = tuple[int, ...] | list[Any]
@@ -127,7 +151,17 @@ def specialized(mod: IRModule, inputs: Sequence[Shape], values: Mapping[int, np.
     body = _with_numbers(substitute(main.body, binds), known)
     fresh = derived(Function(params, body, attrs=main.attrs), main)
     made = mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh})
-    return InferType()(DynamicToStatic()(first_order(InferType()(made))))
+    typed = InferType()(DynamicToStatic()(first_order(InferType()(made))))
+    plain = unrolled(typed["main"].body)
+    if plain is typed["main"].body:
+        return typed
+    return InferType()(DynamicToStatic()(_with_body(typed, plain)))
+
+
+def _with_body(mod: IRModule, body: Expr) -> IRModule:
+    main = mod["main"]
+    fresh = derived(FunctionWithFields(main, body=body, ret_type=None), main)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
 
 
 def _concrete(t: Type | None, shape: Shape) -> Type:

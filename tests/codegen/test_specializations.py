@@ -101,11 +101,21 @@ def test_values_that_decide_shapes_are_put_in():
     flag, y = relay.var("flag", "bool"), relay.reshape(x, to)
     vm = machine(relay.Function([x, to, flag], relay.If(flag, relay.exp(y), relay.negative(y))))
     values = RNG.standard_normal((3, 4)).astype("float32")
-    for shape, flag in [((2, 6), True), ((6, 2), True), ((2, -1), False)]:
+    for shape, flag in [((2, 6), True), ((6, 2), True), ((6, 2), True), ((2, -1), False), ((2, -1), False)]:
         wanted = (np.exp(values) if flag else -values).reshape(shape)
         got = vm.invoke("main", values, np.array(shape, "int64"), np.array(flag)).numpy()
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
-    assert len(forms(vm).forms) == 3
+    assert [f.uses for f in forms(vm).forms.values()] == [1, 1, 1]  # what came once only is not compiled
+
+
+def test_conditions_on_data_decide_nothing():
+    x = relay.var("x", shape=(SizeVar("n"),))
+    positive = relay.greater(relay.sum(x), relay.const(0.0))
+    vm = machine(relay.Function([x], relay.If(positive, relay.exp(x), relay.negative(x))))
+    for values in ([1.0, 2.0], [-1.0, -2.0]):
+        got = vm.invoke("main", np.array(values, "f4")).numpy()
+        np.testing.assert_allclose(got, np.exp(values) if values[0] > 0 else -np.array(values), rtol=1e-6)
+    assert not forms(vm).deciding and not forms(vm).forms and "control flow" in vm.exe.stats
 
 
 def test_what_depends_on_data_stays_in_the_virtual_machine():

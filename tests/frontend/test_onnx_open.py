@@ -144,3 +144,58 @@ def test_values_of_inputs_can_be_given():
         with pytest.raises(RelayError) as caught:
             imported(proto, values=values)
         assert caught.value.code == code
+
+
+def recurrent(kind, direction, gates):
+    """A recurrent layer over open steps and batches, with lengths of its own for each sequence."""
+    ways = 2 if direction == "bidirectional" else 1
+    constants = {"w": floats(ways, gates * 4, 3), "r": floats(ways, gates * 4, 4), "b": floats(ways, 2 * gates * 4)}
+    nodes = [node(kind, ["x", "w", "r", "b", "lens"], ["y", "last"], hidden_size=4, direction=direction)]
+    feeds = [
+        {"x": floats(n, b, 3), "lens": np.array(lens, "int32")}
+        for n, b, lens in [(4, 2, [4, 2]), (1, 1, [1]), (3, 1, [2])]
+    ]
+    return model(
+        nodes, feeds[0], ["y", "last"], constants, shapes={"x": ["steps", "batch", 3], "lens": ["batch"]}
+    ), feeds
+
+
+def scanned():
+    """Running sums from the front, and of the rows from behind."""
+    body = helper.make_graph(
+        [node("Add", ["s", "row"], ["t"]), node("Identity", ["t"], ["out"]), node("Mul", ["back", "back"], ["square"])],
+        "body",
+        [helper.make_tensor_value_info(n, 1, [2]) for n in ("s", "row", "back")],
+        [helper.make_tensor_value_info(n, 1, [2]) for n in ("t", "out", "square")],
+    )
+    options = {
+        "num_scan_inputs": 2,
+        "scan_input_directions": [0, 1],
+        "scan_output_directions": [0, 1],
+        "scan_output_axes": [0, 1],
+    }
+    feeds = [{"s0": floats(2), "x": floats(n, 2), "z": floats(n, 2)} for n in (3, 1, 6)]
+    scan = node("Scan", ["s0", "x", "z"], ["last", "rows", "squares"], body=body, **options)
+    return model([scan], feeds[0], ["last", "rows", "squares"], shapes={"x": ["n", 2], "z": ["n", 2]}), feeds
+
+
+LOOPS = {
+    "lstm": lambda: recurrent("LSTM", "forward", 4),
+    "gru": lambda: recurrent("GRU", "bidirectional", 3),
+    "rnn": lambda: recurrent("RNN", "reverse", 1),
+    "scan": scanned,
+}
+
+
+@pytest.mark.parametrize("made", LOOPS.values(), ids=LOOPS)
+def test_loops_over_open_sizes(made):
+    proto, feeds = made()
+    mod = imported(proto)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    debug = relay.create_executor("debug", mod=mod).evaluate()
+    for feed in feeds:
+        values = [feed[p.name_hint] for p in mod["main"].params]
+        wanted = reference(proto, feed)
+        compare([v.numpy() for v in vm.invoke("main", *values)], wanted)
+        compare([v.numpy() for v in debug(*values)], wanted)
+    assert len(vm.exe.specializations.forms) == len(feeds)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
@@ -168,6 +169,8 @@ def scan(g: Graph, node: OnnxNode, *ins: Expr) -> list[Expr]:
     back, axes = (node.ints(n) or [0] * count for n in ("scan_input_directions", "scan_input_axes"))
     out_back, out_axes = (node.ints(n) or [0] * outs for n in ("scan_output_directions", "scan_output_axes"))
     axes = [g.axis(a, g.rank(x)) for a, x in zip(axes, scanned)]
+    if any(is_open(g.dims(x)[a]) for a, x in zip(axes, scanned)):
+        return _open_scan(g, node, state, list(zip(scanned, axes, back)), list(zip(out_back, out_axes)))
     turns = {g.shape(x)[a] for a, x in zip(axes, scanned)}
     if len(turns) != 1 or max(turns) > LONGEST or min(turns) < 1:
         raise node.error(f"scanned inputs of {sorted(turns)} slices", code="import.loop")
@@ -182,3 +185,27 @@ def scan(g: Graph, node: OnnxNode, *ins: Expr) -> list[Expr]:
         for row, value in zip(rows, found[fixed:]):
             row.append(value)
     return [*state, *(op.stack(r[::-1] if b else r, a) for r, b, a in zip(rows, out_back, out_axes))]
+
+
+def _open_scan(
+    g: Graph, node: OnnxNode, state: list[Expr], ins: list[tuple[Expr, int, int]], outs: list[tuple[int, int]]
+) -> list[Expr]:
+    """The same for a number of slices that only run time knows: a loop."""
+    x, axis, _ = ins[0]
+    count, steps = turns_of(x, axis), g.dims(x)[axis]
+    last = op.subtract(count, const(1, "int64"))
+
+    def turn(t: Expr, values: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        slices = [op.take(x, op.subtract(last, t) if back else t, axis=a) for x, a, back in ins]
+        found = _body(g, node, "body", _named(node, [*values, *slices]))
+        return found[: len(state)], found[len(state) :]
+
+    kept, rows = open_loop(g, count, state, turn, steps, [bool(back) for back, _ in outs])
+    moved = [_first_axis_to(g, r, axis) for r, (_, axis) in zip(rows, outs)]
+    return [*kept, *moved]
+
+
+def _first_axis_to(g: Graph, x: Expr, axis: int) -> Expr:
+    order = list(range(1, g.rank(x)))
+    order.insert(g.axis(axis, g.rank(x)), 0)
+    return op.transpose(x, order)

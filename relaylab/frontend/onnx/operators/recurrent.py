@@ -6,18 +6,21 @@ Shapes: X (steps, batch, inputs), W (directions, gates * hidden, inputs), R (dir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import exponential, softplus, straight
+from relaylab.frontend.onnx.operators.arithmetic import same
+from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.ir import Constant, Expr, const
 from relaylab.op import nn
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -195,7 +198,7 @@ def unrolled(
     lengths = None if lens is None or _all_steps(g, lens, steps) else lens
     for name in ("clip", "linear_before_reset", "input_forget"):  # cells read what they know
         node.get(name)
-    zero = Constant(np.zeros((batch, hidden), g.dtype(x)))
+    zero = op.zeros((batch, hidden), g.dtype(x)) if is_open(batch) else Constant(np.zeros((batch, hidden), g.dtype(x)))
     ends = []
     for d, back in enumerate(backwards):
         take = partial(_direction, d=d)
@@ -203,16 +206,16 @@ def unrolled(
         cell = RecurrentCell(g, node, hidden, take(w), take(r), wb, rb, None if p is None else take(p), functions[d])
         state = zero if h is None else take(h), zero if c is None else take(c)
         ends.append(_run(cell, x, back, lengths, steps, *state))
-    y = op.stack([op.stack(list(out), 0) for out, _, _ in ends], 1)
+    y = op.stack([out for out, _, _ in ends], 1)
     last = [op.stack([e[k] for e in ends], 0) for k in (1, 2)]
     if batch_first:
         return [op.transpose(y, [2, 0, 1, 3]), *(op.transpose(v, [1, 0, 2]) for v in last)]
     return [y, *last]
 
 
-def _three(g: Graph, node: OnnxNode, x: Expr) -> tuple[int, int, int]:
-    shape = g.shape(x)
-    if len(shape) != 3 or not 0 < shape[0] <= LONGEST:
+def _three(g: Graph, node: OnnxNode, x: Expr) -> tuple[Any, Any, Any]:
+    shape = g.named(x)
+    if len(shape) != 3 or (not is_open(shape[0]) and not 0 < shape[0] <= LONGEST):
         raise node.error(
             f"the input has the shape {shape}; (steps, batch, inputs) with 1 to {LONGEST} steps are unrolled",
             code="import.shape",
@@ -220,9 +223,9 @@ def _three(g: Graph, node: OnnxNode, x: Expr) -> tuple[int, int, int]:
     return shape[0], shape[1], shape[2]
 
 
-def _all_steps(g: Graph, lens: Expr, steps: int) -> bool:
+def _all_steps(g: Graph, lens: Expr, steps: Any) -> bool:
     known = g.value(lens)
-    return known is not None and bool((known == steps).all())
+    return known is not None and not is_open(steps) and bool((known == steps).all())
 
 
 def _direction(v: Expr, d: int) -> Expr:
@@ -238,21 +241,46 @@ def _biases(g: Graph, b: Expr | None, d: int, size: int) -> tuple[Expr | None, E
 
 
 def _run(
-    cell: RecurrentCell, x: Expr, back: bool, lens: Expr | None, steps: int, h: Expr, c: Expr
-) -> tuple[Sequence[Expr], Expr, Expr]:
+    cell: RecurrentCell, x: Expr, back: bool, lens: Expr | None, steps: Any, h: Expr, c: Expr
+) -> tuple[Expr, Expr, Expr]:
     """All steps of a direction: the outputs in the order of time, the last state. Products with inputs are one."""
     g = cell.g
-    inputs = nn.dense(op.reshape(x, (-1, g.shape(x)[2])), cell.w)
-    inputs = op.reshape(inputs if cell.wb is None else op.add(inputs, cell.wb), (steps, -1, g.shape(cell.w)[0]))
+    _, batch, width = g.named(x)
+    inputs = nn.dense(op.reshape(x, (-1, width)), cell.w)
+    inputs = inputs if cell.wb is None else op.add(inputs, cell.wb)
+    inputs = op.reshape(inputs, (steps, batch, g.shape(cell.w)[0]), allowzero=True)
+    if is_open(steps):
+        return _open_run(cell, inputs, turns_of(x, 0), back, lens, steps, h, c)
     outs: list[Expr] = []
     for t in reversed(range(steps)) if back else range(steps):
-        new = STEPS[cell.node.op_type](cell, _direction(inputs, t), h, c)
-        out = new[0]
-        if lens is not None:  # past its length a sequence keeps its state and gives zeros
-            alive = op.expand_dims(op.less(g.const(t, lens), lens), 1)
-            h, c = op.where(alive, new[0], h), op.where(alive, new[1], c)
-            out = op.where(alive, new[0], g.const(0, new[0]))
-        else:
-            h, c = new
+        at = None if lens is None else g.const(t, lens)
+        out, h, c = _step(cell, _direction(inputs, t), at, lens, h, c)
         outs.append(out)
-    return outs[::-1] if back else outs, h, c
+    return op.stack(outs[::-1] if back else outs, 0), h, c
+
+
+def _step(
+    cell: RecurrentCell, x: Expr, at: Expr | None, lens: Expr | None, h: Expr, c: Expr
+) -> tuple[Expr, Expr, Expr]:
+    """The output and the state of one step; past its length a sequence keeps its state and gives zeros."""
+    new = STEPS[cell.node.op_type](cell, x, h, c)
+    if lens is None or at is None:
+        return new[0], *new
+    alive = op.expand_dims(op.less(at, lens), 1)
+    out = op.where(alive, new[0], cell.g.const(0, new[0]))
+    return out, op.where(alive, new[0], h), op.where(alive, new[1], c)
+
+
+def _open_run(
+    cell: RecurrentCell, inputs: Expr, count: Expr, back: bool, lens: Expr | None, steps: Any, h: Expr, c: Expr
+) -> tuple[Expr, Expr, Expr]:
+    """The same for steps that only run time knows: a loop."""
+
+    def turn(t: Expr, state: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        at = op.subtract(op.subtract(count, const(1, "int64")), t) if back else t
+        where = None if lens is None else same(cell.g, at, cell.g.dtype(lens))
+        out, *new = _step(cell, op.take(inputs, at, axis=0), where, lens, *state)
+        return new, [out]
+
+    (h, c), (y,) = open_loop(cell.g, count, [h, c], turn, steps, [back])
+    return y, h, c

@@ -1,0 +1,130 @@
+"""Loops whose conditions are known, written out: recursive functions `let f = fn(…) { if c { f(…) } else { … } }`.
+
+A program whose sizes have become numbers knows how often its loops over them turn; written out they are a graph.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab.ir.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.op import op_name
+from relaylab.ir.visit import children, rebuild, rewrite, walk
+from relaylab.op import concatenate
+from relaylab.transform.simplify.fold_constant import ConstantFolder
+
+LONGEST = 4096
+"""How many turns of a loop are written out at most."""
+
+
+def unrolled(body: Expr) -> Expr:
+    """`body` with the calls of such loops replaced by what their turns compute; the others stay as they are."""
+    loops = {n.var: n.value for n in walk((body,)) if isinstance(n, Let) and _is_loop(n.var, n.value)}
+    if not loops:
+        return body
+
+    def post(new: Expr, old: Expr) -> Expr:
+        if isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple):
+            return new.tuple_value.fields[new.index]
+        if not isinstance(new, Call):
+            return new
+        name = new.op.body if isinstance(new.op, Let) and new.op.var is new.op.body else new.op
+        func = new.op.value if isinstance(new.op, Let) and name is not new.op else loops.get(name)  # type: ignore[arg-type]
+        if not isinstance(func, Function) or not isinstance(name, Var):
+            return new
+        found = _turns(func, name, new)
+        return new if found is None else found
+
+    return rewrite(body, post)
+
+
+def _is_loop(name: Var, value: Expr) -> bool:
+    return (
+        isinstance(value, Function)
+        and isinstance(value.body, If)
+        and any(isinstance(n, Call) and n.op is name for n in (value.body.true_branch, value.body.false_branch))
+    )
+
+
+def _turns(func: Function, name: Var, call: Call) -> Expr | None:
+    """The value of a call of a loop; None if a condition depends on data, or there are too many turns."""
+    body = func.body
+    if not isinstance(body, If) or len(call.args) != len(func.params):
+        return None
+    writer, values = _Turns(func), list(call.args)
+    for _ in range(LONGEST):
+        writer.begin(values)
+        known = writer.at(body.cond)
+        if not isinstance(known, Constant):
+            return None
+        branch = body.true_branch if bool(np.all(known.data.numpy())) else body.false_branch
+        if not (isinstance(branch, Call) and branch.op is name):
+            return _joined(writer.at(branch))
+        values = [writer.at(a) for a in branch.args]
+    return None
+
+
+class _Turns:
+    """Copies of a loop's expressions with values in place of its variables, folded; the rest is shared by all turns."""
+
+    def __init__(self, func: Function):
+        self.params, self.folder = func.params, ConstantFolder()
+        self.varying: dict[Expr, list[Expr]] = {}
+        self.turn: dict[Expr, Expr] = {}
+
+    def begin(self, values: list[Expr]) -> None:
+        """The next turn, in which the variables have these values."""
+        self.turn = dict(zip(self.params, values))
+
+    def at(self, expr: Expr) -> Expr:
+        """The expression in this turn."""
+        done = self.turn
+        for node in self.nodes(expr):
+            if node not in done:
+                done[node] = self.folder.node(rebuild(node, [done.get(c, c) for c in children(node)]), node)
+        return done.get(expr, expr)
+
+    def nodes(self, expr: Expr) -> list[Expr]:
+        """The parts of an expression in which a variable occurs, sub-expressions first."""
+        if expr not in self.varying:
+            found: set[Expr] = set(self.params)
+            order: list[Expr] = []
+            for node in walk((expr,)):
+                if node not in found and any(c in found for c in children(node)):
+                    found.add(node)
+                    order.append(node)
+            self.varying[expr] = order
+        return self.varying[expr]
+
+
+def _joined(result: Expr) -> Expr:
+    """Rows that were put behind or before each other one by one, put together at once."""
+    fields = result.fields if isinstance(result, Tuple) else (result,)
+    new = [_flat(f) for f in fields]
+    return Tuple(new) if isinstance(result, Tuple) else new[0]
+
+
+def _flat(expr: Expr) -> Expr:
+    parts: list[Expr] = []
+    behind: list[Expr] = []
+    node, axis = expr, None
+    while _is_join(node) and (axis is None or node.attrs.axis == axis):
+        axis, (first, last) = node.attrs.axis, node.args[0].fields  # type: ignore[attr-defined]
+        if _is_join(first) or not _is_join(last):
+            node = first
+            behind.append(last)
+        else:
+            node = last
+            parts.append(first)
+    if axis is None or len(parts) + len(behind) < 2:
+        return expr
+    return concatenate([*parts, node, *reversed(behind)], axis)
+
+
+def _is_join(expr: Expr) -> bool:
+    return (
+        isinstance(expr, Call)
+        and op_name(expr) == "concatenate"
+        and isinstance(expr.args[0], Tuple)
+        and len(expr.args[0].fields) == 2
+    )

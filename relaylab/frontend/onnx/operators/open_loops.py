@@ -1,0 +1,55 @@
+"""Loops whose number of turns is an open size: a recursive function that keeps a state and collects rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relaylab import op
+from relaylab.frontend.graph import Graph
+from relaylab.ir import AnyDim, Call, Constant, Expr, TensorType, TupleGetItem, Var, const
+from relaylab.ir.scope_builder import while_loop
+
+Turn = Callable[[Expr, list[Expr]], "tuple[list[Expr], list[Expr]]"]
+"""From the number of a turn and the state to the next state and the rows of this turn."""
+
+
+def turns_of(x: Expr, axis: int) -> Expr:
+    """The extent of an axis as a scalar that is known at run time."""
+    return op.take(op.shape_of(x, "int64"), const(axis, "int64"), axis=0)
+
+
+def open_loop(
+    g: Graph, count: Expr, state: Sequence[Expr], turn: Turn, steps: object, backwards: Sequence[bool] = (False,)
+) -> tuple[list[Expr], list[Expr]]:
+    """The last state, and all rows along a new first axis of `steps`; `backwards` says which are put before the others.
+
+    The state keeps its types.
+    """
+    types = [g.tensor(s) for s in state]
+    trial = turn(Var("turn", TensorType((), "int64")), [Var(f"s{k}", t) for k, t in enumerate(types)])[1]
+    rows = [g.tensor(r) for r in trial]
+    first = [*backwards, *[False] * (len(rows) - len(backwards))]
+    collected = [TensorType((AnyDim(), *r.shape), r.dtype) for r in rows]
+    names = [f"state{k}" for k in range(len(types))] + [f"rows{k}" for k in range(len(rows))]
+    variables = [Var("turn", TensorType((), "int64")), *map(Var, names, [*types, *collected])]
+
+    def once(at: Expr, *values: Expr) -> list[Expr]:
+        new, found = turn(at, list(values[: len(types)]))
+        pairs = zip(values[len(types) :], (op.expand_dims(r, 0) for r in found), first)
+        longer = [op.concatenate([r, old] if before else [old, r], 0) for old, r, before in pairs]
+        return [op.add(at, const(1, "int64")), *new, *longer]
+
+    empty = [_empty(r) for r in rows]
+    loop = while_loop(lambda at, *_: op.less(at, count), variables, once)
+    out = Call(loop, [const(0, "int64"), *state, *empty])
+    fields = [TupleGetItem(out, k + 1) for k in range(len(types) + len(rows))]
+    pinned = [op.reshape(f, (steps, *r.shape), allowzero=True) for f, r in zip(fields[len(types) :], rows)]
+    return fields[: len(types)], pinned
+
+
+def _empty(row: TensorType) -> Expr:
+    if row.is_dynamic:
+        return op.zeros((0, *row.shape), row.dtype)
+    return Constant(np.zeros((0, *row.concrete_shape), row.dtype))
