@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relaylab import study
+from relaylab import relay, study
 from relaylab.lab.explorer import PassExplorer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -94,3 +94,40 @@ def test_boxes_close_and_cards_open_by_their_signs_and_pictures_move(browser, pa
     page.wait_for_timeout(100)
     assert page.evaluate("window.played") == []
     context.close()
+
+
+def test_keys_fit_the_whole_and_the_selected_node(page, path):
+    page.goto(path.as_uri() + "#stage=FuseOps&node=main/nn.conv2d.3")
+    page.wait_for_selector(".rl-explorer .node.selected")
+    page.locator(".rl-explorer").focus()
+    place = """() => { const view = document.querySelector('.rl-view svg').getBoundingClientRect();
+        const box = document.querySelector('.rl-view .node.selected .box').getBoundingClientRect();
+        return [box.width / view.width, box.left >= view.left && box.right <= view.right
+            && box.top >= view.top && box.bottom <= view.bottom] }"""
+    page.keyboard.press("f")
+    near, inside = page.evaluate(place)
+    assert inside
+    page.keyboard.press("0")
+    page.wait_for_timeout(100)
+    whole, _ = page.evaluate(place)
+    assert whole < near, "the whole is farther away than a node with its neighbours"
+    page.keyboard.press("f")
+    page.wait_for_timeout(100)
+    assert page.evaluate(place) == [pytest.approx(near), True] and page.errors == []
+
+
+def test_ten_thousand_nodes_are_searched_and_moved_in(page, tmp_path):
+    """What is in view is in the document, all of it is found; the last is reached by Enter."""
+    value = start = relay.var("x", shape=(4,))
+    for k in range(10_000):
+        value = relay.tanh(value) if k % 2 else relay.exp(value)
+    found = study.explore(relay.IRModule.from_expr(relay.Function([start], value)), passes=["InferType"])
+    page.goto(PassExplorer(found).save(tmp_path / "long.html").as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    page.locator(".rl-search").fill("op:tanh")
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === '5000 hits'")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(".rl-explorer .node.selected")
+    size, drawn = page.evaluate("""() => [window.relaylab.parts.stage.canvases[0].byId.size,
+        document.querySelectorAll('.rl-view .node').length]""")
+    assert size > 10_000 and 0 < drawn < size / 4 and page.errors == []

@@ -7,6 +7,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.explorer.session import Session
+from relaylab.ir import Constant
 from relaylab.study import explore
 
 
@@ -51,3 +52,18 @@ def test_constants_have_their_one_name_in_rewrites_and_code(mlp):
 
 def _count(session: Session, index: int) -> int:
     return len(session.ask("steps", index)["steps"])
+
+
+def test_a_constant_is_told_by_its_figures_and_first_values(mlp):
+    """What the panel shows of a weight is what numpy says of it."""
+    view, nodes = mlp.frames.views[0], mlp.frames.nodes[0]
+    name, call = next((n.id, nodes[n.id]) for n in view.nodes if n.operator == "nn.dense")
+    weight = call.args[1]
+    assert isinstance(weight, Constant)
+    (told,) = mlp.ask("node", 0, name)["values"]
+    data = weight.data.numpy()
+    assert told["shape"] == list(data.shape) and data.size / 4 < sum(told["bins"]) <= data.size
+    assert told["head"] == [f"{v:.4g}" for v in data.ravel()[:8]]
+    found = [told[key] for key in ("min", "max", "mean", "std")]
+    np.testing.assert_allclose(found, [data.min(), data.max(), data.mean(), data.std()], rtol=1e-4, atol=1e-7)
+    assert max(abs(cell) for row in told["grid"] for cell in row) == 9
