@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from relaylab import relay
 from relaylab.codegen.build import BASELINE
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import MemoryView, module_text
+from relaylab.codegen.llvm.jit import emit_assembly
+from relaylab.codegen.templates import GemmSpec, gemm
 from relaylab.runtime import cpu, graph_executor
 
 TARGETS = ("llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", BASELINE)
@@ -68,3 +74,22 @@ def test_convolutions_are_exact(target: str, name: str) -> None:
         strides=(step,) * 2, padding=(pad,) * 2, dilation=(far,) * 2, groups=how.get("groups", 1), out_dtype="int32",
     )  # fmt: skip
     np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int32"))
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [
+        ("llvm -mcpu=x86-64-v4 -mattr=+avx512vnni", r"vpdpbusd.*%zmm"),
+        ("llvm -mcpu=x86-64-v3 -mattr=+avxvnni", r"vpdpbusd.*%ymm"),
+        ("llvm -mcpu=x86-64-v4", r"vpmaddwd.*%zmm"),
+        ("llvm -mcpu=x86-64-v3", r"vpmaddwd.*%ymm"),
+        (BASELINE, r"pmaddwd.*%xmm"),
+    ],
+)
+def test_the_instruction_of_the_machine_is_used(target: str, instruction: str) -> None:
+    a, b = MemoryView.dense((1, 12, 64), "uint8"), MemoryView.dense((1, 64, 64), "int8")
+    machine = CpuTarget.parse(target)
+    kernel = gemm(GemmSpec(a, b, MemoryView.dense((1, 12, 64), "int32")), machine)
+    text = emit_assembly(module_text([kernel], attributes=machine.attributes), machine)
+    assert re.search(instruction, text) and "pmaddubsw" not in text and "pmulld" not in text
+    assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)", text), "vectors are spilled"

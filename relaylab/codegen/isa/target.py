@@ -94,8 +94,8 @@ class CpuTarget:
 
     @property
     def multiplies_bytes(self) -> bool:
-        """Has it `vpdpbusd` in vectors of its width (AVX-512 VNNI)?"""
-        return self.isa == "avx512" and "avx512vnni" in _needs(self.cpu, self.features)
+        """Has it `vpdpbusd` in vectors of its width (AVX-512 VNNI, AVX-VNNI)?"""
+        return {"avx512": "avx512vnni", "avx2": "avxvnni"}.get(self.isa) in _needs(self.cpu, self.features)
 
     @property
     def level(self) -> str:

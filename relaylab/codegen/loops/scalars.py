@@ -282,6 +282,8 @@ def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool = False
 
 def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -> Value:
     if not is_float(type):
+        if element(type) in ("i8", "i16"):
+            return _narrowed(f, x, target, type)
         name = ("fptosi" if target.startswith("int") else "fptoui") + f".sat.{suffix(type)}.{suffix(x.type)}"
         f.declare(f"llvm.{name}", type, (x.type,))
         return f.pure(type, f"call {type} @llvm.{name}({x})")
@@ -290,6 +292,18 @@ def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -
     return (
         x if element(type) == element(x.type) else f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
     )
+
+
+def _narrowed(f: IRFunction, x: Value, target: str, type: str) -> Value:
+    """Floats as integers of at most 16 bits: limited, then converted with 32. LLVM would do it lane by lane."""
+    bits, signed = int(element(type)[1:]), target.startswith("int")
+    low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if signed else (0.0, 2.0**bits - 1)
+    if signed:
+        x = f.select(f.compare("ord", x, x), x, constant(x.type, 0.0))
+    least, most = constant(x.type, low), constant(x.type, high)
+    x = f.select(f.compare("ogt", x, least), x, least)  # NaN is the least, 0
+    x = f.select(f.compare("olt", x, most), x, most)
+    return f.cast("trunc", f.cast("fptosi", x, vector("i32", lanes(x.type))), type)
 
 
 def _rounded(f: IRFunction, x: Value, halves: bool) -> Value:

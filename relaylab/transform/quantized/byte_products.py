@@ -9,12 +9,12 @@ CVPR 2018, section 2.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, facets, is_call_to, op_name, rewrite
+from relaylab.op.layout import parse_layout
 from relaylab.op.window import spread_padding
 from relaylab.transform.engine.build import call, scalar, scalar_value
 from relaylab.transform.engine.context import PassContext
@@ -23,7 +23,9 @@ from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.products_of_bytes import (
     PRODUCTS,
+    WORD,
     are_bytes,
+    depth,
     integer_attrs,
     moved_from,
     out_axis,
@@ -48,14 +50,37 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     known = scalar_value(zero)
     attrs = integer_attrs(new)
     x = source.moved(x)
-    if known != 0 and op_name(new) == "nn.conv2d":
-        around = spread_padding(attrs["padding"], 2)
-        if any(around):
-            if known is None or not 0 <= known <= 255:
-                return new
-            x, attrs["padding"] = _padded(x, attrs["data_layout"], around, int(known)), (0, 0, 0, 0)
-    product = call(op_name(new), x, Constant(w.data.numpy().astype("int8")), **attrs)
+    widths = _border(new) if known != 0 else {}
+    if widths:
+        if known is None or not 0 <= known <= 255:
+            return new
+        attrs["padding"] = (0, 0, 0, 0)
+    axes, inner = _letters(cast(Call, old))
+    missing = -depth(cast(Call, old)) % WORD
+    if missing:  # numbers that no weight takes fill the last word
+        widths["C"] = (0, missing)
+    if widths:
+        x = call("nn.pad", x, scalar(int(known or 0), "int32"), pad_width=[widths.get(c, (0, 0)) for c in axes])
+    filled = np.pad(w.data.numpy(), [(0, missing if k == inner else 0) for k in range(w.data.ndim)])
+    product = call(op_name(new), x, Constant(filled.astype("int8")), **attrs)
     return product if known == 0 else _less(product, zero, _sums(cast(Call, old), w.data.numpy()))
+
+
+def _letters(node: Call) -> tuple[str, int]:
+    """The axes of the data, C those that are summed with neighbours, and the axis of the weight that goes with C."""
+    if op_name(node) == "nn.dense":
+        rank = len(cast("TensorType", type_of(node)).shape)
+        return "N" * (rank - 1) + "C", 1
+    record = facets(node)
+    return record.data_layout, parse_layout(record.kernel_layout).position("I")
+
+
+def _border(node: Call) -> dict[str, tuple[int, int]]:
+    """What a convolution's padding adds (before, after) each axis."""
+    if op_name(node) == "nn.dense":
+        return {}
+    top, left, bottom, right = spread_padding(facets(node).padding, 2)
+    return {c: w for c, w in {"H": (top, bottom), "W": (left, right)}.items() if any(w)}
 
 
 def _dtype(x: Expr) -> str:
@@ -80,14 +105,6 @@ def _shifted(x: Expr, old: Expr) -> tuple[Expr, Expr] | None:
     value = scalar_value(zero)
     more = call("add", zero, scalar(128, "int32")) if value is None else scalar(int(value) + 128, "int32")
     return moved, more
-
-
-def _padded(x: Expr, layout: str, around: Sequence[int], value: int) -> Expr:
-    """The data with its zero point around it."""
-    before = dict(zip("HW", around[:2]))
-    after = dict(zip("HW", around[2:]))
-    widths = [(before.get(c, 0), after.get(c, 0)) for c in layout]
-    return call("nn.pad", x, scalar(value, "int32"), pad_width=widths)
 
 
 def _sums(node: Call, w: np.ndarray) -> np.ndarray:

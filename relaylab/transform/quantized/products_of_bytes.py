@@ -68,7 +68,7 @@ def out_axis(node: Call) -> int:
     return parse_layout(record.out_layout or record.data_layout).position("C")
 
 
-def _depth(node: Call) -> int:
+def depth(node: Call) -> int:
     """The neighbouring numbers that are summed: channels of a group, or columns."""
     shape = cast("TensorType", type_of(node.args[1])).concrete_shape
     if op_name(node) == "nn.dense":
@@ -77,13 +77,18 @@ def _depth(node: Call) -> int:
 
 
 def sums_words(node: Call) -> bool:
-    """Is it a product of known shapes whose sums are of whole words, and fit 32 bits?"""
+    """Is it a product of known shapes whose sums are of whole words, nearly so at least, and fit 32 bits?"""
     known = all(static_type(e) is not None for e in (node, *node.args[:2]))
     if not known or (op_name(node) == "nn.conv2d" and not _sums_channels(node)):
         return False
     shape = cast("TensorType", type_of(node.args[1])).concrete_shape
     products = int(np.prod(shape)) // max(1, shape[units_axis(node)])
-    return _depth(node) % WORD == 0 and 0 < products * 255 * 255 < LIMIT
+    filled = depth(node) % WORD == 0 or (depth(node) >= WORD - 1 and _groups(node) == 1)
+    return filled and 0 < products * 255 * 255 < LIMIT
+
+
+def _groups(node: Call) -> int:
+    return facets(node).groups if op_name(node) == "nn.conv2d" else 1
 
 
 def _sums_channels(node: Call) -> bool:
@@ -92,7 +97,7 @@ def _sums_channels(node: Call) -> bool:
     if any(len(layout) != 4 for layout in (record.data_layout, record.kernel_layout)) or record.out_layout:
         return False
     channels = cast("TensorType", type_of(node.args[0])).concrete_shape[parse_layout(record.data_layout).position("C")]
-    return channels == record.groups * _depth(node)
+    return channels == record.groups * depth(node)
 
 
 def are_bytes(w: np.ndarray, zeros: np.ndarray, axis: int) -> bool:
