@@ -92,4 +92,5 @@ def test_the_instruction_of_the_machine_is_used(target: str, instruction: str) -
     kernel = gemm(GemmSpec(a, b, MemoryView.dense((1, 12, 64), "int32")), machine)
     text = emit_assembly(module_text([kernel], attributes=machine.attributes), machine)
     assert re.search(instruction, text) and "pmaddubsw" not in text and "pmulld" not in text
-    assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)", text), "vectors are spilled"
+    if machine.multiplies_bytes:
+        assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)", text), "vectors are spilled"

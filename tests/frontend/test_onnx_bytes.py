@@ -52,7 +52,8 @@ def qdq(per_channel: bool, zero: int, dtype: str, channels: int):
     constants = {
         "xs": number(0.02, "float32"), "xz": number(zero, dtype), "ws": scales, "wz": zeros,
         "w": RANDOM.integers(-127, 128, (6, channels, 3, 3)).astype("int8"),
-        "b": RANDOM.normal(size=6).astype("float32"), "ys": number(0.1, "float32"), "yz": number((low + high) // 2, dtype),
+        "b": RANDOM.normal(size=6).astype("float32"),
+        "ys": number(0.1, "float32"), "yz": number((low + high) // 2, dtype),
     }  # fmt: skip
     node = helper.make_node
     nodes = [

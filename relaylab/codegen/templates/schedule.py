@@ -97,7 +97,7 @@ def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, in
     for vectors in range(1, min(most, 8) + 1):
         rows = min(max_rows(target, vectors), crowd)
         if problem.word > 1 and not target.multiplies_bytes:
-            rows = min(rows, (target.registers - 2 * vectors - 5) // vectors)  # words are taken apart in registers
+            rows = rows * 2 // 3  # halves of words take registers of their own
         if rows < 1:
             continue
         found.append((vectors, (1, min(rows, inner))))
