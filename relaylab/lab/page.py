@@ -48,7 +48,7 @@ def _own() -> str:
 
 def _dense(style: str) -> str:
     """A sheet without the spaces that only people need: a seventh of its size."""
-    return re.sub(r"(?<=[{};,])\s+|(?<=:) | (?={)", "", style).replace(";}", "}")
+    return re.sub(r"(?<=[{};,])\s+|(?<=:) | (?={)| (?=>)|(?<=>) ", "", style).replace(";}", "}")
 
 
 def _night() -> str:

@@ -10,10 +10,14 @@ from relaylab.codegen.build import GraphExecutorFactoryModule, compile_main, par
 from relaylab.codegen.inspection.source_map import SourceMap, coverage, title_of
 from relaylab.codegen.inspection.stages import same_place
 from relaylab.codegen.network.network import network_of
+from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.ir import Expr, Function, IRModule
+from relaylab.loop.schedule import Schedule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.running import seeded
+from relaylab.study.schedules import Trial
 from relaylab.study.stage_text import Constants, printed
+from relaylab.transform import PassContext
 
 LONGEST = 4000
 """Lines of LLVM IR or assembly that are shown."""
@@ -78,6 +82,17 @@ class Kernels:
             coverage(kernels),
             self.library.inspect("why", name),
         )
+
+    def trial(self, function: Function, steps: str) -> Trial:
+        """A fused function with a schedule of one's own, beside the loops that were picked for it.
+
+        Raises RelayValueError for steps that may not be taken, and for functions of which no code was made.
+        """
+        name = self.library.kernel_called(self.names.get(function, "of this node"))
+        schedule = Schedule.parse(steps)
+        with PassContext(config={SCHEDULES: {name: schedule}}):
+            made = compile_main(self.mod, self.target, ir_mod=self.mod)
+        return Trial(name, schedule, self.library, made)
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""

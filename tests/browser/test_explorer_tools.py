@@ -175,4 +175,17 @@ def test_the_table_of_operators_and_llvms_passes(nb, page, shot):
     shot("control_flow")
     page.keyboard.press("Escape")
     page.wait_for_selector(".rl-large", state="detached")
+
+    # its loops under steps of one's own, of which one is moved and one switched off
+    page.locator(".rl-schedule > summary").click()
+    for step in ("vectorize i3i", "split i3 8", "nonsense"):
+        button(page, "Add a step").click()
+        page.locator(".rl-schedule li .rl-add").last.fill(step)
+    page.locator(".rl-schedule li button", has_text="↓").first.click()
+    page.locator(".rl-schedule li input[type=checkbox]").last.click()
+    button(page, "Try").click()
+    page.wait_for_selector(".rl-tried[data-tried]")
+    words = page.locator(".rl-tried").inner_text()
+    assert "i3i in 8 vectorized" in words and "picked loops" in words and "largest error" in words
+    shot("schedule")
     assert page.errors == []

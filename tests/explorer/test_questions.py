@@ -44,7 +44,7 @@ def asked(session: Session) -> list[tuple]:
         "rewrite": (fuse, 0), "next_rewrite": (fuse, 0), "code_place": (fuse, 0),
         "options": (fuse,), "copy": (), "edit": ("toggle", 0), "suggest": (0,), "node": (0, node),
         "parts": (0,), "counterparts": (0, node, [0, last]), "why": (0, node, fuse), "kernel": (0, node),
-        "llvm": (0, node), "flow": (0, node), "memory": (),
+        "llvm": (0, node), "loops": (0, node, ""), "flow": (0, node), "memory": (),
         "check": (last - 1,), "bisect": (), "overlay": ("MACs", 0), "critical": (0, "MACs"), "operators": (last, True),
         "path": (0, node, other), "extract": (0, [node]), "branch": ("keep", "a"),
         "compare": ("current", "current", True),

@@ -415,6 +415,20 @@ def test_long_work_says_its_parts_and_stops_in_the_middle(what, args, words, mon
     assert "error" not in session.reply(message)["answer"] and any(words in part for part in told)
 
 
+def test_loops_of_a_kernel_under_steps_of_ones_own(mlp):
+    """Without steps nothing changes; with some the loops do and the numbers stay; wrong ones are refused with the line."""
+    last = len(mlp.frames) - 1
+    plain = mlp.ask("loops", last, "main/nn.dense", "")
+    assert {row[0] for row in plain["rows"]} == {" "} and min(plain["times"]) > 0
+    assert any(usage.startswith("split ") and says for usage, says in plain["known"])
+    found = mlp.ask("loops", last, "main/nn.dense", "split i1 8\nvectorize i1i")
+    changed = [text for mark, text, _, _ in found["rows"] if mark == "+"]
+    assert any("for i1i in 8 vectorized" in text for text in changed) and found["error_size"] < 1e-5
+    wrong = mlp.ask("loops", last, "main/nn.dense", "split i1 8\nreorder k nowhere")
+    assert "there is no loop `nowhere`" in wrong["error"] and "step 2" in wrong["error"]
+    assert "error" in mlp.ask("loops", last, "main/%data", "")
+
+
 def test_a_picture_runs_from_left_to_right_if_wished(mlp):
     """The same boxes, one beside the other where they stood one below the other."""
     down, right = (mlp.ask("picture", 0, 0, "merged", closed)["scenes"][0] for closed in ("", "→"))

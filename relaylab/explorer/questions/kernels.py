@@ -6,12 +6,16 @@ from typing import TypedDict
 
 from relaylab.explorer.question import HELD, Failure, Frame, question
 from relaylab.explorer.session import Session
+from relaylab.loop.schedule import PRIMITIVES
 from relaylab.study.flow import control_flow
 from relaylab.study.kernels import Lines
 from relaylab.study.running import llvm_steps
-from relaylab.study.stage_text import TextRow, unified_rows
+from relaylab.study.stage_text import TextRow, plain_rows, unified_rows
 from relaylab.viz.figures.memory import timeline
 from relaylab.viz.write.html import SceneData, scene_data
+
+MOST_LOOPS = 1000
+"""Lines around what a schedule changed that are shown."""
 
 
 class KernelLevels(TypedDict):
@@ -44,6 +48,33 @@ def kernel(session: Session, frame: Frame, name: str) -> KernelLevels | Failure:
         "asm": listing.asm,
         "coverage": listing.coverage,
         "why": listing.why,
+    }
+
+
+class LoopsTried(TypedDict):
+    """What steps make of the plain loops of a kernel, line by line; the largest difference of the program's results
+    relative to the largest; microseconds with the picked loops and with these; the steps that there are, and what each
+    does.
+    """
+
+    rows: list[TextRow]
+    error_size: float
+    times: tuple[float, float]
+    known: list[tuple[str, str]]
+
+
+@question()
+def loops(session: Session, frame: Frame, name: str, steps: str) -> LoopsTried | Failure:
+    """The loops of the kernel of a node under a schedule, a step a line: what changes, the numbers, the time."""
+    function = session.story.fused(frame, name)
+    if function not in session.kernels.names:
+        return {"error": "no machine code was made for this node"}
+    plain, tried = session.kernels.trial(function, ""), session.kernels.trial(function, steps)
+    return {
+        "rows": plain_rows(plain.loops, tried.loops, MOST_LOOPS),
+        "error_size": tried.error,
+        "times": tried.microseconds,
+        "known": [(p.usage, p.says) for p in PRIMITIVES.values()],
     }
 
 

@@ -106,6 +106,14 @@ export interface KernelLevels {
   why: string;
 }
 
+/** What steps make of the plain loops of a kernel, line by line; the largest difference of the program's results relative to the largest; microseconds with the picked loops and with these; the steps that there are, and what each does. */
+export interface LoopsTried {
+  rows: [string, string | number, string, number[]][];
+  error_size: number;
+  times: [number, number];
+  known: [string, string][];
+}
+
 /** Passes as name, milliseconds, whether they changed the kernel, words, and the difference of the text. */
 export interface LLVMSteps {
   steps: [string, number, boolean, string, [string, string | number, string, number[]][]][];
@@ -442,6 +450,8 @@ export interface Questions {
   operators: { args: [frame: number, measured?: boolean]; answer: Operators };
   /** The kernel that a node became part of: Relay, loops, LLVM IR and assembly with linked lines. */
   kernel: { args: [frame: number, name: string]; answer: KernelLevels };
+  /** The loops of the kernel of a node under a schedule, a step a line: what changes, the numbers, the time. */
+  loops: { args: [frame: number, name: string, steps: string]; answer: LoopsTried };
   /** What LLVM's own passes would do to the kernel of a node, pass by pass: name, ms, words, difference. */
   llvm: { args: [frame: number, name: string]; answer: LLVMSteps };
   /** The blocks and loops of the kernel of a node, with their instructions. */
@@ -480,7 +490,7 @@ export interface Questions {
   check: { args: [index: number]; answer: CheckAnswer };
   /** The pass and the rewrite that first changed the numbers, or the pass that raised. */
   bisect: { args: []; answer: Bisected };
-  /** The picture of a frame, or the difference of two; `closed` names folded groups, one a line. Among them "×" means all repeats, "Δ" all that is far from every change (not beside each other), "+" before an id that it is shown. */
+  /** The picture of a frame, or the difference of two; `closed` names folded groups, one a line. Among them "×" means all repeats, "Δ" all that is far from every change (not beside each other), "+" before an id that it is shown, "→" that the picture runs from left to right. */
   picture: { args: [before: number, after: number, style?: "merged" | "both", closed?: string]; answer: PictureScenes };
   /** What the picture of a stage can be saved as. */
   formats: { args: []; answer: PictureFormats };

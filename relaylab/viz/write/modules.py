@@ -1,7 +1,7 @@
 """ES modules put together into one script, for pages and widgets that load nothing.
 
-All modules share one scope in the end, so no two may declare the same name; comments, types among them, and the
-indentation of lines stay behind, so no text in backticks may have a line break of its own.
+All modules share one scope in the end, so no two may declare the same name; comments, types among them, blank
+lines and indentation stay behind, so no text in backticks may have a line break of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _IMPORT = re.compile(r'^import [^;]*? from "([^"]+)";\n', re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
 _BEHIND = re.compile(r"(?<=[;,(){}\[\]:?])[ \t]+//[^\n]*$|/\*\* @type [^\n]*? \*/ ", re.MULTILINE)
 """Comments behind code, and the types of values."""
-_INDENT = re.compile(r"^[ \t]+", re.MULTILINE)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
+"""Blank lines and indentation."""
 
 
 def modules(entry: Path) -> list[Path]:

@@ -60,8 +60,10 @@ export class Canvas extends VirtualPicture {
   resize() {
     const { width, height } = this.svg.getBoundingClientRect();
     const other = this.begun && this.begun !== `${width} ${height}`;
-    if (other && !this.touched && !this.selected) this.begin();
-    else super.resize();
+    if (this.touched || !other) return super.resize();
+    if (!this.selected) return this.begin();
+    super.resize();
+    this.inView(this.selected);
   }
 
   // once someone has moved in the picture, a new stage keeps the place instead of fitting the whole

@@ -7,7 +7,6 @@ import { legend } from "./legend.js";
 import { makeParts } from "./parts.js";
 import { prefetch } from "./prefetch.js";
 import { Slides } from "./slides.js";
-import { divider } from "./room.js";
 import { KEPT } from "./stage.js";
 import { Stages } from "./stages.js";
 
@@ -36,33 +35,10 @@ export class Explorer {
   }
 
   build() {
-    const {
-      toolbar,
-      timeline,
-      rail,
-      outline,
-      legend: line,
-      stepper,
-      stage,
-      text,
-      code,
-      extra,
-      detail,
-      said,
-    } = this.parts;
-    const parts = {
-      toolbar: toolbar.element,
-      timeline: timeline.element,
-      left: [rail.element, outline.element],
-      above: [line, stepper.element],
-      panes: [stage.element, divider(stage.element, text.element, code.element), text.element, code.element, extra],
-      detail: detail.element,
-      said,
-    };
-    frame(this.root, parts, this.parts.room);
+    frame(this.root, this.parts);
     this.keyboard = new Keyboard(this);
     this.slides = new Slides(this);
-    detail.about("");
+    this.parts.detail.about("");
   }
 
   start(rows) {

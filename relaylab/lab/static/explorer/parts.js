@@ -76,7 +76,7 @@ export function makeParts(explorer, tools) {
   const glow = (ids) => stage.glow(ids);
   const outline = new Outline(pick);
   const text = new TextPane({ ask, selected, pick });
-  const code = new CodePane({ ask, live, glow });
+  const code = new CodePane({ ask, live, glow, schedule: (name, run) => extras.schedule?.(name, run) });
   const show = (ids) => {
     const id = ids.find((i) => stage.has(i)) ?? (picture()?.whole && ids[0]);
     if (id) pick(id);

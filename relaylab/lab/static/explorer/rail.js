@@ -88,12 +88,11 @@ export class Rail {
       className: "rl-add",
       placeholder: "add a pass, e.g. FastMath",
       ariaLabel: "add a pass",
-    });
-    this.adder.addEventListener("keydown", (e) => {
-      if (e.key === "Enter" && this.adder.value.trim()) {
+      onkeydown: (e) => {
+        if (e.key !== "Enter" || !this.adder.value.trim()) return;
         act.edit("insert", act.after(), this.adder.value.trim());
         this.adder.value = "";
-      }
+      },
     });
     this.filter = el("input", {
       className: "rl-add rl-filter",
@@ -101,12 +100,9 @@ export class Rail {
       title:
         "part of a name, @function that was changed, op:operator that came or went, kind:added, removed, changed …",
       ariaLabel: "filter the passes",
+      oninput: () => this.sift(),
+      onkeydown: (e) => (e.stopPropagation(), e.key === "Escape" && ((this.filter.value = ""), this.draw(this.rows))),
     });
-    this.filter.addEventListener("input", () => this.sift());
-    this.filter.addEventListener(
-      "keydown",
-      (e) => (e.stopPropagation(), e.key === "Escape" && ((this.filter.value = ""), this.draw(this.rows))),
-    );
     this.element = el("nav", { className: "rl-rail" }, this.filter, this.list, act.live ? this.adder : null);
   }
 
@@ -154,8 +150,8 @@ export class Rail {
       className: "rl-quiet",
       textContent: `${open ? "▾" : "▸"} ${words}`,
       "aria-expanded": String(open),
+      onclick: () => this.unfold(key),
     });
-    toggle.addEventListener("click", () => (open ? this.open.delete(key) : this.open.add(key), this.draw(this.rows)));
     return [toggle, ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
   }
 
@@ -167,8 +163,8 @@ export class Rail {
       disabled: !live,
       title: "run this pass",
       ariaLabel: `run ${row.name}`,
+      onclick: (e) => (e.stopPropagation(), this.act.edit("toggle", index)),
     });
-    box.addEventListener("click", (e) => (e.stopPropagation(), this.act.edit("toggle", index)));
     const light = el("span");
     const apart = el("span", { className: "rl-apart" });
     lit(light, apart, row.error ? { state: "broken" } : this.lights.get(index));
@@ -186,7 +182,13 @@ export class Rail {
     const head = el("div", { className: "rl-head" }, box, light, name, apart, time);
     const item = el(
       "div",
-      { className: "rl-pass", role: "option", tabIndex: -1 },
+      {
+        className: "rl-pass",
+        role: "option",
+        tabIndex: -1,
+        onclick: () => this.act.go(index, index + 1),
+        ondblclick: () => this.unfold(`n${index}`),
+      },
       head,
       bar,
       row.ops.length || row.macs || row.bytes || row.steps ? chips(row, this.act.several()) : null,
@@ -198,16 +200,13 @@ export class Rail {
     item.dataset.index = String(index);
     item.classList.toggle("rl-off", !row.enabled || !row.ran);
     item.classList.toggle("rl-still", !row.changed);
-    item.addEventListener("click", () => this.act.go(index, index + 1));
-    item.addEventListener(
-      "dblclick",
-      () => (
-        this.open.has(`n${index}`) ? this.open.delete(`n${index}`) : this.open.add(`n${index}`),
-        this.draw(this.rows)
-      ),
-    );
     if (live) this.editable(item, head, row, index);
     return item;
+  }
+
+  unfold(key) {
+    if (!this.open.delete(key)) this.open.add(key);
+    this.draw(this.rows);
   }
 
   nested(row) {

@@ -30,11 +30,11 @@ export class Search {
       title: QUERIES,
       ariaLabel: "search nodes",
       autocomplete: "off",
+      oninput: () => this.typed(),
+      onfocus: () => this.typed(),
+      onblur: () => this.hide(),
+      onkeydown: (e) => this.key(e),
     });
-    this.field.addEventListener("input", () => this.typed());
-    this.field.addEventListener("focus", () => this.typed());
-    this.field.addEventListener("blur", () => this.hide());
-    this.field.addEventListener("keydown", (e) => this.key(e));
     this.hits = el("span", { className: "rl-hits", "aria-live": "polite" });
     this.says = el("div", { className: "rl-query", hidden: true });
     this.element = el("span", { className: "rl-search-part" }, this.field, this.says, this.hits);

@@ -4,6 +4,7 @@ import { codeOpener } from "./code_place.js";
 import { Branches } from "./branches.js";
 import { LivePane } from "./live_pane.js";
 import { OperatorTable } from "./operator_table.js";
+import { schedule } from "./schedule.js";
 import { Tools } from "./tools.js";
 import { Ways } from "./ways.js";
 import { why } from "./why.js";
@@ -21,6 +22,7 @@ export function kernelTools(act) {
   };
   return {
     open: codeOpener(act.ask, act.say),
+    schedule,
     buttons: new Tools(act).buttons,
     tabs: { operators: new OperatorTable(act), branches: new Branches(act), live: new LivePane(act) },
     beside: (id) => [reasons(id), ways.beside(id)],

@@ -42,7 +42,7 @@ function controlFlow(ask) {
 }
 
 // A kernel at three levels; hovering a line lights the lines of the same part everywhere, and its node in the graph.
-export function kernel(found, light, ask, flow) {
+export function kernel(found, light, ask, flow, steps) {
   const element = el("div", { className: "rl-kernel" });
   const over = (part) => {
     element.querySelectorAll(".rl-lit").forEach((e) => e.classList.remove("rl-lit"));
@@ -93,6 +93,7 @@ export function kernel(found, light, ask, flow) {
       code(found.relay, "relay"),
       code(found.loops, "loops"),
       fold("Why these loops", "", code(found.why)),
+      steps?.(found.name) ?? dim("Steps of a schedule can be tried in a notebook."),
     ),
     column(
       "LLVM IR",

@@ -30,7 +30,8 @@ export class TextPane {
 }
 
 export class CodePane {
-  /** @param {{ ask: import("../types.js").Ask, glow: (ids: string[]) => void, live: boolean }} act */
+  /** @param {{ ask: import("../types.js").Ask, glow: (ids: string[]) => void, live: boolean,
+   *   schedule: (kernel: string, ask: (steps: string) => Promise<any>) => Node | undefined }} act */
   constructor(act) {
     this.act = act;
     this.asked = "";
@@ -38,7 +39,7 @@ export class CodePane {
   }
 
   async show(stage, id) {
-    const { ask, glow, live } = this.act;
+    const { ask, glow, live, schedule } = this.act;
     const put = (child) => this.element.replaceChildren(child);
     if (!id) return put(dim("Select a node to see the kernel that it became part of."));
     put(dim("compiling …"));
@@ -47,6 +48,7 @@ export class CodePane {
     if (asked !== this.asked) return;
     const passes = live ? () => ask("llvm", stage, id) : null;
     const flow = live ? () => ask("flow", stage, id) : null;
-    put(found.error ? dim(found.error) : kernel(found, (node) => glow([node]), passes, flow));
+    const steps = (name) => schedule(name, (text) => ask("loops", stage, id, text));
+    put(found.error ? dim(found.error) : kernel(found, (node) => glow([node]), passes, flow, steps));
   }
 }
