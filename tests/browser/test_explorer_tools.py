@@ -178,9 +178,9 @@ def test_the_table_of_operators_and_llvms_passes(nb, page, shot):
 
     # its loops under steps of one's own, of which one is moved and one switched off
     page.locator(".rl-schedule > summary").click()
-    for step in ("vectorize i3i", "split i3 8", "nonsense"):
+    for typed in ("vectorize i3i", "split i3 8", "nonsense"):
         button(page, "Add a step").click()
-        page.locator(".rl-schedule li .rl-add").last.fill(step)
+        page.locator(".rl-schedule li .rl-add").last.fill(typed)
     page.locator(".rl-schedule li button", has_text="↓").first.click()
     page.locator(".rl-schedule li input[type=checkbox]").last.click()
     button(page, "Try").click()

@@ -416,7 +416,7 @@ def test_long_work_says_its_parts_and_stops_in_the_middle(what, args, words, mon
 
 
 def test_loops_of_a_kernel_under_steps_of_ones_own(mlp):
-    """Without steps nothing changes; with some the loops do and the numbers stay; wrong ones are refused with the line."""
+    """Without steps nothing changes; with some the loops do and the numbers stay; wrong ones are refused."""
     last = len(mlp.frames) - 1
     plain = mlp.ask("loops", last, "main/nn.dense", "")
     assert {row[0] for row in plain["rows"]} == {" "} and min(plain["times"]) > 0
