@@ -31,7 +31,6 @@ from relaylab.runtime.device import FOREIGN
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.native import host_triple
-from relaylab.runtime.ndarray import NDArray
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.support.progress import part
@@ -202,15 +201,8 @@ def _module(ir_mod: object) -> IRModule:
 
 
 def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    bound = BindParams(_plain(params))(mod) if params else mod
+    bound = BindParams(params)(mod) if params else mod
     return Sequential(default_passes())(first_order(inline_external(bound)))
-
-
-def _plain(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """NDArrays as numpy arrays over their memory: binding copies them, once is enough."""
-    if not isinstance(params, Mapping):
-        return params
-    return {name: value.view() if isinstance(value, NDArray) else value for name, value in params.items()}
 
 
 def entry_target(target: CpuTarget) -> CpuTarget:

@@ -37,10 +37,11 @@ class SupportsDLPack(Protocol):
 class NDArray:
     """An n-dimensional array. Made by `array`, `empty` and `from_dlpack`; equal to itself only."""
 
-    __slots__ = ("_data", "__weakref__")
+    __slots__ = ("_data", "_alone", "_lent", "__weakref__")
 
-    def __init__(self, data: np.ndarray):
-        self._data = data
+    def __init__(self, data: np.ndarray, alone: bool = False):
+        """`alone`: nobody else can write to the memory of `data`."""
+        self._data, self._alone, self._lent = data, alone, False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,11 +63,27 @@ class NDArray:
     @property
     def address(self) -> int:
         """Where its first element lies; valid as long as the array is."""
-        return address(self._data)
+        return address(self.view())
 
     def view(self) -> np.ndarray:
         """The elements without a copy; writing to it writes to the array."""
+        if self._lent:
+            self._data, self._lent = _own(self._data), False
+        self._alone = False
         return self._data
+
+    def values(self) -> np.ndarray:
+        """The elements without a copy, to read now."""
+        return _frozen(self._data.view())
+
+    def lend(self) -> np.ndarray:
+        """The elements as they are now, to keep: without a copy if nobody else can write to them.
+
+        The array then takes other memory before it is written to, or shows its own to anyone.
+        """
+        if self._alone:
+            self._lent = True
+        return _frozen(self._data.view() if self._alone else self._data.copy())
 
     def numpy(self) -> np.ndarray:
         """A copy as a numpy array."""
@@ -85,7 +102,10 @@ class NDArray:
         Values are converted within their kind (float64 to float32, integers to floats); RelayTypeError for
         others, RelayValueError for another shape.
         """
-        np.copyto(self._data, converted(source, self.shape, self._data.dtype), casting="unsafe")
+        values = converted(source, self.shape, self._data.dtype)
+        if self._lent:
+            self._data, self._lent = aligned_like(self.shape, self._data.dtype), False
+        np.copyto(self._data, values, casting="unsafe")
         return self
 
     @checked
@@ -114,10 +134,10 @@ class NDArray:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False and dtype is not None and np.dtype(dtype) != self._data.dtype:
             raise ValueError("a conversion needs a copy")
-        return self._data if copy is False else np.array(self._data, dtype=dtype)
+        return self.view() if copy is False else np.array(self._data, dtype=dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._data.__dlpack__(**options)
+        return self.view().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.__dlpack_device__()
@@ -144,9 +164,7 @@ def array(
     _placed(device, ctx)
     values = as_numpy(source)
     target = np.dtype(_checked_dtype(dtype)) if dtype is not None else values.dtype.newbyteorder("=")
-    data = aligned_like(values.shape, target)
-    np.copyto(data, values, casting="unsafe")
-    return NDArray(data)
+    return NDArray(_own(values, target), alone=True)
 
 
 def empty(
@@ -154,7 +172,19 @@ def empty(
 ) -> NDArray:
     """A new array of zeros of `shape`; `ctx` is the former name of `device`."""
     _placed(device, ctx)
-    return NDArray(aligned_like(_checked_shape(shape), np.dtype(_checked_dtype(dtype))))
+    return NDArray(aligned_like(_checked_shape(shape), np.dtype(_checked_dtype(dtype))), alone=True)
+
+
+def _own(values: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    """A dense, aligned copy."""
+    data = aligned_like(values.shape, values.dtype if dtype is None else dtype)
+    np.copyto(data, values, casting="unsafe")
+    return data
+
+
+def _frozen(data: np.ndarray) -> np.ndarray:
+    data.setflags(write=False)
+    return data
 
 
 def _placed(device: Device | None, ctx: Device | None) -> None:
@@ -210,9 +240,9 @@ def from_dlpack(source: object) -> NDArray:
 def as_numpy(source: object, what: str = "an array") -> np.ndarray:
     """The values as a numpy array of a numeric dtype, without a copy where possible."""
     if isinstance(source, NDArray):
-        return source.view()
+        return source.values()
     if not hasattr(source, "__array__") and isinstance(source, SupportsDLPack):
-        return from_dlpack(source).view()
+        return from_dlpack(source).values()
     try:
         values = np.asarray(source)
     except (ValueError, TypeError, OverflowError) as error:

@@ -60,8 +60,8 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
 
 def _constant(name: str, var: Var, value: object) -> Constant:
     try:
-        array = value.data if isinstance(value, Constant) else np.asarray(getattr(value, "numpy", lambda: value)())
-        made = Constant(array, span=var.span)
+        lent = getattr(value, "lend", None) or getattr(value, "numpy", lambda: value)  # an NDArray need not be copied
+        made = Constant(value.data if isinstance(value, Constant) else np.asarray(lent()), span=var.span)
     except (TypeError, ValueError) as error:
         why = error.message if isinstance(error, RelayError) else str(error)
         raise RelayTypeError(

@@ -12,7 +12,8 @@ import numpy as np
 
 from relaylab.analysis import infer_module
 from relaylab.ir import Function, IRModule, Var
-from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.memory import aligned_like
+from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
 
 
@@ -122,7 +123,7 @@ def create_workload(
     for param in mod["main"].params:
         if param.name_hint == "data" or is_input(param):
             continue
-        value = np.zeros(param.checked_type.concrete_shape, param.checked_type.dtype)
+        value = aligned_like(param.checked_type.concrete_shape, np.dtype(param.checked_type.dtype))
         initializer(param.name_hint, value)
-        params[param.name_hint] = array(value)
+        params[param.name_hint] = NDArray(value, alone=True)
     return mod, params

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from relaylab import relay
 from relaylab.runtime import NDArray, array, cpu, cuda, device, empty, from_dlpack
+from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import DTYPES
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
@@ -103,3 +107,45 @@ def test_integers_that_fit_are_taken() -> None:
 def test_devices() -> None:
     assert str(device("llvm -mcpu=native", 0)) == "cpu(0)" and cpu(0) == device("cpu") and cpu(0).exist
     assert (cpu(0).device_type, cuda(1).device_type, cuda(1).device_id, cuda(0).exist) == (1, 2, 1, False)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.copyfrom(np.zeros(3, "f4")),
+        lambda x: x.__setitem__(slice(None), 7.0),
+        lambda x: x.view().fill(7.0),
+        lambda x: np.from_dlpack(x).fill(7.0),
+        lambda x: x.__array__(copy=False).fill(7.0),
+    ],
+)
+def test_lent_elements_stay_as_they_were(write: Callable[[NDArray], object]) -> None:
+    lender = array(np.arange(3, dtype="f4"))
+    kept = lender.lend()
+    assert np.shares_memory(kept, lender.values()) and not kept.flags.writeable
+    write(lender)
+    assert kept.tolist() == [0, 1, 2] and lender.numpy().tolist() != [0, 1, 2]
+
+
+def test_memory_that_others_can_write_is_not_lent() -> None:
+    shown, given = array(np.arange(3, dtype="f4")), array(np.arange(3, dtype="f4"))
+    alias, outside = shown.view(), given.view()
+    for lender, writable in ((shown, alias), (from_dlpack(given), outside), (NDArray(alias), alias)):
+        kept = lender.lend()
+        before = kept.tolist()
+        writable += 1
+        assert kept.tolist() == before and lender.numpy().tolist() == writable.tolist()
+
+
+def test_a_program_keeps_the_parameters_that_it_was_built_with() -> None:
+    x, w = relay.var("x", shape=(1, 4)), relay.var("w", shape=(3, 4))
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, w)))
+    weight, data = np.arange(12, dtype="f4").reshape(3, 4), np.ones((1, 4), "f4")
+    given = array(weight)
+    bound = relay.transform.BindParams({"w": given})(mod)
+    built = relay.build(mod, "llvm", params={"w": given})
+    given.copyfrom(np.zeros((3, 4), "f4"))
+    for program in (built, relay.build(bound, "llvm")):
+        module = GraphModule(program["default"](cpu(0)))
+        module.run(x=data)
+        np.testing.assert_allclose(module.get_output(0).numpy(), data @ weight.T)

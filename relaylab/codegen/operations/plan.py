@@ -72,13 +72,15 @@ class _ConstantPool:
     """Constants one after another, equal ones once.
 
     Each goes to its place as soon as it is packed, so that the memory in which it was packed serves the next one:
-    the first touch of fresh memory takes longer than packing. Pages that are never touched cost nothing.
+    the first touch of fresh memory takes longer than packing. What is only ordered otherwise is a view of the plain
+    weights until then, and has no other memory. Pages that are never touched cost nothing.
     """
 
     def __init__(self, expected: int):
         self.offsets: dict[tuple, int] = {}
         self.sizes: dict[tuple, int] = {}
         self.size = 0
+        self.copies: deque[Future[None]] = deque()
         self.memory = aligned(expected + PREFETCHED, "the constants")
 
     def add_all(self, wanted: Iterable[PackedConstant]) -> None:
@@ -89,32 +91,41 @@ class _ConstantPool:
         missing = {packed.key: packed for packed in wanted if packed.key not in self.offsets}
         pending: deque[tuple[tuple, Future[np.ndarray]]] = deque()
         with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as pool:
+            copy = lambda place, data: self.copies.append(pool.submit(np.copyto, place, data))
             for key, packed in missing.items():
-                pending.append((key, pool.submit(_bytes, packed)))
+                pending.append((key, pool.submit(packed.make)))
                 if len(pending) > PACKERS:
-                    self._put_next(pending)
+                    self._put(*pending.popleft(), copy)
             while pending:
-                self._put_next(pending)
-
-    def _put_next(self, pending: deque[tuple[tuple, Future[np.ndarray]]]) -> None:
-        key, made = pending.popleft()
-        self._put(key, made.result())
+                self._put(*pending.popleft(), copy)
+            self._settle()
 
     def add(self, packed: PackedConstant) -> int:
         """The offset of a constant."""
         if packed.key not in self.offsets:
-            self._put(packed.key, _bytes(packed))
+            made: Future[np.ndarray] = Future()
+            made.set_result(packed.make())
+            self._put(packed.key, made, np.copyto)
         return self.offsets[packed.key]
 
-    def _put(self, key: tuple, data: np.ndarray) -> None:
+    def _put(self, key: tuple, made: Future[np.ndarray], copy: Callable[[np.ndarray, np.ndarray], object]) -> None:
+        data = made.result()
         start = self.offsets[key] = self.size
         self.sizes[key] = data.nbytes
         self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
         self._make_room()
-        self.memory[start : start + data.nbytes] = data
+        copy(self.memory[start : start + data.nbytes].view(data.dtype).reshape(data.shape), data)
+        if len(self.copies) > PACKERS:
+            self.copies.popleft().result()
+
+    def _settle(self) -> None:
+        """Wait until everything is in its place."""
+        while self.copies:
+            self.copies.popleft().result()
 
     def _make_room(self) -> None:
         if self.size + PREFETCHED > self.memory.nbytes:
+            self._settle()
             larger = aligned(2 * self.size + PREFETCHED, "the constants")
             larger[: self.memory.nbytes] = self.memory
             self.memory = larger
@@ -122,10 +133,6 @@ class _ConstantPool:
     def blob(self) -> np.ndarray:
         """All of them as bytes."""
         return self.memory[: self.size + PREFETCHED]
-
-
-def _bytes(packed: PackedConstant) -> np.ndarray:
-    return np.ascontiguousarray(packed.make()).reshape(-1).view(np.uint8)
 
 
 class _Planner:

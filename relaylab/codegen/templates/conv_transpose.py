@@ -152,4 +152,4 @@ def _packed_phases(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Ite
     for combination, problem in _problems(spec, target):
         cut = tuple(slice(p.tap, p.tap + p.every * p.taps, p.every) if p.taps else slice(0) for p in combination)
         taps = np.moveaxis(grouped[(slice(None),) * 3 + cut], (1, 2), (-2, -1))
-        yield pack_weights(problem, target, taps.reshape(spec.groups, problem.depth, problem.columns))
+        yield pack_weights(problem, target, taps.reshape(spec.groups, problem.depth, problem.columns)).reshape(-1)

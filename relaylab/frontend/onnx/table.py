@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from relaylab.support.errors import RelayAttributeError, RelayValueError
@@ -30,7 +31,7 @@ class OnnxConverter:
 
     def inputs(self) -> list[inspect.Parameter]:
         """The parameters that stand for inputs; those annotated with `None` may be left out."""
-        return list(inspect.signature(self.run).parameters.values())[2:]
+        return _parameters(self.run)[2:]
 
     def arity(self) -> tuple[int, float]:
         """How many inputs it takes at least and at most."""
@@ -44,6 +45,11 @@ class OnnxConverter:
         return any(
             v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given)
         )
+
+
+@cache  # asked three times for each node
+def _parameters(run: Convert) -> list[inspect.Parameter]:
+    return list(inspect.signature(run).parameters.values())
 
 
 TABLE: dict[tuple[str, str], list[OnnxConverter]] = {}
