@@ -111,6 +111,19 @@ def test_a_branch_that_is_never_taken_need_not_be_known():
         assert info.value.code == "import.unsupported"
 
 
+def test_a_branch_that_cannot_be_typed_says_how_to_decide():
+    wrong = branch(helper.make_node("MatMul", ["x", "w"], ["r"], name="product"))
+    known = branch(helper.make_node("Neg", ["x"], ["r"]))
+    choose = helper.make_node("If", ["c"], ["y"], name="which", then_branch=wrong, else_branch=known)
+    proto = model([choose], {"x": f(2), "c": np.array(False)}, ["y"], {"w": f(3, 4)})
+    with pytest.raises(RelayError) as info:
+        imported(proto)
+    assert "MatMul `product` (node 0 of `then_branch` of which)" in info.value.place
+    assert "If `which` (node 0 of the graph)" in info.value.place and "values=" in info.value.help
+    inputs = {"x": f(2)}
+    compare(run(imported(proto, values={"c": False}), inputs), [-inputs["x"]])
+
+
 def test_branches_of_one_element_may_differ_in_rank():
     scalar = branch(helper.make_node("ReduceSum", ["x"], ["r"], keepdims=0), ())
     vector = branch(helper.make_node("ReduceMax", ["x"], ["r"]), (1,))

@@ -213,3 +213,26 @@ def test_weights_of_a_few_bits_that_something_else_reads_are_refused():
     with pytest.raises(RelayError, match="2 bytes for the shape") as info:
         imported(proto)
     assert info.value.code == "import.tensor"
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_a_dynamically_quantized_lstm(directions):
+    """On one thread: with more, onnxruntime quantizes parts of the batch on their own."""
+    d, step = directions, lambda: np.abs(f(directions)) * 0.02
+    weights = {
+        "w": u(d, 4, 24),
+        "r": u(d, 6, 24),
+        "b": f(d, 48),
+        "l": None,
+        "h": f(d, 3, 6),
+        "c": f(d, 3, 6),
+        "p": None,
+    }
+    inputs = {"x": f(5, 3, 4), **weights, "ws": step(), "wz": u(d), "rs": step(), "rz": u(d)}
+    more = {"hidden_size": 6, "direction": "bidirectional" if d == 2 else "forward", "outputs": 3}
+    fixed = ("w", "r", "ws", "wz", "rs", "rz")
+    proto, free = node_model("DynamicQuantizeLSTM", inputs, constants=fixed, domain="com.microsoft", **more)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    near(run(imported(proto), free), session.run(None, free))

@@ -24,6 +24,9 @@ def as_relay_error(error: Exception, node: OnnxNode) -> RelayError:
         place = f"  --> {node.place}"
         if node.place in error.place:
             return error
+        if "(node " in error.place:  # of a node inside this one
+            error.place += f"\n{place}"
+            return error
         return RelayValueError(
             error.message if error.message.startswith(node.op_type) else f"{node.op_type}: {error.message}",
             code=error.code,

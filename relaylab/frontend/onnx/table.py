@@ -77,7 +77,10 @@ def converts(*names: str, since: int = 1, domain: str = "", unused: Iterable[str
 
 
 def operators() -> list[str]:
-    """The names of all ONNX operators that can be imported, with their domain if it is not the default one."""
+    """The names of all ONNX operators that have a converter, with their domain if it is not the default one.
+
+    Those that onnx defines by others can be imported too.
+    """
     return sorted(f"{domain}.{name}" if domain else name for domain, name in TABLE)
 
 

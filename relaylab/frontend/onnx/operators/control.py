@@ -14,6 +14,7 @@ from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
+from relaylab.support.errors import RelayError
 
 LONGEST = 4096
 """How many turns of a loop are written out at most."""
@@ -32,7 +33,7 @@ def conditional(g: Graph, node: OnnxNode, condition: Expr) -> list[Any]:
         for name in ("then_branch", "else_branch"):  # both are read, so that neither is left over
             node.get(name)
         return _body(g, node, chosen, {})
-    branches = [_body(g, node, name, {}) for name in ("then_branch", "else_branch")]
+    branches = [_branch(g, node, name) for name in ("then_branch", "else_branch")]
     condition = op.reshape(condition, ()) if g.rank(condition) else condition
     if not len(branches[0]) == len(branches[1]) == len(node.outputs):
         raise node.error("the branches have different numbers of outputs", code="import.arity")
@@ -41,6 +42,15 @@ def conditional(g: Graph, node: OnnxNode, condition: Expr) -> list[Any]:
         return [If(condition, branches[0][0], branches[1][0])]
     both = If(condition, Tuple(branches[0]), Tuple(branches[1]))
     return [TupleGetItem(both, k) for k in range(len(node.outputs))]
+
+
+def _branch(g: Graph, node: OnnxNode, name: str) -> list[Any]:
+    try:
+        return _body(g, node, name, {})
+    except RelayError as error:
+        way = "if it is never taken, give what decides: from_onnx(model, values={name: value})"
+        error.help = f"{error.help}; {way}" if error.help else way
+        raise
 
 
 def _of_one_rank(g: Graph, a: Expr, b: Expr) -> tuple[Expr, Expr]:

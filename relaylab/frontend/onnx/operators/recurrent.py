@@ -6,7 +6,7 @@ Shapes: X (steps, batch, inputs), W (directions, gates * hidden, inputs), R (dir
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,8 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import exponential, softplus, straight
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
-from relaylab.frontend.onnx.table import converts
+from relaylab.frontend.onnx.operators.quantized import dynamic_quantize_matmul
+from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr, const
 from relaylab.op import nn
 
@@ -58,9 +59,13 @@ def function_of(g: Graph, node: OnnxNode, name: str, alpha: float, beta: float) 
     return known[name.lower()]
 
 
+def _kind(node: OnnxNode) -> str:
+    return node.op_type.removeprefix("DynamicQuantize")
+
+
 def _functions(g: Graph, node: OnnxNode, directions: int) -> list[list[Function]]:
     """The activations of each direction; those that have parameters take them from the lists in turn."""
-    usual = USUAL[node.op_type]
+    usual = USUAL[_kind(node)]
     names = node.get("activations") or usual * directions
     if directions == 1 and names == usual * 2:  # what the specification gives as the default, for both directions
         names = usual
@@ -77,6 +82,14 @@ def _functions(g: Graph, node: OnnxNode, directions: int) -> list[list[Function]
     return [made[k : k + len(usual)] for k in range(0, len(made), len(usual))]
 
 
+Product = Callable[[Expr, Expr, bool], Expr]
+"""Rows times weights, those of the state or those of the inputs."""
+
+
+def _plainly(rows: Expr, weights: Expr, of_state: bool) -> Expr:
+    return nn.dense(rows, weights)
+
+
 @dataclass(slots=True)
 class RecurrentCell:
     """One direction: its weights, its state, and how gates are made."""
@@ -90,6 +103,7 @@ class RecurrentCell:
     rb: Expr | None
     peephole: Expr | None
     act: list[Function]
+    times: Product
 
     def limit(self, x: Expr) -> Expr:
         """The sum before an activation, clipped if the node says so."""
@@ -102,7 +116,7 @@ class RecurrentCell:
 
     def recur(self, h: Expr) -> Expr:
         """What the state adds to all gates."""
-        out = nn.dense(h, self.r)
+        out = self.times(h, self.r, True)
         return out if self.rb is None else op.add(out, self.rb)
 
 
@@ -169,6 +183,22 @@ def lstm(
     return unrolled(g, node, x, w, r, b, lens, h, c, p)
 
 
+@converts("DynamicQuantizeLSTM", domain=CONTRIB)
+def dynamic_quantize_lstm(
+    g: Graph, node: OnnxNode, x: Expr, w: Expr, r: Expr, b: Expr | None, lens: Expr | None, h: Expr | None,
+    c: Expr | None, p: Expr | None, w_scale: Expr, w_zero: Expr, r_scale: Expr, r_zero: Expr,
+) -> list[Expr]:  # fmt: skip
+    """Products of integers; the inputs, and at each step the state, are quantized by their own extrema."""
+
+    def product(rows: Expr, weights: Expr, of_state: bool, d: int) -> Expr:
+        scale, zero = (_direction(v, d) for v in ((r_scale, r_zero) if of_state else (w_scale, w_zero)))
+        return dynamic_quantize_matmul(g, node, rows, op.transpose(weights, [1, 0]), scale, zero)
+
+    products = [partial(product, d=d) for d in (0, 1)]
+    w, r = (op.transpose(v, [0, 2, 1]) for v in (w, r))
+    return unrolled(g, node, x, w, r, b, lens, h, c, p, products)
+
+
 def unrolled(
     g: Graph,
     node: OnnxNode,
@@ -180,14 +210,15 @@ def unrolled(
     h: Expr | None,
     c: Expr | None,
     p: Expr | None,
+    products: Sequence[Product] = (_plainly, _plainly),
 ) -> list[Expr]:
-    """Y, Y_h and Y_c of a recurrent node."""
+    """Y, Y_h and Y_c of a recurrent node; `products` has one for each direction."""
     batch_first = node.get("layout", 0)
     x = op.transpose(x, [1, 0, 2]) if batch_first else x
     h, c = (op.transpose(v, [1, 0, 2]) if batch_first and v is not None else v for v in (h, c))
     steps, batch, _ = _three(g, node, x)
     hidden = g.shape(r)[-1]
-    if node.get("hidden_size", hidden) != hidden or g.shape(w)[1] != GATES[node.op_type] * hidden:
+    if node.get("hidden_size", hidden) != hidden or g.shape(w)[1] != GATES[_kind(node)] * hidden:
         raise node.error(
             f"hidden_size {node.get('hidden_size')} does not fit the weights {g.shape(w)} and {g.shape(r)}",
             code="import.shape",
@@ -202,8 +233,9 @@ def unrolled(
     ends = []
     for d, back in enumerate(backwards):
         take = partial(_direction, d=d)
-        wb, rb = _biases(g, b, d, GATES[node.op_type] * hidden)
-        cell = RecurrentCell(g, node, hidden, take(w), take(r), wb, rb, None if p is None else take(p), functions[d])
+        wb, rb = _biases(g, b, d, GATES[_kind(node)] * hidden)
+        peep = None if p is None else take(p)
+        cell = RecurrentCell(g, node, hidden, take(w), take(r), wb, rb, peep, functions[d], products[d])
         state = zero if h is None else take(h), zero if c is None else take(c)
         ends.append(_run(cell, x, back, lengths, steps, *state))
     y = op.stack([out for out, _, _ in ends], 1)
@@ -246,7 +278,7 @@ def _run(
     """All steps of a direction: the outputs in the order of time, the last state. Products with inputs are one."""
     g = cell.g
     _, batch, width = g.named(x)
-    inputs = nn.dense(op.reshape(x, (-1, width)), cell.w)
+    inputs = cell.times(op.reshape(x, (-1, width)), cell.w, False)
     inputs = inputs if cell.wb is None else op.add(inputs, cell.wb)
     inputs = op.reshape(inputs, (steps, batch, g.shape(cell.w)[0]), allowzero=True)
     if is_open(steps):
@@ -263,7 +295,7 @@ def _step(
     cell: RecurrentCell, x: Expr, at: Expr | None, lens: Expr | None, h: Expr, c: Expr
 ) -> tuple[Expr, Expr, Expr]:
     """The output and the state of one step; past its length a sequence keeps its state and gives zeros."""
-    new = STEPS[cell.node.op_type](cell, x, h, c)
+    new = STEPS[_kind(cell.node)](cell, x, h, c)
     if lens is None or at is None:
         return new[0], *new
     alive = op.expand_dims(op.less(at, lens), 1)
