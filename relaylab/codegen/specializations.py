@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from relaylab.codegen.branching import Branching, as_branching, run_network
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.network import is_static_graph
@@ -48,18 +49,14 @@ class Specialization:
 
     shapes: str
     seconds: float
-    executor: GraphExecutor
+    executor: GraphExecutor | Branching
     result: Type | None
     uses: int = 1
 
     def run(self, leaves: Sequence[np.ndarray]) -> Value:
         """The result for the arrays of the inputs."""
-        executor = self.executor
-        with executor.lock:
-            for target, value in zip(executor.instance.inputs, leaves):
-                np.copyto(target, value)
-            executor.run()
-            outputs = [executor.get_output(i) for i in range(len(executor.plan.outputs))]
+        parts = self.executor
+        outputs = parts.run(leaves) if isinstance(parts, Branching) else run_network(parts, leaves)
         return _nested(self.result, iter(outputs))
 
 
@@ -186,10 +183,10 @@ class Specializations:
         try:
             with self.context:
                 mod = specialized(self.mod, shapes, bound)
-                if not is_static_graph(mod):
+                executor = self.compiled(mod)
+                if executor is None:
                     self.never = reason_of(mod)
                     return self.never
-                library = build(mod, self.target)
         except RelayError as error:  # the virtual machine says where, if it cannot run it either
             return error.message
         text = ", ".join(
@@ -197,7 +194,19 @@ class Specializations:
             for k, (p, shape) in enumerate(zip(self.mod["main"].params, shapes))
         )
         seconds = time.perf_counter() - start
-        return Specialization(text, seconds, library["default"](cpu(0)).executor, mod["main"].ret_type)
+        return Specialization(text, seconds, executor, mod["main"].ret_type)
+
+    def compiled(self, mod: IRModule) -> GraphExecutor | Branching | None:
+        """What runs a program of numbers for sizes; None if it is no graph."""
+        if is_static_graph(mod):
+            return self.network(mod)
+        branching = as_branching(mod)
+        return None if branching is None else Branching(branching, self.network)
+
+    def network(self, mod: IRModule) -> GraphExecutor:
+        """A static graph compiled."""
+        with self.context:
+            return build(mod, self.target)["default"](cpu(0)).executor
 
     def summary(self) -> str:
         """The forms that are kept, in words."""

@@ -121,7 +121,7 @@ def is_static_graph(mod: ir.IRModule) -> bool:
     """Can the graph executor run the `main` of a typed module?"""
     main = first_order(mod)["main"]
     typed = (node for node in ir.walk((mod["main"],)) if node.inferred is not None)
-    return all(_plain(node) for node in ir.walk((main.body,), _parts)) and not any(
+    return all(is_plain(node) for node in ir.walk((main.body,), _parts)) and not any(
         ir.is_dynamic(n.checked_type) for n in typed
     )
 
@@ -135,7 +135,8 @@ def _is_call(expr: ir.Call) -> bool:
     return not isinstance(expr.op, ir.Op) and not (isinstance(expr.op, ir.Function) and expr.op.is_primitive)
 
 
-def _plain(expr: ir.Expr) -> bool:
+def is_plain(expr: ir.Expr) -> bool:
+    """Whether a graph can hold an expression, its parts left aside."""
     if isinstance(expr, ir.Call):
         return not _is_call(expr)
     return isinstance(expr, (ir.Constant, ir.Op, ir.Tuple, ir.TupleGetItem, ir.Var))
