@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, NoReturn, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, Union, cast
 
 import numpy as np
 
@@ -44,11 +44,13 @@ from relaylab.ir.converters import Value as Value
 from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr, python_operator
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
-from relaylab.loop.procedure import Procedure
 from relaylab.op.builder import OperatorBuilder
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
 from relaylab.op.rules import all_known, broadcast, same_dtype, tensor
 from relaylab.support.errors import RelayError, RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 SampleArg = Union[TensorType, np.ndarray, tuple["SampleArg", ...]]
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relaylab.loop.expr import Local
-from relaylab.loop.procedure import Procedure
 from relaylab.op.helpers import Element, ElementBuilder, Position
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 CHUNK = 32  # elements that are compared with the k-th best side by side
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all

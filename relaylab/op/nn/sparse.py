@@ -7,19 +7,21 @@ A matrix in CSR form is (data, indices, indptr): row r has the values data[indpt
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.shapes import derive, extent
 from relaylab.support.errors import RelayTypeError, shown
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 INPUTS = ("dense_data", "sparse_data", "sparse_indices", "sparse_indptr")
 EXTRA = {

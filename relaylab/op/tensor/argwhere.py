@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import AnyDim, TensorType, TupleType, Type
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import Row
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 @op("argwhere", level=10)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
 from relaylab.op.indexing import place, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 def wrapped(b: ElementBuilder, index: Element, extent: int) -> Element:

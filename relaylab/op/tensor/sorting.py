@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.op import facets
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
 from relaylab.op.indexing import insert, place, unravel
 from relaylab.op.ordering import first_in_order
 from relaylab.op.shapes import derive, extent
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:

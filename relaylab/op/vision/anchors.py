@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relaylab.ir.expr import Call, TupleWrapper
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.shapes import derive, product
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 @op("vision.multibox_prior", level=5, attrs_key="MultiBoxPrior")

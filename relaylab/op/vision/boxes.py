@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from relaylab.ir.expr import Expr, TupleWrapper, as_expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import Heap, Row
 from relaylab.op.shapes import product
 from relaylab.op.vision.suppression import KeptBoxes, suppress
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 def scalar_or(value: Any, dtype: str) -> Any:

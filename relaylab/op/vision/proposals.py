@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import Heap
 from relaylab.op.shapes import extent
 from relaylab.op.vision.suppression import KeptBoxes, suppress
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 @op("vision.proposal", level=5, attrs_key="Proposal", meta_attrs=True)

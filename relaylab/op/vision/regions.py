@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.expr import Tensor
-from relaylab.loop.procedure import Procedure
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -19,6 +18,9 @@ from relaylab.op.indexing import ravel, unravel
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.shapes import derive, product
 from relaylab.op.window import each
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 MOST_SAMPLES = 4096  # along an axis of a cell: regions beyond any image take no longer
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relaylab.loop.expr import Local
-from relaylab.loop.procedure import Procedure
 from relaylab.op.helpers import Element
 from relaylab.op.ordering import key_dtype
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 LANES = 16  # boxes that are compared with a candidate side by side
 
