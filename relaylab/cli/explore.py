@@ -14,6 +14,7 @@ from relaylab.cli.command import JSON, Command, folder, progress, save_explorati
 from relaylab.lab.options import A4, LANGUAGE, LEVEL, PROGRAM, MagicOption, on_paper
 from relaylab.support.formats import SEVERAL, format_of, words
 from relaylab.support.options import positive
+from relaylab.support.words import counted
 
 if TYPE_CHECKING:
     from relaylab.study import Exploration, Program
@@ -29,7 +30,7 @@ def explore_command(args: argparse.Namespace) -> int:
     progress("")
     say(
         f"{program.name}: {sum(study.operators(program.mod).values())} operator calls, "
-        f"{len(program.params)} parameters ({seconds:.2f} s)\n",
+        f"{counted(len(program.params), 'parameter')} ({seconds:.2f} s)\n",
         quiet=quiet,
     )
     exploration = study.explore(program, args.opt_level)
@@ -47,7 +48,7 @@ def explore_command(args: argparse.Namespace) -> int:
         )
         progress("")
         report[path.suffix[1:]] = str(path)
-        say(f"wrote {path} ({len(exploration.pictures)} stages, {seconds:.2f} s)", quiet=quiet)
+        say(f"wrote {path} ({counted(len(exploration.pictures), 'stage')}, {seconds:.2f} s)", quiet=quiet)
     if exploration.crash is not None:
         if args.json:
             print(json.dumps(report | {"crash": exploration.crash.to_dict()}, indent=1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from relaylab.cli.command import Command, passes_of, say
 from relaylab.lab.options import A4, LEVEL, OUTPUT, PASSES, PROGRAM, MagicOption, on_paper
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 
 if TYPE_CHECKING:
     from relaylab.viz import Picture, View
@@ -44,7 +45,8 @@ def figure_command(args: argparse.Namespace) -> int:
     say(f"wrote {picture.save(args.output, **options)}")
     width = picture.scene.width * scale / POINT
     say(
-        f"{len(picture.view.nodes)} nodes, {hops} edges around; {width:.0f} mm wide, text of at least {smallest:.1f} pt"
+        f"{counted(len(picture.view.nodes), 'node')}, {counted(hops, 'edge')} around; "
+        f"{width:.0f} mm wide, text of at least {smallest:.1f} pt"
     )
     if smallest < LEGIBLE:
         say(f"text below {LEGIBLE:.0f} pt is hard to read: give it a larger --width")

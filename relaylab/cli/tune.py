@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 
 if TYPE_CHECKING:
     from relaylab.study import Tuning
@@ -38,7 +39,7 @@ def tune_command(args: argparse.Namespace) -> int:
     if args.merge or args.table:
         store = RecordStore(path or "", create=bool(args.merge))
         if args.merge:
-            say(f"{store.merge(RecordStore(args.merge))} records taken over into {store.path}")
+            say(f"{counted(store.merge(RecordStore(args.merge)), 'record')} taken over into {store.path}")
         if args.table:
             say(json.dumps([asdict(r) for r in store.find()]) if args.json else study.records_table(store))
         return 0

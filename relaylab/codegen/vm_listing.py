@@ -10,6 +10,7 @@ from relaylab.ir.expr import Call, Constant, Function, GlobalVar, If, Let, Tuple
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, walk
+from relaylab.support.words import counted
 
 HELD = (Op, GlobalVar, Constructor)
 
@@ -83,7 +84,7 @@ def _instruction(node: Expr, names: _Names) -> str:
         case Call():
             return f"invoke {names(node.op)}({names(*node.args)})"
         case Function():
-            return f"alloc_closure of {len(node.params)} parameters"
+            return f"alloc_closure of {counted(len(node.params), 'parameter')}"
         case Tuple():
             return f"alloc_tuple ({names(*node.fields)})"
         case TupleGetItem():

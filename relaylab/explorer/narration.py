@@ -11,6 +11,7 @@ from relaylab.ir import Constant, Expr, IRModule, TupleGetItem
 from relaylab.ir.op import op_name
 from relaylab.study.exploration import Exploration
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Node
 
 MOST = 5
@@ -123,7 +124,7 @@ def _fused(frames: Frames, frame: int) -> Iterable[str]:
     old, new = ({g.id for g in frames.views[k].groups if g.kind == "primitive"} for k in (frame - 1, frame))
     inside = [n for n in frames.views[frame].nodes if n.group in new - old and n.operator]
     if inside:
-        yield f"{len(inside)} operators went into {len(new - old)} kernels."
+        yield f"{counted(len(inside), 'operator')} went into {counted(len(new - old), 'kernel')}."
 
 
 def _most(found: Mapping[str, Counter[str]]) -> list[tuple[str, Counter[str]]]:

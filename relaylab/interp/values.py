@@ -11,6 +11,7 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import Constant, Function
 from relaylab.ir.types import AnyDim, TensorType, TupleType, Type, dtype_name
 from relaylab.support.errors import RelayTypeError, shown
+from relaylab.support.words import counted
 
 if TYPE_CHECKING:
     from relaylab.interp.machine import Frame
@@ -55,7 +56,7 @@ class Closure:
         self.function, self.frame = function, frame
 
     def __repr__(self) -> str:
-        return f"<closure of {len(self.function.params)} parameters>"
+        return f"<closure of {counted(len(self.function.params), 'parameter')}>"
 
 
 def fields_of(value: Value) -> tuple[Value, ...] | None:

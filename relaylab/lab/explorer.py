@@ -24,6 +24,7 @@ from relaylab.study.exploration import Exploration
 from relaylab.study.record import SUFFIX, record
 from relaylab.support.errors import RelayValueError
 from relaylab.support.language import preferred
+from relaylab.support.words import counted
 from relaylab.transform import Pass
 from relaylab.viz.write.html import bundle
 
@@ -165,4 +166,4 @@ class PassExplorer(anywidget.AnyWidget):
     def __repr__(self) -> str:
         rows = self.rows.get("rows", [])
         changed = sum(r["changed"] for r in rows)
-        return f"<pass explorer: {self.session.program.name}, {len(rows)} passes, {changed} changed it>"
+        return f"<pass explorer: {self.session.program.name}, {counted(len(rows), 'pass')}, {changed} changed it>"

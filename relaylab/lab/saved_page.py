@@ -26,6 +26,7 @@ from relaylab.study.exploration import Exploration
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError
 from relaylab.support.language import preferred
+from relaylab.support.words import counted
 from relaylab.transform import Pass
 from relaylab.viz.draw.draw import draw
 from relaylab.viz.graph.view import ROLES
@@ -308,6 +309,10 @@ class Snapshot:
         listing, most = dict(found), min(MOST_LINES, left)
         for key in ("llvm", "asm"):
             lines = listing.get(key, [])
-            more = [[f"… {len(lines) - most} more lines, left out of the saved page", -1]] if len(lines) > most else []
+            more = (
+                [[f"… {counted(len(lines) - most, 'more line')}, left out of the saved page", -1]]
+                if len(lines) > most
+                else []
+            )
             listing |= {key: [n for text, part in [*lines[:most], *more] for n in (self.lines.put([text, -1]), part)]}
         return listing

@@ -22,6 +22,7 @@ from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
 from relaylab.support.quoting import is_name
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 
 STAGES = {
     "relay": "the fused Relay function",
@@ -163,7 +164,8 @@ class GraphExecutorFactoryModule(Module):
         steps = self.executable.plan.steps
         cpu = str(self.target).partition(" -mattr")[0]  # its features would take ten lines
         count = len({step.kernel for step in steps})
-        return f"<compiled network {self.libmod_name!r}: {len(steps)} steps of {count} kernels, for {cpu}>"
+        what = f"{counted(len(steps), 'step')} of {counted(count, 'kernel')}"
+        return f"<compiled network {self.libmod_name!r}: {what}, for {cpu}>"
 
     @property
     def code(self) -> Code:

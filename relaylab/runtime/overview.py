@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from relaylab.runtime.executable import KernelCall
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 
 _OPERATOR = re.compile(r"([A-Za-z_][\w.]*)\(")
 _RESULT = re.compile(r"-> (.*) \{$", re.MULTILINE)
@@ -29,7 +30,9 @@ def overview(names: Sequence[str], steps: Sequence[KernelCall], relay: Callable[
         ).rstrip()
         for line in lines
     ]
-    total = f"{len(names)} kernels, {len(steps)} calls, {sum(s.flops for s in steps) / 1e9:.3f} GFLOP"
+    total = (
+        f"{counted(len(names), 'kernel')}, {counted(len(steps), 'call')}, {sum(s.flops for s in steps) / 1e9:.3f} GFLOP"
+    )
     return "\n".join([text[0], "-" * max(map(len, text)), *text[1:], "", total])
 
 

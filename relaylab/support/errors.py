@@ -19,6 +19,7 @@ from typing import cast
 
 from relaylab.support.hook import Hook
 from relaylab.support.source import AnySpan
+from relaylab.support.words import counted
 
 
 class RelayError(RuntimeError):
@@ -120,7 +121,7 @@ class DiagnosticError(RelayError):
     def __str__(self) -> str:
         if len(self.diagnostics) < 2:
             return super().__str__()
-        return "\n\n".join([*(str(d) for d in self.diagnostics), f"{len(self.diagnostics)} errors"])
+        return "\n\n".join([*(str(d) for d in self.diagnostics), counted(len(self.diagnostics), "error")])
 
 
 @Hook

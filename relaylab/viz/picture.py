@@ -14,6 +14,7 @@ from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.formats import format_of
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 from relaylab.viz.arrange import OPTIONS as SELECTING
 from relaylab.viz.arrange import arranged
 from relaylab.viz.draw.draw import DrawOptions, draw
@@ -74,9 +75,8 @@ class Picture:
         return bundle(self.scene, repr(self))
 
     def __repr__(self) -> str:
-        return (
-            f"<picture of {len(self.view.nodes)} nodes, {len(self.view.edges)} edges, {len(self.view.groups)} groups>"
-        )
+        parts = (self.view.nodes, "node"), (self.view.edges, "edge"), (self.view.groups, "group")
+        return f"<picture of {', '.join(counted(len(found), what) for found, what in parts)}>"
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import pytest
 
 from relaylab import explorer, relay, study
 from relaylab.support.errors import RelayError
+from relaylab.support.words import counted
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,12 @@ def test_passes_that_are_not_there(resnet):
         explorer.in_words(resnet, "FusOps")
     with pytest.raises(RelayError, match="not one at 99"):
         explorer.in_words(resnet, 99)
+
+
+def test_one_is_one():
+    """Numbers agree with what they count."""
+    x = relay.var("x", shape=(2, 3))
+    found = study.explore(relay.IRModule.from_expr(relay.nn.relu(x)), passes=["FuseOps"])
+    assert explorer.in_words(found, "FuseOps")[0] == "1 operator went into 1 kernel."
+    words = [counted(n, what) for n, what in ((0, "node"), (1, "pass"), (2, "pass"), (1, "more line"), (3, "edge"))]
+    assert words == ["0 nodes", "1 pass", "2 passes", "1 more line", "3 edges"]

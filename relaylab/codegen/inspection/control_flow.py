@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from relaylab.support.words import counted
+
 _DEFINE = re.compile(r"^define .*@([\w.$]+)\(")
 _LABEL = re.compile(r"^([\w.]+):")
 _TARGET = re.compile(r"label %([\w.]+)")
@@ -168,11 +170,14 @@ def outline(flow: ControlFlow) -> str:
     own: dict[int | None, list[BasicBlock]] = {None: []}
     for block in flow.blocks:
         own.setdefault(flow.innermost(block.label), []).append(block)
-    lines = [f"{flow.name}: {len(flow.blocks)} blocks, {len(flow.loops)} loops", *_work_lines(own[None], 1)]
+    lines = [
+        f"{flow.name}: {counted(len(flow.blocks), 'block')}, {counted(len(flow.loops), 'loop')}",
+        *_work_lines(own[None], 1),
+    ]
     depths: list[int] = []
     for k, loop in enumerate(flow.loops):
         depths.append(1 if loop.parent is None else depths[loop.parent] + 1)
-        turns = "computed bounds" if loop.turns is None else f"{loop.turns} turns"
+        turns = "computed bounds" if loop.turns is None else counted(loop.turns, "turn")
         lines.append(f"{'  ' * depths[k]}{loop.head}: {turns}")
         lines += _work_lines(own.get(k, []), depths[k] + 1)
     return "\n".join(lines) + "\n"

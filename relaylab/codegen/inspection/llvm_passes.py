@@ -16,6 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.jit import _llvm, _parse
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 
 PASSES = (
     "sroa", "simplify_cfg", "instruction_combine", "reassociate", "new_gvn", "loop_simplify", "lcssa", "loop_rotate",
@@ -47,7 +48,7 @@ class LLVMStep:
     def __str__(self) -> str:
         lines = [line for line in self.diff().split("\n") if line[:1] in "+-" and line[:3] not in ("+++", "---")]
         added = sum(line[:1] == "+" for line in lines)
-        words = f"{added} lines more, {len(lines) - added} fewer" if self.changed else "nothing to do"
+        words = f"{counted(added, 'line')} more, {len(lines) - added} fewer" if self.changed else "nothing to do"
         return f"{self.name:20} {self.ms:8.2f} ms  {words}"
 
 

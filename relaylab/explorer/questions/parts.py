@@ -11,6 +11,7 @@ from relaylab.explorer.session import Session
 from relaylab.ir import post_order
 from relaylab.support.errors import RelayValueError
 from relaylab.support.quoting import is_name, python_text
+from relaylab.support.words import counted
 
 LONGEST = 60_000
 """Characters of a part that are shown; a longer one (with large constants) is only bound."""
@@ -36,7 +37,7 @@ def path(session: Session, frame: Frame, a: str, b: str) -> NodePath:
     """The nodes of a shortest path between two nodes, in the direction in which there is one."""
     view = session.frames.views[frame]
     found = viz.path(view, a, b) or viz.path(view, b, a)
-    edges = f"{len(found) - 1} edges from {found[0]} to {found[-1]}" if found else ""
+    edges = f"{counted(len(found) - 1, 'edge')} from {found[0]} to {found[-1]}" if found else ""
     words = edges or f"no way leads from {a} to {b} or back"
     return {"ids": list(found), "text": words, "nodes": titles(view, found)}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from relaylab.support.words import counted
 from relaylab.viz.write.svg import escape
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def index_page(networks: Sequence[Listed], lessons: Sequence[LessonPage]) -> str
         '<input id="search" type="search" placeholder="search networks, passes, operators, lessons ( / )" '
         'aria-label="search the site" hidden>\n<p id="count" role="status"></p></header>\n'
         '<main>\n<ol id="found"></ol>\n<div id="all">\n'
-        f"{_lessons(lessons)}<h2>Networks</h2>\n<p>{len(networks)} networks, {steps} steps</p>\n"
+        f"{_lessons(lessons)}<h2>Networks</h2>\n<p>{counted(len(networks), 'network')}, {counted(steps, 'step')}</p>\n"
         f'<ul class="networks">\n{"".join(map(_network, networks))}</ul>\n</div>\n</main>\n'
         f'<script type="application/json" id="site-data">{data}</script>\n'
     )
@@ -83,7 +84,7 @@ def _network(network: Listed) -> str:
     return (
         f'<li><a href="{escape(entry.href)}"><strong>{escape(entry.title)}</strong></a> '
         f"{escape(entry.words.partition('. ')[0])}\n"
-        f"<details><summary>{len(network.steps)} steps</summary><ol>\n{steps}</ol></details></li>\n"
+        f"<details><summary>{counted(len(network.steps), 'step')}</summary><ol>\n{steps}</ol></details></li>\n"
     )
 
 

@@ -27,6 +27,7 @@ from relaylab.study.pipeline import Segment
 from relaylab.study.program import Program
 from relaylab.study.stage_text import Constants, TextRow, parameter_names, plain_rows
 from relaylab.support.source import python_place
+from relaylab.support.words import counted
 from relaylab.transform import Pass, Stage
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.pattern import DFPatternCallback
@@ -125,7 +126,7 @@ class Rewrite:
     def text(self) -> str:
         """The changed lines, equal ones as their number."""
         return "\n".join(
-            f"  … {text} equal line{'' if text == 1 else 's'}" if mark == "⋮" else f"{mark} {text}"
+            f"  … {counted(int(text), 'equal line')}" if mark == "⋮" else f"{mark} {text}"
             for mark, text, _, _ in self.rows
         )
 

@@ -12,6 +12,7 @@ from relaylab.ir.types import TensorType, Type
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import kind_of
 from relaylab.support.source import short_place
+from relaylab.support.words import counted
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern.nodes import DFPattern
 
@@ -114,9 +115,9 @@ def other(pattern: DFPattern, first: Expr, e: Expr) -> str:
     return f"{part} stands for {node(first)}{at(first)} already, not for {node(e)}{at(e)}"
 
 
-def other_count(e: Expr, there: int, wanted: int) -> str:
+def othercounted(e: Expr, there: int, wanted: int) -> str:
     """More or fewer parts."""
-    return f"{_count(wanted, 'part')} {'was' if wanted == 1 else 'were'} expected, {node(e)}{at(e)} has {there}"
+    return f"{counted(wanted, 'part')} {'was' if wanted == 1 else 'were'} expected, {node(e)}{at(e)} has {there}"
 
 
 def other_type(wanted: str, e: Expr, found: Type | None) -> str:
@@ -136,7 +137,7 @@ def other_shape(wanted: Sequence[object], e: Expr, found: TensorType | None) -> 
     if found is None:
         return f"a tensor was expected, {node(e)}{at(e)} is no tensor of a known type"
     if len(found.shape) != len(wanted):
-        return f"{_count(len(wanted), 'dimension')} expected, {node(e)}{at(e)} has {len(found.shape)}"
+        return f"{counted(len(wanted), 'dimension')} expected, {node(e)}{at(e)} has {len(found.shape)}"
     k = next(k for k, (a, b) in enumerate(zip(found.shape, wanted)) if a != b)
     return f"{wanted[k]} was expected in dimension {k}, that of {node(e)}{at(e)} is {found.shape[k]}"
 
@@ -160,7 +161,3 @@ def _value(value: object) -> str:
     if isinstance(value, Enum):
         return value.name.lower()
     return repr(value)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"

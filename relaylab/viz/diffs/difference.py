@@ -16,6 +16,7 @@ from typing import Any
 from relaylab.ir import Expr, Function, IRModule
 from relaylab.ir.trail import Trail
 from relaylab.support.errors import RelayError
+from relaylab.support.words import counted
 from relaylab.transform.engine.history import Tracker
 from relaylab.transform.engine.infer_type import InferType
 from relaylab.viz.diffs import textdiff
@@ -109,7 +110,9 @@ class Difference:
 
     def __repr__(self) -> str:
         parts = [f"{n} {role}" for role, n in self.counts.items()]
-        return f"<difference: {', '.join(parts) or 'nothing changed'}; {self.changed_edges} edges; {self.how}>"
+        return (
+            f"<difference: {', '.join(parts) or 'nothing changed'}; {counted(self.changed_edges, 'edge')}; {self.how}>"
+        )
 
     def __str__(self) -> str:
         return self.text or "nothing changed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Edge, Group, Node, View
 
 
@@ -74,7 +75,7 @@ class Roles:
             return group
         inside = [n for n in self.after.nodes if n.group == group.id and n.id in self.kept]
         if group.kind == "primitive" and inside:
-            nodes = f"{len(inside)} node{'' if len(inside) == 1 else 's'}"
+            nodes = counted(len(inside), "node")
             return replace(group, role="merged", note=f"{nodes} of before in one kernel")
         return replace(group, role="added")
 

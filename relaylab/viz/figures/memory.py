@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from relaylab.runtime.executable import ExecutionPlan
+from relaylab.support.words import counted
 from relaylab.viz.figures.overlay import PREFIX, kernel_boxes
 from relaylab.viz.graph.figure import abbreviated
 from relaylab.viz.graph.view import View
@@ -127,11 +128,7 @@ def _frame(title: str, plan: ExecutionPlan, held: tuple[Bar, ...], x0: float, y0
 def _words(plan: ExecutionPlan, held: tuple[Bar, ...]) -> str:
     """The caption: how much of what."""
     kinds = {kind: [b.size for b in held if (b.kind == "workspace") == (kind == "workspace")] for kind in KINDS}
-    parts = [
-        f"{len(sizes)} {kind}{'' if len(sizes) == 1 else 's'} of {abbreviated(sum(sizes))}B"
-        for kind, sizes in kinds.items()
-        if sizes
-    ]
+    parts = [f"{counted(len(sizes), kind)} of {abbreviated(sum(sizes))}B" for kind, sizes in kinds.items() if sizes]
     parts = [f"{' and '.join(parts) or 'nothing'} in an arena of {abbreviated(plan.arena_bytes)}B"]
     if plan.scratch_bytes:
         parts.append(f"beside it {abbreviated(plan.scratch_bytes)}B of scratch for each thread")

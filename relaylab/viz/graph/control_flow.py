@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from relaylab.codegen.inspection.control_flow import BasicBlock, ControlFlow, work_of
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Attr, Edge, Group, Node, View
 
 ROWS = 6
@@ -25,7 +26,7 @@ def control_flow(flow: ControlFlow, titles: Callable[[int], str] | None = None, 
 
 
 def _turns(turns: int | None) -> str:
-    return "computed bounds" if turns is None else f"{turns} turns"
+    return "computed bounds" if turns is None else counted(turns, "turn")
 
 
 def _node(flow: ControlFlow, block: BasicBlock, titles: Callable[[int], str] | None) -> Node:

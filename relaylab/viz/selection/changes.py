@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Group, Node, View
 from relaylab.viz.selection.exemplars import Exemplar, exemplars
 from relaylab.viz.selection.fold import census, collapse
@@ -96,7 +97,7 @@ def _stretches(
             equal = Counter(number[name] for name in held if name in number)
             again = sum(round(n / sizes[k]) for k, n in equal.items())
             rows = census(Counter(op for name in held if (op := view.node_by_id[name].operator)))
-            rows += [f"{again} equal change{'s' if again > 1 else ''}"] if again else []
+            rows += [counted(again, "equal change")] if again else []
             groups.append(Group(made, "stretch", f"… {len(held)} nodes", home, rows=tuple(rows)))
             homes.update(dict.fromkeys(stretch, made))
     return groups, homes

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Edge, Group, Node, View
 
 MOST_ROWS = 3
@@ -231,7 +232,7 @@ def focus(view: View, nodes: str | Iterable[str], hops: int = 1, side: str = "bo
     )
     around = _around(view, near)
     edges = tuple(e for e in view.edges if {e.source, e.target} <= near | around)
-    note = f"{len(kept)} of {len(view.nodes)} nodes, within {hops} edge{'' if hops == 1 else 's'}"
+    note = f"{len(kept)} of {counted(len(view.nodes), 'node')}, within {counted(hops, 'edge')}"
     return View(view.title, kept, edges, tuple(g for g in view.groups if g.id in around), (*view.notes, note))
 
 

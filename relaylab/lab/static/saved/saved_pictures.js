@@ -182,13 +182,13 @@ export class SavedPictures {
       return f.kind === "heading" ? homeOf(groupOfHeading(f)) : "";
     };
     const cards = [];
-    const counts = {};
+    const held = {};
     for (const f of scene.figures)
-      if (f.kind === "node" && inside(f.id)) counts[inside(f.id)] = (counts[inside(f.id)] ?? 0) + 1;
+      if (f.kind === "node" && inside(f.id)) (held[inside(f.id)] ??= []).push(f.label.split("\n")[0]);
     const figures = scene.figures.filter((f) => {
       const home = homeOfFigure(f);
-      if (f.kind === "group" && home === f.id && counts[home])
-        cards.push(this.card(f, counts[home], this.stages.of(stop, home).kind));
+      if (f.kind === "group" && home === f.id && held[home])
+        cards.push(this.card(f, held[home], this.stages.of(stop, home).kind));
       return !home && !(f.kind === "edge" && inside(f.source) && inside(f.source) === inside(f.target));
     });
     const open = scene.nodes.filter(([id]) => !inside(id));
@@ -196,15 +196,19 @@ export class SavedPictures {
     return { ...scene, figures: [...figures, ...cards], nodes: [...open, ...rows] };
   }
 
-  card(group, nodes, kind) {
+  // in the place of a group, as large as that: what is in it, as far as there is room
+  card(group, held, kind) {
     const [x, y, width, height] = group.box;
     const [title] = group.label.split("\n");
-    const middle = x + width / 2;
-    const line = (dy, text, size, styles) => ["t", middle, y + height / 2 + dy, text, size, "middle", styles];
+    const times = (name) => held.filter((other) => other === name).length;
+    const names = [...new Set(held)].map((name) => (times(name) > 1 ? `${times(name)} × ${name}` : name));
+    const words = [`${count(held.length, "node")} inside`, ...names.slice(0, Math.max(0, height / 13 - 3))];
+    const top = y + height / 2 - 6.5 * words.length;
+    const line = (text, k) => ["t", x + width / 2, top + 13 * (k + 1), text, 8.5, "middle", "text-dim"];
     const shapes = [
       ["r", x, y, width, height, 4, `group-${kind}`, ""],
-      line(-2, title.replace(/^\w+: /, ""), 10, "text-title b"),
-      line(11, `${count(nodes, "node")} inside`, 8.5, "text-dim"),
+      ["t", x + width / 2, top, title.replace(/^\w+: /, ""), 10, "middle", "text-title b"],
+      ...words.map(line),
     ];
     const card = { ...group, kind: "node", label: title, shapes };
     return group.role ? painted(card, group.role) : card;
