@@ -153,7 +153,5 @@ def test_a_module_says_what_it_is() -> None:
     x = relay.var("x", shape=(2, 3))
     shown = repr(relay.build(relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), "llvm", mod_name="net"))
     assert (
-        shown.startswith("<compiled network 'net': 1 step of 1 kernel, for ")
-        and "0x" not in shown
-        and len(shown) < 120
+        shown.startswith("<compiled network 'net': 1 step of 1 kernel, for ") and "0x" not in shown and len(shown) < 120
     )
