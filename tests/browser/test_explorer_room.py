@@ -24,9 +24,10 @@ MEASURE = """() => {
     const over = parts.flatMap(([s, a], i) => parts.slice(i + 1)
         .filter(([, b]) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
             && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1).map(([t]) => `${s} over ${t}`));
-    const shown = [...root.querySelectorAll('.rl-bar button, .rl-bar select, .rl-legend > *')]
+    const shown = [...root.querySelectorAll('.rl-bar button, .rl-bar select, .rl-legend > *, .rl-title, .rl-name')]
         .filter((e) => e.checkVisibility() && e.getBoundingClientRect().width);
-    const cut = shown.filter((e) => e.getBoundingClientRect().right > out.right + 1).map((e) => e.textContent);
+    const cut = shown.filter((e) => e.getBoundingClientRect().right > out.right + 1
+        || e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent);
     return { share: 100 * inside / n / n, sizes, over, cut, bar: root.querySelector('.rl-bar').offsetHeight } }"""
 
 

@@ -31,7 +31,7 @@ LOOK = """() => {
     const over = parts.flatMap(([s, a], i) => parts.slice(i + 1).filter(([t, b]) => !nested(s, t) && !apart(a, b))
         .map(([t]) => s + ' over ' + t));
     const short = (e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== 'visible';
-    const words = [...root.querySelectorAll('.rl-name, .rl-chip, button, .rl-legend > *, .rl-tab-bar > *')]
+    const words = [...root.querySelectorAll('.rl-title, .rl-name, .rl-chip, button, .rl-legend > *, .rl-tab-bar > *')]
         .filter(seen);
     const cut = words.filter((e) => short(e) || box(e).right > out.right + 1 || box(e).left < out.left - 1)
         .map((e) => e.textContent);

@@ -27,7 +27,7 @@ def test_filter_views_ways_and_parts(nb, page, shot):
         page.wait_for_function(
             f"() => document.querySelectorAll('.rl-pass .rl-name').length === {passes}", timeout=20_000
         )
-    assert page.locator(".rl-filter").get_attribute("placeholder") == "filter: @main op:add kind:added"
+    assert page.locator(".rl-filter").get_attribute("placeholder") == "@main op:add kind:added"
     page.locator(".rl-filter").fill("")
 
     # a node with what is near it, laid out for itself

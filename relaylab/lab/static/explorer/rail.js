@@ -52,7 +52,7 @@ const meant = (row, roles, text) =>
 // What may be written there, with names of this program.
 function example(rows) {
   const { functions: [name] = ["main"], ops: [[op]] = [["add"]] } = rows.find((r) => r.ops.length) ?? {};
-  return `filter: @${name} op:${op} kind:added`;
+  return `@${name} op:${op} kind:added`;
 }
 
 const apartOf = (size) => (size ? size.toExponential(0) : "0");
@@ -179,7 +179,15 @@ export class Rail {
     });
     const bar = el("span", { className: "rl-timebar" });
     bar.style.width = `${Math.max(1, (100 * row.ms) / this.slowest)}%`;
-    const head = el("div", { className: "rl-head" }, box, light, name, apart, time);
+    const head = el(
+      "div",
+      { className: "rl-head" },
+      box,
+      light,
+      name,
+      apart,
+      el("span", { className: "rl-ends" }, time),
+    );
     const item = el(
       "div",
       {
@@ -229,7 +237,7 @@ export class Rail {
       const field = /** @type {HTMLElement} */ (form.querySelector("input, select"));
       field.focus();
     };
-    head.append(
+    head.lastElementChild.append(
       tool("⚙", "options", options),
       tool("×", "remove", () => this.act.edit("remove", index)),
     );
