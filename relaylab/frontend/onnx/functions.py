@@ -1,4 +1,7 @@
-"""Operators that onnx itself defines by other operators: the body of such a function, for one node."""
+"""Operators that onnx itself defines by other operators: the body of such a function, for one node.
+
+Choices: docs/choices.md, Importing.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Quantized tensors: real = scale * (integer - zero point).
 
 Between floats and integers the operators of Relay's quantized dialect are used; results are rounded to the nearest
-integer, halves to even, as ONNX asks.
+integer, halves to even, as ONNX asks. Choices: docs/choices.md, Importing.
 """
 
 from __future__ import annotations
