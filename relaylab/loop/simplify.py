@@ -380,8 +380,9 @@ def _rounded_to_even(tie: ScalarExpr, even: ScalarExpr, plain: ScalarExpr) -> Sc
         return None
     distance = _argument("abs", _argument("eq", tie, 0.5))
     half = _argument("round", _argument("mul", even, 2.0))
-    same = isinstance(distance, Apply) and distance.op == "sub" and distance.args[0] is x
-    return x if same and _argument("trunc", distance.args[1]) is x and _argument("mul", half, 0.5) is x else None
+    if not isinstance(distance, Apply) or distance.op != "sub" or distance.args[0] is not x:
+        return None
+    return x if _argument("trunc", distance.args[1]) is x and _argument("mul", half, 0.5) is x else None
 
 
 def _argument(op: str, node: ScalarExpr | None, constant: float | None = None) -> ScalarExpr | None:

@@ -13,6 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.codegen.templates import GemmSpec, gemm
+from relaylab.op.tensor.composite import round_even
 from relaylab.runtime import cpu, graph_executor
 
 TARGETS = ("llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", BASELINE)
@@ -94,3 +95,14 @@ def test_the_instruction_of_the_machine_is_used(target: str, instruction: str) -
     assert re.search(instruction, text) and "pmaddubsw" not in text and "pmulld" not in text
     if machine.multiplies_bytes:
         assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)", text), "vectors are spilled"
+
+
+def test_halves_to_even_are_one_function() -> None:
+    """What importers and quantizers write with six operators: numpy's `rint`, at ties, at zeros and beyond."""
+    x = np.array([0.5, -0.5, 1.5, 2.5, -2.5, 3.4999, 8388607.5, 0.0, -0.0, 1e30, np.inf, -np.inf, np.nan], "float32")
+    body = round_even(relay.var("x", shape=x.shape), "float32")
+    assert "roundeven" in built(body, "llvm").inspect("loop")
+    for target in TARGETS:
+        found = run(body, target, x)
+        np.testing.assert_array_equal(found, np.rint(x))
+        np.testing.assert_array_equal(np.signbit(found[:-1]), np.signbit(np.rint(x[:-1])))

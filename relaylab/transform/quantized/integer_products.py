@@ -50,10 +50,10 @@ def _integers(new: Expr, old: Expr) -> Expr:
         return new
     scales, zeros = w_scale.data.numpy(), w_zero.data.numpy()
     if scales.size > 1 or zeros.size > 1:
-        axis = _moved_axis(weight, facets(weight.start).axis, cast("TensorType", type_of(w)))
+        axis = _moved_axis(weight, facets(weight.typed).axis, cast("TensorType", type_of(w)))
         if axis != units_axis(new):
             return new
-    if not are_bytes(w.data.numpy(), zeros, facets(weight.start).axis):
+    if not are_bytes(w.data.numpy(), zeros, facets(weight.typed).axis):
         return new
     product = call(
         op_name(new).replace("nn.", "qnn."),
