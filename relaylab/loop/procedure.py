@@ -8,7 +8,7 @@ program of its own; they run one after another, so that one may read what those 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -62,7 +62,7 @@ class Procedure:
             self._program(scratch, nests)
 
     @contextmanager
-    def parallel(self, extent: int) -> Iterator[Axis]:
+    def parallel(self, extent: int) -> Generator[Axis, None, None]:
         """A loop whose turns may run at the same time, each with private memory of its own."""
         axis = Axis(self._name("p"), extent)
         self._scratch = []
@@ -73,7 +73,7 @@ class Procedure:
             self._program(self._scratch, [LoopNest(For(axis, "serial", tuple(statements)))])
 
     @contextmanager
-    def loop(self, extent: int, stop: ScalarExpr | None = None, kind: str = "serial") -> Iterator[Axis]:
+    def loop(self, extent: int, stop: ScalarExpr | None = None, kind: str = "serial") -> Generator[Axis, None, None]:
         """A loop over 0 .. extent-1, or to `stop` if that is less: kind serial or, without `stop`, vectorized."""
         axis = Axis(self._name("k"), extent)
         with self._body() as statements:
@@ -83,7 +83,7 @@ class Procedure:
             self._open[-1].append(For(axis, kind, tuple(statements), stop=None if stop is None else self._flat(stop)))
 
     @contextmanager
-    def loops(self, extents: Sequence[int]) -> Iterator[tuple[Axis, ...]]:
+    def loops(self, extents: Sequence[int]) -> Generator[tuple[Axis, ...], None, None]:
         """Loops inside each other, the last one innermost."""
         axes = tuple(Axis(self._name("k"), int(n)) for n in extents)
         with self._body() as statements:
@@ -94,7 +94,7 @@ class Procedure:
         self._open[-1] += inner
 
     @contextmanager
-    def when(self, condition: ScalarExpr) -> Iterator[None]:
+    def when(self, condition: ScalarExpr) -> Generator[None, None, None]:
         """Statements that are done where a condition holds."""
         with self._body() as statements:
             yield
@@ -121,7 +121,7 @@ class Procedure:
 
     def store(self, tensor: Tensor, at: Sequence[Position] | Position, value: ScalarExpr | Number) -> None:
         """`tensor[at] = value`; nothing for a tensor without elements."""
-        indices = tuple(map(as_index, at if isinstance(at, (tuple, list)) else (at,)))  # type: ignore[arg-type]
+        indices = tuple(map(as_index, (at,) if isinstance(at, (ScalarExpr, int)) else at))
         if 0 in tensor.shape:
             return
         inside = tuple(limited(i, n) if by_data(i) else i for i, n in zip(indices, tensor.shape, strict=True))
@@ -143,7 +143,7 @@ class Procedure:
         return f"{prefix}{self._names[prefix] - 1}"
 
     @contextmanager
-    def _body(self) -> Iterator[list[Statement]]:
+    def _body(self) -> Generator[list[Statement], None, None]:
         self._open.append([])
         yield self._open[-1]
         self._open.pop()

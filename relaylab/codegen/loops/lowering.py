@@ -166,11 +166,10 @@ class _Lowering:
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""
         cells = self.emitter.cells
-        first = loop.body[0]
+        alone = loop.body[0] if len(loop.body) == 1 and loop.stop is None else None
         stop = None if loop.stop is None else self.emitter.value(loop.stop, group[0])
-        alone = len(loop.body) == 1 and isinstance(first, Store) and loop.axis.extent > 1 and stop is None
-        if alone and not cells.used_in(loop):
-            if self._interleave(loop, first, group) or self._transpose(loop, first, group):
+        if isinstance(alone, Store) and loop.axis.extent > 1 and not cells.used_in(loop):
+            if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
         carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
         kept = cells.changed(loop.body)

@@ -130,7 +130,7 @@ class scatter_nd(Opaque):
     updates: Input = arg("the new elements or slices", "(*Y, *data.shape[M:])", "that of data")
     mode: str = attr(doc="what an update does to what is there: update, add, mul, min or max")
     defaults = {"mode": "update"}
-    combine: ClassVar[dict[str, Any]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+    combine: ClassVar[dict[str, np.ufunc]] = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
     def result_type(self, s: TypeSolver, x: TensorType, at: TensorType, new: TensorType) -> TensorType:
         rules.integers(s, at, "indices"), rules.same_dtype(s, x, new)

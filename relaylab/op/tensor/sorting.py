@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
 
 
 @contextmanager
-def lines(p: Procedure, shape: Sequence[int], axis: int) -> Iterator[Callable[[Position], tuple[Any, ...]]]:
+def lines(p: Procedure, shape: Sequence[int], axis: int) -> Iterator[Callable[[Position], tuple[Position, ...]]]:
     """The lines along an axis, in parallel: the index of an element of a line from its place."""
     others = (*shape[:axis], *shape[axis + 1 :])
     with p.parallel(math.prod(others)) as line:
@@ -139,10 +139,10 @@ class topk(Opaque):
         values = TensorType(place(data.shape, axis, count), data.dtype)
         return topk_type(s, values, self.ret_type, self.dtype or "int32")
 
-    def reference(self, data: np.ndarray) -> Any:
+    def reference(self, data: np.ndarray) -> np.ndarray | tuple[np.ndarray, ...]:
         return self.first(data, self.k or 0)
 
-    def first(self, data: np.ndarray, k: int) -> Any:
+    def first(self, data: np.ndarray, k: int) -> np.ndarray | tuple[np.ndarray, ...]:
         """The k first elements."""
         at = order(data, self.axis, self.is_ascend)
         count = data.shape[self.axis]
