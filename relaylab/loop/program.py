@@ -1,8 +1,8 @@
 """Loop programs: loops, registers and stores over flat buffers; what is printed is what is emitted.
 
 A `LoopProgram` is a list of `LoopNest`s, each a parallel loop over its own work items; a share of the items
-of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store`, `For` and
-`If`. Buffers are flat: a `Load` of a program has one index, the address in elements.
+of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store`, `Prefetch`,
+`For` and `If`. Buffers are flat: a `Load` of a program has one index, the address in elements.
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
@@ -64,14 +64,24 @@ class For:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Prefetch:
+    """Ask for the cache line of `buffer[address]`, which may lie beyond the buffer: nothing is read."""
+
+    buffer: Tensor
+    address: ScalarExpr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class If:
-    """Statements that are done where `condition` holds; never inside a vectorized loop."""
+    """`body` where `condition` holds, which is the same in all lanes, else `otherwise`."""
 
     condition: ScalarExpr
     body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...] = ()
 
 
-Statement = Define | Accumulate | Store | For | If
+Statement = Define | Accumulate | Store | Prefetch | For | If
+Body = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,14 +134,28 @@ def identity(kind: str, dtype: str) -> Const:
     return Const(value, dtype)
 
 
-def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+def statements(body: Body) -> Iterator[Statement]:
     """Every statement of a body, loops before what is in them."""
     stack = list(reversed(body))
     while stack:
         statement = stack.pop()
         yield statement
-        if isinstance(statement, (For, If)):
-            stack.extend(reversed(statement.body))
+        stack.extend(reversed(inside(statement)))
+
+
+def bodies(statement: Statement) -> tuple[Body, ...]:
+    """The bodies that a statement contains."""
+    match statement:
+        case For():
+            return (statement.body,)
+        case If():
+            return (statement.body, statement.otherwise)
+    return ()
+
+
+def inside(statement: Statement) -> Body:
+    """The statements that stand directly in a statement."""
+    return tuple(s for body in bodies(statement) for s in body)
 
 
 def values(statement: Statement) -> tuple[ScalarExpr, ...]:
@@ -141,6 +165,8 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
             return address, value
         case Define(_, value) | Accumulate(_, _, value):
             return (value,)
+        case Prefetch(_, address):
+            return (address,)
         case If(condition):
             return (condition,)
         case For():
@@ -164,14 +190,19 @@ def _how(loop: For) -> str:
     return " vectorized" if loop.unroll == 1 else f" vectorized x{loop.unroll}"
 
 
-def _body_lines(body: tuple[Statement, ...], depth: int) -> list[str]:
+def _body_lines(body: Body, depth: int) -> list[str]:
     lines: list[str] = []
-    stack: list[tuple[Statement, int]] = [(s, depth) for s in reversed(body)]
+    stack: list[tuple[Statement | str, int]] = [(s, depth) for s in reversed(body)]
     while stack:
         statement, level = stack.pop()
+        if isinstance(statement, str):
+            lines.append("  " * level + statement)
+            continue
         lines.append("  " * level + _line(statement))
-        if isinstance(statement, (For, If)):
-            stack.extend((s, level + 1) for s in reversed(statement.body))
+        for k, part in reversed([*enumerate(bodies(statement))]):
+            stack.extend((s, level + 1) for s in reversed(part))
+            if k and part:
+                stack.append(("else:", level))
     return lines
 
 
@@ -183,11 +214,13 @@ def _line(statement: Statement) -> str:
         case For(axis):
             stop = "" if statement.stop is None else f" to {show(statement.stop)}"
             return f"for {axis.name} in {axis.extent}{stop}{_how(statement)}:"
-        case If(condition):
-            return f"if {show(condition)}:"
         case Define(local, value):
             return f"{local.name}: {local.dtype} = {show(value)}"
         case Accumulate(local, kind, value):
             return f"{local.name} {_SIGNS[kind]} {show(value)}"
         case Store(buffer, address, value):
             return f"{buffer.name}[{show(address)}] = {show(value)}"
+        case Prefetch(buffer, address):
+            return f"prefetch {buffer.name}[{show(address)}]"
+        case If(condition):
+            return f"if {show(condition)}:"

@@ -6,7 +6,18 @@ import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
 from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
-from relaylab.loop.program import Accumulate, Define, For, If, LoopProgram, Statement, Store, identity, statements
+from relaylab.loop.program import (
+    Accumulate,
+    Define,
+    For,
+    If,
+    LoopProgram,
+    Prefetch,
+    Statement,
+    Store,
+    identity,
+    statements,
+)
 from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
@@ -64,14 +75,15 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
                 where = value_of(address, env, memory)
                 _check(buffer, memory[buffer], where, "written")
                 memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
-            case If(condition, inner):
-                if value_of(condition, env, memory):
-                    own = dict(env)
-                    _body(inner, own, memory)
-                    env.update((x, own[x]) for x in env if isinstance(x, Local))
             case For(axis):
                 stop = axis.extent if statement.stop is None else int(value_of(statement.stop, env, memory))
                 _loop(statement, 0, min(stop, axis.extent), env, memory)
+            case If(condition, then, otherwise):
+                own = dict(env)
+                _body(then if value_of(condition, env, memory).item() else otherwise, own, memory)
+                env.update((x, own[x]) for x in env if isinstance(x, Local))
+            case Prefetch():
+                pass
 
 
 def _combined(kind: str, total: Array, amount: Array) -> Array:

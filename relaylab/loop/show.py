@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, Reduce, ScalarExpr, children, post_order
 
 _INFIX = {
@@ -51,6 +53,6 @@ def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
 
 
 def _number(value: int | float | bool, dtype: str) -> str:
-    if dtype == "float32":
+    if dtype == "float32" and math.isfinite(value):
         return f"{value:.9g}f"
     return str(value)

@@ -27,7 +27,19 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
-from relaylab.loop.program import Accumulate, Define, For, If, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.program import (
+    Accumulate,
+    Body,
+    Define,
+    For,
+    If,
+    LoopProgram,
+    Statement,
+    Store,
+    inside,
+    statements,
+    values,
+)
 from relaylab.loop.scalar import is_integer
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
@@ -60,14 +72,28 @@ class Access:
 
 def program_accesses(program: LoopProgram) -> Iterator[Access]:
     """Every access of a loop program, each under every set of guards that it lies under."""
-    everything = [s for nest in program.nests for s in statements((nest.loop,))]
     prover = _Prover()
-    prover.registers(everything, program.private)
-    for statement in everything:
+    prover.registers([s for nest in program.nests for s in statements((nest.loop,))], program.private)
+    for statement, conditions in _conditional(tuple(nest.loop for nest in program.nests)):
+        above = tuple(c for c in conditions if prover.lasts(c))
         for load, under in loads_of(values(statement)):
-            yield from prover.accesses(load.tensor, load.indices, under, load.part)
+            yield from prover.accesses(load.tensor, load.indices, (*above, *under), load.part)
         if isinstance(statement, Store):
-            yield from prover.accesses(statement.buffer, (statement.address,), (), 0)
+            yield from prover.accesses(statement.buffer, (statement.address,), above, 0)
+
+
+def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
+    """Every statement with the conditions that it stands under."""
+    stack: list[tuple[Statement, Conditions]] = [(s, ()) for s in reversed(body)]
+    while stack:
+        statement, above = stack.pop()
+        yield statement, above
+        if isinstance(statement, If):
+            stack += [(s, (*above, _not(statement.condition))) for s in reversed(statement.otherwise)]
+            above = (*above, statement.condition)
+            stack += [(s, above) for s in reversed(statement.body)]
+        else:
+            stack += [(s, above) for s in reversed(inside(statement))]
 
 
 def expression_accesses(value: ScalarExpr) -> Iterator[Access]:
@@ -157,6 +183,10 @@ class _Prover:
         """An expression in normal form, registers replaced by what they hold."""
         used = {n: self.meaning[n] for n in post_order(root) if n in self.meaning} if self.meaning else {}
         return self.simplify(root, used) if used else self.simplify(root)
+
+    def lasts(self, condition: ScalarExpr) -> bool:
+        """Whether a condition holds as long as its body runs: nothing in it is computed from data."""
+        return not depends_on_data(self.expression(condition))
 
     def place(self, under: Conditions) -> _Place:
         """What is known where these conditions hold."""

@@ -18,7 +18,7 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import TuningRecord
 from relaylab.loop.expr import INDEX, Axis, Guard, Load, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import Accumulate, For, LoopProgram, Statement, Store, values
+from relaylab.loop.program import Accumulate, For, LoopProgram, Statement, Store, inside, values
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
@@ -121,9 +121,9 @@ class _Counter:
         stack: list[tuple[Statement, tuple[For, ...]]] = [(loop, ())]
         while stack:
             statement, above = stack.pop()
-            if isinstance(statement, For):
-                stack.extend((s, (*above, statement)) for s in statement.body)
-            else:
+            around = (*above, statement) if isinstance(statement, For) else above
+            stack.extend((s, around) for s in inside(statement))
+            if not inside(statement):
                 self.statement(statement, above)
 
     def statement(self, statement: Statement, above: tuple[For, ...]) -> None:

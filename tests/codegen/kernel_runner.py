@@ -8,11 +8,11 @@ import os
 
 import numpy as np
 
-from relaylab.codegen.llvm.text import IRFunction, Value
 from relaylab.codegen.llvm.jit import compile_objects, link, verify
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates.output_site import Epilogue, OutputSite
+from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, apply, cast, const
 
 PAGE = mmap.PAGESIZE
 TARGETS = {
@@ -90,21 +90,18 @@ class Runner:
 def bias_relu_residual(view: MemoryView, rolled: bool = False) -> Epilogue:
     """A usual epilogue: bias "b0" as start, residual "r0" laid out like `view`, ReLU."""
 
-    def emit(f: IRFunction, x: Value, site: OutputSite) -> Value:
-        total = f.binary("fadd", x, site.read("r0", view))
-        return f.select(f.compare("olt", total, 0.0), 0.0, total)
-
-    return Epilogue(emit, ("b0", "r0"), bias="b0", label="relu(x + b0[n] + r0[...])", rolled=rolled)
+    x, r = Local("x", "float32"), Local("r", "float32")
+    total = x + r
+    value = apply("select", total < 0.0, Const(0.0, "float32"), total)
+    return Epilogue(value, x, ((r, "r0", view),), (), ("b0", "r0"), "b0", rolled)
 
 
 def index_scale(rank: int) -> Epilogue:
-    """An epilogue that multiplies by 1 + the sum of the output coordinates (lane 0's coordinates differ by lane)."""
+    """An epilogue that multiplies by 1 + the sum of the output coordinates."""
 
-    def emit(f: IRFunction, x: Value, site: OutputSite) -> Value:
-        index = site.index
-        assert len(index) == rank
-        total = f.value(f.dot(index, [1] * rank, 1))
-        wide = f.splat(f.cast("sitofp", total, "float"), site.width)
-        return f.binary("fmul", x, f.binary("fadd", wide, f.iota("float", site.width)))
-
-    return Epilogue(emit, label="x * (1 + sum(i))")
+    x = Local("x", "float32")
+    axes = tuple(Axis(f"i{d}", 1 << 20) for d in range(rank))
+    total: ScalarExpr = const(1, INDEX)
+    for axis in axes:
+        total = total + axis
+    return Epilogue(x * cast(total, "float32"), x, (), axes)

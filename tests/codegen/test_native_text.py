@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernel_runner import Runner, aligned, runnable_targets
 
-from relaylab.codegen import templates as T
 from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
 from relaylab.codegen.llvm.text import IRFunction, constant, literal_vector, tail_mask, vector
 from relaylab.codegen.llvm.jit import emit_assembly, verify
@@ -151,12 +150,6 @@ def test_views():
     assert padded.strides == (7 * 7 * 3, 21, 3, 1) and padded.offset == 24 and padded.halo_of(1) == (1, 2)
     assert not padded.is_dense and MemoryView.dense((2, 3)).is_dense and MemoryView("float32", (1, 3), (99, 1)).is_dense
     assert padded.bytes == 60 * 4
-
-
-def test_loops_show_the_epilogue_on_the_accumulator():
-    spec = T.GemmSpec(MemoryView.dense((1, 40, 24)), MemoryView.dense((1, 24, 70)), MemoryView.dense((1, 40, 70)))
-    loops = T.gemm(spec, HOST, T.Epilogue(label="max(x, 0)")).loops
-    assert "out[row r, c] = max(acc[r, c], 0)" in loops and "for k in 24" in loops
 
 
 def test_equal_kernels_have_equal_names():

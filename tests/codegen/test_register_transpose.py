@@ -7,6 +7,7 @@ import pytest
 from native_group import TARGETS, run_native, single
 
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.loops.lowering import lower_program
 from relaylab.loop import OutSpec
 from relaylab.loop.program_builder import ProgramBuilder
 
@@ -46,3 +47,9 @@ def test_neighbours_lie_inside_the_vectors() -> None:
     _, group, _ = transposed((128, 48), (1, 0), "float32")
     lines = [line.strip() for line in str(group.program()).splitlines()[1:]]
     assert lines[:3] == ["parallel i0o in 3:", "for i1 in 128 vectorized:", "for i0i in 16:"]
+
+
+def test_squares_are_transposed_in_registers() -> None:
+    _, group, _ = transposed((128, 48), (1, 0), "float32")
+    text = lower_program(group.program(), CpuTarget.parse("llvm -mcpu=x86-64-v4")).text
+    assert "gather" not in text and text.count("shufflevector") > 32

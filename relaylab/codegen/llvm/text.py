@@ -315,12 +315,12 @@ class IRFunction:
         """Store a scalar or vector."""
         self.emit(f"store {x}, {pointer}, align {align}")
 
-    def masked_load(self, type: str, pointer: Value, mask: Value, align: int = 4, other: Value | None = None) -> Value:
-        """Load the lanes of `mask`; `other` (zeros) elsewhere, where memory is not touched."""
+    def masked_load(self, type: str, pointer: Value, mask: Value, align: int = 4, once: bool = False) -> Value:
+        """Load the lanes of `mask`, zeros elsewhere, where memory is not touched. `once`: nothing writes there."""
         name = f"llvm.masked.load.{suffix(type)}.p0"
         self.declare(name, type, ("ptr", "i32", mask.type, type))
-        rest = other or constant(type, 0)
-        return self.define(type, f"call {type} @{name}({pointer}, i32 {align}, {mask}, {rest})")
+        make = self.pure if once else self.define
+        return make(type, f"call {type} @{name}({pointer}, i32 {align}, {mask}, {constant(type, 0)})")
 
     def masked_store(self, x: Value, pointer: Value, mask: Value, align: int = 4) -> None:
         """Store the lanes of `mask`; other memory is not touched."""

@@ -10,6 +10,7 @@ Choices: docs/choices.md, Numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,51 +23,33 @@ from relaylab.codegen.llvm.text import (
     element,
     lanes,
     literal_vector,
-    llvm_type,
     spelled,
     vector,
 )
+from relaylab.codegen.llvm.types import parts
 from relaylab.codegen.loops import scalars
+from relaylab.codegen.loops.contexts import (
+    Done,
+    Key,
+    LaneValue,
+    Mask,
+    Ramp,
+    RowPart,
+    VectorContext,
+    multiplied,
+    scatter,
+    storage_type,
+)
 from relaylab.codegen.loops.register_cells import RegisterCells
-from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
+from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
+from relaylab.loop.expr import INDEX, Apply, Axis, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
 # 64 lanes of 8 bytes: the widest vector that a masked load may read there.
 DUMMY_BYTES = 512
 INT32 = (-(2**31), 2**31 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Ramp:
-    """An index: `base` in lane 0, `step` more in each further lane."""
-
-    base: Index
-    step: int = 0
-
-
-LaneValue = Value | Ramp
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """Which loads happen: all lanes if `scalar` holds (None: yes), and of the lanes those of `lanes` (None: all)."""
-
-    scalar: Value | None = None
-    lanes: Value | None = None
-
-
-@dataclass(slots=True)
-class VectorContext:
-    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.
-
-    `real` says how many those are where that is known: the first ones.
-    """
-
-    env: dict[ScalarExpr, LaneValue]
-    width: int = 1
-    mask: Mask = Mask()
-    real: int | None = None
+LINE = 64
 
 
 @dataclass(slots=True)
@@ -80,9 +63,13 @@ class Emitter:
     registers: frozenset[Tensor] = frozenset()
     shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
     halves: bool = False  # has the target conversions of float16?
+    aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
+    streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
     _loads: dict[ScalarExpr, bool] = field(default_factory=dict)
+    _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
+    _products: dict[ScalarExpr, tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cells = RegisterCells(self.f, self.registers)
@@ -93,17 +80,19 @@ class Emitter:
 
     def lane(self, root: ScalarExpr, at: VectorContext) -> LaneValue:
         """The value of `root`, an index possibly as a symbolic sum. No recursion: an explicit stack."""
-        done: dict[tuple[ScalarExpr, Mask], LaneValue] = {}
+        known = self._sum(root, at)
+        if known is not None:
+            return known
+        done: Done = {}
         stack: list[tuple[ScalarExpr, Mask, int]] = [(root, at.mask, 0)]
         while stack:
             node, mask, phase = stack.pop()
-            # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
-            if not self._has_loads(node):
-                mask = at.mask
-            if (node, mask) in done:
+            key = self._key(node, mask, at)
+            if key in done:
                 continue
-            if node in at.env:
-                done[node, mask] = at.env[node]
+            known = at.env.get(node) or self._sum(node, at)
+            if known is not None:
+                done[key] = known
                 continue
             wanted = self._wanted(node, mask, phase, done, at)
             if wanted:
@@ -113,11 +102,77 @@ class Emitter:
                 part = getattr(node, "part", 0)
                 if part:
                     self.f.at(part)
-                done[node, mask] = self._node(node, mask, done, at)
-        return done[root, at.mask]
+                done[key] = self._node(node, mask, done, at)
+        return done[root]
+
+    # ---- rows of tiles in registers
+
+    def product_row(self, node: ScalarExpr, axis: Axis, at: VectorContext) -> list[RowPart] | None:
+        """A sum and the two factors added to it, along an axis whose turns are lanes, if all are in registers."""
+        parts = self._fused(node)
+        found = [self._row_part(part, axis, at) for part in parts or ()]
+        known = [part for part in found if part is not None]
+        return known if parts and len(known) == len(found) else None
+
+    def _row_part(self, node: ScalarExpr, axis: Axis, at: VectorContext) -> RowPart | None:
+        if isinstance(node, Load):
+            start, tensor = self.row_start(node.tensor, node.indices[0], axis, at), node.tensor
+            return (
+                None
+                if start is None
+                else lambda first, count, width: self.cells.read(tensor, start + first, count, width)
+            )
+        x = at.env.get(node)
+        return (lambda first, count, width: self.spread(x, width)) if isinstance(x, Value) else None
+
+    def row_start(self, tensor: Tensor, address: ScalarExpr, axis: Axis, at: VectorContext) -> int | None:
+        """Where neighbours along an axis begin in a buffer in registers; None if they are no such thing."""
+        if tensor not in self.cells.tensors:
+            return None
+        if address is axis:
+            return 0
+        found = self._axis_sum(address)
+        if found is None or (axis, 1) not in found[0]:
+            return None
+        rest = self._total((tuple(term for term in found[0] if term[0] is not axis), found[1]), at)
+        return rest.base if rest is not None and isinstance(rest.base, int) and rest.step == 0 else None
+
+    def _fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
+        if node not in self._products:
+            self._products[node] = multiplied(node)
+        return self._products[node]
+
+    def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:
+        # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
+        return node if mask is at.mask or not self._has_loads(node) else (node, mask)
+
+    def _sum(self, node: ScalarExpr, at: VectorContext) -> Ramp | None:
+        """An index that is a sum of axes, without a look at what it is made of; None for any other."""
+        if node.dtype != INDEX or not isinstance(node, Apply):
+            return None
+        found = self._axis_sum(node)
+        return None if found is None else self._total(found, at)
+
+    def _axis_sum(self, node: ScalarExpr) -> AxisSum | None:
+        if node not in self._sums:
+            self._sums[node] = axes_of(node)
+        return self._sums[node]
+
+    def _total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
+        fixed, step, base = found[1], 0, 0
+        for axis, factor in found[0]:
+            x = at.env.get(axis)
+            if not isinstance(x, Ramp):
+                return None
+            step += x.step * factor
+            if isinstance(x.base, int):
+                fixed += x.base * factor
+            else:
+                base = self.f.add(base, self.f.mul(x.base, factor))
+        return Ramp(self.f.add(base, fixed), step)
 
     def _wanted(
-        self, node: ScalarExpr, mask: Mask, phase: int, done: dict, at: VectorContext
+        self, node: ScalarExpr, mask: Mask, phase: int, done: Done, at: VectorContext
     ) -> list[tuple[ScalarExpr, Mask]]:
         """What must be emitted before `node` in this phase: a guard's condition comes before its sides."""
         if isinstance(node, Guard):
@@ -126,7 +181,9 @@ class Emitter:
             if phase == 1:
                 return [(node.value, self._below(node, mask, done, at)), (node.otherwise, mask)]
             return []
-        return [(c, mask) for c in reversed(children(node))] if phase == 0 else []
+        if phase or isinstance(node, Load) and node.indices[0] in self.streams:
+            return []
+        return [(c, mask) for c in reversed(self._fused(node) or children(node))]
 
     def _has_loads(self, node: ScalarExpr) -> bool:
         found = self._loads.get(node)
@@ -142,10 +199,10 @@ class Emitter:
             found = self._loads[node]
         return found
 
-    def _get(self, node: ScalarExpr, mask: Mask, done: dict, at: VectorContext) -> LaneValue:
-        return done[node, mask if self._has_loads(node) else at.mask]
+    def _get(self, node: ScalarExpr, mask: Mask, done: Done, at: VectorContext) -> LaneValue:
+        return done[self._key(node, mask, at)]
 
-    def _below(self, node: Guard, mask: Mask, done: dict, at: VectorContext) -> Mask:
+    def _below(self, node: Guard, mask: Mask, done: Done, at: VectorContext) -> Mask:
         """The mask under a guard."""
         condition = self.number(node.condition, self._get(node.condition, mask, done, at), at)
         if lanes(condition.type) == 1:
@@ -156,12 +213,15 @@ class Emitter:
 
     # ---- one node
 
-    def _node(self, node: ScalarExpr, mask: Mask, done: dict, at: VectorContext) -> LaneValue:
+    def _node(self, node: ScalarExpr, mask: Mask, done: Done, at: VectorContext) -> LaneValue:
         match node:
             case Const(value, dtype):
                 if dtype == INDEX:
                     return Ramp(int(value))
                 return constant(scalars.register_type(dtype), value)
+            case Load(tensor, (address,)) if address in self.streams:
+                pointer, step, align = self._streamed(address, at)
+                return self.from_storage(self._near(tensor, pointer, align, step, mask, at), tensor.dtype)
             case Load(tensor, (address,)):
                 return self._load(tensor, address, self._get(address, mask, done, at), mask, at)
             case Cast(value, dtype):
@@ -170,6 +230,10 @@ class Emitter:
                 below = self._below(node, mask, done, at)
                 parts = [(condition, mask), (value, below), (otherwise, mask)]
                 return self._apply("select", node, [(e, self._get(e, m, done, at)) for e, m in parts], at)
+            case Apply() if (parts := self._fused(node)) is not None:
+                total, *factors = (self.number(e, self._get(e, mask, done, at), at) for e in parts)
+                width = max(lanes(v.type) for v in (total, *factors))
+                return self.f.fma(*(self.spread(v, width) for v in (*factors, total)))
             case Apply(op, args):
                 return self._apply(op, node, [(a, self._get(a, mask, done, at)) for a in args], at)
         raise RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
@@ -273,7 +337,8 @@ class Emitter:
         size = item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and where.step in (0, 1):
             pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
-            return self.from_storage(self._near(tensor, pointer, where.step, mask, at), tensor.dtype)
+            align = self._alignment(tensor, where.base, size)
+            return self.from_storage(self._near(tensor, pointer, align, where.step, mask, at), tensor.dtype)
         pointer, positions = self._positions(tensor, address, where, at, size)
         if mask.scalar is not None:
             mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
@@ -288,7 +353,22 @@ class Emitter:
         x = self.cells.read(tensor, where.base, count, width)
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
-    def _near(self, tensor: Tensor, pointer: Value, step: int, mask: Mask, at: VectorContext) -> Value:
+    def _streamed(self, address: ScalarExpr, at: VectorContext) -> tuple[Value, int, int]:
+        """The place of an address that moves with a loop, the step of its lanes, and what divides it."""
+        stream, rest, pointer = self.streams[address]
+        place, size = self._total(rest, at), item_bytes(stream.buffer.dtype)
+        assert place is not None and isinstance(place.base, int), "loops inside are written out"
+        divisor = math.gcd(LINE, size * math.gcd(stream.divisor, place.base))
+        return self.f.offset(pointer, place.base * size), place.step, divisor if stream.buffer in self.aligned else size
+
+    def _alignment(self, tensor: Tensor, base: Index, size: int) -> int:
+        """What divides an address of a buffer, in bytes."""
+        if tensor not in self.aligned:
+            return size
+        terms, const = parts(base)
+        return math.gcd(LINE, size * math.gcd(const, *terms.values()))
+
+    def _near(self, tensor: Tensor, pointer: Value, align: int, step: int, mask: Mask, at: VectorContext) -> Value:
         """One element, or consecutive elements."""
         storage, size = storage_type(tensor.dtype), item_bytes(tensor.dtype)
         scalar = mask.scalar
@@ -302,9 +382,9 @@ class Emitter:
         type = storage if step == 0 else vector(storage, at.width)
         if step == 0 or mask.lanes is None:
             if tensor in self.shared and scalar is None:
-                return self.f.pure(type, f"load {type}, {pointer}, align {size}")
-            return self.f.load(type, pointer, size)
-        return self.f.masked_load(type, pointer, mask.lanes, size)
+                return self.f.pure(type, f"load {type}, {pointer}, align {align}")
+            return self.f.load(type, pointer, align)
+        return self.f.masked_load(type, pointer, mask.lanes, size, once=tensor in self.shared and scalar is None)
 
     def _positions(
         self, tensor: Tensor, address: ScalarExpr, where: LaneValue, at: VectorContext, size: int
@@ -361,6 +441,14 @@ class Emitter:
         pointer, positions = self._positions(tensor, address, where, at, size)
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
+    def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext) -> None:
+        """Ask for the line of `tensor[address]`."""
+        if address in self.streams:
+            return self.f.prefetch(self._streamed(address, at)[0])
+        where = self.lane(address, at)
+        if isinstance(where, Ramp) and tensor in self.pointers:
+            self.f.prefetch(self.f.offset(self.pointers[tensor], self.f.mul(where.base, item_bytes(tensor.dtype))))
+
     def store_interleaved(self, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
         """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
         width, size, f = at.width, item_bytes(tensor.dtype), self.f
@@ -377,19 +465,3 @@ class Emitter:
             else:
                 mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
                 f.masked_store(x, pointer, mask, size)
-
-
-def storage_type(dtype: str) -> str:
-    """The LLVM type that an element is loaded as: halves as their bits."""
-    return "i16" if dtype == "float16" else llvm_type(dtype)
-
-
-def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:
-    """Store lane i at `pointer + positions[i] * size` bytes."""
-    count = lanes(x.type)
-    spots = f.pure(f"<{count} x ptr>", f"getelementptr i8, {pointer}, {f.binary('mul', positions, size)}")
-    kind = element(x.type).replace("float", "f32").replace("double", "f64")
-    name = f"llvm.masked.scatter.v{count}{kind}.v{count}p0"
-    mask = mask or constant(vector("i1", count), True)
-    f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
-    f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")

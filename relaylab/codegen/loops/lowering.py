@@ -13,31 +13,38 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask, vector
 from relaylab.codegen.loops import scalars
-from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter, LaneValue, Mask, Ramp, VectorContext, storage_type
+from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type
+from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
+from relaylab.codegen.loops.facts import ALIGN, carried_locals, lane_dtypes, read_after_written, scratch_layout, work
 from relaylab.codegen.loops.register_transpose import load_columns
-from relaylab.loop.expr import INDEX, Apply, Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
+from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
+    Body,
     Define,
     For,
     If,
     LoopNest,
     LoopProgram,
+    Prefetch,
     Statement,
     Store,
     identity,
+    inside,
     statements,
     values,
 )
 from relaylab.loop.scalar import compute_dtype
-from relaylab.loop.scalar import is_float as is_float_dtype
 
-ALIGN = 64
 SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
 
 
 def lower_program(program: LoopProgram, target: CpuTarget) -> Kernel:
-    """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any."""
+    """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any.
+
+    Packed constants (roles "weight0" …) begin with a cache line.
+    """
     offsets, scratch = scratch_layout(program.scratch)
     roles = tuple(role for role, _ in program.buffers) + (("scratch",) if scratch else ())
     f = IRFunction.kernel(program.name, roles)
@@ -53,30 +60,13 @@ def lower_program(program: LoopProgram, target: CpuTarget) -> Kernel:
     return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, str(program))
 
 
-def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
-    """Byte offsets of private buffers and their total size, in whole cache lines."""
-    offsets, total = {}, 0
-    for tensor in buffers:
-        offsets[tensor] = total
-        total += -(-tensor.shape[0] * item_bytes(tensor.dtype) // ALIGN) * ALIGN
-    return offsets, total
+@dataclass(frozen=True, slots=True)
+class _LoopFacts:
+    """The accumulators that a loop carries, its lanes, and whether it uses buffers in registers."""
 
-
-def work(program: LoopProgram) -> tuple[int, int]:
-    """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn."""
-    flops = 0
-    for nest in program.nests:
-        stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
-        while stack:
-            statement, times = stack.pop()
-            if isinstance(statement, (For, If)):
-                turns = statement.axis.extent if isinstance(statement, For) and statement.stop is None else 1
-                stack.extend((s, times * turns) for s in statement.body)
-                continue
-            nodes = post_order(*values(statement))
-            count = sum(isinstance(n, Apply) and is_float_dtype(n.dtype) for n in nodes)
-            flops += times * (count + isinstance(statement, Accumulate))
-    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.buffers)
+    sums: list[Local]
+    width: int
+    registers: bool
 
 
 @dataclass(slots=True)
@@ -86,6 +76,7 @@ class _Lowering:
     target: CpuTarget
     pointers: dict[Tensor, Value]
     emitter: Emitter = field(init=False)
+    facts: dict[For, _LoopFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         dummy: list[Value] = []
@@ -95,7 +86,8 @@ class _Lowering:
         shared = read_after_written(self._all()) if private else frozenset[Tensor]()
         avx512 = self.target.isa == "avx512"
         halves = self.target.converts_halves
-        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves)
+        aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
+        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned)
 
     def _all(self) -> list[Statement]:
         return [s for nest in self.program.nests for s in statements((nest.loop,))]
@@ -139,29 +131,36 @@ class _Lowering:
                 case For():
                     self._serial(statement, group)
                 case If():
-                    self._conditional(statement, group)
+                    self._branch(statement, group)
+                case Prefetch(buffer, address):
+                    self.emitter.prefetch(buffer, address, group[0])
 
-    def _conditional(self, branch: If, group: list[VectorContext]) -> None:
-        """Statements behind a branch, for every (scalar) context in turn; it carries the accumulators."""
-        carried = carried_locals(branch)
-        for at in group:
-            inner = VectorContext(dict(at.env))
+    def _branch(self, statement: If, group: list[VectorContext]) -> None:
+        """One of two bodies, which hand on accumulators and registers."""
+        cells, within = self.emitter.cells, inside(statement)
+        carried = [(k, local) for local in carried_locals(within) for k in range(len(group))]
+        kept, before = cells.changed(within), cells.copy()
 
-            def then(inner: VectorContext = inner) -> list[Value]:
-                self._body(branch.body, [inner])
-                return [self._register(local, inner) for local in carried]
+        def side(body: Body) -> list[Value]:
+            inner = [VectorContext(dict(at.env), at.width, at.mask, at.real) for at in group]
+            cells.held = {tensor: dict(held) for tensor, held in before.items()}
+            self._body(body, inner)
+            return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept)]
 
-            before = [self._register(local, at) for local in carried]
-            after = self.f.branch(self.emitter.value(branch.condition, at), then, lambda old=before: old)
-            at.env.update((local, self._as_lane(local, x)) for local, x in zip(carried, after))
+        other = (lambda: side(statement.otherwise)) if statement.otherwise or carried or kept else None
+        results = self.f.branch(self.emitter.value(statement.condition, group[0]), lambda: side(statement.body), other)
+        cells.put(kept, results[len(carried) :], within)
+        for (k, local), result in zip(carried, results):
+            group[k].env[local] = self._as_lane(local, result)
 
     def _unrolled(self, loop: For, group: list[VectorContext]) -> None:
         """The turns of a loop, one after another."""
+        sums = self._facts_of(loop).sums
         for i in range(loop.axis.extent):
             inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
             self._body(loop.body, inner)
             for at, turn in zip(group, inner):
-                at.env.update((local, turn.env[local]) for local in carried_locals(loop))
+                at.env.update((local, turn.env[local]) for local in sums)
 
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""
@@ -171,23 +170,48 @@ class _Lowering:
         if isinstance(alone, Store) and loop.axis.extent > 1 and not cells.used_in(loop):
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
-        carried = [(k, local) for local in carried_locals(loop) for k in range(len(group))]
+        carried = [(k, local) for local in carried_locals(loop.body) for k in range(len(group))]
         kept = cells.changed(loop.body)
+        streams = self._streams(loop, group)
+        moving = list(dict.fromkeys(stream for stream, _ in streams.values()))
 
         def turn(i: Index, *phis: Value) -> list[Value]:
+            here = dict(zip(moving, phis[len(phis) - len(moving) :]))
+            self.emitter.streams |= {
+                address: (stream, rest, here[stream]) for address, (stream, rest) in streams.items()
+            }
             inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = self._as_lane(local, phi)
             cells.put(kept, phis[len(carried) :], loop.body)
             self._body(loop.body, inner)
-            return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept)]
+            ends = (self.f.offset(p, s.step * item_bytes(s.buffer.dtype)) for s, p in here.items())
+            return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept), *ends]
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
+        start += [self._begin(stream, group[0]) for stream in moving]
         extent = loop.axis.extent if stop is None else self.f.minimum(stop, loop.axis.extent)
         results = self.f.loop(0, extent, turn, start)
         cells.put(kept, results[len(carried) :], loop.body)
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
+
+    # ---- addresses that move with a loop
+
+    def _streams(self, loop: For, group: list[VectorContext]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
+        """The streams of a loop around a tile of registers; none for other loops."""
+        if loop.axis.extent < 2 or len(group) > 1 or group[0].width > 1 or not self.emitter.cells.used_in(loop):
+            return {}
+        return streams_of(loop, frozenset(self.program.registers))
+
+    def _begin(self, stream: Stream, at: VectorContext) -> Value:
+        """Where a stream is in the first turn."""
+        total: Index = 0
+        for atom, factor in stream.start:
+            x = self.emitter.lane(atom, at)
+            assert isinstance(x, Ramp), "an index outside of lanes"
+            total = self.f.add(total, self.f.mul(x.base, factor))
+        return self.f.offset(self.pointers[stream.buffer], self.f.mul(total, item_bytes(stream.buffer.dtype)))
 
     def _interleave(self, loop: For, store: Store, group: list[VectorContext]) -> bool:
         """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""
@@ -205,7 +229,7 @@ class _Lowering:
 
     def _transpose(self, loop: For, store: Store, group: list[VectorContext]) -> bool:
         """Do a loop over neighbours of loads whose lanes are rows apart, by transposes; False if it is none."""
-        nodes = post_order(store.value)
+        nodes = list(post_order(store.value))
         if any(isinstance(n, Guard) for n in nodes):
             return False
         places = [(at, at.real, _turns(loop, at)) for at in group if at.width > 1 and at.real is not None]
@@ -256,22 +280,34 @@ class _Lowering:
             x = scalars.resize(self.f, x, "i64", True)
         return self.emitter.spread(x, at.width)
 
+    def _facts_of(self, loop: For) -> _LoopFacts:
+        """What is asked of a loop whenever it is written out."""
+        if loop not in self.facts:
+            width = self.width(loop) if loop.kind == "vectorized" else 1
+            self.facts[loop] = _LoopFacts(carried_locals(loop.body), width, self.emitter.cells.used_in(loop))
+        return self.facts[loop]
+
     # ---- vectors
 
     def width(self, loop: For) -> int:
         """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
         # Halves are floats in registers.
-        sizes = [4 if dtype == "float16" else item_bytes(dtype) for dtype in _dtypes(loop)]
+        sizes = [4 if dtype == "float16" else item_bytes(dtype) for dtype in lane_dtypes(loop)]
         full = self.target.vector_bytes // max(sizes, default=4)
         return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
 
     def _vector(self, loop: For, group: list[VectorContext]) -> None:
         """A vectorised loop of static extent, for every (scalar) context in turn."""
+        first = loop.body[0]
         for at in group:
-            sums = carried_locals(loop)
-            width, extent = self.width(loop), loop.axis.extent
-            step = width * loop.unroll
-            written_out = self.emitter.cells.used_in(loop)  # registers have no addresses that a loop could compute
+            if len(loop.body) == 1 and isinstance(first, Store) and self._products(loop, first, at):
+                continue
+            facts, extent = self._facts_of(loop), loop.axis.extent
+            sums, width = facts.sums, facts.width
+            step, written_out = (
+                width * loop.unroll,
+                facts.registers,
+            )  # which have no addresses that a loop could compute
             rows = -(-extent // width) if written_out else loop.unroll
             partial = [[self._identity(local, loop, width) for local in sums] for _ in range(rows)]
             main = 0 if written_out else extent // step * step
@@ -284,6 +320,19 @@ class _Lowering:
             flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)
             flat = self._rest(loop, at, main, width, sums, list(flat))
             self._fold(loop, at, sums, flat)
+
+    def _products(self, loop: For, store: Store, at: VectorContext) -> bool:
+        """Do a row of a tile at once, which is much of the code of a product; False if the loop is none."""
+        extent, width = loop.axis.extent, self._facts_of(loop).width
+        row = self.emitter.product_row(store.value, loop.axis, at)
+        where = self.emitter.row_start(store.buffer, store.address, loop.axis, at)
+        if row is None or where is None or at.width > 1:
+            return False
+        for first in range(0, extent, width):
+            count = min(width, extent - first)
+            total, *factors = (part(first, count, width) for part in row)
+            self.emitter.cells.write(store.buffer, where + first, count, self.f.fma(*factors, total))
+        return True
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]
@@ -385,36 +434,6 @@ def _turns(loop: For, at: VectorContext) -> list[VectorContext]:
     return [
         VectorContext(dict(at.env) | {loop.axis: Ramp(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)
     ]
-
-
-def carried_locals(loop: For | If) -> list[Local]:
-    """The accumulators that a loop or a branch updates and that exist before it."""
-    own = {s.local for s in statements(loop.body) if isinstance(s, Define)}
-    found = (s.local for s in statements(loop.body) if isinstance(s, Accumulate) and s.local not in own)
-    return list(dict.fromkeys(found))
-
-
-def read_after_written(body: Sequence[Statement]) -> frozenset[Tensor]:
-    """The buffers that are not written any more once the first of their elements was read."""
-    read, late = set[Tensor](), set[Tensor]()
-    for statement in body:
-        read |= {n.tensor for n in post_order(*values(statement)) if isinstance(n, Load)}
-        if isinstance(statement, Store) and statement.buffer in read:
-            late.add(statement.buffer)
-    return frozenset(read - late)
-
-
-def _dtypes(loop: For) -> set[str]:
-    """The dtypes that the lanes of a loop hold; plain index arithmetic does not count."""
-    found: set[str] = set()
-    for statement in statements(loop.body):
-        if isinstance(statement, Store):
-            found.add(statement.buffer.dtype)
-        for root in values(statement):
-            for node in post_order(root):
-                if isinstance(node, Load) or (node.dtype not in (INDEX, "bool") and not isinstance(node, Axis)):
-                    found.add(node.dtype)
-    return found
 
 
 __all__ = ["lower_program", "scratch_layout", "work"]

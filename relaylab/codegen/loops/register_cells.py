@@ -36,6 +36,11 @@ class RegisterCells:
         scalar = scalars.register_type(compute_dtype(tensor.dtype))
         if width == 1:
             return self._element(tensor, start)
+        for (first, many), x in cells.items():  # lanes beyond those that count do not matter
+            if first <= start and start + count <= first + many and start - first + width <= lanes(x.type):
+                return (
+                    x if lanes(x.type) == width else self.f.shuffle(x, x, range(start - first, start - first + width))
+                )
         x = constant(vector(scalar, width), 0)
         for lane in range(count):
             x = self.f.insert(x, self._element(tensor, start + lane), lane)
@@ -50,6 +55,9 @@ class RegisterCells:
     def write(self, tensor: Tensor, start: int, count: int, x: Value) -> None:
         """From now on these elements are the first lanes of `x`."""
         cells = self.held.setdefault(tensor, {})
+        if (start, count) in cells:
+            cells[start, count] = x
+            return
         for first, many in [c for c in cells if c[0] < start + count and start < c[0] + c[1]]:
             old = cells.pop((first, many))
             for at in range(first, first + many):
@@ -69,6 +77,10 @@ class RegisterCells:
     def take(self, cells: Iterable[tuple[Tensor, Cell, int]]) -> list[Value]:
         """The values of cells."""
         return [self.read(t, *cell, width) for t, cell, width in cells]
+
+    def copy(self) -> dict[Tensor, dict[Cell, Value]]:
+        """What is held now."""
+        return {tensor: dict(held) for tensor, held in self.held.items()}
 
     def put(self, cells: Iterable[tuple[Tensor, Cell, int]], new: Sequence[Value], body: Sequence[Statement]) -> None:
         """The buffers that a body writes hold these cells and no others."""

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.llvm.text import IRFunction, Value
-from relaylab.codegen.loops.emit import Emitter, LaneValue, VectorContext
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
 from relaylab.codegen.operations.fused_body import BodyValue, FusedBody, Views
-from relaylab.codegen.templates import Epilogue, OutputSite
+from relaylab.codegen.templates import Epilogue
 from relaylab.ir import Call, Expr
 from relaylab.loop import expr as loop
 from relaylab.loop.affine import Linear
 from relaylab.loop.program_builder import ProgramBuilder
-from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
@@ -70,19 +66,18 @@ class EpilogueExpr:
         dense = lambda tensor: MemoryView.dense(tensor.shape, tensor.dtype)
         return all(contraction.places(side.view(dense, self.shape)) for side in self.sides)
 
-    def bind(self, views: Views, contraction: Contraction, target: CpuTarget) -> Epilogue:
+    def bind(self, views: Views, contraction: Contraction) -> Epilogue:
         """The epilogue; its operands are "side0", "side1" … in the order of `tensors`."""
         roles = tuple(f"side{k}" for k in range(len(self.sides)))
         places = [contraction.out_view(side.view(views, self.shape)) for side in self.sides]
         bias, value, part = self._bias(places)
         role = None if bias is None else roles[bias]
         if value is self.start and self.dtype == self.start.dtype:
-            return Epilogue(None, roles, role, bias_part=part)
+            return Epilogue(operands=roles, bias=role, bias_part=part)
         locals_ = [side.local for side in self.sides]
         used = set(loop.post_order(value))
         reads = [(local, role, view) for local, role, view in zip(locals_, roles, places) if local in used]
-        emit = _EpilogueEmitter(value, self.start, tuple(reads), self.dtype, target)
-        return Epilogue(emit, roles, role, show(value), weight(value) >= ROLLED_FROM, part)
+        return Epilogue(value, self.start, tuple(reads), (), roles, role, weight(value) >= ROLLED_FROM, part)
 
     def _bias(self, places: Sequence[MemoryView]) -> tuple[int | None, loop.ScalarExpr, int]:
         """The side that the accumulators can start from, what is left of the expression without it, and its part."""
@@ -99,28 +94,6 @@ class EpilogueExpr:
             if side.local is other and vector and alone and view.dtype == self.start.dtype:
                 return k, Simplifier()(self.value, {users[0]: self.start}), users[0].part
         return None, self.value, 0
-
-
-@dataclass(frozen=True, slots=True)
-class _EpilogueEmitter:
-    """Emits the epilogue at a site of the template."""
-
-    value: loop.ScalarExpr
-    start: loop.Local
-    reads: tuple[tuple[loop.Local, str, MemoryView], ...]
-    dtype: str
-    target: CpuTarget
-
-    def __call__(self, f: IRFunction, accumulator: Value, site: OutputSite) -> Value:
-        env: dict[loop.ScalarExpr, LaneValue] = {self.start: accumulator}
-        avx512, halves = self.target.isa == "avx512", self.target.converts_halves
-        emitter = Emitter(f, {}, avx512, lambda: f.value(0), halves=halves)
-        for local, role, view in self.reads:
-            side = site.read(role, view)
-            env[local] = emitter.from_storage(side, view.dtype) if view.dtype == "float16" else side
-        at = VectorContext(env, site.width)
-        result = emitter.spread(emitter.value(self.value, at), site.width)
-        return emitter.to_storage(result, self.dtype)
 
 
 def epilogue_of(root: Expr, anchor: Call, known: Mapping[Expr, NetworkValue]) -> EpilogueExpr | None:

@@ -225,7 +225,7 @@ class ContractionJob(Job):
         return [Launch(kernel, operands) for kernel in made.kernels]
 
     def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
-        epilogue = self.epilogue.bind(views, self.contraction, target) if self.epilogue else Epilogue()
+        epilogue = self.epilogue.bind(views, self.contraction) if self.epilogue else Epilogue()
         weight = None if packed else views(self.weight)
         return self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.llvm.text import IRFunction
-from relaylab.codegen.templates.dots import DotTileNest, dots_schedule, few_columns
+from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.dots import DotTileNest, dots_schedule, few_columns, weights_size
 from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.tile_loops import ProgramParts, TileLoops
+from relaylab.loop.expr import Tensor
+from relaylab.loop.program import LoopProgram
 
 DTYPES = ("float32", "float64", "int32")
 
@@ -32,24 +37,81 @@ def contractions(
     traffic: int,
 ) -> Kernel:
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
-    gathered = any(problem.weights.kind == "gathered" for problem in problems)
-    operands = (*roles, *epilogue.operands, *(("scratch",) if gathered else ()))
+    if any(p.word > 1 or few_columns(p, target) for p in problems):
+        return _in_words(prefix, problems, target, epilogue, roles, traffic)
+    kernel = lower_program(contraction_program(prefix, problems, target, epilogue, roles), target)
+    return replace(kernel, flops=sum(p.flops for p in problems), bytes=traffic).by_content(prefix)
+
+
+def contraction_program(
+    name: str, problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
+) -> LoopProgram:
+    """The contractions as a loop program with these operands: input, weights, output, side inputs."""
+    buffers = _buffers(problems, target, epilogue, roles)
+    parts = ProgramParts({**buffers, **dict(zip(("x", "w", "out"), (buffers[role] for role in roles)))})
+    nests = [
+        TileLoops(p, schedule_contraction(p, target), target.lanes(p.dtype), epilogue, parts).nest() for p in problems
+    ]
+    return LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), tuple(nests), tuple(parts.registers))
+
+
+def _buffers(
+    problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
+) -> dict[str, Tensor]:
+    """The operands by role, with as many elements as are read or written."""
+    first = problems[0]
+    views = {role: view for _, role, view in epilogue.reads}
+    sizes = [max(reach(p) for p in problems) for reach in (_x_reach, lambda p: _w_reach(p, target), _out_reach)]
+    found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
+    found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
+    for role in epilogue.operands:
+        if role in views:
+            view = views[role]
+            last = sum((n - 1) * s for n, s in zip(view.shape, view.strides))
+            found[role] = Tensor(role, (view.offset + last + 1,), view.dtype)
+        else:
+            found[role] = Tensor(role, (first.channels or first.columns,), first.dtype)
+    return found
+
+
+def _x_reach(p: Problem) -> int:
+    """Elements of the input up to the last that is read."""
+    steps = [(axis.extent, axis.x) for axis in (p.batch, *p.rows)] + [(tap.count, tap.x) for tap in p.taps]
+    return p.x_start + 1 + sum((n - 1) * step for n, step in steps if step > 0)
+
+
+def _w_reach(p: Problem, target: CpuTarget) -> int:
+    if p.weights.kind == "packed":
+        return p.weights.start + weights_size(p, target)
+    steps = ((p.batch.extent, p.batch.w), (p.depth, p.weights.k), (p.columns, p.weights.n))
+    return p.weights.start + 1 + sum((n - 1) * step for n, step in steps)
+
+
+def _out_reach(p: Problem) -> int:
+    steps = [(axis.extent, axis.out) for axis in (p.batch, *p.rows)]
+    steps += [(p.batch.extent, p.channel * p.out_column), (p.columns, p.out_column)]
+    return p.out_start + 1 + sum((n - 1) * step for n, step in steps)
+
+
+def _in_words(
+    prefix: str,
+    problems: Sequence[Problem],
+    target: CpuTarget,
+    epilogue: Epilogue,
+    roles: tuple[str, ...],
+    traffic: int,
+) -> Kernel:
+    """A kernel in which some contractions have very few columns or are of bytes: these are no loop programs yet."""
+    operands = (*roles, *epilogue.operands)
     f = IRFunction.kernel(prefix, operands)
     x, w, out, *others = f.pointers
-    side = dict(zip(epilogue.operands, others))
-    pointers = OperandPointers(x, w, out, side)
+    pointers = OperandPointers(x, w, out, dict(zip(epilogue.operands, others)))
     nests = [_nest(f, problem, target, pointers, epilogue) for problem in problems]
-    scratch = max(nest.scratch for nest in nests)
-    if gathered:
-        # The size of a thread's scratch is known only when all nests are made.
-        own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
-        for nest in nests:
-            nest.pointers = OperandPointers(x, w, out, side, own)
     items = run_in_order(f, nests)
     text, declares = f.finish()
     loops = "".join(loops_text(prefix, nest, epilogue) for nest in nests)
     flops = sum(problem.flops for problem in problems)
-    return Kernel(prefix, text, declares, operands, items, scratch, flops, traffic, loops).by_content(prefix)
+    return Kernel(prefix, text, declares, operands, items, 0, flops, traffic, loops).by_content(prefix)
 
 
 def _nest(

@@ -42,7 +42,7 @@ class _Depthwise:
     def __init__(self, f: IRFunction, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue):
         self.f, self.spec, self.epilogue = f, spec, epilogue
         self.type, self.size = llvm_type(spec.data.dtype), spec.data.itemsize
-        self.width = target.lanes(spec.data.dtype)
+        self.width, self.target = target.lanes(spec.data.dtype), target
         self.x, self.w, self.out = f.pointers[:3]
         self.side = dict(zip(epilogue.operands, f.pointers[3:]))
         taps = math.prod(spec.kernel)
@@ -185,7 +185,7 @@ class _Depthwise:
     def _store(self, spot: Sequence[Index], channel: Index, x: Value, active: int) -> None:
         f, out = self.f, self.spec.out
         groups = [((n,), at) for n, at in zip(out.shape, [*spot, channel])]
-        result = self.epilogue.apply(f, x, OutputSite(f, tuple(groups), self.width, active, self.side))
+        result = self.epilogue.apply(f, x, OutputSite(f, tuple(groups), self.width, active, self.side), self.target)
         where = f.dot([*spot, channel], out.strides, out.offset)
         pointer = f.offset(self.out, f.mul(where, out.itemsize))
         store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)

@@ -1,4 +1,4 @@
-"""The loops of a contraction around its register tiles: work items, weight panels, row tiles, epilogue, stores.
+"""The loops around register tiles, for what is no loop program: work items, weight panels, row tiles, epilogue, stores.
 
 Choices: docs/choices.md, Kernels.
 """
@@ -16,8 +16,6 @@ from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_la
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import Prefetch, RegisterTile, accumulate, unroll
-from relaylab.codegen.templates.transpose import PanelSource, gather_panel
-from relaylab.support.errors import RelayError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,6 @@ class OperandPointers:
     w: Value
     out: Value
     side: dict[str, Value]
-    scratch: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ class TileNest:
         self.f, self.problem, self.schedule, self.pointers, self.epilogue = f, problem, schedule, pointers, epilogue
         self.target = target
         self.size = item_bytes(problem.dtype)
-        self.width = target.lanes(problem.dtype)
+        self.width, self.target = target.lanes(problem.dtype), target
         self.panel = schedule.vectors * self.width
         self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], schedule.tile)]
         self.panels = -(-problem.columns // self.panel)
@@ -70,21 +67,9 @@ class TileNest:
         self.panel_blocks = -(-self.panels // schedule.panels)
 
     @property
-    def scratch(self) -> int:
-        """Bytes of scratch per thread: a weight panel that is gathered before use."""
-        if self.problem.weights.kind != "gathered":
-            return 0
-        return -(-self.problem.depth * self.panel * self.size // 64) * 64
-
-    @property
     def items(self) -> int:
         """Work items: batch members x blocks of row tiles x blocks of panels."""
         return self.problem.batch.extent * self.tile_blocks * self.panel_blocks
-
-    def gathered(self) -> list[str]:
-        """The line of the gathering of a panel, where there is one."""
-        there = self.problem.weights.kind == "gathered"
-        return ["w = columns of the panel side by side  # scratch"] if there else []
 
     def reduction(self, rows: int) -> list[str]:
         """The lines of a register tile's start and reduction."""
@@ -92,14 +77,11 @@ class TileNest:
         turn = unroll(p.taps[-1].count, rows * schedule.vectors)
         outer = [f"{tap.count}" for tap in p.taps[:-1]]
         steps = " x ".join([*outer, f"{p.taps[-1].count}"]) + (f" by {turn}" if turn > 1 else "")
-        prefetch = (
-            "  # and prefetch a share of the next panel" if schedule.prefetch and p.weights.kind == "packed" else ""
-        )
-        source = {"packed": "packed", "gathered": "scratch", "rows": "in place"}[p.weights.kind]
+        prefetch = "  # and prefetch a share of the next panel" if schedule.prefetch else ""
         return [
             f"acc[{rows}, {self.panel}] = {start_text(self.epilogue)}"
             f"  # registers: {rows} rows x {schedule.vectors} vectors of {self.width}",
-            f"for k in {steps}: acc[r, c] += x[row r, k] * w[k, c]  # w {source}{prefetch}",
+            f"for k in {steps}: acc[r, c] += x[row r, k] * w[k, c]  # w packed{prefetch}",
         ]
 
     def run(self, begin: Index, end: Index) -> None:
@@ -121,25 +103,8 @@ class TileNest:
             f.loop(*tiles, lambda t: f.loop(*panels, lambda p: self._place(batch, t, p), nonempty=True), nonempty=True)
 
     def _panel(self, batch: Index, tiles: tuple[Index, Index], panel: Index) -> None:
-        """All row tiles of a block for one weight panel, which is gathered first where it has to be."""
-        f, p = self.f, self.problem
-        # Gathering costs a pass over the panel, so an item has all the rows it can get (see schedule._order).
-        if p.weights.kind == "gathered":
-            start = f.add(f.mul(batch, p.batch.w), f.mul(panel, self.panel * p.weights.n))
-            source = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
-            full, rest = divmod(p.columns, self.panel)
-            gather = lambda columns: (
-                lambda: gather_panel(
-                    f,
-                    PanelSource(p.dtype, self.width, p.depth, p.weights.k, p.weights.n),
-                    source,
-                    self._gathered_panel(),
-                    columns,
-                    -(-columns // self.width) * self.width,
-                )
-            )
-            choose(f, panel, full, gather(self.panel) if full else None, gather(rest) if rest else None)
-        f.loop(*tiles, lambda t: self._place(batch, t, panel), nonempty=True)
+        """All row tiles of a block for one weight panel."""
+        self.f.loop(*tiles, lambda t: self._place(batch, t, panel), nonempty=True)
 
     def _place(self, batch: Index, tile: Index, panel: Index) -> None:
         """Find where a tile lies and choose the code for its size."""
@@ -182,8 +147,7 @@ class TileNest:
             active,
             tuple((a * inner.x + b * last.x) * self.size for a, b in offsets),
             p.taps,
-            self._w_step(vectors) * self.size,
-            p.weights.kind != "rows",
+            vectors * self.width * self.size,  # a narrow last panel is stored narrow
             ByteProducts.on(self.target) if p.word > 1 else None,
         )
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
@@ -194,29 +158,13 @@ class TileNest:
             acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, prefetch)
         self.finish(TilePlace(batch, position, offsets, column, vectors, active), acc)
 
-    def _gathered_panel(self) -> Value:
-        """The scratch that a panel is gathered into."""
-        if self.pointers.scratch is None:
-            raise RelayError("a panel that is gathered needs scratch", code="codegen.operand")
-        return self.pointers.scratch
-
-    def _w_step(self, vectors: int) -> int:
-        match self.problem.weights.kind:
-            case "packed" | "gathered":  # a narrow last panel is stored narrow
-                return vectors * self.width
-            case _:
-                return self.problem.weights.k
-
     def _weights(self, batch: Index, panel: Index, tile: Index) -> tuple[Value, Prefetch | None]:
         f, p = self.f, self.problem
-        if p.weights.kind == "gathered":
-            return self._gathered_panel(), None
-        packed = p.weights.kind == "packed"
-        panel_step = p.depth * self.panel if packed else self.panel * p.weights.n
-        batch_step = p.depth * packed_columns(p, self.schedule, self.width) if packed else p.batch.w
+        panel_step = p.depth * self.panel
+        batch_step = p.depth * packed_columns(p, self.schedule, self.width)
         start = f.add(f.mul(batch, batch_step), f.mul(panel, panel_step))
         pointer = f.offset(self.pointers.w, f.mul(f.add(start, p.weights.start), self.size))
-        if not self.schedule.prefetch or not packed:
+        if not self.schedule.prefetch:
             return pointer, None
         # The tiles of a panel share the work of asking for the next one; after the last panel there is mapped memory.
         share = panel_step * self.size // self.tiles
@@ -273,7 +221,7 @@ class TileNest:
         ]
         groups.append(((p.channels or p.columns,), column))
         site = OutputSite(f, tuple(groups), self.width, active, self.pointers.side)
-        result = self.epilogue.apply(f, x, site)
+        result = self.epilogue.apply(f, x, site, self.target)
         where = f.add(f.mul(place.batch, p.batch.out), f.dot(spot, [axis.out for axis in p.rows], p.out_start))
         where = f.add(where, f.mul(column, p.out_column))
         size = item_bytes(p.out_dtype)
@@ -322,7 +270,7 @@ def loops_text(title: str, nest: TileNest, epilogue: Epilogue) -> str:
     tile = f"for tile in block:  # {nest.problem.row_count} rows in {nest.tiles} tiles of <= {rows}"
     lines = [f"{title}: parallel over {nest.items} items: {' x '.join([*members, *order])}"]
     depth = 1
-    for line in [panel, *nest.gathered(), tile] if schedule.panels == 1 else [tile, panel]:
+    for line in [panel, tile] if schedule.panels == 1 else [tile, panel]:
         lines.append("  " * depth + line)
         depth += line.startswith("for")
     inner = [*nest.reduction(rows), f"out[row r, c] = {epilogue.shown('acc[r, c]')}"]

@@ -1,19 +1,23 @@
 """Where an accumulator vector goes, and what the caller does with it before it is stored.
 
-A template computes vectors of results and hands each to the caller's `Epilogue.emit(f, accumulator, site)`, which
-returns the vector to store. `OutputSite.read` loads a side input at the same place (broadcasting where its strides are
+A template computes vectors of results and hands each to the `Epilogue`, whose expression gives the vector to store.
+`OutputSite.read` loads a side input at the same place (broadcasting where its strides are
 zero); `OutputSite.index` gives the output coordinates when an expression needs them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask, vector
-from relaylab.codegen.loops.emit import storage_type
+from relaylab.codegen.loops.contexts import LaneValue, Ramp, VectorContext, storage_type
+from relaylab.codegen.loops.emit import Emitter
+from relaylab.loop.expr import Axis, Local, ScalarExpr
+from relaylab.loop.show import show
 
 
 @dataclass(slots=True)
@@ -66,34 +70,51 @@ class OutputSite:
         )
 
 
-Emit = Callable[[IRFunction, Value, OutputSite], Value]
-
-
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What becomes of the accumulators: an optional bias they start from, then the caller's emitter.
+    """What becomes of the accumulators: an optional bias they start from, then an expression.
 
-    `emit` gives a vector of the output's storage type. `operands` are the roles of the side inputs, appended to the
-    kernel's operands; `bias` names one of them that holds a dense vector along the output's last axis in the
-    accumulators' dtype. `label` is the whole in the loop-level text, "x" standing for the accumulator. `rolled` asks
-    for a loop over the finished tile instead of code for every register. `bias_part` is the part of the kernel that
-    the bias belongs to (see `IRFunction.at`).
+    `value` is the result of the output's dtype, over the accumulator `start`, elements of side inputs, and `axes`, the
+    coordinates of the output; None: the accumulator as it is. `reads` are (what stands for the element, role, view).
+    `operands` are the roles of all side inputs, appended to the kernel's operands; `bias` names one of them that holds
+    a dense vector along the output's last axis in the accumulators' dtype. `rolled` asks for a loop over the finished
+    tile instead of code for every register. `bias_part` is the part of the kernel that the bias belongs to (see
+    `IRFunction.at`).
     """
 
-    emit: Emit | None = None
+    value: ScalarExpr | None = None
+    start: Local = Local("x", "float32")
+    reads: tuple[tuple[Local, str, MemoryView], ...] = ()
+    axes: tuple[Axis, ...] = ()
     operands: tuple[str, ...] = ()
     bias: str | None = None
-    label: str = "x"
     rolled: bool = False
     bias_part: int = 0
 
-    def shown(self, accumulator: str) -> str:
-        """The label with the accumulator's name in the place of "x"."""
-        return re.sub(r"\bx\b", accumulator, self.label)
+    @property
+    def label(self) -> str:
+        """The text of the expression."""
+        return self.start.name if self.value is None else show(self.value)
 
-    def apply(self, f: IRFunction, accumulator: Value, site: OutputSite) -> Value:
+    def shown(self, accumulator: str) -> str:
+        """The label with the accumulator's name in the place of its own."""
+        return re.sub(rf"\b{self.start.name}\b", accumulator, self.label)
+
+    def apply(self, f: IRFunction, accumulator: Value, site: OutputSite, target: CpuTarget) -> Value:
         """The vector to store; storing it belongs to the last part, `f.at(0)` comes after that."""
-        return accumulator if self.emit is None else self.emit(f, accumulator, site)
+        if self.value is None:
+            return accumulator
+        env: dict[ScalarExpr, LaneValue] = {self.start: accumulator}
+        if self.axes:
+            env |= {axis: Ramp(at, int(axis is self.axes[-1])) for axis, at in zip(self.axes, site.index)}
+        avx512, halves = target.isa == "avx512", target.converts_halves
+        emitter = Emitter(f, {}, avx512, lambda: f.value(0), halves=halves)
+        for local, role, view in self.reads:
+            side = site.read(role, view)
+            env[local] = emitter.from_storage(side, view.dtype) if view.dtype == "float16" else side
+        at = VectorContext(env, site.width)
+        result = emitter.spread(emitter.value(self.value, at), site.width)
+        return emitter.to_storage(result, self.value.dtype)
 
 
 def split_index(f: IRFunction, position: Index, extents: Sequence[int]) -> list[Index]:

@@ -279,7 +279,6 @@ class _Strassen:
                 tuple(row * step * self.size for row in range(p.rows)),
                 self.half.taps,
                 p.vectors * self.width * self.size,
-                True,
             )
             return accumulate(f, tile, pointer, p.weights, acc, p.prefetch)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, vector
 from relaylab.codegen.templates.byte_products import ByteProducts
-from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.problem import Tap
 
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
@@ -29,7 +28,6 @@ class RegisterTile:
     rows: tuple[int, ...]
     taps: tuple[Tap, ...]
     w_step: int
-    w_aligned: bool
     bytes: ByteProducts | None = None
 
     def zeros(self) -> list[Value]:
@@ -102,8 +100,9 @@ def _innermost(
 
 def _step(f: IRFunction, tile: RegisterTile, x: Value, w: Value, k: int, acc: Sequence[Value]) -> tuple[Value, ...]:
     """One step of the reduction: load the weight vectors, broadcast each row's scalar, multiply and add."""
+    step = tile.width * tile.itemsize  # panels are padded to whole vectors
     weights = [
-        _load_weights(f, tile, f.offset(w, k * tile.w_step + j * tile.width * tile.itemsize), j)
+        f.load(vector(tile.type, tile.width), f.offset(w, k * tile.w_step + j * step), step)
         for j in range(tile.vectors)
     ]
     results = []
@@ -118,10 +117,3 @@ def _step(f: IRFunction, tile: RegisterTile, x: Value, w: Value, k: int, acc: Se
         else:
             results.extend(f.fma(wide, v, total) for v, total in zip(weights, sums))
     return tuple(results)
-
-
-def _load_weights(f: IRFunction, tile: RegisterTile, pointer: Value, j: int) -> Value:
-    if tile.w_aligned:  # packed panels are padded to whole vectors
-        return f.load(vector(tile.type, tile.width), pointer, tile.width * tile.itemsize)
-    active = tile.active if j == tile.vectors - 1 else tile.width
-    return load_lanes(f, tile.type, pointer, tile.width, active, tile.itemsize, tile.itemsize)

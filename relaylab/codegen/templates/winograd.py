@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +26,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.llvm.text import Index, IRFunction, Value
+from relaylab.codegen.templates.assemble import contraction
 from relaylab.codegen.templates.conv import ConvSpec, missing_halo, needed_halo
 from relaylab.codegen.templates.minimal import TAPS, input_points, outputs, transform_square, transform_weights
 from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text, start_text
@@ -249,7 +250,7 @@ class _Winograd:
         """One output vector through the epilogue."""
         f, out = self.f, self.spec.out
         site = OutputSite(f, tuple(((n,), at) for n, at in zip(out.shape, index)), self.width, active, self.roles)
-        result = self.epilogue.apply(f, value, site)
+        result = self.epilogue.apply(f, value, site, self.target)
         pointer = f.offset(self.roles["out0"], f.mul(f.dot(index, out.strides, out.offset), out.itemsize))
         store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
         f.at(0)
@@ -332,18 +333,9 @@ def _phases(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> tu
         bytes=spec.data.bytes,
         loops=f"winograd_in: parallel over {shape.tiles} tiles\n  u[point, tile, c] = B^T data B\n",
     )
-    f, roles = _begin("winograd_mul", ("work0", "weight0", "work1"))
-    nest = _Winograd(f, spec, m, target, epilogue, roles).multiply()
-    nest.run(f.begin, f.end)
-    second = Kernel(
-        "winograd_mul",
-        *f.finish(),
-        ("work0", "weight0", "work1"),
-        nest.items,
-        flops=_flops(spec),
-        bytes=_traffic(spec, shape),
-        loops=loops_text("winograd_mul", nest, Epilogue()),
-    )
+    work = ("work0", "weight0", "work1")
+    second = contraction("winograd_mul", point_problem(shape), target, Epilogue(), work, _traffic(spec, shape))
+    second = replace(second, flops=_flops(spec))
     operands = ("work1", "out0", *epilogue.operands)
     f, roles = _begin("winograd_out", operands)
     emitter = _Winograd(f, spec, m, target, epilogue, roles)
@@ -357,7 +349,7 @@ def _phases(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> tu
         loops=f"winograd_out: parallel over {shape.tiles} tiles\n"
         f"  acc = A^T v[point, tile, c] A{_plus_bias(epilogue)}\n  out = {epilogue.shown('acc')}\n",
     )
-    return tuple(kernel.by_content(kernel.name) for kernel in (first, second, third))
+    return (first.by_content(first.name), second, third.by_content(third.name))
 
 
 def _flops(spec: ConvSpec) -> int:

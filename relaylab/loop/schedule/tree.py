@@ -7,13 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from relaylab.loop.expr import Apply, Axis, Load, Local, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import Accumulate, Define, For, LoopNest, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.program import (
+    Accumulate,
+    Body,
+    Define,
+    For,
+    If,
+    LoopNest,
+    LoopProgram,
+    Prefetch,
+    Statement,
+    Store,
+    bodies,
+    inside,
+    statements,
+    values,
+)
 from relaylab.loop.region import substitute
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-
-Body = tuple[Statement, ...]
 
 
 def illegal(message: str, help: str = "") -> RelayValueError:
@@ -44,28 +57,41 @@ def around(program: LoopProgram, inner: Statement) -> list[For]:
             statement, above = stack.pop()
             if statement is inner:
                 return above
-            if isinstance(statement, For):
-                stack.extend((s, [*above, statement]) for s in statement.body)
+            deeper = [*above, statement] if isinstance(statement, For) else above
+            stack.extend((s, deeper) for s in inside(statement))
     raise illegal("the statement is not in the program")
 
 
 def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Body:
     """A body with every statement replaced by what `rule` gives for it, what is inside first. No recursion."""
     done: list[list[Statement]] = [[]]
-    stack: list[tuple[Statement, bool]] = [(s, False) for s in reversed(body)]
+    stack: list[Statement | tuple[Statement] | None] = [*reversed(body)]
     while stack:
-        statement, entered = stack.pop()
-        if isinstance(statement, For) and not entered:
-            done.append([])
-            stack.append((statement, True))
-            stack.extend((s, False) for s in reversed(statement.body))
-            continue
-        if isinstance(statement, For):
-            inner = tuple(done.pop())
-            same = len(inner) == len(statement.body) and all(a is b for a, b in zip(inner, statement.body))
-            statement = statement if same else replace(statement, body=inner)
-        done[-1].extend(rule(statement))
+        match stack.pop():
+            case None:  # the beginning of a body
+                done.append([])
+            case (statement,):  # all its bodies are done
+                new = [tuple(done.pop()) for _ in bodies(statement)][::-1]
+                done[-1].extend(rule(_with_bodies(statement, new)))
+            case For() | If() as statement:
+                stack.append((statement,))
+                for part in reversed(bodies(statement)):
+                    stack += [*reversed(part), None]
+            case statement:
+                done[-1].extend(rule(statement))
     return tuple(done[0])
+
+
+def _with_bodies(statement: Statement, new: Sequence[Body]) -> Statement:
+    """A loop or condition with other bodies; itself if they are the same."""
+    if all(len(a) == len(c) and all(x is y for x, y in zip(a, c)) for a, c in zip(bodies(statement), new)):
+        return statement
+    match statement:
+        case For():
+            return replace(statement, body=new[0])
+        case If():
+            return replace(statement, body=new[0], otherwise=new[1])
+    return statement
 
 
 def edited(program: LoopProgram, rule: Callable[[Statement], Sequence[Statement]]) -> LoopProgram:
@@ -96,8 +122,12 @@ def mapped(statement: Statement, rule: Callable[[ScalarExpr], ScalarExpr]) -> St
             return Define(local, rule(value))
         case Accumulate(local, kind, value):
             return Accumulate(local, kind, rule(value))
+        case Prefetch(buffer, address):
+            return Prefetch(buffer, rule(address))
+        case If():
+            return replace(statement, condition=rule(statement.condition))
         case For():
-            return statement
+            return statement if statement.stop is None else replace(statement, stop=rule(statement.stop))
 
 
 def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:

@@ -1,0 +1,71 @@
+"""Values in lanes, where an expression is evaluated, and how elements lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
+from relaylab.loop.expr import Apply, ScalarExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """An index: `base` in lane 0, `step` more in each further lane."""
+
+    base: Index
+    step: int = 0
+
+
+LaneValue = Value | Ramp
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """Which loads happen: all lanes if `scalar` holds (None: yes), and of the lanes those of `lanes` (None: all)."""
+
+    scalar: Value | None = None
+    lanes: Value | None = None
+
+
+Key = ScalarExpr | tuple[ScalarExpr, Mask]
+Done = dict[Key, LaneValue]
+RowPart = Callable[[int, int, int], Value]
+"""So many elements of a row from the first on, in so many lanes."""
+
+
+@dataclass(slots=True)
+class VectorContext:
+    """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.
+
+    `real` says how many those are where that is known: the first ones.
+    """
+
+    env: dict[ScalarExpr, LaneValue]
+    width: int = 1
+    mask: Mask = Mask()
+    real: int | None = None
+
+
+def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
+    """(a, x, y) of a float sum a + x * y, which is one instruction where the target has it."""
+    match node:
+        case Apply("add", (total, Apply("mul", (x, y))), "float32" | "float64"):
+            return total, x, y
+    return None
+
+
+def storage_type(dtype: str) -> str:
+    """The LLVM type that an element is loaded as: halves as their bits."""
+    return "i16" if dtype == "float16" else llvm_type(dtype)
+
+
+def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:
+    """Store lane i at `pointer + positions[i] * size` bytes."""
+    count = lanes(x.type)
+    spots = f.pure(f"<{count} x ptr>", f"getelementptr i8, {pointer}, {f.binary('mul', positions, size)}")
+    kind = element(x.type).replace("float", "f32").replace("double", "f64")
+    name = f"llvm.masked.scatter.v{count}{kind}.v{count}p0"
+    mask = mask or constant(vector("i1", count), True)
+    f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
+    f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")

@@ -1,0 +1,92 @@
+"""Pointers that move with a loop: addresses of a reduction whose sums are in registers, a step further at each turn.
+
+An address in the loop is a part that the loop does not change, a step for each turn, and numbers that are known while
+code is written. Accesses that differ in the last part only share a pointer, and their code has constants in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.program import For, If, Prefetch, Statement, Store, statements, values
+
+Terms = dict[ScalarExpr, int]
+AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
+"""A sum of axes and registers times steps, and a number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """A buffer, the part of the addresses that the loop does not change, the step of a turn, in elements."""
+
+    buffer: Tensor
+    start: tuple[tuple[ScalarExpr, int], ...]
+    step: int
+
+    @property
+    def divisor(self) -> int:
+        """What divides all places where the stream may be."""
+        return math.gcd(self.step, *(factor for _, factor in self.start))
+
+
+def streams_of(loop: For, private: frozenset[Tensor]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
+    """The streams of a loop by addresses, each with the rest of the address; none where loops turn in it."""
+    body = list(statements(loop.body))
+    if any(isinstance(s, If) or isinstance(s, For) and s.kind == "serial" for s in body):
+        return {}
+    inner = {s.axis for s in body if isinstance(s, For)}
+    found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
+    streams: dict[ScalarExpr, tuple[Stream, AxisSum]] = {}
+    for buffer, address in (access for s in body for access in _reads(s)):
+        if buffer in private or address in streams:
+            continue
+        terms, const = terms_of(address)
+        outside = tuple((a, f) for a, f in terms.items() if a is not loop.axis and a not in inner)
+        if loop.axis not in terms or any(_moves(a, {loop.axis, *inner}) for a, _ in outside):
+            continue
+        key = (buffer, terms[loop.axis], frozenset(outside))
+        stream = found.setdefault(key, Stream(buffer, outside, terms[loop.axis]))
+        streams[address] = (
+            stream,
+            (tuple((a, f) for a, f in terms.items() if isinstance(a, Axis) and a in inner), const),
+        )
+    return streams
+
+
+def _reads(statement: Statement) -> list[tuple[Tensor, ScalarExpr]]:
+    if isinstance(statement, Prefetch):
+        return [(statement.buffer, statement.address)]
+    roots = (statement.value,) if isinstance(statement, Store) else values(statement)
+    return [(n.tensor, n.indices[0]) for n in post_order(*roots) if isinstance(n, Load)]
+
+
+def _moves(atom: ScalarExpr, axes: set[Axis]) -> bool:
+    return any(isinstance(n, Load) or n in axes for n in post_order(atom))
+
+
+def terms_of(node: ScalarExpr) -> tuple[Terms, int]:
+    """An index as a sum of atoms times numbers, and a number."""
+    terms: Terms = {}
+    total, stack = 0, [(node, 1)]
+    while stack:
+        match stack.pop():
+            case Apply("add", (a, c)), factor if a.dtype == INDEX:
+                stack += [(a, factor), (c, factor)]
+            case Apply("sub", (a, c)), factor if a.dtype == INDEX:
+                stack += [(a, factor), (c, -factor)]
+            case Apply("mul", (a, Const(by))), factor if a.dtype == INDEX:
+                stack.append((a, factor * int(by)))
+            case Const(value), factor:
+                total += int(value) * factor
+            case atom, factor:
+                terms[atom] = terms.get(atom, 0) + factor
+    return terms, total
+
+
+def axes_of(node: ScalarExpr) -> AxisSum | None:
+    """An index as a sum of axes and registers; None if it is no such sum."""
+    terms, total = terms_of(node)
+    axes = tuple((a, f) for a, f in terms.items() if isinstance(a, (Axis, Local)))
+    return (axes, total) if len(axes) == len(terms) else None

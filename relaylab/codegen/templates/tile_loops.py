@@ -1,0 +1,413 @@
+"""The loop program of a contraction: work items, panels of weights, tiles of rows in registers, epilogue, stores.
+
+The numbers are those of `schedule.Blocking`. What sizes of tiles there are is known, which of them a turn has is not:
+a condition chooses its loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.templates.output_site import Epilogue, broadcast_view
+from relaylab.codegen.templates.problem import Problem, Split
+from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
+from relaylab.codegen.templates.tile import unroll
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
+from relaylab.loop.program import Body, Define, For, If, LoopNest, Prefetch, Statement, Store
+from relaylab.loop.simplify import Simplifier
+
+LINE = 64  # bytes of a cache line
+Place = ScalarExpr | int
+
+
+@dataclass(slots=True)
+class ProgramParts:
+    """What the nests of one program share: buffers by role, private buffers, names of loops that are not taken."""
+
+    buffers: dict[str, Tensor]
+    scratch: list[Tensor] = field(default_factory=list)
+    registers: list[Tensor] = field(default_factory=list)
+    simplify: Simplifier = field(default_factory=Simplifier)
+    taken: Counter[str] = field(default_factory=Counter)
+
+    def axis(self, name: str, extent: int) -> Axis:
+        """A new axis."""
+        return Axis(self.name(name), extent)
+
+    def name(self, wanted: str) -> str:
+        """The wanted name, or that with a number."""
+        self.taken[wanted] += 1
+        return wanted if self.taken[wanted] == 1 else f"{wanted}_{self.taken[wanted]}"
+
+    def private(self, kind: str, name: str, size: int, dtype: str) -> Tensor:
+        """A new private buffer in "scratch" memory or "registers"."""
+        tensor = Tensor(self.name(name), (size,), dtype)
+        (self.scratch if kind == "scratch" else self.registers).append(tensor)
+        return tensor
+
+    def named(self, name: str, value: Place, into: list[Statement]) -> Place:
+        """A place that is computed once, in a register, unless there is nothing to compute."""
+        value = self.simplify(as_index(value))
+        if isinstance(value, (Axis, Local, Const)):
+            return value
+        local = Local(self.name(name), value.dtype)
+        into.append(Define(local, value))
+        return local
+
+    def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
+        """start + the sum of index * step."""
+        total: ScalarExpr = as_index(start)
+        for index, step in terms:
+            total = total + as_index(index) * step
+        return self.simplify(total)
+
+
+@dataclass(frozen=True, slots=True)
+class TileSite:
+    """Where a tile lies: member of the batch, position on the row axes, number of the tile and of the panel.
+
+    `sizes` are its rows along the last two row axes, `columns` its columns.
+    """
+
+    batch: Place
+    position: tuple[Place, ...]
+    tile: Place
+    panel: Place
+    sizes: tuple[int, int] = (0, 0)
+    columns: int = 0
+
+
+class TileLoops:
+    """The loops of one contraction; `nest` gives them."""
+
+    def __init__(self, problem: Problem, schedule: Blocking, width: int, epilogue: Epilogue, parts: ProgramParts):
+        self.problem, self.schedule, self.width, self.epilogue, self.parts = problem, schedule, width, epilogue, parts
+        self.panel = schedule.vectors * width
+        self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], schedule.tile)]
+        self.panels = -(-problem.columns // self.panel)
+        self.tiles = tile_count(problem, schedule.tile)
+        self.rows: dict[int, Tensor] = {}  # what holds a row of weights, by its elements
+        self.gathered: Tensor | None = None
+        if problem.weights.kind == "gathered":
+            self.gathered = parts.private("scratch", "panel", problem.depth * self.panel, problem.dtype)
+
+    def nest(self) -> LoopNest:
+        """The parallel loop over batch members x blocks of row tiles x blocks of panels."""
+        schedule, parts = self.schedule, self.parts
+        blocks = [-(-self.tiles // schedule.tiles), -(-self.panels // schedule.panels)]
+        order = blocks[::-1] if schedule.panels_outer else blocks
+        item = parts.axis("item", self.problem.batch.extent * math.prod(blocks))
+        start: list[Statement] = []
+        spot = split_place(item, (self.problem.batch.extent, *order))
+        batch, first, second = (parts.named(name, x, start) for name, x in zip(("batch", "i", "j"), spot))
+        tiles, panels = (second, first) if schedule.panels_outer else (first, second)
+        over_tiles = lambda body: self._blocked("t", tiles, schedule.tiles, self.tiles, body)
+        over_panels = lambda body: self._blocked("p", panels, schedule.panels, self.panels, body)
+        if schedule.panels == 1:
+            inner = over_panels(lambda p: (*self._gather(batch, p), *over_tiles(lambda t: self._place(batch, t, p))))
+        else:
+            inner = over_tiles(lambda t: over_panels(lambda p: self._place(batch, t, p)))
+        return LoopNest(For(item, "serial", (*start, *inner)))
+
+    def _blocked(self, name: str, block: Place, size: int, total: int, body: Callable[[Place], Body]) -> Body:
+        """A loop over a block of tiles or panels, of which the last one may have fewer."""
+        if size == 1:
+            return body(block)
+        axis, start = self.parts.axis(name, size), list[Statement]()
+        at = as_index(self.parts.named(name, as_index(block) * size + axis, start))
+        inner = body(at) if total % size == 0 else (If(at < total, body(at)),)
+        return (For(axis, "serial", (*start, *inner)),)
+
+    # ---- panels that are gathered
+
+    def _gather(self, batch: Place, panel: Place) -> Body:
+        """Bring the columns of a panel side by side."""
+        if self.gathered is None:
+            return ()
+        return self._by_columns(panel, lambda columns: self._gathering(batch, panel, columns))
+
+    def _gathering(self, batch: Place, panel: Place, columns: int) -> Body:
+        p, parts, panel_buffer = self.problem, self.parts, self.gathered
+        assert panel_buffer is not None
+        source = parts.buffers["w"]
+        start = [(batch, p.batch.w), (panel, self.panel * p.weights.n)]
+
+        def copy(k: Place, c: Axis) -> Store:
+            value = Load(source, (parts.place([*start, (k, p.weights.k), (c, p.weights.n)], p.weights.start),))
+            return Store(panel_buffer, parts.place([(k, columns), (c, 1)]), parts.simplify(value))
+
+        if p.weights.k != 1 or self.width == 1:
+            k, c = parts.axis("k", p.depth), parts.axis("c", columns)
+            return (For(k, "serial", (For(c, "vectorized", (copy(k, c),)),)),)
+        # Squares of vectors are transposed in registers.
+        whole, rest = divmod(p.depth, self.width)
+        found: list[Statement] = []
+        for first, blocks, size in ((0, whole, self.width), (whole * self.width, 1, rest)):
+            if blocks and size:
+                b, c, k = parts.axis("kb", blocks), parts.axis("c", columns), parts.axis("k", size)
+                square = For(k, "serial", (copy(b * size + k + first, c),))
+                found.append(For(b, "serial", (For(c, "vectorized", (square,), self._vectors(columns)),)))
+        return tuple(found)
+
+    # ---- tiles
+
+    def _place(self, batch: Place, tile: Place, panel: Place) -> Body:
+        """The loops for every size that the tile may have."""
+        outer = [axis.extent for axis in self.problem.rows[:-2]]
+        spot = split_place(tile, (*outer, self.splits[0].count, self.splits[1].count))
+        found: list[Statement] = []
+        pieces = [self.parts.named("piece", piece, found) for piece in spot[-2:]]
+        starts = [self._start(split, piece) for split, piece in zip(self.splits, pieces)]
+        position = tuple(self.parts.named("m", at, found) for at in (*spot[:-2], *starts))
+
+        def tile_of(a: int, b: int, columns: int) -> Body:
+            return self._tile(TileSite(batch, position, tile, panel, (a, b), columns))
+
+        columns = lambda a, b: self._by_columns(panel, lambda columns: tile_of(a, b, columns))
+        second = lambda a: self._by_size(self.splits[1], pieces[1], lambda b: columns(a, b))
+        return (*found, *self._by_size(self.splits[0], pieces[0], second))
+
+    def _start(self, split: Split, piece: Place) -> Place:
+        """Where a piece begins."""
+        start = as_index(piece) * split.size
+        extra = apply("min", as_index(piece), as_index(split.larger)) if split.larger else 0
+        return self.parts.simplify(start + extra)
+
+    def _by_size(self, split: Split, piece: Place, body: Callable[[int], Body]) -> Body:
+        if not split.larger:
+            return body(split.size)
+        return self._choose(piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+
+    def _by_columns(self, panel: Place, body: Callable[[int], Body]) -> Body:
+        full, rest = divmod(self.problem.columns, self.panel)
+        if not full or not rest:
+            return body(self.panel if full else rest)
+        return self._choose(panel, full, lambda: body(self.panel), lambda: body(rest))
+
+    def _choose(self, index: Place, limit: int, below: Callable[[], Body], other: Callable[[], Body]) -> Body:
+        condition = self.parts.simplify(as_index(index) < limit)
+        if isinstance(condition, Const):
+            return below() if condition.value else other()
+        return (If(condition, below(), other()),)
+
+    def _tile(self, site: TileSite) -> Body:
+        """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
+        parts, p = self.parts, self.problem
+        acc = parts.private("registers", "acc", math.prod(site.sizes) * self._pitch(site), p.dtype)
+        columns = self._pitch(site)
+        start = self._over_tile(site, lambda a, b, c: (acc, self._cell(site, a, b, c), self._bias(site, c)), columns)
+        return (start, *self._reduction(site, acc), *self._finish(site, acc))
+
+    def _over_tile(
+        self,
+        site: TileSite,
+        element: Callable[[Axis, Axis, Axis], tuple[Tensor, ScalarExpr, ScalarExpr]],
+        columns: int = 0,
+        kind: str = "unrolled",
+    ) -> Statement:
+        """Loops over the elements of a tile (its own columns, or so many), with a store for each."""
+        parts = self.parts
+        a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
+        c = parts.axis("c", columns or site.columns)
+        buffer, where, value = element(a, b, c)
+        store = Store(buffer, where, parts.simplify(value))
+        loop = For(c, "vectorized", (store,), self._vectors(site.columns) if kind == "serial" else 1)
+        (tile,) = _around((loop,), (a, b), kind)
+        return tile
+
+    def _pitch(self, site: TileSite) -> int:
+        """The elements of a row of a tile: packed panels are as wide as whole vectors, and so are their sums."""
+        packed = self.problem.weights.kind == "packed"
+        return self._vectors(site.columns) * self.width if packed else site.columns
+
+    def _vectors(self, columns: int) -> int:
+        return -(-columns // self.width)
+
+    def _cell(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
+        """The place of an element in its tile."""
+        pitch = self._pitch(site)
+        terms = [(turn(a), site.sizes[1] * pitch), (turn(b), pitch), (c, 1)]
+        return self.parts.place(terms)
+
+    def _column(self, site: TileSite, c: Axis) -> ScalarExpr:
+        return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])
+
+    def _bias(self, site: TileSite, c: Axis) -> ScalarExpr:
+        zero = Const(0, self.problem.dtype)
+        if self.epilogue.bias is None:
+            return zero
+        bias = Load(self.parts.buffers[self.epilogue.bias], (self._column(site, c),), self.epilogue.bias_part)
+        return bias if self._pitch(site) == site.columns else guard(c < site.columns, bias, zero)
+
+    # ---- the reduction
+
+    def _reduction(self, site: TileSite, acc: Tensor) -> Body:
+        """Loops over the taps; the innermost is unrolled, with a rest after it."""
+        taps, parts = self.problem.taps, self.parts
+        if not self.problem.depth:
+            return ()
+        last = taps[-1].count
+        outer = [parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
+        by = unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
+        blocks, rest = divmod(last, by)
+        block = parts.axis("k", blocks)
+        body = self._steps(site, acc, [*outer, block * by], by)
+        inner: Body = (For(block, "serial", body),) if blocks > 1 else self._steps(site, acc, [*outer, 0], by)
+        if rest:
+            inner = (*inner, *self._steps(site, acc, [*outer, blocks * by], rest))
+        for axis in reversed(outer):
+            inner = (For(axis, "serial", inner),)
+        return inner
+
+    def _steps(self, site: TileSite, acc: Tensor, at: Sequence[Place], turns: int) -> Body:
+        """Some steps of the reduction from `at` on, written out."""
+        parts, taps = self.parts, self.problem.taps
+        k = parts.axis("u", turns)
+        here = [*at[:-1], as_index(at[-1]) + turn(k)]
+        number: ScalarExpr = as_index(0)
+        for tap, index in zip(taps, here):
+            number = number * tap.count + index
+
+        pitch = self._pitch(site)
+        if pitch not in self.rows:
+            self.rows[pitch] = parts.private("registers", "b", pitch, acc.dtype)
+        row = self.rows[pitch]
+        fill, c = parts.axis("c", pitch), parts.axis("c", pitch)
+        first = For(fill, "vectorized", (Store(row, fill, parts.simplify(self._weight(site, number, fill))),))
+        a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
+        x = Local(parts.name("x"), acc.dtype)
+        cell, place = self._cell(site, a, b, c), parts.simplify(c)
+        value = parts.simplify(Load(acc, (cell,)) + x * Load(row, (place,)))
+        products = For(c, "vectorized", (Store(acc, cell, value),))
+        scalar = parts.simplify(Load(parts.buffers["x"], (self._x(site, a, b, here),)))
+        rows = _around((Define(x, scalar), products), (a, b), "unrolled")
+        body = (first, *rows)
+        return (*_around(body, (k,), "unrolled"), *self._prefetch(site, at, turns))
+
+    def _x(self, site: TileSite, a: Axis, b: Axis, taps: Sequence[Place]) -> ScalarExpr:
+        p = self.problem
+        inner, last = p.rows[-2:]
+        terms: list[tuple[Place, int]] = [(site.batch, p.batch.x)]
+        terms += [(at, axis.x) for at, axis in zip(site.position, p.rows)]
+        terms += [(at, tap.x) for at, tap in zip(taps, p.taps)]
+        terms += [(turn(a), inner.x), (turn(b), last.x)]
+        return self.parts.place(terms, p.x_start)
+
+    def _weight(self, site: TileSite, k: ScalarExpr, c: Axis) -> ScalarExpr:
+        p, parts = self.problem, self.parts
+        match p.weights.kind:
+            case "gathered":
+                assert self.gathered is not None
+                return Load(self.gathered, (parts.place([(k, site.columns), (c, 1)]),))
+            case "packed":  # a narrow last panel is stored narrow, in whole vectors
+                step = self._pitch(site)
+                start = self._panel_start(site)
+            case _:
+                step = p.weights.k
+                start = [(site.batch, p.batch.w), (site.panel, self.panel * p.weights.n)]
+        return Load(parts.buffers["w"], (parts.place([*start, (k, step), (c, 1)], p.weights.start),))
+
+    def _panel_start(self, site: TileSite) -> list[tuple[Place, int]]:
+        p = self.problem
+        member = p.depth * packed_columns(p, self.schedule, self.width)
+        return [(site.batch, member), (site.panel, p.depth * self.panel)]
+
+    def _prefetch(self, site: TileSite, at: Sequence[Place], turns: int) -> Body:
+        """A share of the next panel: the tiles of a panel share the work of asking for it."""
+        p = self.problem
+        if not self.schedule.prefetch or p.weights.kind != "packed":
+            return ()
+        size = item_bytes(p.dtype)
+        share = p.depth * self.panel // self.tiles
+        step = max(1, share // p.depth)
+        number: ScalarExpr = as_index(0)
+        for tap, index in zip(p.taps, at):
+            number = number * tap.count + index
+        # Every line exactly once over all tiles: fewer lose most of the gain, more cost loads (49 x 512 x 4608:
+        # 65 to 87 % of peak).
+        terms = [*self._panel_start(site), (site.tile, share), (number, step)]
+        first = p.weights.start + p.depth * self.panel
+        lines = range(-(-step * size * turns // LINE))
+        spots = (self.parts.place(terms, first + line * LINE // size) for line in lines)
+        return tuple(Prefetch(self.parts.buffers["w"], spot) for spot in spots)
+
+    # ---- the epilogue
+
+    def _finish(self, site: TileSite, acc: Tensor) -> Body:
+        """Send a finished tile through the epilogue and store it."""
+        parts = self.parts
+        if not self.epilogue.rolled:
+            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, acc)),)
+        # 28 copies of an exponential or an error function are larger than the loop around them.
+        tile = parts.private("scratch", "tile", acc.shape[0], acc.dtype)
+
+        def copy(a: Axis, b: Axis, c: Axis) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
+            cell = self._cell(site, a, b, c)
+            return tile, cell, Load(acc, (cell,))
+
+        rolled = self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, tile), 0, "serial")
+        return (self._over_tile(site, copy), rolled)
+
+    def _result(self, site: TileSite, a: Axis, b: Axis, c: Axis, tile: Tensor) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
+        """Where an element of a tile goes, and what it becomes."""
+        p, parts = self.problem, self.parts
+        *outer, high, low = site.position
+        rows = [*outer, as_index(high) + turn(a), as_index(low) + turn(b)]
+        spots = list(zip((p.batch, *p.rows), (site.batch, *rows)))
+        column = self._column(site, c)
+        where = parts.place([*((at, axis.out) for axis, at in spots), (column, p.out_column)], p.out_start)
+        value: ScalarExpr = Load(tile, (self._cell(site, a, b, c),))
+        if self.epilogue.value is not None:
+            groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
+            value = self._epilogue(value, [*groups, ((p.channels or p.columns,), column)])
+        return parts.buffers["out"], where, value
+
+    def _epilogue(self, x: ScalarExpr, groups: Sequence[tuple[tuple[int, ...], ScalarExpr]]) -> ScalarExpr:
+        """The epilogue of `x`; groups of output axes are walked as one, each is at a position."""
+        simplify, known = self.parts.simplify, {self.epilogue.start: x}
+        if self.epilogue.axes:
+            index = [i for extents, at in groups for i in split_place(at, extents)]
+            known |= {axis: as_index(i) for axis, i in zip(self.epilogue.axes, index)}
+        for local, role, view in self.epilogue.reads:
+            fitted = broadcast_view(view, sum(len(extents) for extents, _ in groups))
+            steps, terms = list(fitted.strides), []
+            for extents, at in groups:
+                terms += _group_terms(at, extents, [steps.pop(0) for _ in extents])
+            known[local] = Load(self.parts.buffers[role], (self.parts.place(terms, fitted.offset),))
+        assert self.epilogue.value is not None
+        return simplify(self.epilogue.value, {k: simplify(v) for k, v in known.items()})
+
+
+def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -> list[tuple[Place, int]]:
+    """The address of a position in a box, as one product where the box lies evenly."""
+    moving = [(extent, step) for extent, step in zip(extents, steps) if extent > 1]
+    if all(outer == step * extent for (_, outer), (extent, step) in zip(moving, moving[1:])):
+        return [(at, moving[-1][1])] if moving else []
+    return list(zip(split_place(at, extents), steps))
+
+
+def _around(body: Body, axes: Sequence[Axis], kind: str) -> Body:
+    """Loops around a body; none of one turn."""
+    for axis in reversed(axes):
+        if axis.extent > 1:
+            body = (For(axis, kind, body),)
+    return body
+
+
+def turn(axis: Axis) -> Place:
+    """The turn of a loop; a loop of one turn is not written."""
+    return axis if axis.extent > 1 else 0
+
+
+def split_place(position: Place, extents: Sequence[int]) -> list[Place]:
+    """The coordinates of a row-major position in a box."""
+    found: list[Place] = []
+    for k, extent in reversed([*enumerate(extents)]):
+        outermost = math.prod(extents[:k]) == 1
+        found.append(0 if extent == 1 else position if outermost else as_index(position) % extent)
+        position = position if extent == 1 else as_index(position) // extent
+    return found[::-1]
