@@ -63,7 +63,7 @@ GOLDEN = {
 kernel demo(in0: in0 float32[600], out0: out0 float32[600]) items=6
   scratch row0: float32[100]
   parallel i0 in 6:
-    max0: float32 = -inff
+    max0: float32 = -inf
     for k in 100 vectorized x4:
       max0 max= in0[i0 * 100 + k]
     sum1: float32 = 0f

@@ -34,7 +34,6 @@ from relaylab.codegen.loops.contexts import (
     LaneValue,
     Mask,
     Ramp,
-    RowPart,
     VectorContext,
     multiplied,
     scatter,
@@ -42,7 +41,7 @@ from relaylab.codegen.loops.contexts import (
 )
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
-from relaylab.loop.expr import INDEX, Apply, Axis, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
+from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
@@ -105,39 +104,7 @@ class Emitter:
                 done[key] = self._node(node, mask, done, at)
         return done[root]
 
-    # ---- rows of tiles in registers
-
-    def product_row(self, node: ScalarExpr, axis: Axis, at: VectorContext) -> list[RowPart] | None:
-        """A sum and the two factors added to it, along an axis whose turns are lanes, if all are in registers."""
-        parts = self._fused(node)
-        found = [self._row_part(part, axis, at) for part in parts or ()]
-        known = [part for part in found if part is not None]
-        return known if parts and len(known) == len(found) else None
-
-    def _row_part(self, node: ScalarExpr, axis: Axis, at: VectorContext) -> RowPart | None:
-        if isinstance(node, Load):
-            start, tensor = self.row_start(node.tensor, node.indices[0], axis, at), node.tensor
-            return (
-                None
-                if start is None
-                else lambda first, count, width: self.cells.read(tensor, start + first, count, width)
-            )
-        x = at.env.get(node)
-        return (lambda first, count, width: self.spread(x, width)) if isinstance(x, Value) else None
-
-    def row_start(self, tensor: Tensor, address: ScalarExpr, axis: Axis, at: VectorContext) -> int | None:
-        """Where neighbours along an axis begin in a buffer in registers; None if they are no such thing."""
-        if tensor not in self.cells.tensors:
-            return None
-        if address is axis:
-            return 0
-        found = self._axis_sum(address)
-        if found is None or (axis, 1) not in found[0]:
-            return None
-        rest = self._total((tuple(term for term in found[0] if term[0] is not axis), found[1]), at)
-        return rest.base if rest is not None and isinstance(rest.base, int) and rest.step == 0 else None
-
-    def _fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
+    def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
         if node not in self._products:
             self._products[node] = multiplied(node)
         return self._products[node]
@@ -150,15 +117,15 @@ class Emitter:
         """An index that is a sum of axes, without a look at what it is made of; None for any other."""
         if node.dtype != INDEX or not isinstance(node, Apply):
             return None
-        found = self._axis_sum(node)
-        return None if found is None else self._total(found, at)
+        found = self.axis_sum(node)
+        return None if found is None else self.total(found, at)
 
-    def _axis_sum(self, node: ScalarExpr) -> AxisSum | None:
+    def axis_sum(self, node: ScalarExpr) -> AxisSum | None:
         if node not in self._sums:
             self._sums[node] = axes_of(node)
         return self._sums[node]
 
-    def _total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
+    def total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
         fixed, step, base = found[1], 0, 0
         for axis, factor in found[0]:
             x = at.env.get(axis)
@@ -183,7 +150,7 @@ class Emitter:
             return []
         if phase or isinstance(node, Load) and node.indices[0] in self.streams:
             return []
-        return [(c, mask) for c in reversed(self._fused(node) or children(node))]
+        return [(c, mask) for c in reversed(self.fused(node) or children(node))]
 
     def _has_loads(self, node: ScalarExpr) -> bool:
         found = self._loads.get(node)
@@ -230,7 +197,7 @@ class Emitter:
                 below = self._below(node, mask, done, at)
                 parts = [(condition, mask), (value, below), (otherwise, mask)]
                 return self._apply("select", node, [(e, self._get(e, m, done, at)) for e, m in parts], at)
-            case Apply() if (parts := self._fused(node)) is not None:
+            case Apply() if (parts := self.fused(node)) is not None:
                 total, *factors = (self.number(e, self._get(e, mask, done, at), at) for e in parts)
                 width = max(lanes(v.type) for v in (total, *factors))
                 return self.f.fma(*(self.spread(v, width) for v in (*factors, total)))
@@ -356,7 +323,7 @@ class Emitter:
     def _streamed(self, address: ScalarExpr, at: VectorContext) -> tuple[Value, int, int]:
         """The place of an address that moves with a loop, the step of its lanes, and what divides it."""
         stream, rest, pointer = self.streams[address]
-        place, size = self._total(rest, at), item_bytes(stream.buffer.dtype)
+        place, size = self.total(rest, at), item_bytes(stream.buffer.dtype)
         assert place is not None and isinstance(place.base, int), "loops inside are written out"
         divisor = math.gcd(LINE, size * math.gcd(stream.divisor, place.base))
         return self.f.offset(pointer, place.base * size), place.step, divisor if stream.buffer in self.aligned else size

@@ -17,6 +17,7 @@ from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, carried_locals, lane_dtypes, read_after_written, scratch_layout, work
 from relaylab.codegen.loops.register_transpose import load_columns
+from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
@@ -300,7 +301,7 @@ class _Lowering:
         """A vectorised loop of static extent, for every (scalar) context in turn."""
         first = loop.body[0]
         for at in group:
-            if len(loop.body) == 1 and isinstance(first, Store) and self._products(loop, first, at):
+            if len(loop.body) == 1 and isinstance(first, Store) and self._row(loop, first, at):
                 continue
             facts, extent = self._facts_of(loop), loop.axis.extent
             sums, width = facts.sums, facts.width
@@ -321,18 +322,11 @@ class _Lowering:
             flat = self._rest(loop, at, main, width, sums, list(flat))
             self._fold(loop, at, sums, flat)
 
-    def _products(self, loop: For, store: Store, at: VectorContext) -> bool:
+    def _row(self, loop: For, store: Store, at: VectorContext) -> bool:
         """Do a row of a tile at once, which is much of the code of a product; False if the loop is none."""
-        extent, width = loop.axis.extent, self._facts_of(loop).width
-        row = self.emitter.product_row(store.value, loop.axis, at)
-        where = self.emitter.row_start(store.buffer, store.address, loop.axis, at)
-        if row is None or where is None or at.width > 1:
+        if at.width > 1 or loop.axis.extent < 2:
             return False
-        for first in range(0, extent, width):
-            count = min(width, extent - first)
-            total, *factors = (part(first, count, width) for part in row)
-            self.emitter.cells.write(store.buffer, where + first, count, self.f.fma(*factors, total))
-        return True
+        return add_products(self.emitter, store, loop.axis, self._facts_of(loop).width, at)
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]
