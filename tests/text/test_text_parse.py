@@ -54,7 +54,7 @@ LITERALS = [
     ("1f", "float32", 1), ("1.f", "float32", 1), ("1.5f", "float32", 1.5), ("-2.5f16", "float16", -2.5),
     ("3f64", "float64", 3),
     ("1e-05f", "float32", 1e-5), ("1E+3f", "float32", 1000), ("0.1f64", "float64", 0.1),
-    ("inff", "float32", np.inf), ("-inf", "float32", -np.inf), ("inff64", "float64", np.inf),
+    ("inff", "float32", np.inf), ("-inff", "float32", -np.inf), ("inff64", "float64", np.inf),
     ("nanf", "float32", np.nan),
     ("True", "bool", True), ("False", "bool", False),
 ]  # fmt: skip

@@ -63,6 +63,7 @@ class Emitter:
     shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
     halves: bool = False  # has the target conversions of float16?
     aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
+    fuses: bool = False  # is a product that is added one instruction?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class Emitter:
 
     def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
         if node not in self._products:
-            self._products[node] = multiplied(node)
+            self._products[node] = multiplied(node) if self.fuses else None
         return self._products[node]
 
     def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:

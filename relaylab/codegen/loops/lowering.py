@@ -41,10 +41,11 @@ from relaylab.loop.scalar import compute_dtype
 SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
 
 
-def lower_program(program: LoopProgram, target: CpuTarget) -> Kernel:
+def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) -> Kernel:
     """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any.
 
-    Packed constants (roles "weight0" …) begin with a cache line.
+    Packed constants (roles "weight0" …) begin with a cache line. With `tiles`, pointers move with the loops around a tile
+    of registers, and a product that is added is one instruction: what is written by the compiler itself.
     """
     offsets, scratch = scratch_layout(program.scratch)
     roles = tuple(role for role, _ in program.buffers) + (("scratch",) if scratch else ())
@@ -53,7 +54,7 @@ def lower_program(program: LoopProgram, target: CpuTarget) -> Kernel:
     if scratch:
         own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
         pointers |= {t: f.offset(own, at) for t, at in offsets.items()}
-    lowering = _Lowering(f, program, target, pointers)
+    lowering = _Lowering(f, program, target, pointers, tiles)
     for nest in program.nests:
         lowering.nest(nest)
     text, declares = f.finish()
@@ -76,6 +77,7 @@ class _Lowering:
     program: LoopProgram
     target: CpuTarget
     pointers: dict[Tensor, Value]
+    tiles: bool
     emitter: Emitter = field(init=False)
     facts: dict[For, _LoopFacts] = field(default_factory=dict)
 
@@ -88,7 +90,9 @@ class _Lowering:
         avx512 = self.target.isa == "avx512"
         halves = self.target.converts_halves
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
-        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned)
+        self.emitter = Emitter(
+            self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned, self.tiles
+        )
 
     def _all(self) -> list[Statement]:
         return [s for nest in self.program.nests for s in statements((nest.loop,))]
@@ -201,7 +205,13 @@ class _Lowering:
 
     def _streams(self, loop: For, group: list[VectorContext]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
         """The streams of a loop around a tile of registers; none for other loops."""
-        if loop.axis.extent < 2 or len(group) > 1 or group[0].width > 1 or not self.emitter.cells.used_in(loop):
+        if (
+            not self.tiles
+            or loop.axis.extent < 2
+            or len(group) > 1
+            or group[0].width > 1
+            or not self.emitter.cells.used_in(loop)
+        ):
             return {}
         return streams_of(loop, frozenset(self.program.registers))
 

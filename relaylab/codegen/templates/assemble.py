@@ -39,7 +39,7 @@ def contractions(
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
     if any(p.word > 1 or few_columns(p, target) for p in problems):
         return _in_words(prefix, problems, target, epilogue, roles, traffic)
-    kernel = lower_program(contraction_program(prefix, problems, target, epilogue, roles), target)
+    kernel = lower_program(contraction_program(prefix, problems, target, epilogue, roles), target, tiles=True)
     return replace(kernel, flops=sum(p.flops for p in problems), bytes=traffic).by_content(prefix)
 
 
