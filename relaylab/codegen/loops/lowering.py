@@ -44,8 +44,8 @@ SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
 def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) -> Kernel:
     """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any.
 
-    Packed constants (roles "weight0" …) begin with a cache line. With `tiles`, pointers move with the loops around a tile
-    of registers, and a product that is added is one instruction: what is written by the compiler itself.
+    Packed constants (roles "weight0" …) begin with a cache line. With `tiles`, for what the compiler writes itself,
+    pointers move with the loops around a tile of registers, and a product that is added is one instruction.
     """
     offsets, scratch = scratch_layout(program.scratch)
     roles = tuple(role for role, _ in program.buffers) + (("scratch",) if scratch else ())
