@@ -1,8 +1,9 @@
 """Compiled forms of an open program, one for each set of input shapes that was seen: a bounded cache.
 
-While there is room, shapes are compiled when they are first seen. A full cache compiles a further set only when the
-virtual machine has spent as much time on it as a compilation takes (rent until the rent has paid the price: never
-more than twice the time of the best choice made in hindsight), and then drops the one that was used longest ago.
+While there is room, shapes are compiled when they are first seen. A full cache, or one in which several forms were used
+once only (a decoder's past grows at each step), compiles a further set only when the virtual machine has spent as much
+time on it as a compilation takes (rent until the rent has paid the price: never more than twice the time of the best
+choice made in hindsight). What was used longest ago is dropped.
 
 Choices: docs/choices.md, Running.
 """
@@ -37,6 +38,8 @@ from relaylab.transform import BindParams, InferType, PassContext
 LIMIT = "relay.codegen.specializations"
 """The option of a PassContext: how many forms are kept; 0 for none."""
 USUAL_LIMIT = 8
+UNTRIED = 3
+"""How many forms may wait for their second use before a further one is made at first sight."""
 _REMEMBERED = 1024
 """Of how many sets of shapes without a form is known how long they took."""
 
@@ -155,7 +158,8 @@ class Specializations:
         shapes = len(self.mod["main"].params)
         if key not in self.spent and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False
-        if len(self.forms) < self.limit:
+        idle = sum(f.uses == 1 for f in self.forms.values())
+        if len(self.forms) < self.limit and idle < UNTRIED:
             return True
         price = sum(f.seconds for f in self.forms.values()) / len(self.forms)
         return self.spent.get(key, 0.0) >= price

@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from relaylab.codegen.build import compile_main, parse_target
+from relaylab.codegen.build import parse_target
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.native_function import NativeFunction, compilable, flat
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
@@ -25,16 +26,14 @@ from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
-from relaylab.ir.expr import Call, Function, Var
+from relaylab.ir.expr import Call, Constant, Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
-from relaylab.ir.op import Op, facets
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import walk
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
-from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.memory import aligned_like
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
@@ -42,57 +41,6 @@ from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType, optimize
-
-
-class NativeFunction:
-    """A Primitive function as machine code: takes and gives values of evaluation."""
-
-    def __init__(self, func: Function, target: CpuTarget):
-        self.function = func
-        params = [Var(p.name_hint, p.inferred) for p in func.params]
-        lib = compile_main(InferType()(IRModule.from_expr(Function(params, Call(func, params)))), target, "vm")
-        self.library = lib
-        self.module = GraphModule(lib["default"](cpu(0)))
-
-    def __call__(self, *args: Value) -> Value:
-        for index, arg in enumerate(leaf for a in args for leaf in flat(a)):
-            self.module.set_input(index, arg)
-        self.module.run()
-        leaves = [self.module.get_output(i).numpy() for i in range(self.module.get_num_outputs())]
-        return leaves[0] if isinstance(self.function.body.inferred, TensorType) else tuple(leaves)
-
-
-def flat(value: Value) -> list[np.ndarray]:
-    """The arrays of a value made of arrays and tuples, left to right."""
-    out, stack = [], [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, tuple):
-            stack.extend(reversed(item))
-        else:
-            out.append(item)
-    return out
-
-
-def compilable(func: Function) -> bool:
-    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, a flat result and a loop form."""
-    types = [p.inferred or p.type_annotation for p in func.params]
-    result = func.ret_type or func.body.inferred
-    tensors = all(isinstance(t, TensorType) and not is_dynamic(t) for t in types)
-    return (
-        tensors
-        and _flat_result(result)
-        and all(
-            facets(node).native and not (node.inferred and is_dynamic(node.inferred))  # a size may come and go within
-            for node in walk((func,))
-            if isinstance(node, Call) and isinstance(node.op, Op)
-        )
-    )
-
-
-def _flat_result(t: Type | None) -> bool:
-    fields = t.fields if isinstance(t, TupleType) else (t,)
-    return all(isinstance(f, TensorType) and not is_dynamic(f) for f in fields)
 
 
 @checked
@@ -110,6 +58,7 @@ class VMExecutable:
         self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
         self.specializations = specializations
         self.plans: dict[Function, Plan] = {}
+        self.values: dict[Constant, np.ndarray] = {}
 
     @property
     def globals(self) -> list[str]:
@@ -257,7 +206,15 @@ class NativeMachine(Machine):
 
     def __init__(self, executable: VMExecutable):
         super().__init__(executable.mod)
-        self.natives, self.known_plans = executable.natives, executable.plans
+        self.natives, self.known_plans, self.values = executable.natives, executable.plans, executable.values
+
+    def constant(self, node: Constant) -> Value:
+        if node not in self.values:
+            value = node.data.numpy()
+            self.values[node] = aligned_like(value.shape, value.dtype)
+            self.values[node][...] = value
+            self.values[node].flags.writeable = False
+        return self.values[node]
 
     def plan_of(self, func: Function, name: str) -> Plan:
         if func not in self.known_plans:

@@ -110,6 +110,10 @@ class Machine:
             self.plans[func] = Closure(func, Frame(self.plan_of(func, gv.name_hint)))
         return self.plans[func]
 
+    def constant(self, node: ir.Constant) -> Value:
+        """The value of a constant."""
+        return node.data.numpy()
+
     def plan_of(self, func: ir.Function, name: str) -> Plan:
         """The facts about a function of the module."""
         return Plan(func, name)
@@ -254,7 +258,7 @@ def _start_leaf(value: Callable[[Machine, Any, Frame], Value]) -> Callable[[Mach
 
 _START: dict[type[ir.Expr], Callable[[Machine, Any, Frame], None]] = {
     ir.Var: _start_var,
-    ir.Constant: _start_leaf(lambda m, node, f: node.data.numpy()),
+    ir.Constant: _start_leaf(lambda m, node, f: m.constant(node)),
     ir.GlobalVar: _start_leaf(lambda m, node, f: m.global_closure(node)),
     ir.Op: _start_leaf(lambda m, node, f: node),
     ir.Constructor: _start_leaf(lambda m, node, f: node),

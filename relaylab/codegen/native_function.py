@@ -1,0 +1,81 @@
+"""Primitive functions as machine code for the virtual machine: which ones can be, and how they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relaylab.codegen.build import compile_main
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.interp.values import Value
+from relaylab.ir.expr import Call, Function, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, facets
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import walk
+from relaylab.runtime.device import cpu
+from relaylab.runtime.memory import is_aligned
+from relaylab.transform import InferType
+
+
+class NativeFunction:
+    """A Primitive function as machine code: takes and gives values of evaluation."""
+
+    def __init__(self, func: Function, target: CpuTarget):
+        self.function = func
+        params = [Var(p.name_hint, p.inferred) for p in func.params]
+        lib = compile_main(InferType()(IRModule.from_expr(Function(params, Call(func, params)))), target, "vm")
+        self.library = lib
+        self.executor = lib["default"](cpu(0)).executor
+        self.single = isinstance(func.body.inferred, TensorType)
+
+    def __call__(self, *args: Value) -> Value:
+        executor = self.executor
+        with executor.lock:
+            self.read([leaf for a in args for leaf in flat(a)] if any(isinstance(a, tuple) for a in args) else args)
+            executor.run()
+            leaves = [executor.get_output(i).view() for i in range(len(executor.plan.outputs))]
+        return leaves[0] if self.single else tuple(leaves)
+
+    def read(self, leaves: Sequence[np.ndarray]) -> None:
+        """Let the code read the arrays where they are, if they are aligned; else copies of them."""
+        instance, plan = self.executor.instance, self.executor.plan
+        for index, (own, value) in enumerate(zip(instance.inputs, leaves)):
+            if plan.copies or not value.flags.c_contiguous or not is_aligned(value):
+                np.copyto(own, value)
+                value = own
+            instance.bind(plan.input_base(index), value)
+
+
+def flat(value: Value) -> list[np.ndarray]:
+    """The arrays of a value made of arrays and tuples, left to right."""
+    out, stack = [], [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack.extend(reversed(item))
+        else:
+            out.append(item)
+    return out
+
+
+def compilable(func: Function) -> bool:
+    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, a flat result and a loop form."""
+    types = [p.inferred or p.type_annotation for p in func.params]
+    result = func.ret_type or func.body.inferred
+    tensors = all(isinstance(t, TensorType) and not is_dynamic(t) for t in types)
+    return (
+        tensors
+        and _flat_result(result)
+        and all(
+            facets(node).native and not (node.inferred and is_dynamic(node.inferred))  # a size may come and go within
+            for node in walk((func,))
+            if isinstance(node, Call) and isinstance(node.op, Op)
+        )
+    )
+
+
+def _flat_result(t: Type | None) -> bool:
+    fields = t.fields if isinstance(t, TupleType) else (t,)
+    return all(isinstance(f, TensorType) and not is_dynamic(f) for f in fields)
