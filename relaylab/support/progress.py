@@ -10,7 +10,7 @@ A part that is said again begins anew what was said within it: "stage 2 of 4, op
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -40,7 +40,7 @@ _LISTENER: ContextVar[_Listener | None] = ContextVar("relaylab-progress", defaul
 
 
 @contextmanager
-def heard(hear: Callable[[str], None]) -> Iterator[None]:
+def heard(hear: Callable[[str], None]) -> Generator[None]:
     """`hear` is told how far the work in the block is, now and then; what it raises ends the work."""
     token = _LISTENER.set(_Listener(hear))
     try:
