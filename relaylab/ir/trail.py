@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from relaylab.support.source import AnySpan, SourceName, Span, readable
@@ -133,9 +132,9 @@ def derived(new: E, *olds: Expr) -> E:
     return new
 
 
-_PACKAGE = Path(__file__).parents[1]  # not resolved: the names of code objects are not either
-_NETWORKS = tuple(f"{_PACKAGE / room}{os.sep}" for room in ("zoo", "bench"))
-_LAYERS = str(_PACKAGE / "zoo" / "layers.py")
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))  # not resolved: the names of code objects are not either
+_NETWORKS = tuple(os.path.join(_PACKAGE, room, "") for room in ("zoo", "bench"))
+_LAYERS = os.path.join(_PACKAGE, "zoo", "layers.py")
 _places: dict[tuple[str, int], Span] = {}
 
 

@@ -6,7 +6,6 @@ import os
 import sys
 from dataclasses import dataclass
 from functools import cache
-from pathlib import PurePath
 
 CELL = "cell In["
 
@@ -27,7 +26,7 @@ def _nothing(*args: object) -> None:
 def python_place(filename: str, line: int) -> str:
     """A line of Python code in short: `rules.py:12`, in a notebook `cell In[5], line 4`."""
     name = readable(filename)
-    return f"{name}, line {line}" if name.startswith(CELL) else f"{PurePath(filename).name}:{line}"
+    return f"{name}, line {line}" if name.startswith(CELL) else f"{os.path.basename(filename)}:{line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,6 @@ class MergedSpan:
 
 
 AnySpan = Span | MergedSpan
-_HERE = PurePath(__file__).parents[2]
 
 
 def shown(span: AnySpan | None) -> str:
@@ -107,10 +105,13 @@ def _shown(span: Span) -> str:
 @cache  # a program has thousands of nodes and a few files
 def _way(name: str, folder: str) -> str:
     """The way to a file from the folder of this package or the current one; its name alone if it is elsewhere."""
+    from pathlib import PurePath  # 5 ms of an import, and few look at places
+
     path = PurePath(name)
     if not path.is_absolute():
         return name
-    root = next((r for r in (_HERE, PurePath(folder)) if path.is_relative_to(r)), path.parent)
+    known = (PurePath(__file__).parents[2], PurePath(folder))
+    root = next((r for r in known if path.is_relative_to(r)), path.parent)
     return path.relative_to(root).as_posix()
 
 
@@ -123,7 +124,7 @@ def short_place(span: AnySpan | None) -> str:
     name = span.source_name.name
     if not span.line:
         return name
-    return f"{name}, line {span.line}" if name.startswith(CELL) else f"{PurePath(name).name}:{span.line}"
+    return f"{name}, line {span.line}" if name.startswith(CELL) else f"{os.path.basename(name)}:{span.line}"
 
 
 def merge_spans(*spans: AnySpan | None) -> AnySpan | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+from typing import TYPE_CHECKING
 
 from relaylab.ir.module import IRModule
 from relaylab.support.errors import RelayValueError
@@ -10,7 +11,10 @@ from relaylab.support.table import did_you_mean
 from relaylab.text import hooks
 from relaylab.text.reading.parser import read_module
 
-STD = Path(__file__).parent / "std"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STD = os.path.join(os.path.dirname(__file__), "std")
 
 
 def import_text(
@@ -22,7 +26,9 @@ def import_text(
     """
     if text is not None:
         return _take_in(mod, text, source_name)
-    file = _std_file(std) if std else Path(path)
+    from pathlib import Path
+
+    file = _std_file(Path(STD), std) if std else Path(path)
     key = str(file.resolve())
     if key in mod.imports:
         return hooks.typed(mod)
@@ -43,10 +49,10 @@ def _take_in(mod: IRModule, text: str, source_name: str) -> IRModule:
     return typed
 
 
-def _std_file(name: str) -> Path:
-    file = STD / name
-    if file.parent != STD or not file.is_file():
-        names = sorted(f.name for f in STD.glob("*.rly"))
+def _std_file(library: Path, name: str) -> Path:
+    file = library / name
+    if file.parent != library or not file.is_file():
+        names = sorted(f.name for f in library.glob("*.rly"))
         help = did_you_mean(name, names) or "it has: " + ", ".join(names)
         raise RelayValueError(f"the standard library has no file `{name}`", code="module.no-std-file", help=help)
     return file
