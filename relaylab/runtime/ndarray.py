@@ -1,4 +1,7 @@
-"""`NDArray`: the array that compiled code reads and writes, dense and aligned to 64 bytes, on `cpu(0)`."""
+"""`NDArray`: the array that compiled code reads and writes, dense and aligned to 64 bytes, on `cpu(0)`.
+
+Choices: docs/choices.md, Running.
+"""
 
 from __future__ import annotations
 
