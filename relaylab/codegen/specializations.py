@@ -14,7 +14,7 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -63,7 +63,7 @@ class Specialization:
         return _nested(self.result, iter(outputs))
 
 
-def _nested(t: Type | None, outputs: Any) -> Any:
+def _nested(t: Type | None, outputs: Iterator[NDArray]) -> Value:
     return ADT(0, tuple(_nested(f, outputs) for f in t.fields)) if isinstance(t, TupleType) else next(outputs)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab.ir.expr import Call, Constant, Expr, Function, If, Let, Tuple, TupleGetItem, Var
-from relaylab.ir.op import op_name
+from relaylab.ir.op import facets, op_name
 from relaylab.ir.visit import children, rebuild, rewrite, walk
 from relaylab.op import concatenate
 from relaylab.transform.simplify.fold_constant import ConstantFolder
@@ -28,9 +28,12 @@ def unrolled(body: Expr) -> Expr:
             return new.tuple_value.fields[new.index]
         if not isinstance(new, Call):
             return new
-        name = new.op.body if isinstance(new.op, Let) and new.op.var is new.op.body else new.op
-        func = new.op.value if isinstance(new.op, Let) and name is not new.op else loops.get(name)  # type: ignore[arg-type]
-        if not isinstance(func, Function) or not isinstance(name, Var):
+        let = new.op if isinstance(new.op, Let) and new.op.var is new.op.body else None
+        name = new.op if let is None else let.var
+        if not isinstance(name, Var):
+            return new
+        func = loops.get(name) if let is None else let.value
+        if not isinstance(func, Function):
             return new
         found = _turns(func, name, new)
         return new if found is None else found
@@ -108,9 +111,9 @@ def _flat(expr: Expr) -> Expr:
     parts: list[Expr] = []
     behind: list[Expr] = []
     node, axis = expr, None
-    while _is_join(node) and (axis is None or node.attrs.axis == axis):
-        axis, (first, last) = node.attrs.axis, node.args[0].fields  # type: ignore[attr-defined]
-        if _is_join(first) or not _is_join(last):
+    while (pair := _pair(node)) is not None and axis in (None, pair[2]):
+        first, last, axis = pair
+        if _pair(first) is not None or _pair(last) is None:
             node = first
             behind.append(last)
         else:
@@ -121,10 +124,9 @@ def _flat(expr: Expr) -> Expr:
     return concatenate([*parts, node, *reversed(behind)], axis)
 
 
-def _is_join(expr: Expr) -> bool:
-    return (
-        isinstance(expr, Call)
-        and op_name(expr) == "concatenate"
-        and isinstance(expr.args[0], Tuple)
-        and len(expr.args[0].fields) == 2
-    )
+def _pair(expr: Expr) -> tuple[Expr, Expr, int] | None:
+    """Two tensors that are put together, and along which axis."""
+    if not isinstance(expr, Call) or op_name(expr) != "concatenate" or not isinstance(expr.args[0], Tuple):
+        return None
+    fields = expr.args[0].fields
+    return (fields[0], fields[1], int(facets(expr).axis)) if len(fields) == 2 else None

@@ -246,7 +246,7 @@ class VMInterpreter(Interpreter):
     def machine(self) -> Machine:
         return NativeMachine(self.executable)
 
-    def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Value:
         """What `main` gives: by the native form for the shapes of the arguments, or by the machine."""
         forms, main = self.executable.specializations, self.mod["main"]
         if forms is not None and not kwargs and len(args) == len(main.params):

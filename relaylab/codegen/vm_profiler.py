@@ -40,7 +40,7 @@ class _TimedInterpreter(VMInterpreter):
     def machine(self) -> Machine:
         return _TimedMachine(self.executable, self.calls)
 
-    def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Value:
         return self.evaluate(self.mod.get_global_var("main"))(*args, **kwargs)  # what is measured is the machine
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.ir.dims import SymbolicDim, UndecidedSize, differ
+from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ
 
 if TYPE_CHECKING:
     from relaylab.frontend.graph import Graph
@@ -21,6 +21,7 @@ LARGEST = 64
 """How many numbers are followed at most; shapes have fewer."""
 
 Values = np.ndarray
+Size = int | SymbolicDim
 Rule = Callable[..., "Values | None"]
 INTEGERS = (6, 7)
 """int32 and int64 among ONNX's data types."""
@@ -85,23 +86,19 @@ def _cast(node: OnnxNode, x: Values) -> Values | None:
     return x if node.need("to") in INTEGERS else None
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Size, b: Size) -> Size | AnyDim:
     """Rounded towards zero, as integers are divided: down, where nothing is negative."""
     if not (a >= 0 and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: Size, b: Size) -> bool:
     if a == b:
         return True
-    if differ(_dim(a), _dim(b)):
+    if differ(*(v if isinstance(v, SymbolicDim) else IntImm(v) for v in (a, b))):
         return False
     raise UndecidedSize(f"whether {a} is {b}", code="type.symbolic")
-
-
-def _dim(value: Any) -> Any:
-    return value if isinstance(value, SymbolicDim) else int(value)
 
 
 def _each(fn: Callable[..., Any]) -> Rule:

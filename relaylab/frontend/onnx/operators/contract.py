@@ -112,7 +112,7 @@ def _flat(x: Expr, shape: Sequence[Any], batch: Sequence[Any]) -> Expr:
     return op.reshape(x, (own, *shape[-2:]), allowzero=True)
 
 
-def product_of(dims: Sequence[Any]) -> Any:
+def product_of(dims: Sequence[Any]) -> int | AnyDim:
     """The product of numbers and sizes with names."""
     return math.prod(dims)
 

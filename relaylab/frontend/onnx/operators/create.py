@@ -14,7 +14,7 @@ from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import cast_to
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr, const
+from relaylab.ir import AnyDim, Constant, Expr, const
 from relaylab.ir.dims import UndecidedSize
 from relaylab.op import random
 
@@ -71,7 +71,7 @@ def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> E
     return Constant((first + np.arange(max(count, 0)) * step).astype(dtype))
 
 
-def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | None) -> Any:
+def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | None) -> int | AnyDim | None:
     """How many numbers there are in steps of 1, as an expression of sizes; None if it is none, or may be negative."""
     if start is None or limit is None or delta != [1]:
         return None

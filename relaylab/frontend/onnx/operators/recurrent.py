@@ -21,7 +21,7 @@ from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.operators.quantized import dynamic_quantize_matmul
 from relaylab.frontend.onnx.table import CONTRIB, converts
-from relaylab.ir import Constant, Expr, const
+from relaylab.ir import AnyDim, Constant, Expr, const
 from relaylab.op import nn
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -255,7 +255,7 @@ def _three(g: Graph, node: OnnxNode, x: Expr) -> tuple[Any, Any, Any]:
     return shape[0], shape[1], shape[2]
 
 
-def _all_steps(g: Graph, lens: Expr, steps: Any) -> bool:
+def _all_steps(g: Graph, lens: Expr, steps: int | AnyDim) -> bool:
     known = g.value(lens)
     return known is not None and not is_open(steps) and bool((known == steps).all())
 
@@ -273,7 +273,7 @@ def _biases(g: Graph, b: Expr | None, d: int, size: int) -> tuple[Expr | None, E
 
 
 def _run(
-    cell: RecurrentCell, x: Expr, back: bool, lens: Expr | None, steps: Any, h: Expr, c: Expr
+    cell: RecurrentCell, x: Expr, back: bool, lens: Expr | None, steps: int | AnyDim, h: Expr, c: Expr
 ) -> tuple[Expr, Expr, Expr]:
     """All steps of a direction: the outputs in the order of time, the last state. Products with inputs are one."""
     g = cell.g
@@ -304,7 +304,7 @@ def _step(
 
 
 def _open_run(
-    cell: RecurrentCell, inputs: Expr, count: Expr, back: bool, lens: Expr | None, steps: Any, h: Expr, c: Expr
+    cell: RecurrentCell, inputs: Expr, count: Expr, back: bool, lens: Expr | None, steps: int | AnyDim, h: Expr, c: Expr
 ) -> tuple[Expr, Expr, Expr]:
     """The same for steps that only run time knows: a loop."""
 

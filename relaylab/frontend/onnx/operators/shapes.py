@@ -12,7 +12,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr, TupleWrapper
+from relaylab.ir import AnyDim, Constant, Expr, TupleWrapper
 from relaylab.op import nn
 
 
@@ -170,7 +170,7 @@ def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     return _expanded(g, x, target) if None in both else op.broadcast_to(x, both)
 
 
-def _larger(own: Any, wanted: Any) -> Any:
+def _larger(own: int | AnyDim, wanted: int | AnyDim) -> int | AnyDim | None:
     """What two dimensions broadcast to; None if only run time tells."""
     if own == wanted or (isinstance(wanted, int) and wanted == 1):
         return own
