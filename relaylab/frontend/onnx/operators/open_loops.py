@@ -21,7 +21,7 @@ def turns_of(x: Expr, axis: int) -> Expr:
 
 
 def open_loop(
-    g: Graph, count: Expr, state: Sequence[Expr], turn: Turn, steps: object, backwards: Sequence[bool] = (False,)
+    g: Graph, count: Expr, state: Sequence[Expr], turn: Turn, steps: int | AnyDim, backwards: Sequence[bool] = (False,)
 ) -> tuple[list[Expr], list[Expr]]:
     """The last state, and all rows along a new first axis of `steps`; `backwards` says which are put before the others.
 
@@ -44,8 +44,8 @@ def open_loop(
     empty = [_empty(r) for r in rows]
     loop = while_loop(lambda at, *_: op.less(at, count), variables, once)
     out = Call(loop, [const(0, "int64"), *state, *empty])
-    fields = [TupleGetItem(out, k + 1) for k in range(len(types) + len(rows))]
-    pinned = [op.reshape(f, (steps, *r.shape), allowzero=True) for f, r in zip(fields[len(types) :], rows)]
+    fields: list[Expr] = [TupleGetItem(out, k + 1) for k in range(len(types) + len(rows))]
+    pinned: list[Expr] = [op.reshape(f, (steps, *r.shape), allowzero=True) for f, r in zip(fields[len(types) :], rows)]
     return fields[: len(types)], pinned
 
 

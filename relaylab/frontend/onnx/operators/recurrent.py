@@ -281,7 +281,7 @@ def _run(
     inputs = cell.times(op.reshape(x, (-1, width)), cell.w, False)
     inputs = inputs if cell.wb is None else op.add(inputs, cell.wb)
     inputs = op.reshape(inputs, (steps, batch, g.shape(cell.w)[0]), allowzero=True)
-    if is_open(steps):
+    if isinstance(steps, AnyDim):
         return _open_run(cell, inputs, turns_of(x, 0), back, lens, steps, h, c)
     outs: list[Expr] = []
     for t in reversed(range(steps)) if back else range(steps):

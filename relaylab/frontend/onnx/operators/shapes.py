@@ -167,7 +167,8 @@ def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     both = [_larger(d, w) for d, w in zip(dims, wanted)]
     if g.is_static(x) and tuple(both) == g.shape(x):
         return x
-    return _expanded(g, x, target) if None in both else op.broadcast_to(x, both)
+    found = [d for d in both if d is not None]
+    return op.broadcast_to(x, found) if len(found) == rank else _expanded(g, x, target)
 
 
 def _larger(own: int | AnyDim, wanted: int | AnyDim) -> int | AnyDim | None:
