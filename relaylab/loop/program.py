@@ -150,7 +150,8 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
             return (statement.body,)
         case If():
             return (statement.body, statement.otherwise)
-    return ()
+        case _:
+            return ()
 
 
 def inside(statement: Statement) -> Body:

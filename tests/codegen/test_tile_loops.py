@@ -109,3 +109,17 @@ def test_a_product_is_that_of_numpy() -> None:
     operands = filled(program)
     x, w = operands["in0"].reshape(2, 9, 19), operands["in1"].reshape(2, 37, 19)
     np.testing.assert_array_equal(evaluated(program, operands).reshape(2, 9, 37), x @ w.transpose(0, 2, 1))
+
+
+def test_large_matrices_are_packed_when_they_are_inputs() -> None:
+    isa = runnable_targets()[-1]
+    rng = np.random.default_rng(2)
+    for rows, copied in ((128, True), (16, False)):
+        spec, _, _ = product(1, rows, 900, 600, packed=False)
+        kernel = gemm(spec, TARGETS[isa])
+        assert ("panel" in kernel.loops) == bool(kernel.scratch) == copied
+        x, w, out = (aligned(n) for n in (rows * 600, 600 * 900, rows * 900))
+        x[:], w[:] = rng.standard_normal(x.size), rng.standard_normal(w.size)
+        Runner(kernel, TARGETS[isa]).run({"in0": x, "in1": w, "out0": out}, splits=3)
+        want = x.reshape(rows, 600).astype("float64") @ w.reshape(600, 900)
+        np.testing.assert_allclose(out.reshape(rows, 900), want, atol=1e-3)

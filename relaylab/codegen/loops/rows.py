@@ -17,17 +17,21 @@ def add_products(emitter: Emitter, store: Store, axis: Axis, width: int, at: Vec
         return False
     for first in range(0, axis.extent, width):
         count = min(width, axis.extent - first)
-        total, *factors = (part(first, count, width) for part in row)
-        emitter.cells.write(store.buffer, where + first, count, emitter.f.fma(*factors, total))
+        total, x, w = (part(first, count, width) for part in row)
+        emitter.cells.write(store.buffer, where + first, count, emitter.f.fma(x, w, total))
     return True
 
 
 def _product_row(emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext) -> list[RowPart] | None:
     """A sum and the two factors added to it, along an axis whose turns are lanes, if all are in registers."""
     parts = emitter.fused(node)
-    found = [_row_part(emitter, part, axis, at) for part in parts or ()]
-    known = [part for part in found if part is not None]
-    return known if parts and len(known) == len(found) else None
+    known: list[RowPart] = []
+    for part in parts or ():
+        found = _row_part(emitter, part, axis, at)
+        if found is None:
+            return None
+        known.append(found)
+    return known or None
 
 
 def _row_part(emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext) -> RowPart | None:

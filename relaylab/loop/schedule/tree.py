@@ -91,7 +91,8 @@ def _with_bodies(statement: Statement, new: Sequence[Body]) -> Statement:
             return replace(statement, body=new[0])
         case If():
             return replace(statement, body=new[0], otherwise=new[1])
-    return statement
+        case _:
+            return statement
 
 
 def edited(program: LoopProgram, rule: Callable[[Statement], Sequence[Statement]]) -> LoopProgram:
