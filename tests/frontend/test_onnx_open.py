@@ -5,6 +5,7 @@ import pytest
 from onnx_tools import compare, imported, model, reference
 
 from relaylab import relay
+from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayError
 
 helper = pytest.importorskip("onnx").helper
@@ -199,3 +200,10 @@ def test_loops_over_open_sizes(made):
         compare([v.numpy() for v in vm.invoke("main", *values)], wanted)
         compare([v.numpy() for v in debug(*values)], wanted)
     assert len(vm.exe.specializations.forms) == len(feeds)
+
+
+@pytest.mark.parametrize("made", LOOPS.values(), ids=LOOPS)
+def test_turns_compute_nothing_that_all_of_them_share(made):
+    main = imported(made()[0])["main"]
+    functions = [n for n in walk((main.body,)) if isinstance(n, relay.Function)]
+    assert functions and not any(set(main.params) & set(relay.analysis.free_vars(f)) for f in functions)

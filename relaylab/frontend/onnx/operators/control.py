@@ -203,14 +203,14 @@ def _open_scan(
     """The same for a number of slices that only run time knows: a loop."""
     x, axis, _ = ins[0]
     count, steps = turns_of(x, axis), g.dims(x)[axis]
-    last = op.subtract(count, const(1, "int64"))
 
-    def turn(t: Expr, values: list[Expr]) -> tuple[list[Expr], list[Expr]]:
-        slices = [op.take(x, op.subtract(last, t) if back else t, axis=a) for x, a, back in ins]
+    def turn(t: Expr, shared: list[Expr], values: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        behind = op.subtract(op.subtract(shared[0], const(1, "int64")), t)
+        slices = [op.take(x, behind if back else t, axis=a) for x, (_, a, back) in zip(shared[1:], ins)]
         found = _body(g, node, "body", _named(node, [*values, *slices]))
         return found[: len(state)], found[len(state) :]
 
-    kept, rows = open_loop(g, count, state, turn, steps, [bool(back) for back, _ in outs])
+    kept, rows = open_loop(g, [count, *(x for x, _, _ in ins)], state, turn, steps, [bool(back) for back, _ in outs])
     moved = [_first_axis_to(g, r, axis) for r, (_, axis) in zip(rows, outs)]
     return [*kept, *moved]
 

@@ -11,8 +11,8 @@ from relaylab.frontend.graph import Graph
 from relaylab.ir import AnyDim, Call, Constant, Expr, TensorType, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
 
-Turn = Callable[[Expr, list[Expr]], "tuple[list[Expr], list[Expr]]"]
-"""From the number of a turn and the state to the next state and the rows of this turn."""
+Turn = Callable[[Expr, list[Expr], list[Expr]], "tuple[list[Expr], list[Expr]]"]
+"""From the number of a turn, what all turns share and the state to the next state and the rows of this turn."""
 
 
 def turns_of(x: Expr, axis: int) -> Expr:
@@ -21,30 +21,38 @@ def turns_of(x: Expr, axis: int) -> Expr:
 
 
 def open_loop(
-    g: Graph, count: Expr, state: Sequence[Expr], turn: Turn, steps: int | AnyDim, backwards: Sequence[bool] = (False,)
+    g: Graph,
+    shared: Sequence[Expr],
+    state: Sequence[Expr],
+    turn: Turn,
+    steps: int | AnyDim,
+    backwards: Sequence[bool] = (False,),
 ) -> tuple[list[Expr], list[Expr]]:
     """The last state, and all rows along a new first axis of `steps`; `backwards` says which are put before the others.
 
-    The state keeps its types.
+    The state keeps its types. `shared` are values that all turns read, first the number of turns: what a function
+    alone uses would be computed in each of its calls.
     """
     types = [g.tensor(s) for s in state]
-    trial = turn(Var("turn", TensorType((), "int64")), [Var(f"s{k}", t) for k, t in enumerate(types)])[1]
+    common = [Var(f"shared{k}", g.tensor(s)) for k, s in enumerate(shared)]
+    trial = turn(Var("turn", TensorType((), "int64")), list(common), [Var(f"s{k}", t) for k, t in enumerate(types)])[1]
     rows = [g.tensor(r) for r in trial]
     first = [*backwards, *[False] * (len(rows) - len(backwards))]
     collected = [TensorType((AnyDim(), *r.shape), r.dtype) for r in rows]
     names = [f"state{k}" for k in range(len(types))] + [f"rows{k}" for k in range(len(rows))]
-    variables = [Var("turn", TensorType((), "int64")), *map(Var, names, [*types, *collected])]
+    variables = [Var("turn", TensorType((), "int64")), *common, *map(Var, names, [*types, *collected])]
 
-    def once(at: Expr, *values: Expr) -> list[Expr]:
-        new, found = turn(at, list(values[: len(types)]))
+    def once(at: Expr, *given: Expr) -> list[Expr]:
+        kept, values = given[: len(common)], given[len(common) :]
+        new, found = turn(at, list(kept), list(values[: len(types)]))
         pairs = zip(values[len(types) :], (op.expand_dims(r, 0) for r in found), first)
         longer = [op.concatenate([r, old] if before else [old, r], 0) for old, r, before in pairs]
-        return [op.add(at, const(1, "int64")), *new, *longer]
+        return [op.add(at, const(1, "int64")), *kept, *new, *longer]
 
     empty = [_empty(r) for r in rows]
-    loop = while_loop(lambda at, *_: op.less(at, count), variables, once)
-    out = Call(loop, [const(0, "int64"), *state, *empty])
-    fields: list[Expr] = [TupleGetItem(out, k + 1) for k in range(len(types) + len(rows))]
+    loop = while_loop(lambda at, count, *_: op.less(at, count), variables, once)
+    out = Call(loop, [const(0, "int64"), *shared, *state, *empty])
+    fields: list[Expr] = [TupleGetItem(out, k + 1 + len(common)) for k in range(len(types) + len(rows))]
     pinned: list[Expr] = [op.reshape(f, (steps, *r.shape), allowzero=True) for f, r in zip(fields[len(types) :], rows)]
     return fields[: len(types)], pinned
 

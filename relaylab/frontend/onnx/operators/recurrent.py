@@ -308,11 +308,13 @@ def _open_run(
 ) -> tuple[Expr, Expr, Expr]:
     """The same for steps that only run time knows: a loop."""
 
-    def turn(t: Expr, state: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+    def turn(t: Expr, shared: list[Expr], state: list[Expr]) -> tuple[list[Expr], list[Expr]]:
+        count, inputs, *of_batch = shared
+        lens = of_batch[0] if of_batch else None
         at = op.subtract(op.subtract(count, const(1, "int64")), t) if back else t
         where = None if lens is None else same(cell.g, at, cell.g.dtype(lens))
         out, *new = _step(cell, op.take(inputs, at, axis=0), where, lens, *state)
         return new, [out]
 
-    (h, c), (y,) = open_loop(cell.g, count, [h, c], turn, steps, [back])
+    (h, c), (y,) = open_loop(cell.g, [count, inputs] + ([] if lens is None else [lens]), [h, c], turn, steps, [back])
     return y, h, c
