@@ -31,6 +31,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def threads_as_they_were():
+    """Programs of a tutorial choose threads for their process, in which other files' tests run after them."""
+    yield
+    if (threads := sys.modules.get("relaylab.runtime.threads")) is not None:
+        threads.set_num_threads(None)
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""
