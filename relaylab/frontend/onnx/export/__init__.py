@@ -20,7 +20,9 @@ from relaylab.ir import (
     TupleGetItem,
     Type,
     children,
+    facets,
     parameter_names,
+    rewrite,
     walk,
 )
 from relaylab.runtime.ndarray import as_numpy
@@ -35,7 +37,7 @@ __all__ = ["RULES", "to_onnx"]
 
 
 def to_onnx(mod: IRModule, params: Mapping[str, object] | None = None, *, name: str = "main") -> ModelProto:
-    """The `main` of a module as an ONNX model (opset 17, IR version 8), which says the same.
+    """The `main` of a module as an ONNX model (opset 18, IR version 8), which says the same.
 
         model = relay.frontend.to_onnx(mod, params)
         onnx.save(model, "net.onnx")
@@ -62,7 +64,7 @@ def to_onnx(mod: IRModule, params: Mapping[str, object] | None = None, *, name: 
             code="export.module",
             help="relay.IRModule.from_expr(function)",
         )
-    main = infer_module(first_order(mod))["main"]
+    main = _plain(infer_module(first_order(mod)))["main"]
     _require_rules(main.body)
     writer = Writer(parameter_names(main.params))
     values: dict[Expr, Value] = {}
@@ -77,6 +79,20 @@ def to_onnx(mod: IRModule, params: Mapping[str, object] | None = None, *, name: 
             writer.typed(values[expr], expr.checked_type)
     types = [_tensor(type_, "the result") for type_ in tensors_of(main.body.checked_type)]
     return writer.model(name, list(zip(flat(values[main.body]), types)))
+
+
+def _plain(mod: IRModule) -> IRModule:
+    """Quantized operators without a rule in the integer arithmetic that they stand for."""
+
+    def plain(new: Expr, old: Expr) -> Expr:
+        if not isinstance(old, Call) or not isinstance(new, Call) or not isinstance(old.op, Op) or old.op.name in RULES:
+            return new
+        canonicalize = getattr(facets(new), "canonicalize", None)
+        types = [arg.checked_type for arg in (*old.args, old)]
+        return (canonicalize and canonicalize(list(new.args), types)) or new
+
+    main = rewrite(mod["main"], plain)
+    return mod if main is mod["main"] else infer_module(IRModule.from_expr(main))
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:

@@ -13,7 +13,7 @@ from relaylab.support.errors import RelayValueError
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-OPSET, IR_VERSION = 17, 8
+OPSET, IR_VERSION = 18, 8
 
 Value: TypeAlias = Union[str, list["Value"]]
 """The name of an ONNX value, or those of a tuple's fields."""
@@ -90,6 +90,10 @@ class Writer:
                     f"ONNX's {op_type} takes no {dtype}", code="export.dtype", help="cast the program to another type"
                 )
 
+    def number_of(self, dtype: str) -> int:
+        """ONNX's number of a data type."""
+        return _number_of(dtype)
+
     def constant(self, value: np.ndarray) -> str:
         """The name of a constant."""
         return self._initialized(self._fresh(f"c{len(self._initializers)}"), value)
@@ -139,11 +143,16 @@ class Writer:
         return found
 
 
-def _info(name: str, type_: TensorType) -> ValueInfoProto:
+def _number_of(dtype: str) -> int:
     from onnx import helper
 
     try:
-        number = helper.np_dtype_to_tensor_dtype(np.dtype(type_.dtype))
+        return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     except (TypeError, KeyError, ValueError):
-        raise RelayValueError(f"ONNX has no data type {type_.dtype} here", code="export.dtype") from None
-    return helper.make_tensor_value_info(name, number, type_.concrete_shape)
+        raise RelayValueError(f"ONNX has no data type {dtype} here", code="export.dtype") from None
+
+
+def _info(name: str, type_: TensorType) -> ValueInfoProto:
+    from onnx import helper
+
+    return helper.make_tensor_value_info(name, _number_of(type_.dtype), type_.concrete_shape)

@@ -1,0 +1,107 @@
+"""Normalizations, and what is a part of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relaylab.frontend.onnx.export.rules.base import (
+    along,
+    attributes,
+    dtype_of,
+    ints,
+    numbers,
+    only,
+    operator,
+    refused,
+    reshape,
+    rule,
+    scalar,
+    shape_of,
+    transposed,
+)  # fmt: skip
+from relaylab.frontend.onnx.export.writer import Value, Writer
+from relaylab.ir import Call
+
+
+def _scale_and_shift(w: Writer, call: Call, ins: list[str]) -> tuple[str, str]:
+    """gamma and beta, or what stands for them where they do not count."""
+    like = np.ones(shape_of(call.args[1]), dtype_of(call.args[1]))
+    a = attributes(call)
+    return ins[1] if a["scale"] else w.constant(like), ins[2] if a["center"] else w.constant(0 * like)
+
+
+def _first(w: Writer, name: str, axis: int, rank: int) -> tuple[str, list[int]]:
+    """A value with an axis at place 1, and the order that brings it back."""
+    rest = [k for k in range(1, rank) if k != axis]
+    order = [0, axis, *rest]
+    return transposed(w, name, order), [order.index(k) for k in range(rank)]
+
+
+@rule("nn.batch_norm")
+def _batch_norm(w: Writer, call: Call, ins: list[str]) -> Value:
+    rank = len(shape_of(call.args[0]))
+    axis = int(attributes(call)["axis"]) % rank
+    if axis == 0:
+        raise refused(call, "axis=0", "move the axis: relay.transpose")
+    data, back = _first(w, ins[0], axis, rank)
+    inputs = [data, *_scale_and_shift(w, call, ins), ins[3], ins[4]]
+    found = w.emit("BatchNormalization", inputs, epsilon=float(attributes(call)["epsilon"]))
+    return [transposed(w, found, back), ins[3], ins[4]]
+
+
+@rule("nn.layer_norm")
+def _layer_norm(w: Writer, call: Call, ins: list[str]) -> Value:
+    a, rank = attributes(call), len(shape_of(call))
+    axis = int(a["axis"]) % rank
+    order = [*(k for k in range(rank) if k != axis), axis]  # ONNX normalizes over all axes from one on
+    inputs = [transposed(w, ins[0], order), *_scale_and_shift(w, call, ins)]
+    found = w.emit("LayerNormalization", inputs, axis=-1, epsilon=float(a["epsilon"]))
+    return transposed(w, found, [order.index(k) for k in range(rank)])
+
+
+@rule("nn.instance_norm")
+def _instance_norm(w: Writer, call: Call, ins: list[str]) -> Value:
+    rank = len(shape_of(call))
+    data, back = _first(w, ins[0], int(attributes(call)["axis"]) % rank, rank)
+    inputs = [data, *_scale_and_shift(w, call, ins)]
+    return transposed(w, w.emit("InstanceNormalization", inputs, epsilon=float(attributes(call)["epsilon"])), back)
+
+
+@rule("nn.group_norm")
+def _group_norm(w: Writer, call: Call, ins: list[str]) -> Value:
+    """Groups as channels of an instance norm, then scale and shift of each channel."""
+    a, shape = attributes(call), shape_of(call)
+    axis, groups = int(a["axis"]) % len(shape), int(a["num_groups"])
+    one, none = (w.constant(make(groups, dtype_of(call))) for make in (np.ones, np.zeros))
+    parts = [reshape(w, ins[0], [int(np.prod(shape[:axis])), groups, -1]), one, none]
+    found = reshape(w, w.emit("InstanceNormalization", parts, epsilon=float(a["epsilon"])), shape)
+    scale, shift = (along(w, x, axis, len(shape)) for x in _scale_and_shift(w, call, ins))
+    return w.emit("Add", [w.emit("Mul", [found, scale]), shift])
+
+
+@rule("nn.l2_normalize")
+def _l2_normalize(w: Writer, call: Call, ins: list[str]) -> Value:
+    a = attributes(call)
+    axes = ints(a["axis"], 1) if a["axis"] is not None else list(range(len(shape_of(call))))
+    total = w.emit("ReduceSum", [w.emit("Mul", [ins[0], ins[0]]), numbers(w, axes)], keepdims=1)
+    least = w.emit("Max", [total, scalar(w, float(a["eps"]), dtype_of(call))])
+    return w.emit("Div", [ins[0], w.emit("Sqrt", [least])])
+
+
+@rule("nn.lrn")
+def _lrn(w: Writer, call: Call, ins: list[str]) -> Value:
+    a = attributes(call)
+    only(call, axis=1)
+    settings = {name: float(a[name]) for name in ("alpha", "beta", "bias")}
+    return w.emit("LRN", ins, size=int(a["size"]), **settings)
+
+
+@rule("nn.softmax", "nn.fast_softmax", "nn.log_softmax")
+def _softmax(w: Writer, call: Call, ins: list[str]) -> Value:
+    name = "LogSoftmax" if operator(call) == "nn.log_softmax" else "Softmax"
+    return w.emit(name, ins, axis=int(attributes(call)["axis"]))
+
+
+@rule("nn.bias_add")
+def _bias_add(w: Writer, call: Call, ins: list[str]) -> Value:
+    return w.emit("Add", [ins[0], along(w, ins[1], int(attributes(call)["axis"]), len(shape_of(call.args[0])))])
