@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from relaylab import relay
 from relaylab.codegen.build import parse_target
@@ -17,12 +16,10 @@ from relaylab.runtime.threads import checked, num_threads, threads_used
 from relaylab.study.measure import race
 from relaylab.study.program import Program
 from relaylab.study.running import built
+from relaylab.support.cluster import ClusterClient
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 from relaylab.tune import Tuner, TuningStep
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 
 @dataclass
@@ -71,7 +68,7 @@ def tune(
     threads: int | None = None,
     opt_level: int = 3,
     on_step: Callable[[TuningStep], None] | None = None,
-    client: Client | str | None = None,
+    client: ClusterClient | str | None = None,
 ) -> Tuning:
     """Search schedules for the kernels of a program for so many seconds, and keep what is measured.
 

@@ -6,27 +6,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any, Protocol
 
 from relaylab.support.errors import RelayError, RelayValueError
-
-if TYPE_CHECKING:
-    from distributed import Client, Future
 
 CONNECT = 10  # seconds to find a cluster
 RETRIES = 2  # of a call whose worker was lost
 AHEAD = 4  # calls that are sent for each one that can run: none waits for the client, and few lie in the scheduler
 
 
+class ClusterCall(Protocol):
+    """What is used of a `distributed.Future`."""
+
+    key: str
+    status: str
+
+    def exception(self) -> object:
+        """Why it failed."""
+        ...
+
+
+class ClusterClient(Protocol):
+    """What is used of a `distributed.Client`."""
+
+    @property
+    def loop(self) -> object:
+        """The loop that its messages come in by."""
+        ...
+
+    def nthreads(self) -> dict[str, int]:
+        """The threads of each worker."""
+        ...
+
+    def submit(
+        self, call: Callable[..., object], *arguments: object, key: str, pure: bool, retries: int
+    ) -> ClusterCall:
+        """Have a call done."""
+        ...
+
+    def cancel(self, futures: list[ClusterCall]) -> object:
+        """Give calls up."""
+        ...
+
+    def close(self) -> object:
+        """Part from the cluster."""
+        ...
+
+
 class Cluster:
     """A cluster at work on calls that have names: `submit` while there is `room`, `finished` gives what is done."""
 
-    def __init__(self, client: Client):
-        from distributed import as_completed
-
+    def __init__(self, client: ClusterClient):
+        completed: Callable[..., Any] = import_module("distributed").as_completed
         self.client = client
-        self.done = as_completed(loop=client.loop, with_results=True, raise_errors=False)
-        self.open: dict[str, Future] = {}
+        self.done = completed(loop=client.loop, with_results=True, raise_errors=False)
+        self.open: dict[str, ClusterCall] = {}
         self._count()
 
     def _count(self) -> None:
@@ -37,7 +72,7 @@ class Cluster:
         """Whether another call is wanted to keep all workers busy."""
         return len(self.open) < self.wanted
 
-    def submit(self, name: str, call: Callable[..., Any], *arguments: object) -> None:
+    def submit(self, name: str, call: Callable[..., object], *arguments: object) -> None:
         """Have a call done; calls of one name are one call."""
         future = self.client.submit(call, *arguments, key=f"relaylab-{name}", pure=True, retries=RETRIES)
         self.open[name] = future
@@ -47,7 +82,8 @@ class Cluster:
         """Calls that are done, at least one of those that are open: names with results, or with a RelayError
         `cluster.lost` for one that the cluster gave up."""
         found: list[tuple[str, Any]] = []
-        for future, result in self.done.next_batch():
+        batch: list[tuple[ClusterCall, object]] = self.done.next_batch()
+        for future, result in batch:
             name = future.key.removeprefix("relaylab-")
             del self.open[name]
             if future.status == "error":
@@ -63,19 +99,19 @@ class Cluster:
 
 
 @contextmanager
-def cluster_at(client: Client | str) -> Generator[Cluster]:
+def cluster_at(client: ClusterClient | str) -> Generator[Cluster]:
     """The cluster of a client, or at an address (`tcp://host:8786`); a client that is made here is closed again, and
     what is still open is given up.
 
     Raises RelayError `cluster.dask` if Dask is not installed, RelayValueError `cluster.unreachable`.
     """
     try:
-        from distributed import Client
+        connect: Callable[..., ClusterClient] = import_module("distributed").Client
     except ImportError:
         help = "pip install relaylab[dask]"
         raise RelayError("work on a cluster needs Dask", code="cluster.dask", help=help) from None
     try:
-        used = Client(client, timeout=CONNECT) if isinstance(client, str) else client
+        used = connect(client, timeout=CONNECT) if isinstance(client, str) else client
     except (OSError, TimeoutError, ValueError) as error:
         said, help = f"there is no cluster at {client}: {error}", "start one: dask scheduler, dask worker"
         raise RelayValueError(said, code="cluster.unreachable", help=help) from None

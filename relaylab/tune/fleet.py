@@ -11,18 +11,15 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import digest
 from relaylab.codegen.operations.records import GAIN, current_version
-from relaylab.support.cluster import Cluster, cluster_at
+from relaylab.support.cluster import Cluster, ClusterClient, cluster_at
 from relaylab.support.errors import RelayError
 from relaylab.support.line_process import Answer
 from relaylab.tune.process import Worker
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 EACH = 2  # schedules that are sent to a worker of a cluster at a time
 _own = threading.local()
@@ -164,7 +161,7 @@ class Workers:
 
 
 @contextmanager
-def fleet_of(client: Client | str | None, target: str, threads: int, limit: float) -> Generator[Fleet]:
+def fleet_of(client: ClusterClient | str | None, target: str, threads: int, limit: float) -> Generator[Fleet]:
     """This machine, or the cluster of a client or at an address. Raises RelayError `cluster.*`."""
     if client is None:
         try:

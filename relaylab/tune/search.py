@@ -6,20 +6,17 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RecordStore, TuningRecord, current_version
 from relaylab.ir import IRModule
+from relaylab.support.cluster import ClusterClient
 from relaylab.support.errors import RelayValueError
 from relaylab.support.line_process import Answer
 from relaylab.tune.fleet import Batch, Fleet, Measured, fleet_of
 from relaylab.tune.model import CostModel, Features, features_of
 from relaylab.tune.space import candidates
 from relaylab.tune.task import KernelTask, tasks_of
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 PATIENCE = 16  # schedules without a better one before a kernel is left
 LEAST = 4  # schedules of each kernel that are measured, whatever the model says
@@ -108,7 +105,7 @@ class Tuner:
     store: RecordStore
     threads: int = 1
     limit: float = 10.0
-    client: Client | str | None = None
+    client: ClusterClient | str | None = None
     measured: int = field(default=0, init=False)
 
     def run(self, seconds: float) -> Iterator[TuningStep]:

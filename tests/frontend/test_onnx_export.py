@@ -73,7 +73,11 @@ FAULTS = {
     "nn.conv1d_transpose-1": "as nn.conv2d_transpose-1",
     **{f"qnn.dequantize-{k}": "ONNX's evaluator has it from opset 19 on" for k in (0, 1)},
 }
-QNN = [n for n in OPERATORS if n.startswith("qnn.") and n not in RULES and "simulated" not in n and n != "qnn.conv2d_transpose"]  # written plainly
+QNN = [
+    n
+    for n in OPERATORS
+    if n.startswith("qnn.") and n not in RULES and "simulated" not in n and n != "qnn.conv2d_transpose"
+]  # written plainly
 WRITTEN = [*RULES, *QNN]
 CASES = [pytest.param(n, c, id=f"{n}-{k}") for n in WRITTEN for k, c in enumerate(OPERATORS[n].definition.samples())]
 

@@ -12,17 +12,13 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import TYPE_CHECKING
 
 from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.study.sweep.table import SweepRow, SweepTable
-from relaylab.support.cluster import cluster_at
+from relaylab.support.cluster import ClusterClient, cluster_at
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.line_process import Answer, LineProcess
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 WORKER = "relaylab.study.sweep.worker"
 Done = list[tuple[SweepCell, Answer]]
@@ -32,7 +28,7 @@ _own = threading.local()
 def sweep(
     cells: Iterable[SweepCell],
     store: str | os.PathLike[str] | None = None,
-    client: Client | str | None = None,
+    client: ClusterClient | str | None = None,
     processes: int = 1,
     limit: float = 120.0,
     on_row: Callable[[SweepRow], None] | None = None,
@@ -93,7 +89,7 @@ def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator
             process.close()
 
 
-def _remote(cells: Sequence[SweepCell], client: Client | str, limit: float) -> Iterator[Done]:
+def _remote(cells: Sequence[SweepCell], client: ClusterClient | str, limit: float) -> Iterator[Done]:
     """Cells and answers as they are done, on a cluster."""
     by_key, waiting = {c.key: c for c in cells}, iter(cells)
     with cluster_at(client) as cluster:

@@ -115,7 +115,7 @@ def other(pattern: DFPattern, first: Expr, e: Expr) -> str:
     return f"{part} stands for {node(first)}{at(first)} already, not for {node(e)}{at(e)}"
 
 
-def othercounted(e: Expr, there: int, wanted: int) -> str:
+def other_count(e: Expr, there: int, wanted: int) -> str:
     """More or fewer parts."""
     return f"{counted(wanted, 'part')} {'was' if wanted == 1 else 'were'} expected, {node(e)}{at(e)} has {there}"
 

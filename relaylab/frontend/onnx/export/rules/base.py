@@ -6,7 +6,7 @@ ONNX would compute otherwise than Relay is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def one_dtype(call: Call) -> None:
 # ---- what is written often
 
 
-def numbers(w: Writer, values: Sequence[int]) -> str:
+def numbers(w: Writer, values: Iterable[int] | np.ndarray) -> str:
     """A constant of int64: shapes, axes, places."""
     return w.constant(np.array([int(v) for v in values], "int64"))
 

@@ -11,6 +11,7 @@ from relaylab.frontend.onnx.export.rules.base import (
     operator,
     rule,
     shape_of,
+    type_of,
 )
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call
@@ -33,11 +34,11 @@ def _sort(w: Writer, call: Call, ins: list[str]) -> Value:
 @rule("topk")
 def _topk(w: Writer, call: Call, ins: list[str]) -> Value:
     a, kind = attributes(call), str(attributes(call)["ret_type"])
-    found = fields_of(call) if kind == "both" else [call.checked_type]
+    found = fields_of(call) if kind == "both" else [type_of(call)]
     axis = int(a["axis"])
-    count = int(found[0].concrete_shape[axis])  # type: ignore[union-attr]
+    count = int(found[0].concrete_shape[axis])
     values, places = _ordered(w, call, ins[0], count)
     if kind == "values":
         return values
-    places = cast(w, places, found[-1].dtype)  # type: ignore[union-attr]
+    places = cast(w, places, found[-1].dtype)
     return places if kind == "indices" else [values, places]
