@@ -3,6 +3,8 @@
 A `lower` gives one element at a time. What sorts, chooses or scatters says instead what is done in which order: loops
 whose ends may be computed, conditions, registers, private memory, stores. Every parallel loop of a procedure is a loop
 program of its own; they run one after another, so that one may read what those before it have written.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The order of a row, in procedures: a merge sort of keys and their numbers, a heap of them, and the first k of a row.
 
 Equal keys stand in the order of their numbers, and NaN counts as larger than every number, as numpy sorts.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The model counts cycles per step of the reduction for a tile of R rows x V vectors: the longest of products, loads and
 supply of weights, plus a price per tile for its prologue, epilogue and stores. Candidates that would spill are never
 considered.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The numbers are those of `schedule.Blocking`. What sizes of tiles there are is known, which of them a turn has is not:
 a condition chooses its loops.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

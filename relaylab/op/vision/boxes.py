@@ -275,6 +275,8 @@ class all_class_non_max_suppression(Opaque):
         for t, name in zip(others, self.inputs[2:]):
             if (given := rules.tensor(s, t, name)) is not None:
                 rules.scalar(s, given, name)
+                if name == "max_output_boxes_per_class":
+                    rules.integers(s, given, name)
         if self.output_format not in ("onnx", "tensorflow"):
             s.fail(f'output_format must be "onnx" or "tensorflow", not "{self.output_format}"')
         if self.output_format == "onnx":

@@ -1,4 +1,7 @@
-"""Regions of interest of feature maps: roi_pool, roi_align, yolo_reorg."""
+"""Regions of interest of feature maps: roi_pool, roi_align, yolo_reorg.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Suppressing boxes that overlap a better one: in numpy, and as a part of procedures."""
+"""Suppressing boxes that overlap a better one: in numpy, and as a part of procedures.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
