@@ -10,7 +10,7 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.operators.open_loops import open_loop, turns_of
+from relaylab.frontend.onnx.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
