@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from relaylab.bench.history import History
 from relaylab.bench.measure import Result, measure_apart
 from relaylab.bench.peers import installed
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
+from relaylab.codegen.build import parse_target
 from relaylab.support.errors import RelayError
 
 ROUNDS, QUICK = 30, 7
@@ -25,18 +27,20 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
     p.add_argument("--quick", action="store_true", help="few rounds")
     p.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    p.add_argument("--mcpu", metavar="CPU", help="build for another CPU, such as x86-64-v3 (AVX2)")
+    p.add_argument("--history", metavar="FILE", help="keep what was measured, and say what changed since the last time")
     p.add_argument("--svg", metavar="FILE", help="write a picture")
     return p
 
 
 def results_of(args: argparse.Namespace) -> list[Result]:
     """Measure the rows that were asked for, one process each, and say how far it has come."""
-    threads = [int(t) for t in args.threads.split(",")]
+    threads, target = [int(t) for t in args.threads.split(",")], f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
     found = []
     for row in chosen(args.rows):
         for count in threads:
             print(f"{row.name}, {count} thread(s)", file=sys.stderr, flush=True)
-            found.append(measure_apart(row, count, QUICK if args.quick else args.rounds))
+            found.append(measure_apart(row, count, QUICK if args.quick else args.rounds, target))
     return found
 
 
@@ -46,11 +50,13 @@ def main() -> int:
     if "onnxruntime" not in installed():
         print("onnxruntime is not installed: nothing to compare with (pip install onnxruntime onnx)", file=sys.stderr)
     try:
+        parse_target(f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm")
+        history = History(args.history) if args.history else None
         results = results_of(args)
     except (RelayError, ValueError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(table(results))
+    print("\n".join([table(results), *(history.add(results) if history else [])]))
     for path, text in ((args.json, to_json), (args.svg, picture)):
         if path:
             Path(path).write_text(text(results), encoding="utf-8")

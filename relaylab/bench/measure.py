@@ -45,6 +45,7 @@ class Result:
 
     row: str
     threads: int
+    target: str = "llvm"
     ms: dict[str, float] = field(default_factory=dict)
     gflops: float = 0.0
     share: float = 0.0
@@ -60,13 +61,13 @@ class Result:
         return {name: ms / self.ms[OURS] for name, ms in self.ms.items() if name != OURS}
 
 
-def measure(row: BenchmarkRow, threads: int, rounds: int) -> Result:
-    """Measure a row; engines take turns for `rounds` rounds."""
+def measure(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:
+    """Measure a row; engines take turns for `rounds` rounds. `target` is what relaylab builds for."""
     mod, params = row.workload()
-    result = Result(row.name, threads, goal=row.goals[threads > 1])
+    result = Result(row.name, threads, target, goal=row.goals[threads > 1])
     with tempfile.TemporaryDirectory() as directory:
         stored = Path(directory)
-        result.cold, result.warm = _store(mod, params, stored)
+        result.cold, result.warm = _store(mod, params, stored, target)
         with players((OURS, *installed()), stored, threads) as engines:
             result.ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
             result.mib = {name: player.mib for name, player in engines.items()}
@@ -76,11 +77,11 @@ def measure(row: BenchmarkRow, threads: int, rounds: int) -> Result:
     return result
 
 
-def _store(mod: IRModule, params: Mapping[str, Any], stored: Path) -> tuple[float, float]:
+def _store(mod: IRModule, params: Mapping[str, Any], stored: Path, target: str) -> tuple[float, float]:
     """Write the program, in the forms that engines read, and its inputs; the seconds of a cold and a warm build."""
     with cache_directory(str(stored / "cache")):
-        cold = built(mod, params)[1]
-        lib, warm = built(mod, params)
+        cold = built(mod, params, target)[1]
+        lib, warm = built(mod, params, target)
     lib.export_library(str(stored / "net.so"))
     np.savez(stored / "feed.npz", allow_pickle=False, **inputs_of(lib))
     if installed():
@@ -88,11 +89,11 @@ def _store(mod: IRModule, params: Mapping[str, Any], stored: Path) -> tuple[floa
     return cold, warm
 
 
-def built(mod: IRModule, params: Mapping[str, Any]) -> tuple[GraphExecutorFactoryModule, float]:
+def built(mod: IRModule, params: Mapping[str, Any], target: str = "llvm") -> tuple[GraphExecutorFactoryModule, float]:
     """The library of a program at level 3, and the seconds that building took."""
     start = time.perf_counter()
     with relay.transform.PassContext(opt_level=3):
-        lib = relay.build(mod, target="llvm", params=params)
+        lib = relay.build(mod, target=target, params=params)
     return lib, time.perf_counter() - start
 
 
@@ -132,9 +133,9 @@ def _error(engines: Mapping[str, Player], stored: Path) -> float:
     return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs))
 
 
-def measure_apart(row: BenchmarkRow, threads: int, rounds: int) -> Result:
+def measure_apart(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:
     """`measure` in a process of its own, so that no row sees the memory and threads of another."""
-    return Result(**json.loads(_child("relaylab.bench.measure", row.name, str(threads), str(rounds))))
+    return Result(**json.loads(_child("relaylab.bench.measure", row.name, str(threads), str(rounds), target)))
 
 
 def _child(module: str, *arguments: str) -> str:
@@ -144,4 +145,4 @@ def _child(module: str, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(measure(ROWS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])))))
+    print(json.dumps(asdict(measure(ROWS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))))

@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.bench import encoder
+from relaylab.bench.variants import batched, halves, quantized, two_inputs
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -63,6 +64,18 @@ ROWS: dict[str, BenchmarkRow] = {
         BenchmarkRow("encoder", encoder.get_workload, (1.25, 1.25)),
         BenchmarkRow("matmul", _matmul, (1.2, 1.2)),
         BenchmarkRow("toy", _toy, (5.0, None)),
+        _zoo("unet", 1.25),
+        _zoo("bert", 1.2),
+        _zoo("llama", 1.2),
+        _zoo("vit", 1.2),
+        _zoo("gpt2_cached", 3.0),
+        _zoo("mixture", 1.0),
+        BenchmarkRow("resnet18-16", batched("resnet18", 16), (1.6, 1.6)),
+        BenchmarkRow("mobilenet-16", batched("mobilenet", 16), (1.1, 1.1)),
+        BenchmarkRow("matmul-inputs", two_inputs, (1.2, 1.2)),
+        BenchmarkRow("bert-float16", halves(NETWORKS["bert"].build), (1.0, 1.0)),
+        BenchmarkRow("resnet18-int8", quantized(NETWORKS["resnet18"].build), (1.0, 1.0)),
+        BenchmarkRow("mobilenet-int8", quantized(NETWORKS["mobilenet"].build), (1.0, 1.0)),
     )
 }
 

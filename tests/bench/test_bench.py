@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.bench import encoder
+from relaylab.bench import encoder, variants
+from relaylab.bench.history import History
 from relaylab.bench.measure import Result, inputs_of
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
@@ -23,8 +24,10 @@ from relaylab.study.running import seeded
 from relaylab.zoo.catalog import NETWORKS
 
 RESULTS = [
-    Result("mlp", 1, {"relaylab": 0.005, "onnxruntime": 0.01}, 40.0, 0.3, 0.1, 0.05, {"relaylab": 3.0}, 1e-7, 1.5),
-    Result("toy", 2, {"relaylab": 2.0, "onnxruntime": 1.0}, goal=5.0),
+    Result(
+        "mlp", 1, "llvm", {"relaylab": 0.005, "onnxruntime": 0.01}, 40.0, 0.3, 0.1, 0.05, {"relaylab": 3.0}, 1e-7, 1.5
+    ),
+    Result("toy", 2, "llvm", {"relaylab": 2.0, "onnxruntime": 1.0}, goal=5.0),
 ]
 
 
@@ -70,6 +73,45 @@ def test_a_network_says_the_same_in_pytorch(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["toy", "matmul"])
 def test_a_row_says_the_same_in_onnx(name: str) -> None:
     _same_in_onnx(*ROWS[name].workload())
+
+
+@pytest.mark.parametrize("kind", [variants.halves, variants.quantized])
+@pytest.mark.parametrize("name", ["mlp", "resnet8"])
+def test_a_variant_says_the_same_in_onnx(kind, name: str) -> None:
+    """16 bits are rounded at other places; bytes are exact but for steps that round another way."""
+    pytest.importorskip("onnx")
+    ort = pytest.importorskip("onnxruntime")
+    from relaylab.frontend import to_onnx
+
+    mod, params = kind(NETWORKS[name].small)()
+    lib = relay.build(mod, "llvm", params=params)
+    model, feed = to_onnx(mod, params), inputs_of(lib)
+    assert {"halves": "Cast", "quantized": "QuantizeLinear"}[kind.__name__] in {n.op_type for n in model.graph.node}
+    (expected,) = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+    module = seeded(lib, feed)
+    module.run()
+    np.testing.assert_allclose(module.get_output(0).numpy(), expected, atol=0.02 * np.abs(expected).max())
+
+
+def test_a_history_tells_what_changed(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    assert History(str(path)).add(RESULTS) == []
+    faster = Result("mlp", 1, ms={"relaylab": 0.004, "onnxruntime": 0.01})
+    same = Result("toy", 2, ms={"relaylab": 4.0, "onnxruntime": 2.0})
+    (words,) = History(str(path)).add([faster, same, Result("mlp", 1, "llvm -mcpu=x86-64-v3", {"relaylab": 9.0})])
+    assert words.startswith("mlp, 1 thread: 25% faster than on ")
+    (words,) = History(str(path)).add([Result("mlp", 1, ms={"relaylab": 0.008, "onnxruntime": 0.01})])
+    assert "50% slower" in words and len(path.read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "{}", '{"row": "mlp"}', '{"ms": {"relaylab": 0}}', "\x00"])
+def test_files_that_are_no_history(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(text)
+    with pytest.raises(RelayError, match="no history"):
+        History(str(path))
+    with pytest.raises(RelayError, match="no history"):
+        History(str(tmp_path))
 
 
 def test_the_encoder_says_the_same_in_onnx() -> None:

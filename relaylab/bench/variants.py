@@ -1,0 +1,69 @@
+"""Programs that people run beside float32 of batch 1: larger batches, 16 bits, bytes, products of two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from relaylab import relay
+from relaylab.ir import Constant, Expr, IRModule, is_call_to, rewrite
+from relaylab.zoo.catalog import NETWORKS
+
+Workload = tuple[IRModule, dict[str, Any]]
+STEP, ZERO = 0.05, 128  # of quantized activations: any will do for their speed
+
+
+def batched(name: str, size: int) -> Callable[[], Workload]:
+    """A network of the catalogue on several images."""
+    return lambda: NETWORKS[name].build(batch_size=size)
+
+
+def two_inputs(size: int = 1024) -> Workload:
+    """A product of two matrices that are both inputs, as those of attention are."""
+    a, b = (relay.var(name, shape=(size, size)) for name in "ab")
+    return relay.transform.InferType()(IRModule.from_expr(relay.Function([a, b], relay.nn.matmul(a, b)))), {}
+
+
+def halves(given: Callable[[], Workload]) -> Callable[[], Workload]:
+    """A network whose products are of float16, by `ToMixedPrecision`."""
+
+    def workload() -> Workload:
+        mod, params = given()
+        return relay.transform.FoldConstant()(relay.transform.ToMixedPrecision("float16")(_bound(mod, params))), {}
+
+    return workload
+
+
+def quantized(given: Callable[[], Workload]) -> Callable[[], Workload]:
+    """A network whose convolutions and dense layers read quantized data and weights (QDQ, as onnxruntime writes it)."""
+
+    def workload() -> Workload:
+        mod, params = given()
+        passes = [relay.transform.SimplifyInference(), relay.transform.FoldConstant(), relay.transform.FoldScaleAxis()]
+        plain = relay.transform.Sequential([*passes, relay.transform.FoldConstant()])(_bound(mod, params))
+        return relay.transform.InferType()(IRModule.from_expr(rewrite(plain["main"], _in_bytes))), {}
+
+    return workload
+
+
+def _bound(mod: IRModule, params: Mapping[str, Any]) -> IRModule:
+    bound = relay.build_module.bind_params_by_name(mod["main"], params)
+    return relay.transform.InferType()(IRModule.from_expr(bound))
+
+
+def _in_bytes(new: Expr, old: Expr) -> Expr:
+    """A product with both sides quantized and dequantized."""
+    if not is_call_to(new, "nn.conv2d", "nn.dense") or not isinstance(weight := new.args[1], Constant):
+        return new
+    values = weight.data.numpy()
+    scale = max(float(np.abs(values).max()), 1e-12) / 127
+    bytes_ = Constant(np.rint(values / scale).astype("int8"))
+    step, zero = relay.const(STEP, "float32"), relay.const(ZERO, "int32")
+    data = relay.qnn.op.quantize(new.args[0], step, zero, out_dtype="uint8")
+    sides = (
+        relay.qnn.op.dequantize(data, step, zero),
+        relay.qnn.op.dequantize(bytes_, relay.const(scale, "float32"), relay.const(0, "int32")),
+    )
+    return relay.Call(new.op, sides, new.attrs)
