@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from relaylab.bench.history import History
+from relaylab.bench.history import BenchHistory
 from relaylab.bench.measure import Result, measure_apart
 from relaylab.bench.peers import installed
 from relaylab.bench.picture import picture
@@ -51,7 +51,7 @@ def main() -> int:
         print("onnxruntime is not installed: nothing to compare with (pip install onnxruntime onnx)", file=sys.stderr)
     try:
         parse_target(f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm")
-        history = History(args.history) if args.history else None
+        history = BenchHistory(args.history) if args.history else None
         results = results_of(args)
     except (RelayError, ValueError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)

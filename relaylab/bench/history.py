@@ -17,7 +17,7 @@ NOTICED = 0.03  # changes below are noise
 PEER = "onnxruntime"
 
 
-class History:
+class BenchHistory:
     """The measurements in a file, which is made if it is not there. RelayValueError `bench.history` if it is none."""
 
     def __init__(self, path: str):

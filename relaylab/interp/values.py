@@ -143,12 +143,14 @@ def to_value(arg: Value, t: Type | None, what: str) -> Value:
     Raises `RelayTypeError` if its shape or data type is not that of `t` (a Python number takes the data type of `t`).
     """
     arg = arg.data if isinstance(arg, Constant) else arg
+    if isinstance(t, TensorType):
+        return _to_array(arg, t, what)
     if isinstance(arg, ConstructorValue) or getattr(arg, "constructor", None) is not None or getattr(arg, "tag", 0):
         return plain(arg)
     if isinstance(arg, (ConstructorValue, RefValue, Closure)) or callable(arg):
         return arg
     given = cast("Sequence[Value]", arg) if isinstance(arg, (list, tuple)) else None
-    if isinstance(t, TupleType) or (given is not None and not isinstance(t, TensorType)):
+    if isinstance(t, TupleType) or given is not None:
         fields = t.fields if isinstance(t, TupleType) else [None] * len(given or ())
         if given is None or len(given) != len(fields):
             raise RelayTypeError(f"{what} must be a tuple of {len(fields)} values", code="interp.wrong-argument")

@@ -19,7 +19,7 @@ from relaylab.loop.builder import OutSpec, b
 from relaylab.loop.evaluate import Ins
 from relaylab.loop.expr import Axis, Local, Number, ScalarExpr, Tensor, as_index, const, limited
 from relaylab.loop.nest import build_nest
-from relaylab.loop.program import Accumulate, Define, For, If, LoopNest, LoopProgram, Statement, Store
+from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.region import Assign, StoreRegion, address, by_data, normalise
 from relaylab.loop.run import run
@@ -101,7 +101,7 @@ class Procedure:
         with self._body() as statements:
             yield
         if statements:
-            self._open[-1].append(If(self._flat(condition), tuple(statements)))
+            self._open[-1].append(IfThenElse(self._flat(condition), tuple(statements)))
 
     # ---- statements
 

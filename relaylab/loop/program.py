@@ -2,7 +2,7 @@
 
 A `LoopProgram` is a list of `LoopNest`s, each a parallel loop over its own work items; a share of the items
 of the program is the same share of those of every nest. Statements are `Define`, `Accumulate`, `Store`, `Prefetch`,
-`For` and `If`. Buffers are flat: a `Load` of a program has one index, the address in elements.
+`For` and `IfThenElse`. Buffers are flat: a `Load` of a program has one index, the address in elements.
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
@@ -72,7 +72,7 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If:
+class IfThenElse:
     """`body` where `condition` holds, which is the same in all lanes, else `otherwise`."""
 
     condition: ScalarExpr
@@ -80,7 +80,7 @@ class If:
     otherwise: tuple[Statement, ...] = ()
 
 
-Statement = Define | Accumulate | Store | Prefetch | For | If
+Statement = Define | Accumulate | Store | Prefetch | For | IfThenElse
 Body = tuple[Statement, ...]
 
 
@@ -148,7 +148,7 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
     match statement:
         case For():
             return (statement.body,)
-        case If():
+        case IfThenElse():
             return (statement.body, statement.otherwise)
         case _:
             return ()
@@ -168,7 +168,7 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
             return (value,)
         case Prefetch(_, address):
             return (address,)
-        case If(condition):
+        case IfThenElse(condition):
             return (condition,)
         case For():
             return () if statement.stop is None else (statement.stop,)
@@ -223,5 +223,5 @@ def _line(statement: Statement) -> str:
             return f"{buffer.name}[{show(address)}] = {show(value)}"
         case Prefetch(buffer, address):
             return f"prefetch {buffer.name}[{show(address)}]"
-        case If(condition):
+        case IfThenElse(condition):
             return f"if {show(condition)}:"

@@ -10,7 +10,7 @@ from relaylab.loop.program import (
     Accumulate,
     Define,
     For,
-    If,
+    IfThenElse,
     LoopProgram,
     Prefetch,
     Statement,
@@ -78,7 +78,7 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
             case For(axis):
                 stop = axis.extent if statement.stop is None else int(value_of(statement.stop, env, memory))
                 _loop(statement, 0, min(stop, axis.extent), env, memory)
-            case If(condition, then, otherwise):
+            case IfThenElse(condition, then, otherwise):
                 own = dict(env)
                 _body(then if value_of(condition, env, memory).item() else otherwise, own, memory)
                 env.update((x, own[x]) for x in env if isinstance(x, Local))

@@ -32,7 +32,7 @@ from relaylab.loop.program import (
     Body,
     Define,
     For,
-    If,
+    IfThenElse,
     LoopProgram,
     Statement,
     Store,
@@ -88,7 +88,7 @@ def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
     while stack:
         statement, above = stack.pop()
         yield statement, above
-        if isinstance(statement, If):
+        if isinstance(statement, IfThenElse):
             stack += [(s, (*above, _not(statement.condition))) for s in reversed(statement.otherwise)]
             above = (*above, statement.condition)
             stack += [(s, above) for s in reversed(statement.body)]
@@ -143,7 +143,7 @@ class _Prover:
     def registers(self, body: Sequence[Statement], scratch: Sequence[Tensor]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
-        maybe = [s for s in body if isinstance(s, If) or (isinstance(s, For) and s.stop is not None)]
+        maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
         perhaps = {inner for s in maybe for inner in statements(s.body)}
         stored: dict[Tensor, Store | None] = {}
         for statement in body:

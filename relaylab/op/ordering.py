@@ -68,7 +68,7 @@ class Keys:
         return before(self.p.b, a, c, self.ascending)
 
 
-class Row(Keys):
+class SortedRow(Keys):
     """Keys that are sorted, with an equal amount of memory beside them."""
 
     copies = 2
@@ -166,7 +166,7 @@ def first_in_order(
     if 0 < SELECTED * k <= count:
         _selected(p, count, k, read, Heap(p, k, dtype, ascending, last=True, numbers=count), write)
         return
-    row = Row(p, count, dtype, ascending)
+    row = SortedRow(p, count, dtype, ascending)
     with p.loop(count, kind="vectorized") as at:
         row.put(at, read(at), at)
     row.sort(count)

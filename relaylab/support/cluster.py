@@ -54,7 +54,7 @@ class ClusterClient(Protocol):
         ...
 
 
-class Cluster:
+class WorkCluster:
     """A cluster at work on calls that have names: `submit` while there is `room`, `finished` gives what is done."""
 
     def __init__(self, client: ClusterClient):
@@ -99,7 +99,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster_at(client: ClusterClient | str) -> Generator[Cluster]:
+def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     """The cluster of a client, or at an address (`tcp://host:8786`); a client that is made here is closed again, and
     what is still open is given up.
 
@@ -115,7 +115,7 @@ def cluster_at(client: ClusterClient | str) -> Generator[Cluster]:
     except (OSError, TimeoutError, ValueError) as error:
         said, help = f"there is no cluster at {client}: {error}", "start one: dask scheduler, dask worker"
         raise RelayValueError(said, code="cluster.unreachable", help=help) from None
-    cluster = Cluster(used)
+    cluster = WorkCluster(used)
     try:
         yield cluster
     finally:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import digest
 from relaylab.codegen.operations.records import GAIN, current_version
-from relaylab.support.cluster import Cluster, ClusterClient, cluster_at
+from relaylab.support.cluster import ClusterClient, WorkCluster, cluster_at
 from relaylab.support.errors import RelayError
 from relaylab.support.line_process import Answer
 from relaylab.tune.process import Worker
@@ -136,7 +136,7 @@ class Workers:
 
     each = EACH
 
-    def __init__(self, cluster: Cluster, target: str, threads: int, limit: float):
+    def __init__(self, cluster: WorkCluster, target: str, threads: int, limit: float):
         self.cluster, self.settings = cluster, (target, threads, limit)
         self.batches: dict[str, Batch] = {}
 

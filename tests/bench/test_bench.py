@@ -13,7 +13,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.bench import encoder, variants
-from relaylab.bench.history import History
+from relaylab.bench.history import BenchHistory
 from relaylab.bench.measure import Result, inputs_of
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
@@ -95,12 +95,12 @@ def test_a_variant_says_the_same_in_onnx(kind, name: str) -> None:
 
 def test_a_history_tells_what_changed(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    assert History(str(path)).add(RESULTS) == []
+    assert BenchHistory(str(path)).add(RESULTS) == []
     faster = Result("mlp", 1, ms={"relaylab": 0.004, "onnxruntime": 0.01})
     same = Result("toy", 2, ms={"relaylab": 4.0, "onnxruntime": 2.0})
-    (words,) = History(str(path)).add([faster, same, Result("mlp", 1, "llvm -mcpu=x86-64-v3", {"relaylab": 9.0})])
+    (words,) = BenchHistory(str(path)).add([faster, same, Result("mlp", 1, "llvm -mcpu=x86-64-v3", {"relaylab": 9.0})])
     assert words.startswith("mlp, 1 thread: 25% faster than on ")
-    (words,) = History(str(path)).add([Result("mlp", 1, ms={"relaylab": 0.008, "onnxruntime": 0.01})])
+    (words,) = BenchHistory(str(path)).add([Result("mlp", 1, ms={"relaylab": 0.008, "onnxruntime": 0.01})])
     assert "50% slower" in words and len(path.read_text().splitlines()) == 6
 
 
@@ -109,9 +109,9 @@ def test_files_that_are_no_history(text: str, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_text(text)
     with pytest.raises(RelayError, match="no history"):
-        History(str(path))
+        BenchHistory(str(path))
     with pytest.raises(RelayError, match="no history"):
-        History(str(tmp_path))
+        BenchHistory(str(tmp_path))
 
 
 def test_the_encoder_says_the_same_in_onnx() -> None:

@@ -379,7 +379,8 @@ ENGLISH = """() => {
     node.childNodes.forEach(look);
   };
   look(document.body);
-  return found.filter((text) => !/[\u4e00-\u9fff]/.test(text) && /[a-z]{2,} [a-z]{2,}/.test(text));
+  const words = (text) => text.replace(/@?\\S+ (op|kind|role):.*/, ""); // queries are the same in all languages
+  return found.filter((text) => !/[\u4e00-\u9fff]/.test(text) && /[a-z]{2,} [a-z]{2,}/.test(words(text)));
 }"""
 """What people read that has no Chinese in it and two English words in a row."""
 

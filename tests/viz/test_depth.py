@@ -53,7 +53,7 @@ def test_relay_viz_of_deep_programs(make, tmp_path):
 
 
 def test_a_long_picture_is_tiled():
-    assert pdf([show(chain(1000)).scene], paper="a4").count(b"/MediaBox") > 10
+    assert pdf([show(chain(1000)).scene], paper="a4").count(b"/MediaBox") > 5
 
 
 def test_shared_parts_are_written_once():

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.loop.expr import INDEX, Apply, Axis, Load, Local, Tensor, post_order
-from relaylab.loop.program import Accumulate, Body, Define, For, If, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.program import (
+    Accumulate,
+    Body,
+    Define,
+    For,
+    IfThenElse,
+    LoopProgram,
+    Statement,
+    Store,
+    statements,
+    values,
+)
 from relaylab.loop.scalar import is_float as is_float_dtype
 
 ALIGN = 64
@@ -28,7 +39,7 @@ def work(program: LoopProgram) -> tuple[int, int]:
         stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
         while stack:
             statement, times = stack.pop()
-            if isinstance(statement, (For, If)):  # of a condition, what it is there for
+            if isinstance(statement, (For, IfThenElse)):  # of a condition, what it is there for
                 turns = statement.axis.extent if isinstance(statement, For) and statement.stop is None else 1
                 stack.extend((s, times * turns) for s in statement.body)
                 continue

@@ -25,7 +25,7 @@ from relaylab.loop.program import (
     Body,
     Define,
     For,
-    If,
+    IfThenElse,
     LoopNest,
     LoopProgram,
     Prefetch,
@@ -135,12 +135,12 @@ class _Lowering:
                     self._unrolled(statement, group)
                 case For():
                     self._serial(statement, group)
-                case If():
+                case IfThenElse():
                     self._branch(statement, group)
                 case Prefetch(buffer, address):
                     self.emitter.prefetch(buffer, address, group[0])
 
-    def _branch(self, statement: If, group: list[VectorContext]) -> None:
+    def _branch(self, statement: IfThenElse, group: list[VectorContext]) -> None:
         """One of two bodies, which hand on accumulators and registers."""
         cells, within = self.emitter.cells, inside(statement)
         carried = [(k, local) for local in carried_locals(within) for k in range(len(group))]

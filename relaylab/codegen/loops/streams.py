@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import For, If, Prefetch, Statement, Store, statements, values
+from relaylab.loop.program import For, IfThenElse, Prefetch, Statement, Store, statements, values
 
 Terms = dict[ScalarExpr, int]
 AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
@@ -34,7 +34,7 @@ class Stream:
 def streams_of(loop: For, private: frozenset[Tensor]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
     """The streams of a loop by addresses, each with the rest of the address; none where loops turn in it."""
     body = list(statements(loop.body))
-    if any(isinstance(s, If) or isinstance(s, For) and s.kind == "serial" for s in body):
+    if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
         return {}
     inner = {s.axis for s in body if isinstance(s, For)}
     found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}

@@ -44,15 +44,15 @@ def interleaved(matrix: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class ByteProducts:
+class ByteArithmetic:
     """How words are multiplied: by `vpdpbusd` if `whole`, else as two halves of 16-bit numbers."""
 
     whole: bool
 
     @staticmethod
-    def on(target: CpuTarget) -> ByteProducts:
+    def on(target: CpuTarget) -> ByteArithmetic:
         """The form for a target."""
-        return ByteProducts(target.multiplies_bytes)
+        return ByteArithmetic(target.multiplies_bytes)
 
     def weights(self, f: IRFunction, x: Value) -> tuple[Value, ...]:
         """A vector of words of signed bytes, as `add` wants them."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
-from relaylab.codegen.templates.byte_products import ByteProducts
+from relaylab.codegen.templates.byte_products import ByteArithmetic
 from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
-from relaylab.codegen.templates.tile import Prefetch, RegisterTile, accumulate, unroll
+from relaylab.codegen.templates.tile import PanelPrefetch, RegisterTile, accumulate, unroll
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class TileNest:
             tuple((a * inner.x + b * last.x) * self.size for a, b in offsets),
             p.taps,
             vectors * self.width * self.size,  # a narrow last panel is stored narrow
-            ByteProducts.on(self.target) if p.word > 1 else None,
+            ByteArithmetic.on(self.target) if p.word > 1 else None,
         )
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
         w, prefetch = self._weights(batch, panel, tile)
@@ -158,7 +158,7 @@ class TileNest:
             acc = accumulate(f, shape, f.offset(self.pointers.x, f.mul(x, self.size)), w, acc, prefetch)
         self.finish(TilePlace(batch, position, offsets, column, vectors, active), acc)
 
-    def _weights(self, batch: Index, panel: Index, tile: Index) -> tuple[Value, Prefetch | None]:
+    def _weights(self, batch: Index, panel: Index, tile: Index) -> tuple[Value, PanelPrefetch | None]:
         f, p = self.f, self.problem
         panel_step = p.depth * self.panel
         batch_step = p.depth * packed_columns(p, self.schedule, self.width)
@@ -169,7 +169,7 @@ class TileNest:
         # The tiles of a panel share the work of asking for the next one; after the last panel there is mapped memory.
         share = panel_step * self.size // self.tiles
         following = f.offset(pointer, f.add(panel_step * self.size, f.mul(tile, share)))
-        return pointer, Prefetch(following, max(1, share // p.depth))
+        return pointer, PanelPrefetch(following, max(1, share // p.depth))
 
     def _start(self, tile: RegisterTile, column: Index, rows: int) -> list[Value]:
         if self.epilogue.bias is None:

@@ -13,7 +13,7 @@ from relaylab.codegen.templates.output_site import Epilogue, load_lanes, split_i
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import packed_columns
 from relaylab.codegen.templates.strassen import PRODUCTS, half_problem, half_schedule, halved_axis
-from relaylab.codegen.templates.tile import Prefetch, RegisterTile, accumulate, unroll
+from relaylab.codegen.templates.tile import PanelPrefetch, RegisterTile, accumulate, unroll
 
 BLOCK_BYTES = 640 << 10  # sums of a block of rows: they stay in the second-level cache beside a panel of weights
 BLOCKS = 4  # row blocks are a multiple of it
@@ -58,7 +58,7 @@ class _TileProduct:
 
     number: Index
     weights: Value
-    prefetch: Prefetch
+    prefetch: PanelPrefetch
     at: tuple[Index, Index]
     slot: Index
     rows: int
@@ -179,11 +179,11 @@ class _Strassen:
         last = f.compare("eq", number, PRODUCTS - 1)
         return f.select(last, self._weights(f.add(panel, 1), 0), self._weights(panel, f.add(number, 1)))
 
-    def _prefetch_share(self, panel: Value, tile: Index, vectors: int) -> Prefetch:
+    def _prefetch_share(self, panel: Value, tile: Index, vectors: int) -> PanelPrefetch:
         """The share of the next panel of weights that a tile asks for."""
         size = self.half.depth * vectors * self.width * self.size
         share = -(-size // self.blocks.sizes[0])
-        return Prefetch(self.f.offset(panel, self.f.mul(tile, share)), -(-share // self.half.depth))
+        return PanelPrefetch(self.f.offset(panel, self.f.mul(tile, share)), -(-share // self.half.depth))
 
     def _first_pair(self, tile: Index) -> Index:
         y, piece = split_index(self.f, tile, (self.half.rows[-2].extent, self.split.count))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, vector
-from relaylab.codegen.templates.byte_products import ByteProducts
+from relaylab.codegen.templates.byte_products import ByteArithmetic
 from relaylab.codegen.templates.problem import Tap
 
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
@@ -28,7 +28,7 @@ class RegisterTile:
     rows: tuple[int, ...]
     taps: tuple[Tap, ...]
     w_step: int
-    bytes: ByteProducts | None = None
+    bytes: ByteArithmetic | None = None
 
     def zeros(self) -> list[Value]:
         """Accumulators that start from nothing."""
@@ -36,7 +36,7 @@ class RegisterTile:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefetch:
+class PanelPrefetch:
     """Memory to bring closer during the reduction: from where, how many bytes per step of it."""
 
     pointer: Value
@@ -50,7 +50,7 @@ def unroll(count: int, products: int) -> int:
 
 
 def accumulate(
-    f: IRFunction, tile: RegisterTile, x: Value, w: Value, acc: Sequence[Value], prefetch: Prefetch | None = None
+    f: IRFunction, tile: RegisterTile, x: Value, w: Value, acc: Sequence[Value], prefetch: PanelPrefetch | None = None
 ) -> tuple[Value, ...]:
     """The accumulators after the whole reduction, starting at input pointer `x` and weight pointer `w`."""
     start = (x, w, prefetch.pointer) if prefetch else (x, w)

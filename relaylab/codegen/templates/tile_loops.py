@@ -19,7 +19,7 @@ from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import unroll
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
-from relaylab.loop.program import Body, Define, For, If, LoopNest, Prefetch, Statement, Store
+from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Prefetch, Statement, Store
 from relaylab.loop.simplify import Simplifier
 
 LINE = 64  # bytes of a cache line
@@ -121,7 +121,7 @@ class TileLoops:
             return body(block)
         axis, start = self.parts.axis(name, size), list[Statement]()
         at = as_index(self.parts.named(name, as_index(block) * size + axis, start))
-        inner = body(at) if total % size == 0 else (If(at < total, body(at)),)
+        inner = body(at) if total % size == 0 else (IfThenElse(at < total, body(at)),)
         return (For(axis, "serial", (*start, *inner)),)
 
     # ---- panels that are gathered
@@ -194,7 +194,7 @@ class TileLoops:
         condition = self.parts.simplify(as_index(index) < limit)
         if isinstance(condition, Const):
             return below() if condition.value else other()
-        return (If(condition, below(), other()),)
+        return (IfThenElse(condition, below(), other()),)
 
     def _tile(self, site: TileSite) -> Body:
         """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""

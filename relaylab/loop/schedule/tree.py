@@ -12,7 +12,7 @@ from relaylab.loop.program import (
     Body,
     Define,
     For,
-    If,
+    IfThenElse,
     LoopNest,
     LoopProgram,
     Prefetch,
@@ -73,7 +73,7 @@ def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Bod
             case (statement,):  # all its bodies are done
                 new = [tuple(done.pop()) for _ in bodies(statement)][::-1]
                 done[-1].extend(rule(_with_bodies(statement, new)))
-            case For() | If() as statement:
+            case For() | IfThenElse() as statement:
                 stack.append((statement,))
                 for part in reversed(bodies(statement)):
                     stack += [*reversed(part), None]
@@ -89,7 +89,7 @@ def _with_bodies(statement: Statement, new: Sequence[Body]) -> Statement:
     match statement:
         case For():
             return replace(statement, body=new[0])
-        case If():
+        case IfThenElse():
             return replace(statement, body=new[0], otherwise=new[1])
         case _:
             return statement
@@ -125,7 +125,7 @@ def mapped(statement: Statement, rule: Callable[[ScalarExpr], ScalarExpr]) -> St
             return Accumulate(local, kind, rule(value))
         case Prefetch(buffer, address):
             return Prefetch(buffer, rule(address))
-        case If():
+        case IfThenElse():
             return replace(statement, condition=rule(statement.condition))
         case For():
             return statement if statement.stop is None else replace(statement, stop=rule(statement.stop))

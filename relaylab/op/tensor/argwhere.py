@@ -12,7 +12,7 @@ from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
-from relaylab.op.ordering import Row
+from relaylab.op.ordering import SortedRow
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
@@ -105,7 +105,7 @@ class unique(Opaque):
     def _groups(p: Procedure, data: Tensor, group: Tensor, start: Tensor) -> Element:
         """The number of different elements: `group` says which of them each element is, `start` where each is first."""
         b, count = p.b, data.shape[0]
-        row, groups = Row(p, count, data.dtype), p.let(0)
+        row, groups = SortedRow(p, count, data.dtype), p.let(0)
         with p.loop(count, kind="vectorized") as k:
             row.put(k, data(k), k)
         row.sort(count)

@@ -15,7 +15,7 @@ from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
-from relaylab.op.ordering import Heap, Row
+from relaylab.op.ordering import Heap, SortedRow
 from relaylab.op.shapes import product
 from relaylab.op.vision.suppression import KeptBoxes, suppress
 
@@ -314,7 +314,7 @@ class all_class_non_max_suppression(Opaque):
             return
         classes, count = scores.shape[1:]
         with p.parallel(boxes.shape[0]) as n:
-            found = Row(p, classes * count, scores.dtype)
+            found = SortedRow(p, classes * count, scores.dtype)
             total = p.let(0)
             with self._chosen(p, n, *tensors[len(outs) :]) as (c, k, key):
                 found.put(total, key, c * count + k)

@@ -40,7 +40,7 @@ class Instruction:
 
 
 @dataclass
-class Value:
+class HloValue:
     """A value of the program, once however often it is computed: what from, and in which kernels."""
 
     instruction: Instruction
@@ -95,7 +95,7 @@ class Flat:
     """A module without its computations: each value once (equal instructions over equal values are one value)."""
 
     def __init__(self, found: Mapping[str, Sequence[Instruction]], entry: str) -> None:
-        self.values: list[Value] = []
+        self.values: list[HloValue] = []
         self.kernels: dict[str, None] = {}
         self.roots: list[int] = []
         self.numbers: dict[tuple[object, ...], int] = {}
@@ -141,7 +141,7 @@ class Flat:
         key = (instruction.opcode, operands, instruction.literal, instruction.attributes, *own)
         number = self.numbers.setdefault(key, len(self.values))
         if number == len(self.values):
-            self.values.append(Value(instruction, operands))
+            self.values.append(HloValue(instruction, operands))
         if kernel and instruction.opcode not in FREE:
             self.kernels[kernel] = None
             self.values[number].kernels.add(kernel)

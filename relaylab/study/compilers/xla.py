@@ -12,7 +12,7 @@ from pathlib import Path
 
 from relaylab.study.compilers.alignment import alike, matched
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
-from relaylab.study.compilers.hlo import FREE, Flat, Value, computations
+from relaylab.study.compilers.hlo import FREE, Flat, HloValue, computations
 from relaylab.support.errors import RelayValueError
 
 NAME = "XLA"
@@ -99,7 +99,7 @@ def read(text: str, program: SourceProgram) -> Compiled:
     return Compiled(NAME, kernels, tuple(notes))
 
 
-def _traced(values: Sequence[Value], order: Sequence[int]) -> list[TracedValue]:
+def _traced(values: Sequence[HloValue], order: Sequence[int]) -> list[TracedValue]:
     """Operations of JAX: an instruction each, or all connected instructions that one was taken apart into."""
     homes: dict[int, int] = {}  # a value to the first value of its operation
     found: dict[int, list[int]] = {}
@@ -124,23 +124,23 @@ def _traced(values: Sequence[Value], order: Sequence[int]) -> list[TracedValue]:
     return [operation for _, operation in sorted(traced, key=lambda t: t[0])]
 
 
-def _place(value: Value) -> str:
+def _place(value: HloValue) -> str:
     return value.instruction.place
 
 
-def _natural(value: Value) -> bool:
+def _natural(value: HloValue) -> bool:
     """Whether this is the instruction that the operation is called after."""
     word = _last(value)
     return value.instruction.opcode == OPCODES.get(word, word.replace("_", "-"))
 
 
-def _last(value: Value) -> str:
+def _last(value: HloValue) -> str:
     origin = value.instruction.origin.partition(";")[0]
     opcode = value.instruction.opcode
     return origin.rpartition("/")[2] if "/" in origin else WORDS.get(opcode, opcode.replace("-", "_"))
 
 
-def _word(value: Value) -> str:
+def _word(value: HloValue) -> str:
     """The operation of JAX that a value belongs to; none for what moves data on the way."""
     opcode, word = value.instruction.opcode, _last(value)
     if opcode in FREE or opcode in ("broadcast", "copy", "convert") or (opcode == "transpose" and word != "transpose"):
