@@ -63,6 +63,7 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     )
     nb.python("w.go(0)")
     shown(page, "0:0")
+    page.wait_for_function(f"() => {EXPLORER}.parts.stage.canvases[0]?.byId")
     seen = page.evaluate(f"() => [{drawn}, {known}, {EXPLORER}.parts.stage.canvases[0].filled]")
     assert seen[0] * 3 < seen[1], f"only what is in view is in the document: {seen}"
     assert page.locator(".rl-tree li").count() >= page.evaluate(f"() => {known}"), "the tree has everything"
