@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.ir import Constant, Expr, IRModule, is_call_to, rewrite
+from relaylab.transform import BindParams
 from relaylab.zoo.catalog import NETWORKS
 
 Workload = tuple[IRModule, dict[str, Any]]
@@ -49,8 +50,7 @@ def quantized(given: Callable[[], Workload]) -> Callable[[], Workload]:
 
 
 def _bound(mod: IRModule, params: Mapping[str, Any]) -> IRModule:
-    bound = relay.build_module.bind_params_by_name(mod["main"], params)
-    return relay.transform.InferType()(IRModule.from_expr(bound))
+    return relay.transform.InferType()(BindParams(dict(params))(mod))
 
 
 def _in_bytes(new: Expr, old: Expr) -> Expr:

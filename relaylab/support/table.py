@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from relaylab.support.errors import RelayAttributeError, RelayValueError
@@ -16,6 +16,16 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(name, list(candidates), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""
+
+
+def registered(table: dict[str, V], names: Iterable[str]) -> Callable[[V], V]:
+    """A decorator that puts what it is given into a table, under some names."""
+
+    def register(value: V) -> V:
+        table.update(dict.fromkeys(names, value))
+        return value
+
+    return register
 
 
 class Table(Mapping[str, V], Generic[V]):

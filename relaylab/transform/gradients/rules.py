@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from relaylab.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, facets, op_name
 from relaylab.support.errors import RelayValueError
-from relaylab.support.table import did_you_mean
+from relaylab.support.table import did_you_mean, registered
 from relaylab.transform.engine.build import call, scalar
 from relaylab.transform.engine.infer_type import dtype_of, fields_of, rank_of, shape_of
 
@@ -22,12 +22,7 @@ GRADIENTS: dict[str, GradientRule] = {}
 
 def gradient_of(*names: str) -> Callable[[GradientRule], GradientRule]:
     """Register a rule for operators (also one of your own)."""
-
-    def register(rule: GradientRule) -> GradientRule:
-        GRADIENTS.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+    return registered(GRADIENTS, names)
 
 
 def gradient_rule(node: Call) -> GradientRule:

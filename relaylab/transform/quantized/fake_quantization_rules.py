@@ -16,6 +16,7 @@ import numpy as np
 from relaylab.ir import Call, Constant, Expr, Tuple, TupleGetItem, const, facets
 from relaylab.ir.op import op_name
 from relaylab.op.qnn.arithmetic import limits
+from relaylab.support.table import registered
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.infer_type import rank_of, shape_of
 
@@ -52,12 +53,7 @@ RULES: dict[str, IntegerRule] = {}
 
 def integer_rule(*names: str) -> Callable[[IntegerRule], IntegerRule]:
     """Register a rule for operators (also one of your own)."""
-
-    def register(rule: IntegerRule) -> IntegerRule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+    return registered(RULES, names)
 
 
 def refuse(node: Expr, why: str) -> Unquantized:

@@ -9,6 +9,7 @@ from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
+from relaylab.support.table import registered
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -35,12 +36,7 @@ PARTITION: dict[str, PartitionRule] = {}
 
 def partition_rule(*names: str) -> Callable[[PartitionRule], PartitionRule]:
     """Register a rule for operators."""
-
-    def register(rule: PartitionRule) -> PartitionRule:
-        PARTITION.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+    return registered(PARTITION, names)
 
 
 @partition_rule("nn.conv2d")

@@ -22,6 +22,7 @@ from relaylab.ir.op import facets, op_name
 from relaylab.op.qnn.arithmetic import EXPRS, limits, requantized
 from relaylab.op.qnn.scale import ROUNDINGS
 from relaylab.support.errors import RelayValueError
+from relaylab.support.table import registered
 from relaylab.transform.engine.build import call, scalar
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -93,12 +94,7 @@ REALIZE: dict[str, RealizeRule] = {}
 
 def realize_rule(*names: str) -> Callable[[RealizeRule], RealizeRule]:
     """Register a rule for operators."""
-
-    def register(rule: RealizeRule) -> RealizeRule:
-        REALIZE.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+    return registered(REALIZE, names)
 
 
 def _whole(args: Sequence[Value]) -> list[QRealizeIntExpr] | None:

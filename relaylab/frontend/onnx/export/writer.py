@@ -98,6 +98,43 @@ class Writer:
         """The name of a constant."""
         return self._initialized(self._fresh(f"c{len(self._initializers)}"), value)
 
+    # ---- what rules write often
+
+    def numbers(self, values: Iterable[int] | np.ndarray) -> str:
+        """A constant of int64: shapes, axes, places."""
+        return self.constant(np.array([int(v) for v in values], "int64"))
+
+    def scalar(self, value: float, dtype: str) -> str:
+        """A constant number."""
+        return self.constant(np.array(value, dtype))
+
+    def cast(self, name: str, dtype: str) -> str:
+        """A value as another data type."""
+        return self.emit("Cast", [name], to=self.number_of(dtype))
+
+    def reshape(self, name: str, shape: Sequence[int]) -> str:
+        """A value in another shape."""
+        return self.emit("Reshape", [name, self.numbers(shape)], allowzero=1)
+
+    def transposed(self, name: str, axes: Sequence[int]) -> str:
+        """A value with its axes in another order."""
+        return name if list(axes) == sorted(axes) else self.emit("Transpose", [name], perm=[int(a) for a in axes])
+
+    def along(self, name: str, axis: int, rank: int) -> str:
+        """A vector in the shape in which it stands along an axis of a tensor of that rank."""
+        after = rank - 1 - axis % rank
+        return self.reshape(name, [-1, *[1] * after]) if after else name
+
+    def either(self, condition: str, a: str, c: str) -> str:
+        """`a` where a condition holds, else `c`."""
+        return self.emit("Where", [condition, a, c])
+
+    def floored(self, ins: list[str]) -> str:
+        """The quotient of integers, rounded down; ONNX's is rounded towards zero."""
+        return self.emit("Div", [self.emit("Sub", [ins[0], self.emit("Mod", ins)]), ins[1]])
+
+    # ---- the graph
+
     def input(self, name: str, type_: TensorType) -> str:
         """A parameter that the model takes as an input; its name."""
         self._inputs.append(_info(name, type_))

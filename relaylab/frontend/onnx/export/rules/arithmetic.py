@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import math
 
-from relaylab.frontend.onnx.export.rules.base import (
-    alike,
-    along,
-    attributes,
-    cast,
-    dtype_of,
-    either,
-    floored,
-    is_float,
-    operator,
-    rule,
-    scalar,
-    shape_of,
-)  # fmt: skip
+from relaylab.frontend.onnx.export.rules.base import alike, attributes, dtype_of, is_float, operator, rule, shape_of
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call, TupleType
 
@@ -51,15 +38,15 @@ def _rsqrt(w: Writer, call: Call, ins: list[str]) -> Value:
 @rule("log2", "log10")
 def _log(w: Writer, call: Call, ins: list[str]) -> Value:
     base = math.log(2 if operator(call) == "log2" else 10)
-    return w.emit("Div", [w.emit("Log", ins), scalar(w, base, dtype_of(call))])
+    return w.emit("Div", [w.emit("Log", ins), w.scalar(base, dtype_of(call))])
 
 
 @rule("trunc")
 def _trunc(w: Writer, call: Call, ins: list[str]) -> Value:
     if not is_float(call):
         return w.emit("Identity", ins)
-    zero = scalar(w, 0, dtype_of(call))
-    return either(w, w.emit("Less", [ins[0], zero]), w.emit("Ceil", ins), w.emit("Floor", ins))
+    zero = w.scalar(0, dtype_of(call))
+    return w.either(w.emit("Less", [ins[0], zero]), w.emit("Ceil", ins), w.emit("Floor", ins))
 
 
 @rule("isfinite")
@@ -78,9 +65,9 @@ def _shift(w: Writer, call: Call, ins: list[str]) -> Value:
     if dtype.startswith("u"):
         return w.emit("BitShift", ins, direction="LEFT" if left else "RIGHT")
     # signed numbers have no shift: it is a product, or a quotient rounded down
-    x, power = cast(w, ins[0], "int64"), w.emit("Pow", [scalar(w, 2, "int64"), cast(w, ins[1], "int64")])
-    found = w.emit("Mul", [x, power]) if left else floored(w, [x, power])
-    return cast(w, found, dtype)
+    x, power = w.cast(ins[0], "int64"), w.emit("Pow", [w.scalar(2, "int64"), w.cast(ins[1], "int64")])
+    found = w.emit("Mul", [x, power]) if left else w.floored([x, power])
+    return w.cast(found, dtype)
 
 
 @rule("mod", "trunc_mod")
@@ -99,7 +86,7 @@ def _floor_mod(w: Writer, call: Call, ins: list[str]) -> Value:
 def _floor_divide(w: Writer, call: Call, ins: list[str]) -> Value:
     if is_float(call):
         return w.emit("Floor", [w.emit("Div", ins)])
-    return floored(w, ins)
+    return w.floored(ins)
 
 
 @rule("trunc_divide")
@@ -110,20 +97,20 @@ def _trunc_divide(w: Writer, call: Call, ins: list[str]) -> Value:
 
 @rule("cast", "cast_like")
 def _cast(w: Writer, call: Call, ins: list[str]) -> Value:
-    return cast(w, ins[0], dtype_of(call))
+    return w.cast(ins[0], dtype_of(call))
 
 
 @rule("clip")
 def _clip(w: Writer, call: Call, ins: list[str]) -> Value:
     a, dtype = attributes(call), dtype_of(call)
     ends = [float(a[name]) if is_float(call) else int(a[name]) for name in ("a_min", "a_max")]
-    return w.emit("Clip", [ins[0], *(scalar(w, end, dtype) for end in ends)])
+    return w.emit("Clip", [ins[0], *(w.scalar(end, dtype) for end in ends)])
 
 
 @rule("where")
 def _where(w: Writer, call: Call, ins: list[str]) -> Value:
-    condition = ins[0] if dtype_of(call.args[0]) == "bool" else cast(w, ins[0], "bool")
-    return either(w, condition, *ins[1:])
+    condition = ins[0] if dtype_of(call.args[0]) == "bool" else w.cast(ins[0], "bool")
+    return w.either(condition, *ins[1:])
 
 
 @rule("nn.leaky_relu")
@@ -133,4 +120,4 @@ def _leaky_relu(w: Writer, call: Call, ins: list[str]) -> Value:
 
 @rule("nn.prelu")
 def _prelu(w: Writer, call: Call, ins: list[str]) -> Value:
-    return w.emit("PRelu", [ins[0], along(w, ins[1], int(attributes(call)["axis"]), len(shape_of(call)))])
+    return w.emit("PRelu", [ins[0], w.along(ins[1], int(attributes(call)["axis"]), len(shape_of(call)))])

@@ -8,19 +8,14 @@ import numpy as np
 
 from relaylab.frontend.onnx.export.rules.base import (
     attributes,
-    cast,
     dtype_of,
     fields_of,
     ints,
-    numbers,
     operator,
     refused,
-    reshape,
     rule,
-    scalar,
     shape_of,
-    transposed,
-)  # fmt: skip
+)
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call
 from relaylab.op.layout import parse_layout, transform
@@ -42,19 +37,19 @@ def _concatenate(w: Writer, call: Call, ins: list[str]) -> Value:
 @rule("stack")
 def _stack(w: Writer, call: Call, ins: list[str]) -> Value:
     axis = int(attributes(call)["axis"]) % len(shape_of(call))
-    return w.emit("Concat", [w.emit("Unsqueeze", [x, numbers(w, [axis])]) for x in ins], axis=axis)
+    return w.emit("Concat", [w.emit("Unsqueeze", [x, w.numbers([axis])]) for x in ins], axis=axis)
 
 
 @rule("split")
 def _split(w: Writer, call: Call, ins: list[str]) -> Value:
     axis = int(attributes(call)["axis"])
     sizes = [f.concrete_shape[axis] for f in fields_of(call)]
-    return list(w.several("Split", [ins[0], numbers(w, sizes)], len(sizes), axis=axis))
+    return list(w.several("Split", [ins[0], w.numbers(sizes)], len(sizes), axis=axis))
 
 
 @rule("reshape", "nn.batch_flatten", "reshape_like", "contrib_reverse_reshape", "squeeze", "expand_dims")
 def _reshape(w: Writer, call: Call, ins: list[str]) -> Value:
-    return reshape(w, ins[0], shape_of(call))
+    return w.reshape(ins[0], shape_of(call))
 
 
 @rule("transpose")
@@ -70,14 +65,14 @@ def _layout_transform(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape = attributes(call), shape_of(call.args[0])
     names = [a[k] for k in ("src_layout", "dst_layout")]
     if sorted(names[0]) == sorted(names[1]) and len(set(names[0])) == len(shape):
-        return transposed(w, w.emit("Identity", ins), [names[0].index(axis) for axis in names[1]])
+        return w.transposed(w.emit("Identity", ins), [names[0].index(axis) for axis in names[1]])
     places = np.arange(int(np.prod(shape)), dtype="int64").reshape(shape)
     source, target = map(parse_layout, names)
     moved = np.asarray(transform(places + 1, source, target)) - 1
     if moved.min(initial=0) < 0:
         raise refused(call, f"dst_layout={names[1]!r}", "it would pad: pad the axes first")
-    flat = w.emit("Gather", [reshape(w, ins[0], [-1]), w.constant(moved.reshape(-1))])
-    return reshape(w, flat, shape_of(call))
+    flat = w.emit("Gather", [w.reshape(ins[0], [-1]), w.constant(moved.reshape(-1))])
+    return w.reshape(flat, shape_of(call))
 
 
 # ---- constants
@@ -97,24 +92,24 @@ def _shape_of(w: Writer, call: Call, ins: list[str]) -> Value:
 
 @rule("full", "broadcast_to", "broadcast_to_like")
 def _expand(w: Writer, call: Call, ins: list[str]) -> Value:
-    x = ins[0] if dtype_of(call.args[0]) == dtype_of(call) else cast(w, ins[0], dtype_of(call))
-    return w.emit("Expand", [x, numbers(w, shape_of(call))])
+    x = ins[0] if dtype_of(call.args[0]) == dtype_of(call) else w.cast(ins[0], dtype_of(call))
+    return w.emit("Expand", [x, w.numbers(shape_of(call))])
 
 
 @rule("full_like")
 def _full_like(w: Writer, call: Call, ins: list[str]) -> Value:
-    return w.emit("Expand", [cast(w, ins[1], dtype_of(call)), numbers(w, shape_of(call))])
+    return w.emit("Expand", [w.cast(ins[1], dtype_of(call)), w.numbers(shape_of(call))])
 
 
 @rule("arange")
 def _arange(w: Writer, call: Call, ins: list[str]) -> Value:
-    ends = [cast(w, x, dtype_of(call)) for x in ins]
-    return reshape(w, w.emit("Range", [reshape(w, x, []) for x in ends]), shape_of(call))
+    ends = [w.cast(x, dtype_of(call)) for x in ins]
+    return w.reshape(w.emit("Range", [w.reshape(x, []) for x in ends]), shape_of(call))
 
 
 @rule("trilu")
 def _trilu(w: Writer, call: Call, ins: list[str]) -> Value:
-    return w.emit("Trilu", [ins[0], cast(w, ins[1], "int64")], upper=int(bool(attributes(call)["upper"])))
+    return w.emit("Trilu", [ins[0], w.cast(ins[1], "int64")], upper=int(bool(attributes(call)["upper"])))
 
 
 @rule("meshgrid")
@@ -123,7 +118,7 @@ def _meshgrid(w: Writer, call: Call, ins: list[str]) -> Value:
     if attributes(call)["indexing"] == "xy" and len(ins) > 1:
         order[:2] = 1, 0
     return [
-        w.emit("Expand", [reshape(w, x, [-1 if k == place else 1 for k in range(len(ins))]), numbers(w, shape)])
+        w.emit("Expand", [w.reshape(x, [-1 if k == place else 1 for k in range(len(ins))]), w.numbers(shape)])
         for x, place in zip(ins, order)
     ]
 
@@ -135,8 +130,8 @@ def _meshgrid(w: Writer, call: Call, ins: list[str]) -> Value:
 def _tile(w: Writer, call: Call, ins: list[str]) -> Value:
     shape, reps = shape_of(call.args[0]), ints(attributes(call)["reps"], 1)
     rank = max(len(shape), len(reps))
-    x = ins[0] if len(shape) == rank else reshape(w, ins[0], [1] * (rank - len(shape)) + list(shape))
-    return w.emit("Tile", [x, numbers(w, [1] * (rank - len(reps)) + reps)])
+    x = ins[0] if len(shape) == rank else w.reshape(ins[0], [1] * (rank - len(shape)) + list(shape))
+    return w.emit("Tile", [x, w.numbers([1] * (rank - len(reps)) + reps)])
 
 
 @rule("repeat")
@@ -144,14 +139,14 @@ def _repeat(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape, out = attributes(call), shape_of(call.args[0]), shape_of(call)
     axis = int(a["axis"] or 0) % max(len(shape), 1)
     places = np.repeat(np.arange(out[axis] // max(int(a["repeats"]), 1)), int(a["repeats"]))
-    x = ins[0] if a["axis"] is not None else reshape(w, ins[0], [-1])
-    return w.emit("Gather", [x, numbers(w, places)], axis=axis)
+    x = ins[0] if a["axis"] is not None else w.reshape(ins[0], [-1])
+    return w.emit("Gather", [x, w.numbers(places)], axis=axis)
 
 
 @rule("reverse")
 def _reverse(w: Writer, call: Call, ins: list[str]) -> Value:
     axis = int(attributes(call)["axis"])
-    return w.emit("Slice", [ins[0], *(numbers(w, [v]) for v in (-1, _START, axis, -1))])
+    return w.emit("Slice", [ins[0], *(w.numbers([v]) for v in (-1, _START, axis, -1))])
 
 
 @rule("reverse_sequence")
@@ -161,10 +156,10 @@ def _reverse_sequence(w: Writer, call: Call, ins: list[str]) -> Value:
     order = [time, batch, *(k for k in range(rank) if k not in (time, batch))]
     if time == batch:
         raise refused(call, "one axis as batch and sequence", "they are two axes")
-    x = transposed(w, ins[0], order)
-    lengths = w.emit("Max", [cast(w, ins[1], "int64"), scalar(w, 1, "int64")])  # one element stays, as none does
+    x = w.transposed(ins[0], order)
+    lengths = w.emit("Max", [w.cast(ins[1], "int64"), w.scalar(1, "int64")])  # one element stays, as none does
     found = w.emit("ReverseSequence", [x, lengths], time_axis=0, batch_axis=1)
-    return transposed(w, found, [order.index(k) for k in range(rank)])
+    return w.transposed(found, [order.index(k) for k in range(rank)])
 
 
 # ---- parts
@@ -174,7 +169,7 @@ def sliced(w: Writer, name: str, starts: Sequence[int], ends: Sequence[int], ste
     """A part of a value: bounds for every axis, as Python's `range` has them."""
     axes = range(len(starts))
     stops = [_START if step < 0 and end < 0 else end for end, step in zip(ends, steps)]
-    return w.emit("Slice", [name, *(numbers(w, v) for v in (starts, stops, axes, steps))])
+    return w.emit("Slice", [name, *(w.numbers(v) for v in (starts, stops, axes, steps))])
 
 
 @rule("strided_slice")
@@ -203,11 +198,11 @@ def _pad(w: Writer, call: Call, ins: list[str]) -> Value:
     widths = [ints(pair) for pair in a["pad_width"]]
     if any(n < 0 for pair in widths for n in pair):
         raise refused(call, "a negative width", "cut it: relay.strided_slice")
-    around = numbers(w, [p[0] for p in widths] + [p[1] for p in widths])
+    around = w.numbers([p[0] for p in widths] + [p[1] for p in widths])
     if a["pad_mode"] != "constant":
         return w.emit("Pad", [ins[0], around], mode=str(a["pad_mode"]))
-    value = ins[1] if dtype_of(call.args[1]) == dtype_of(call) else cast(w, ins[1], dtype_of(call))
-    value = reshape(w, value, []) if shape_of(call.args[1]) else value
+    value = ins[1] if dtype_of(call.args[1]) == dtype_of(call) else w.cast(ins[1], dtype_of(call))
+    value = w.reshape(value, []) if shape_of(call.args[1]) else value
     return w.emit("Pad", [ins[0], around, value], mode="constant")
 
 
@@ -218,7 +213,7 @@ def _mirror_pad(w: Writer, call: Call, ins: list[str]) -> Value:
     for axis, (pair, n) in enumerate(zip(a["pad_width"], shape)):
         if any(ints(pair)):  # by places along each axis: ONNX has no symmetric mode
             places = np.pad(np.arange(n), tuple(ints(pair)), mode=mode)
-            found = w.emit("Gather", [found, numbers(w, places)], axis=axis)
+            found = w.emit("Gather", [found, w.numbers(places)], axis=axis)
     return found if found is not ins[0] else w.emit("Identity", ins)
 
 
@@ -226,11 +221,11 @@ def _mirror_pad(w: Writer, call: Call, ins: list[str]) -> Value:
 def _dilate(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape, out = attributes(call), shape_of(call.args[0]), shape_of(call)
     steps = ints(a["strides"], len(shape))
-    value, found = scalar(w, float(a["dilation_value"]), dtype_of(call)), ins[0]
+    value, found = w.scalar(float(a["dilation_value"]), dtype_of(call)), ins[0]
     wide = [n for size in shape for n in (size, 1)]
     around = [0] * len(wide) + [n for step in steps for n in (0, step - 1)]
-    found = w.emit("Pad", [reshape(w, found, wide), numbers(w, around), value])
-    found = reshape(w, found, [n * s for n, s in zip(shape, steps)])
+    found = w.emit("Pad", [w.reshape(found, wide), w.numbers(around), value])
+    found = w.reshape(found, [n * s for n, s in zip(shape, steps)])
     return sliced(w, found, [0] * len(out), out, [1] * len(out))
 
 
@@ -240,13 +235,13 @@ def _space_to_batch(w: Writer, call: Call, ins: list[str]) -> Value:
     blocks, widths = ints(a["block_shape"], 1), [ints(p) for p in a["paddings"]]
     rest = len(shape) - 1 - len(blocks)
     front, behind = ([0, *(p[k] for p in widths), *[0] * rest] for k in (0, 1))
-    value = scalar(w, float(a["pad_value"]), dtype_of(call))
-    x = w.emit("Pad", [ins[0], numbers(w, [*front, *behind]), value])
+    value = w.scalar(float(a["pad_value"]), dtype_of(call))
+    x = w.emit("Pad", [ins[0], w.numbers([*front, *behind]), value])
     parts = [(n + sum(p)) // b for n, p, b in zip(shape[1:], widths, blocks)]
-    x = reshape(w, x, [shape[0], *(n for pair in zip(parts, blocks) for n in pair), *shape[1 + len(blocks) :]])
+    x = w.reshape(x, [shape[0], *(n for pair in zip(parts, blocks) for n in pair), *shape[1 + len(blocks) :]])
     inner, outer = [2 * k + 2 for k in range(len(blocks))], [2 * k + 1 for k in range(len(blocks))]
     tail = range(2 * len(blocks) + 1, 2 * len(blocks) + 1 + rest)
-    return reshape(w, transposed(w, x, [*inner, 0, *outer, *tail]), shape_of(call))
+    return w.reshape(w.transposed(x, [*inner, 0, *outer, *tail]), shape_of(call))
 
 
 @rule("nn.batch_to_space_nd")
@@ -254,10 +249,10 @@ def _batch_to_space(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape, out = attributes(call), shape_of(call.args[0]), shape_of(call)
     blocks, crops = ints(a["block_shape"], 1), [ints(p) for p in a["crops"]]
     count, batch = len(blocks), out[0]
-    x = reshape(w, ins[0], [*blocks, batch, *shape[1:]])
+    x = w.reshape(ins[0], [*blocks, batch, *shape[1:]])
     pairs = [n for k in range(count) for n in (count + 1 + k, k)]
-    x = transposed(w, x, [count, *pairs, *range(2 * count + 1, count + len(shape))])
-    x = reshape(w, x, [batch, *(n * b for n, b in zip(shape[1:], blocks)), *shape[1 + count :]])
+    x = w.transposed(x, [count, *pairs, *range(2 * count + 1, count + len(shape))])
+    x = w.reshape(x, [batch, *(n * b for n, b in zip(shape[1:], blocks)), *shape[1 + count :]])
     starts = [0, *(p[0] for p in crops), *[0] * (len(out) - 1 - count)]
     return sliced(w, x, starts, [s + n for s, n in zip(starts, out)], [1] * len(out))
 
@@ -269,7 +264,7 @@ def _depth_to_space(w: Writer, call: Call, ins: list[str]) -> Value:
     order = {"NCHW": [0, 1, 2, 3], "NHWC": [0, 3, 1, 2]}.get(str(a["layout"]))
     if order is None or (not wide and a["mode"] != "DCR"):
         raise refused(call, f"layout={a['layout']!r}, mode={a['mode']!r}", "NCHW and NHWC are written")
-    x = transposed(w, ins[0], order)
+    x = w.transposed(ins[0], order)
     settings = {"mode": "DCR" if a["mode"] == "DCR" else "CRD"} if wide else {}
     found = w.emit("DepthToSpace" if wide else "SpaceToDepth", [x], blocksize=int(a["block_size"]), **settings)
-    return transposed(w, found, [order.index(k) for k in range(4)])
+    return w.transposed(found, [order.index(k) for k in range(4)])

@@ -6,7 +6,7 @@ ONNX would compute otherwise than Relay is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Attrs, Call, Constant, Expr, Op, TensorType, TupleType
 from relaylab.runtime.ndarray import as_numpy
 from relaylab.support.errors import RelayValueError
+from relaylab.support.table import registered
 
 Rule = Callable[[Writer, Call, list[str]], Value]
 RULES: dict[str, Rule] = {}
@@ -21,12 +22,7 @@ RULES: dict[str, Rule] = {}
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     """Register the rule of operators."""
-
-    def register(fn: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, fn))
-        return fn
-
-    return register
+    return registered(RULES, names)
 
 
 def alike(table: Mapping[str, str]) -> None:
@@ -115,47 +111,3 @@ def one_dtype(call: Call) -> None:
     dtypes = {dtype_of(arg) for arg in call.args} | {dtype_of(call)}
     if len(dtypes) > 1:
         raise refused(call, f"the data types {', '.join(sorted(dtypes))}", "operands and result have one data type")
-
-
-# ---- what is written often
-
-
-def numbers(w: Writer, values: Iterable[int] | np.ndarray) -> str:
-    """A constant of int64: shapes, axes, places."""
-    return w.constant(np.array([int(v) for v in values], "int64"))
-
-
-def scalar(w: Writer, value: float, dtype: str) -> str:
-    """A constant number."""
-    return w.constant(np.array(value, dtype))
-
-
-def cast(w: Writer, name: str, dtype: str) -> str:
-    """A value as another data type."""
-    return w.emit("Cast", [name], to=w.number_of(dtype))
-
-
-def reshape(w: Writer, name: str, shape: Sequence[int]) -> str:
-    """A value in another shape."""
-    return w.emit("Reshape", [name, numbers(w, shape)], allowzero=1)
-
-
-def transposed(w: Writer, name: str, axes: Sequence[int]) -> str:
-    """A value with its axes in another order."""
-    return name if list(axes) == sorted(axes) else w.emit("Transpose", [name], perm=[int(a) for a in axes])
-
-
-def along(w: Writer, name: str, axis: int, rank: int) -> str:
-    """A vector in the shape in which it stands along an axis of a tensor of that rank."""
-    after = rank - 1 - axis % rank
-    return reshape(w, name, [-1, *[1] * after]) if after else name
-
-
-def either(w: Writer, condition: str, a: str, c: str) -> str:
-    """`a` where a condition holds, else `c`."""
-    return w.emit("Where", [condition, a, c])
-
-
-def floored(w: Writer, ins: list[str]) -> str:
-    """The quotient of integers, rounded down; ONNX's is rounded towards zero."""
-    return w.emit("Div", [w.emit("Sub", [ins[0], w.emit("Mod", ins)]), ins[1]])

@@ -4,21 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylab.frontend.onnx.export.rules.base import (
-    along,
-    attributes,
-    dtype_of,
-    ints,
-    numbers,
-    only,
-    operator,
-    refused,
-    reshape,
-    rule,
-    scalar,
-    shape_of,
-    transposed,
-)  # fmt: skip
+from relaylab.frontend.onnx.export.rules.base import attributes, dtype_of, ints, only, operator, refused, rule, shape_of
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call
 
@@ -34,7 +20,7 @@ def _first(w: Writer, name: str, axis: int, rank: int) -> tuple[str, list[int]]:
     """A value with an axis at place 1, and the order that brings it back."""
     rest = [k for k in range(1, rank) if k != axis]
     order = [0, axis, *rest]
-    return transposed(w, name, order), [order.index(k) for k in range(rank)]
+    return w.transposed(name, order), [order.index(k) for k in range(rank)]
 
 
 @rule("nn.batch_norm")
@@ -46,7 +32,7 @@ def _batch_norm(w: Writer, call: Call, ins: list[str]) -> Value:
     data, back = _first(w, ins[0], axis, rank)
     inputs = [data, *_scale_and_shift(w, call, ins), ins[3], ins[4]]
     found = w.emit("BatchNormalization", inputs, epsilon=float(attributes(call)["epsilon"]))
-    return [transposed(w, found, back), ins[3], ins[4]]
+    return [w.transposed(found, back), ins[3], ins[4]]
 
 
 @rule("nn.layer_norm")
@@ -54,9 +40,9 @@ def _layer_norm(w: Writer, call: Call, ins: list[str]) -> Value:
     a, rank = attributes(call), len(shape_of(call))
     axis = int(a["axis"]) % rank
     order = [*(k for k in range(rank) if k != axis), axis]  # ONNX normalizes over all axes from one on
-    inputs = [transposed(w, ins[0], order), *_scale_and_shift(w, call, ins)]
+    inputs = [w.transposed(ins[0], order), *_scale_and_shift(w, call, ins)]
     found = w.emit("LayerNormalization", inputs, axis=-1, epsilon=float(a["epsilon"]))
-    return transposed(w, found, [order.index(k) for k in range(rank)])
+    return w.transposed(found, [order.index(k) for k in range(rank)])
 
 
 @rule("nn.instance_norm")
@@ -64,7 +50,7 @@ def _instance_norm(w: Writer, call: Call, ins: list[str]) -> Value:
     rank = len(shape_of(call))
     data, back = _first(w, ins[0], int(attributes(call)["axis"]) % rank, rank)
     inputs = [data, *_scale_and_shift(w, call, ins)]
-    return transposed(w, w.emit("InstanceNormalization", inputs, epsilon=float(attributes(call)["epsilon"])), back)
+    return w.transposed(w.emit("InstanceNormalization", inputs, epsilon=float(attributes(call)["epsilon"])), back)
 
 
 @rule("nn.group_norm")
@@ -73,9 +59,9 @@ def _group_norm(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape = attributes(call), shape_of(call)
     axis, groups = int(a["axis"]) % len(shape), int(a["num_groups"])
     one, none = (w.constant(make(groups, dtype_of(call))) for make in (np.ones, np.zeros))
-    parts = [reshape(w, ins[0], [int(np.prod(shape[:axis])), groups, -1]), one, none]
-    found = reshape(w, w.emit("InstanceNormalization", parts, epsilon=float(a["epsilon"])), shape)
-    scale, shift = (along(w, x, axis, len(shape)) for x in _scale_and_shift(w, call, ins))
+    parts = [w.reshape(ins[0], [int(np.prod(shape[:axis])), groups, -1]), one, none]
+    found = w.reshape(w.emit("InstanceNormalization", parts, epsilon=float(a["epsilon"])), shape)
+    scale, shift = (w.along(x, axis, len(shape)) for x in _scale_and_shift(w, call, ins))
     return w.emit("Add", [w.emit("Mul", [found, scale]), shift])
 
 
@@ -83,8 +69,8 @@ def _group_norm(w: Writer, call: Call, ins: list[str]) -> Value:
 def _l2_normalize(w: Writer, call: Call, ins: list[str]) -> Value:
     a = attributes(call)
     axes = ints(a["axis"], 1) if a["axis"] is not None else list(range(len(shape_of(call))))
-    total = w.emit("ReduceSum", [w.emit("Mul", [ins[0], ins[0]]), numbers(w, axes)], keepdims=1)
-    least = w.emit("Max", [total, scalar(w, float(a["eps"]), dtype_of(call))])
+    total = w.emit("ReduceSum", [w.emit("Mul", [ins[0], ins[0]]), w.numbers(axes)], keepdims=1)
+    least = w.emit("Max", [total, w.scalar(float(a["eps"]), dtype_of(call))])
     return w.emit("Div", [ins[0], w.emit("Sqrt", [least])])
 
 
@@ -104,4 +90,4 @@ def _softmax(w: Writer, call: Call, ins: list[str]) -> Value:
 
 @rule("nn.bias_add")
 def _bias_add(w: Writer, call: Call, ins: list[str]) -> Value:
-    return w.emit("Add", [ins[0], along(w, ins[1], int(attributes(call)["axis"]), len(shape_of(call.args[0])))])
+    return w.emit("Add", [ins[0], w.along(ins[1], int(attributes(call)["axis"]), len(shape_of(call.args[0])))])

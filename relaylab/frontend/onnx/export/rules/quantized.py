@@ -4,22 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylab.frontend.onnx.export.rules.base import (
-    along,
-    attributes,
-    cast,
-    dtype_of,
-    floored,
-    ints,
-    known,
-    pads,
-    refused,
-    reshape,
-    rule,
-    scalar,
-    shape_of,
-    transposed,
-)  # fmt: skip
+from relaylab.frontend.onnx.export.rules.base import attributes, dtype_of, ints, known, pads, refused, rule, shape_of
 from relaylab.frontend.onnx.export.rules.products import swapped
 from relaylab.frontend.onnx.export.rules.windows import WindowForm, order_of
 from relaylab.frontend.onnx.export.writer import Value, Writer
@@ -32,7 +17,7 @@ def _is_number(call: Call, index: int) -> bool:
 
 def _scale(w: Writer, call: Call, index: int, name: str) -> str:
     """A scale: one for all, or one for each place of an axis."""
-    return reshape(w, name, []) if _is_number(call, index) and shape_of(call.args[index]) else name
+    return w.reshape(name, []) if _is_number(call, index) and shape_of(call.args[index]) else name
 
 
 def _zero(w: Writer, call: Call, index: int, dtype: str) -> str:
@@ -46,7 +31,7 @@ def _zero(w: Writer, call: Call, index: int, dtype: str) -> str:
 def _spread(w: Writer, call: Call, index: int, name: str) -> str:
     """A scale or zero point in the shape in which it meets the data."""
     axis, rank = int(attributes(call)["axis"]), len(shape_of(call))
-    return reshape(w, name, []) if _is_number(call, index) else along(w, name, axis, rank)
+    return w.reshape(name, []) if _is_number(call, index) else w.along(name, axis, rank)
 
 
 @rule("qnn.quantize")
@@ -56,10 +41,10 @@ def _quantize(w: Writer, call: Call, ins: list[str]) -> Value:
         scale = _scale(w, call, 1, ins[1])
         return w.emit("QuantizeLinear", [ins[0], scale, zero], axis=int(attributes(call)["axis"]))
     steps = w.emit("Round", [w.emit("Div", [ins[0], _spread(w, call, 1, ins[1])])])
-    moved = w.emit("Add", [steps, cast(w, _spread(w, call, 2, ins[2]), "float32")])
+    moved = w.emit("Add", [steps, w.cast(_spread(w, call, 2, ins[2]), "float32")])
     ends = np.iinfo(dtype)
-    inside = w.emit("Clip", [moved, scalar(w, ends.min, "float32"), scalar(w, ends.max, "float32")])
-    return cast(w, inside, dtype)
+    inside = w.emit("Clip", [moved, w.scalar(ends.min, "float32"), w.scalar(ends.max, "float32")])
+    return w.cast(inside, dtype)
 
 
 @rule("qnn.dequantize")
@@ -68,7 +53,7 @@ def _dequantize(w: Writer, call: Call, ins: list[str]) -> Value:
     if zero := _zero(w, call, 2, dtype) if dtype in ("int8", "uint8") else "":
         scale = _scale(w, call, 1, ins[1])
         return w.emit("DequantizeLinear", [ins[0], scale, zero], axis=int(attributes(call)["axis"]))
-    moved = w.emit("Sub", [cast(w, ins[0], "float32"), cast(w, _spread(w, call, 2, ins[2]), "float32")])
+    moved = w.emit("Sub", [w.cast(ins[0], "float32"), w.cast(_spread(w, call, 2, ins[2]), "float32")])
     return w.emit("Mul", [moved, _spread(w, call, 1, ins[1])])
 
 
@@ -78,9 +63,9 @@ def _fixed_point_multiply(w: Writer, call: Call, ins: list[str]) -> Value:
     a = attributes(call)
     multiplier, shift = int(a["multiplier"]), int(a["shift"])
     power = 1 << 31 + max(-shift, 0)
-    factor = scalar(w, multiplier << max(shift, 0), "int64")
-    total = w.emit("Add", [w.emit("Mul", [cast(w, ins[0], "int64"), factor]), scalar(w, power >> 1, "int64")])
-    return cast(w, floored(w, [total, scalar(w, power, "int64")]), "int32")
+    factor = w.scalar(multiplier << max(shift, 0), "int64")
+    total = w.emit("Add", [w.emit("Mul", [w.cast(ins[0], "int64"), factor]), w.scalar(power >> 1, "int64")])
+    return w.cast(w.floored([total, w.scalar(power, "int64")]), "int32")
 
 
 def _zeros(w: Writer, call: Call) -> list[str]:
@@ -105,7 +90,7 @@ def _conv2d(w: Writer, call: Call, ins: list[str]) -> Value:
     if shape[0] != form.out[1]:
         raise refused(call, f"a kernel of {shape[0]} channels", "it is written for one kernel a channel of the result")
     found = w.emit(
-        "ConvInteger", [form.data(ins[0]), transposed(w, ins[1], order), *_zeros(w, call)], strides=ints(a["strides"]),
+        "ConvInteger", [form.data(ins[0]), w.transposed(ins[1], order), *_zeros(w, call)], strides=ints(a["strides"]),
         pads=pads(a["padding"]), dilations=ints(a["dilation"]), group=int(a["groups"]), kernel_shape=shape[2:],
     )  # fmt: skip
     return form.result(found)

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relaylab.frontend.onnx.export.rules.base import (
-    attributes,
-    cast,
-    dtype_of,
-    is_float,
-    numbers,
-    operator,
-    refused,
-    reshape,
-    rule,
-    scalar,
-    shape_of,
-)  # fmt: skip
+from relaylab.frontend.onnx.export.rules.base import attributes, dtype_of, is_float, operator, refused, rule, shape_of
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call
 
@@ -35,15 +23,15 @@ def reduced_axes(call: Call) -> list[int]:
 
 def reduced(w: Writer, name: str, x: str, axes: list[int], keepdims: bool) -> str:
     """A reduction over some axes; over none it is the value itself."""
-    return w.emit(name, [x, numbers(w, axes)], keepdims=int(keepdims)) if axes else w.emit("Identity", [x])
+    return w.emit(name, [x, w.numbers(axes)], keepdims=int(keepdims)) if axes else w.emit("Identity", [x])
 
 
 @rule(*_NAMES)
 def _reduce(w: Writer, call: Call, ins: list[str]) -> Value:
     name, keep = _NAMES[operator(call)], bool(attributes(call)["keepdims"])
     if operator(call) in ("all", "any"):  # extrema of truth values came later
-        found = reduced(w, name, cast(w, ins[0], "int32"), reduced_axes(call), keep)
-        return cast(w, found, "bool")
+        found = reduced(w, name, w.cast(ins[0], "int32"), reduced_axes(call), keep)
+        return w.cast(found, "bool")
     return reduced(w, name, ins[0], reduced_axes(call), keep)
 
 
@@ -55,7 +43,7 @@ def _variance(w: Writer, call: Call, ins: list[str]) -> Value:
     count = int(np.prod([shape_of(call.args[0])[k] for k in axes]))
     if not a["unbiased"]:
         return found
-    return w.emit("Mul", [found, scalar(w, count / (count - 1) if count > 1 else np.nan, dtype_of(call))])
+    return w.emit("Mul", [found, w.scalar(count / (count - 1) if count > 1 else np.nan, dtype_of(call))])
 
 
 @rule("argmax", "argmin")
@@ -65,18 +53,18 @@ def _arg(w: Writer, call: Call, ins: list[str]) -> Value:
     if len(axes) != 1:
         if axes != list(range(len(shape))):
             raise refused(call, f"axis={a['axis']}", "it is written for one axis, or for all")
-        x, axis = reshape(w, x, [-1]), 0
+        x, axis = w.reshape(x, [-1]), 0
     name = "ArgMax" if operator(call) == "argmax" else "ArgMin"
     found = w.emit(name, [x], axis=axis, keepdims=0, select_last_index=int(a["select_last_index"]))
-    return reshape(w, cast(w, found, dtype_of(call)), shape_of(call))
+    return w.reshape(w.cast(found, dtype_of(call)), shape_of(call))
 
 
 @rule("cumsum")
 def _cumsum(w: Writer, call: Call, ins: list[str]) -> Value:
-    a, x = attributes(call), cast(w, ins[0], dtype_of(call))
+    a, x = attributes(call), w.cast(ins[0], dtype_of(call))
     if a["axis"] is None:
-        x = reshape(w, x, [-1])
-    return w.emit("CumSum", [x, scalar(w, int(a["axis"] or 0), "int64")], exclusive=int(bool(a["exclusive"])))
+        x = w.reshape(x, [-1])
+    return w.emit("CumSum", [x, w.scalar(int(a["axis"] or 0), "int64")], exclusive=int(bool(a["exclusive"])))
 
 
 @rule("collapse_sum_to", "collapse_sum_like")
@@ -84,13 +72,13 @@ def _collapse(w: Writer, call: Call, ins: list[str]) -> Value:
     wide, narrow = shape_of(call.args[0]), shape_of(call)
     extra = len(wide) - len(narrow)
     axes = [*range(extra), *(k + extra for k, n in enumerate(narrow) if n != wide[k + extra])]
-    return reshape(w, reduced(w, "ReduceSum", ins[0], axes, True), narrow)
+    return w.reshape(reduced(w, "ReduceSum", ins[0], axes, True), narrow)
 
 
 @rule("nn.cross_entropy", "nn.cross_entropy_with_logits")
 def _cross_entropy(w: Writer, call: Call, ins: list[str]) -> Value:
     x = w.emit("Log", [ins[0]]) if operator(call) == "nn.cross_entropy" else ins[0]
-    rows = scalar(w, -shape_of(call.args[0])[0], dtype_of(call))
+    rows = w.scalar(-shape_of(call.args[0])[0], dtype_of(call))
     total = w.emit("ReduceSum", [w.emit("Mul", [x, ins[1]])], keepdims=0)
     return w.emit("Div", [total, rows])
 
@@ -100,7 +88,7 @@ def _sequence_mask(w: Writer, call: Call, ins: list[str]) -> Value:
     a, shape = attributes(call), shape_of(call)
     axis = int(a["axis"])
     places = np.arange(shape[axis], dtype="int64").reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    lengths = reshape(w, cast(w, ins[1], "int64"), [n if k == 1 - axis else 1 for k, n in enumerate(shape)])
+    lengths = w.reshape(w.cast(ins[1], "int64"), [n if k == 1 - axis else 1 for k, n in enumerate(shape)])
     inside = w.emit("Less", [w.constant(places), lengths])
     mask = float(a["mask_value"]) if is_float(call) else int(a["mask_value"])
-    return w.emit("Where", [inside, ins[0], scalar(w, mask, dtype_of(call))])
+    return w.emit("Where", [inside, ins[0], w.scalar(mask, dtype_of(call))])

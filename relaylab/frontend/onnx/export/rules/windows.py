@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from relaylab.frontend.onnx.export.rules.base import (
     attributes,
-    cast,
     dtype_of,
     ints,
-    numbers,
     one_dtype,
     only,
     operator,
     pads,
     refused,
-    reshape,
     rule,
     shape_of,
-    transposed,
-)  # fmt: skip
+)
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Call
 
@@ -46,53 +42,55 @@ class WindowForm:
 
     def data(self, name: str) -> str:
         """An operand in ONNX's layout."""
-        return transposed(self.w, name, self.order)
+        return self.w.transposed(name, self.order)
 
     def result(self, name: str) -> str:
         """A result in the layout of the call."""
-        return transposed(self.w, name, self.back)
+        return self.w.transposed(name, self.back)
 
 
 def _kernel(w: Writer, call: Call, name: str, wanted: str) -> tuple[str, list[int]]:
     """A kernel in ONNX's layout, and its shape there."""
     order = order_of(call, str(attributes(call)["kernel_layout"]), wanted)
-    return transposed(w, name, order), [shape_of(call.args[1])[k] for k in order]
+    return w.transposed(name, order), [shape_of(call.args[1])[k] for k in order]
+
+
+def _product(
+    w: Writer, call: Call, name: str, ins: list[str], form: WindowForm, shape: list[int], **more: list[int]
+) -> str:
+    """A convolution of data and kernel in ONNX's layouts."""
+    a, n = attributes(call), form.axes
+    found = w.emit(
+        name, [form.data(ins[0]), ins[1]], strides=ints(a["strides"], n), pads=pads(a["padding"], n),
+        dilations=ints(a["dilation"], n), group=int(a["groups"]), kernel_shape=shape[2:], **more,
+    )  # fmt: skip
+    return form.result(found)
+
+
+def _form_of_product(w: Writer, call: Call) -> WindowForm:
+    one_dtype(call)
+    layout = attributes(call)["data_layout"]
+    only(call, out_layout=layout)
+    return WindowForm(w, call, str(layout))
 
 
 @rule("nn.conv1d", "nn.conv2d", "nn.conv3d")
 def _conv(w: Writer, call: Call, ins: list[str]) -> Value:
-    one_dtype(call)
-    a = attributes(call)
-    only(call, out_layout=a["data_layout"])
-    form = WindowForm(w, call, str(a["data_layout"]))
-    n, spatial = form.axes, form.plain[2:]
-    kernel, shape = _kernel(w, call, ins[1], f"OI{spatial}")
-    outputs = form.out[1]
-    if shape[0] != outputs:  # depthwise: Relay says (channels, multiplier, …), ONNX says (channels · multiplier, 1, …)
-        shape = [outputs, 1, *shape[2:]]
-        kernel = reshape(w, kernel, shape)
-    found = w.emit(
-        "Conv", [form.data(ins[0]), kernel], strides=ints(a["strides"], n), pads=pads(a["padding"], n),
-        dilations=ints(a["dilation"], n), group=int(a["groups"]), kernel_shape=shape[2:],
-    )  # fmt: skip
-    return form.result(found)
+    form = _form_of_product(w, call)
+    kernel, shape = _kernel(w, call, ins[1], f"OI{form.plain[2:]}")
+    if shape[0] != form.out[1]:  # depthwise: (channels, multiplier, …) in Relay, (channels · multiplier, 1, …) in ONNX
+        shape = [form.out[1], 1, *shape[2:]]
+        kernel = w.reshape(kernel, shape)
+    return _product(w, call, "Conv", [ins[0], kernel], form, shape)
 
 
 @rule("nn.conv1d_transpose", "nn.conv2d_transpose", "nn.conv3d_transpose")
 def _conv_transpose(w: Writer, call: Call, ins: list[str]) -> Value:
-    one_dtype(call)
-    a = attributes(call)
-    only(call, out_layout=a["data_layout"])
-    form = WindowForm(w, call, str(a["data_layout"]))
-    n = form.axes
+    form = _form_of_product(w, call)
     # one and three axes: channels of data stand first, and are called O
-    kernel, shape = _kernel(w, call, ins[1], ("IO" if n == 2 else "OI") + form.plain[2:])
-    found = w.emit(
-        "ConvTranspose", [form.data(ins[0]), kernel], strides=ints(a["strides"], n), pads=pads(a["padding"], n),
-        dilations=ints(a["dilation"], n), group=int(a["groups"]), output_padding=ints(a["output_padding"], n),
-        kernel_shape=shape[2:],
-    )  # fmt: skip
-    return form.result(found)
+    kernel, shape = _kernel(w, call, ins[1], ("IO" if form.axes == 2 else "OI") + form.plain[2:])
+    more = {"output_padding": ints(attributes(call)["output_padding"], form.axes)}
+    return _product(w, call, "ConvTranspose", [ins[0], kernel], form, shape, **more)
 
 
 def _windows(form: WindowForm) -> dict[str, list[int]]:
@@ -151,8 +149,8 @@ def _adaptive_pool(w: Writer, call: Call, ins: list[str]) -> Value:
         parts: list[str] = []
         for at in range(count):
             ends = [at * size // count], [-(-(at + 1) * size // count)], [k], [1]
-            part = w.emit("Slice", [x, *(numbers(w, v) for v in ends)])
-            parts.append(w.emit("ReduceMean" if average else "ReduceMax", [part, numbers(w, [k])], keepdims=1))
+            part = w.emit("Slice", [x, *(w.numbers(v) for v in ends)])
+            parts.append(w.emit("ReduceMean" if average else "ReduceMax", [part, w.numbers([k])], keepdims=1))
         x = w.emit("Concat", parts, axis=k)
     return form.result(x)
 
@@ -182,6 +180,6 @@ def _resize(w: Writer, call: Call, ins: list[str]) -> Value:
         settings["cubic_coeff_a"] = float(a["cubic_alpha"]) if image else -0.5
         settings["exclude_outside"] = int(bool(a["cubic_exclude"])) if image else 0
     dtype, out = dtype_of(call.args[0]), dtype_of(call)
-    data = ins[0] if dtype.startswith("float") or mode == "nearest" else cast(w, ins[0], "float32")
-    found = w.emit("Resize", [form.data(data), "", "", numbers(w, form.out)], **settings)
-    return form.result(found if out == dtype and data is ins[0] else cast(w, found, out))
+    data = ins[0] if dtype.startswith("float") or mode == "nearest" else w.cast(ins[0], "float32")
+    found = w.emit("Resize", [form.data(data), "", "", w.numbers(form.out)], **settings)
+    return form.result(found if out == dtype and data is ins[0] else w.cast(found, out))
