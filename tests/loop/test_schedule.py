@@ -69,7 +69,7 @@ def test_plain_loops_compute_the_kernel(name):
     np.testing.assert_allclose(results(program, arrays, want), want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "conv")) for n in KERNELS])
 def test_random_steps_keep_the_numbers(name):
     program, arrays, want = plain(name)
     kinds, refusals = set(), set()

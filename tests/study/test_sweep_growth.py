@@ -42,7 +42,7 @@ def cells(count: int):
     return [study.SweepCell("mlp", options=(("seed", k),)) for k in range(count)]
 
 
-@pytest.mark.parametrize("workers", [10, 1000])
+@pytest.mark.parametrize("workers", [10, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_thousand_workers_that_fail_lose_nothing_and_are_used(on, tmp_path, workers):
     wanted = cells(CELLS[workers])
     cluster = on(SimulatedCluster(workers, seconds, share=0.02))
