@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
 def results_of(args: argparse.Namespace) -> list[Result]:
     """Measure the rows that were asked for, one process each, and say how far it has come."""
     threads, target = [int(t) for t in args.threads.split(",")], f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
+    parse_target(target)  # said before anything runs
     found = []
     for row in chosen(args.rows):
         for count in threads:
@@ -50,7 +51,6 @@ def main() -> int:
     if "onnxruntime" not in installed():
         print("onnxruntime is not installed: nothing to compare with (pip install onnxruntime onnx)", file=sys.stderr)
     try:
-        parse_target(f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm")
         history = BenchHistory(args.history) if args.history else None
         results = results_of(args)
     except (RelayError, ValueError, subprocess.CalledProcessError) as error:

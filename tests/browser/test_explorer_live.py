@@ -171,16 +171,8 @@ def dragging_the_left_hand_stage_to_the_start(nb, page) -> None:
     nb.until("print(w.before)", "0")
 
 
-def test_checks_code_overlays_and_side_by_side(nb, page, shot):
-    root = open_explorer(nb, "resnet8")
-    press(page, "Check")
-    page.wait_for_selector(".rl-explorer[data-checked='-1']")
-    assert page.locator(".rl-light-true").count() >= 7
-    press(page, "Side by side")
-    page.wait_for_selector(".rl-two")
-    assert page.locator(".rl-explorer .rl-view").count() == 2
-    shot("resnet8_side_by_side")
-    press(page, "Merged")
+def rewrites_lead_to_their_rule(page, root, shot):
+    """The single rewrites of a pass: what became one kernel, where its rule stands, its node."""
     page.locator(".rl-pass", has_text="FuseOps").click()
     page.wait_for_selector(".rl-legend .rl-role-merged")
     root.focus()
@@ -193,6 +185,10 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.wait_for_function("() => /copied .*fuse_ops.py:/.test(document.querySelector('.rl-said').textContent)")
     page.locator(".rl-pair .node", has_text="nn.relu").last.click()
     page.wait_for_function("() => document.querySelector('.rl-view .node.selected').textContent.includes('nn.relu')")
+
+
+def figures_colour_the_nodes(page, root, shot):
+    """Figures as colours: multiply-adds, and times carried back to the source."""
     page.locator(".rl-select").select_option("MACs")
     page.wait_for_selector(".rl-heat rect")
     shot("resnet8_macs")
@@ -204,6 +200,10 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.wait_for_function("() => document.querySelector('.rl-said').innerText.includes('shared out by MACs')")
     page.wait_for_selector(".rl-heat rect")
     shot("resnet8_time")
+
+
+def code_of_a_node(nb, page, shot):
+    """The kernel of a node, its instructions lit up by operator."""
     page.locator(".rl-select").select_option("")
     nb.python("w.selected = 'main/nn.conv2d.2'")
     page.wait_for_selector(".node.selected")
@@ -212,6 +212,10 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.locator(".rl-kernel-bar .rl-chip", has_text="nn.relu").hover()
     assert page.locator(".rl-ins.rl-lit").count() > 1 and page.locator(".rl-glow").count() >= 1
     shot("resnet8_code")
+
+
+def groups_fold_by_keys(nb, page, root, shot):
+    """One group, and all of them, folded and open again."""
     press(page, "Graph")
     root.focus()
     page.keyboard.press("c")
@@ -225,6 +229,10 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     page.wait_for_function("() => document.querySelectorAll('.rl-explorer .rl-view .node').length < 30")
     shot("resnet8_folded")
     page.keyboard.press("e")
+
+
+def panels_tell(page, shot):
+    """What next, the pipeline as Python, memory in a large view."""
     press(page, "What next?")
     page.wait_for_selector(".rl-panel .rl-story")
     shot("resnet8_suggest")
@@ -238,6 +246,23 @@ def test_checks_code_overlays_and_side_by_side(nb, page, shot):
     assert "in an arena of" in page.locator(".rl-large").text_content()
     shot("memory")
     page.keyboard.press("Escape")
+
+
+def test_checks_code_overlays_and_side_by_side(nb, page, shot):
+    root = open_explorer(nb, "resnet8")
+    press(page, "Check")
+    page.wait_for_selector(".rl-explorer[data-checked='-1']")
+    assert page.locator(".rl-light-true").count() >= 7
+    press(page, "Side by side")
+    page.wait_for_selector(".rl-two")
+    assert page.locator(".rl-explorer .rl-view").count() == 2
+    shot("resnet8_side_by_side")
+    press(page, "Merged")
+    rewrites_lead_to_their_rule(page, root, shot)
+    figures_colour_the_nodes(page, root, shot)
+    code_of_a_node(nb, page, shot)
+    groups_fold_by_keys(nb, page, root, shot)
+    panels_tell(page, shot)
     assert page.errors == []
 
 

@@ -14,8 +14,8 @@ def button(page, text):
     return page.locator(".rl-explorer .rl-button", has_text=text)
 
 
-def test_filter_views_ways_and_parts(nb, page, shot):
-    open_explorer(nb, "resnet8")
+def passes_are_filtered(page):
+    """The filter of the list of passes: names, functions, operators, kinds of change."""
     page.locator(".rl-filter").fill("fold")
     page.wait_for_function(
         "() => [...document.querySelectorAll('.rl-pass .rl-name')].every(e => e.innerText.includes('Fold'))"
@@ -30,7 +30,9 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     assert page.locator(".rl-filter").get_attribute("placeholder") == "@main op:add kind:added"
     page.locator(".rl-filter").fill("")
 
-    # a node with what is near it, laid out for itself
+
+def focus_and_back(nb, page, shot):
+    """A node with what is near it, laid out for itself."""
     nb.python("w.selected = 'main/nn.conv2d.2'")
     page.wait_for_selector(".node.selected")
     press(page, "Focus")
@@ -42,7 +44,9 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     page.wait_for_function("() => !document.querySelector('.rl-legend').innerText.includes('within')")
     nb.python("w.selected = ''")
 
-    # the options of a pass, each with what it does
+
+def options_of_a_pass(page, shot):
+    """The options of a pass, each with what it does."""
     page.locator(f'.rl-pass[data-index="{RESNET8["FuseOps"] - 1}"]').hover()
     page.locator(f'.rl-pass[data-index="{RESNET8["FuseOps"] - 1}"] .rl-tool[title="options"]').click()
     page.wait_for_selector(".rl-form label .rl-dim")
@@ -50,7 +54,9 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     shot("options")
     page.locator(".rl-form [aria-label]").first.press("Escape")
 
-    # a view is kept, left, and come back to
+
+def views_are_kept(nb, page, shot):
+    """A view is kept, left, and come back to."""
     nb.python(f"w.go({RESNET8['FuseOps']}); w.selected = 'main/nn.conv2d.2'")
     shown(page, step(RESNET8["FuseOps"]))
     page.locator(".rl-select").select_option("MACs")
@@ -73,18 +79,18 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     page.wait_for_selector(".rl-heat rect")
     assert nb.python("print(w.after, w.selected)") == f"{RESNET8['FuseOps']} main/nn.conv2d.2"
 
-    # the picture as a file: one that the kernel writes, one that the page writes
-    assert saved(page, "pdf").startswith(b"%PDF") and b"rl-heat" in saved(page, "svg")
-    shot("save")
 
-    # the critical path, by a figure
+def critical_path(page, shot):
+    """The critical path, by a figure."""
     press(page, "Views")
     page.locator(".rl-choice button", has_text="bytes").click()
     page.wait_for_selector(".rl-trace li")
     assert "critical path" in page.locator(".rl-panel").inner_text() and page.locator(".rl-glow").count() > 3
     shot("critical_path")
 
-    # a path between two nodes
+
+def path_between_nodes(nb, page):
+    """A path between two nodes."""
     nb.python("w.go(0); w.selected = 'main/nn.conv2d'")
     shown(page, "0:0")
     button(page, "Path from here").click()
@@ -94,7 +100,9 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     page.wait_for_selector(".rl-trace li")
     assert "edges from main/nn.conv2d to main/nn.softmax" in page.locator(".rl-panel").inner_text()
 
-    # what the search finds becomes a module of the notebook
+
+def extract(nb, page, shot):
+    """What the search finds becomes a module of the notebook."""
     page.locator(".rl-search").fill("op:/batch_norm$/")
     page.wait_for_function("() => /hit/.test(document.querySelector('.rl-hits').innerText)")
     press(page, "Views")
@@ -103,6 +111,20 @@ def test_filter_views_ways_and_parts(nb, page, shot):
     page.wait_for_selector(".rl-explorer[data-extracted='norms']")
     shot("extracted")
     assert "nn.batch_norm" in nb.python("print(norms)")
+
+
+def test_filter_views_ways_and_parts(nb, page, shot):
+    open_explorer(nb, "resnet8")
+    passes_are_filtered(page)
+    focus_and_back(nb, page, shot)
+    options_of_a_pass(page, shot)
+    views_are_kept(nb, page, shot)
+    # the picture as a file: one that the kernel writes, one that the page writes
+    assert saved(page, "pdf").startswith(b"%PDF") and b"rl-heat" in saved(page, "svg")
+    shot("save")
+    critical_path(page, shot)
+    path_between_nodes(nb, page)
+    extract(nb, page, shot)
     assert page.errors == []
 
 

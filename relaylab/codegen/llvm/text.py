@@ -112,10 +112,6 @@ class IRFunction:
             self._part = part
             self._lines.append(f"  ; @{part}")
 
-    def comment(self, text: str) -> None:
-        """A line for the reader."""
-        self._lines.append(f"  ; {text}")
-
     def declare(self, name: str, result: str, params: Iterable[str]) -> None:
         """Declare an external function or intrinsic once."""
         self.declares.add(f"declare {result} @{name}({', '.join(params)})")
