@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-AHEAD, CLIENT = 4, 0.025  # a write to a busy disk takes as long
+from relaylab.support.cluster import AHEAD
+
+CLIENT = 0.025  # a write to a busy disk takes as long
 DETECTION, RESTART = 5.0, 20.0  # seconds until a lost worker is noticed, and until it is there again
 
 
 class SimulatedCluster:
-    """What `relaylab.support.cluster.Cluster` is for Dask. `share` of the calls end their worker; the call is run
+    """What `relaylab.support.cluster.WorkCluster` is for Dask. `share` of the calls end their worker; the call is run
     again on another one, as Dask does it."""
 
     def __init__(self, workers: int, seconds: Callable[[random.Random], float], share: float = 0.0, seed: int = 0):
