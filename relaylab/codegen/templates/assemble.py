@@ -13,8 +13,9 @@ from relaylab.codegen.templates.dots import DotTileNest, dots_schedule, few_colu
 from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.program_parts import ProgramParts, epilogue_buffers
 from relaylab.codegen.templates.schedule import schedule_contraction
-from relaylab.codegen.templates.tile_loops import ProgramParts, TileLoops
+from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import Tensor
 from relaylab.loop.program import LoopProgram
 
@@ -60,18 +61,10 @@ def _buffers(
 ) -> dict[str, Tensor]:
     """The operands by role, with as many elements as are read or written."""
     first = problems[0]
-    views = {role: view for _, role, view in epilogue.reads}
     sizes = [max(reach(p) for p in problems) for reach in (_x_reach, lambda p: _w_reach(p, target), _out_reach)]
     found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
     found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
-    for role in epilogue.operands:
-        if role in views:
-            view = views[role]
-            last = sum((n - 1) * s for n, s in zip(view.shape, view.strides))
-            found[role] = Tensor(role, (view.offset + last + 1,), view.dtype)
-        else:
-            found[role] = Tensor(role, (first.channels or first.columns,), first.dtype)
-    return found
+    return found | epilogue_buffers(epilogue, first.channels or first.columns, first.dtype)
 
 
 def _x_reach(p: Problem) -> int:

@@ -9,63 +9,19 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.output_site import Epilogue, broadcast_view
+from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Problem, Split
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import unroll
-from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Prefetch, Statement, Store
-from relaylab.loop.simplify import Simplifier
 
 LINE = 64  # bytes of a cache line
-Place = ScalarExpr | int
-
-
-@dataclass(slots=True)
-class ProgramParts:
-    """What the nests of one program share: buffers by role, private buffers, names of loops that are not taken."""
-
-    buffers: dict[str, Tensor]
-    scratch: list[Tensor] = field(default_factory=list)
-    registers: list[Tensor] = field(default_factory=list)
-    simplify: Simplifier = field(default_factory=Simplifier)
-    taken: Counter[str] = field(default_factory=Counter)
-
-    def axis(self, name: str, extent: int) -> Axis:
-        """A new axis."""
-        return Axis(self.name(name), extent)
-
-    def name(self, wanted: str) -> str:
-        """The wanted name, or that with a number."""
-        self.taken[wanted] += 1
-        return wanted if self.taken[wanted] == 1 else f"{wanted}_{self.taken[wanted]}"
-
-    def private(self, kind: str, name: str, size: int, dtype: str) -> Tensor:
-        """A new private buffer in "scratch" memory or "registers"."""
-        tensor = Tensor(self.name(name), (size,), dtype)
-        (self.scratch if kind == "scratch" else self.registers).append(tensor)
-        return tensor
-
-    def named(self, name: str, value: Place, into: list[Statement]) -> Place:
-        """A place that is computed once, in a register, unless there is nothing to compute."""
-        value = self.simplify(as_index(value))
-        if isinstance(value, (Axis, Local, Const)):
-            return value
-        local = Local(self.name(name), value.dtype)
-        into.append(Define(local, value))
-        return local
-
-    def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
-        """start + the sum of index * step."""
-        total: ScalarExpr = as_index(start)
-        for index, step in terms:
-            total = total + as_index(index) * step
-        return self.simplify(total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +119,7 @@ class TileLoops:
         spot = split_place(tile, (*outer, self.splits[0].count, self.splits[1].count))
         found: list[Statement] = []
         pieces = [self.parts.named("piece", piece, found) for piece in spot[-2:]]
-        starts = [self._start(split, piece) for split, piece in zip(self.splits, pieces)]
+        starts = [self.parts.start(split, piece) for split, piece in zip(self.splits, pieces)]
         position = tuple(self.parts.named("m", at, found) for at in (*spot[:-2], *starts))
 
         def tile_of(a: int, b: int, columns: int) -> Body:
@@ -172,12 +128,6 @@ class TileLoops:
         columns = lambda a, b: self._by_columns(panel, lambda columns: tile_of(a, b, columns))
         second = lambda a: self._by_size(self.splits[1], pieces[1], lambda b: columns(a, b))
         return (*found, *self._by_size(self.splits[0], pieces[0], second))
-
-    def _start(self, split: Split, piece: Place) -> Place:
-        """Where a piece begins."""
-        start = as_index(piece) * split.size
-        extra = apply("min", as_index(piece), as_index(split.larger)) if split.larger else 0
-        return self.parts.simplify(start + extra)
 
     def _by_size(self, split: Split, piece: Place, body: Callable[[int], Body]) -> Body:
         if not split.larger:
@@ -218,7 +168,7 @@ class TileLoops:
         buffer, where, value = element(a, b, c)
         store = Store(buffer, where, parts.simplify(value))
         loop = For(c, "vectorized", (store,), self._vectors(site.columns) if kind == "serial" else 1)
-        (tile,) = _around((loop,), (a, b), kind)
+        (tile,) = around((loop,), (a, b), kind)
         return tile
 
     def _pitch(self, site: TileSite) -> int:
@@ -286,9 +236,9 @@ class TileLoops:
         value = parts.simplify(Load(acc, (cell,)) + x * Load(row, (place,)))
         products = For(c, "vectorized", (Store(acc, cell, value),))
         scalar = parts.simplify(Load(parts.buffers["x"], (self._x(site, a, b, here),)))
-        rows = _around((Define(x, scalar), products), (a, b), "unrolled")
+        rows = around((Define(x, scalar), products), (a, b), "unrolled")
         body = (first, *rows)
-        return (*_around(body, (k,), "unrolled"), *self._prefetch(site, at, turns))
+        return (*around(body, (k,), "unrolled"), *self._prefetch(site, at, turns))
 
     def _x(self, site: TileSite, a: Axis, b: Axis, taps: Sequence[Place]) -> ScalarExpr:
         p = self.problem
@@ -365,51 +315,5 @@ class TileLoops:
         value: ScalarExpr = Load(tile, (self._cell(site, a, b, c),))
         if self.epilogue.value is not None:
             groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
-            value = self._epilogue(value, [*groups, ((p.channels or p.columns,), column)])
+            value = parts.finished(self.epilogue, value, [*groups, ((p.channels or p.columns,), column)])
         return parts.buffers["out"], where, value
-
-    def _epilogue(self, x: ScalarExpr, groups: Sequence[tuple[tuple[int, ...], ScalarExpr]]) -> ScalarExpr:
-        """The epilogue of `x`; groups of output axes are walked as one, each is at a position."""
-        simplify, known = self.parts.simplify, {self.epilogue.start: x}
-        if self.epilogue.axes:
-            index = [i for extents, at in groups for i in split_place(at, extents)]
-            known |= {axis: as_index(i) for axis, i in zip(self.epilogue.axes, index)}
-        for local, role, view in self.epilogue.reads:
-            fitted = broadcast_view(view, sum(len(extents) for extents, _ in groups))
-            steps, terms = list(fitted.strides), []
-            for extents, at in groups:
-                terms += _group_terms(at, extents, [steps.pop(0) for _ in extents])
-            known[local] = Load(self.parts.buffers[role], (self.parts.place(terms, fitted.offset),))
-        assert self.epilogue.value is not None
-        return simplify(self.epilogue.value, {k: simplify(v) for k, v in known.items()})
-
-
-def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -> list[tuple[Place, int]]:
-    """The address of a position in a box, as one product where the box lies evenly."""
-    moving = [(extent, step) for extent, step in zip(extents, steps) if extent > 1]
-    if all(outer == step * extent for (_, outer), (extent, step) in zip(moving, moving[1:])):
-        return [(at, moving[-1][1])] if moving else []
-    return list(zip(split_place(at, extents), steps))
-
-
-def _around(body: Body, axes: Sequence[Axis], kind: str) -> Body:
-    """Loops around a body; none of one turn."""
-    for axis in reversed(axes):
-        if axis.extent > 1:
-            body = (For(axis, kind, body),)
-    return body
-
-
-def turn(axis: Axis) -> Place:
-    """The turn of a loop; a loop of one turn is not written."""
-    return axis if axis.extent > 1 else 0
-
-
-def split_place(position: Place, extents: Sequence[int]) -> list[Place]:
-    """The coordinates of a row-major position in a box."""
-    found: list[Place] = []
-    for k, extent in reversed([*enumerate(extents)]):
-        outermost = math.prod(extents[:k]) == 1
-        found.append(0 if extent == 1 else position if outermost else as_index(position) % extent)
-        position = position if extent == 1 else as_index(position) // extent
-    return found[::-1]

@@ -1,0 +1,127 @@
+"""What the nests of a loop program share: buffers by role, private buffers, names, places, what epilogues become."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from relaylab.codegen.templates.output_site import Epilogue, broadcast_view
+from relaylab.codegen.templates.problem import Split
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
+from relaylab.loop.program import Body, Define, For, Statement
+from relaylab.loop.simplify import Simplifier
+
+Place = ScalarExpr | int
+Groups = Sequence[tuple[tuple[int, ...], ScalarExpr]]
+"""Output axes that are walked as one, by their extents, and the position on them."""
+
+
+@dataclass(slots=True)
+class ProgramParts:
+    """What the nests of one program share: buffers by role, private buffers, names of loops that are not taken."""
+
+    buffers: dict[str, Tensor]
+    scratch: list[Tensor] = field(default_factory=list)
+    registers: list[Tensor] = field(default_factory=list)
+    simplify: Simplifier = field(default_factory=Simplifier)
+    taken: Counter[str] = field(default_factory=Counter)
+
+    def axis(self, name: str, extent: int) -> Axis:
+        """A new axis."""
+        return Axis(self.name(name), extent)
+
+    def name(self, wanted: str) -> str:
+        """The wanted name, or that with a number."""
+        self.taken[wanted] += 1
+        return wanted if self.taken[wanted] == 1 else f"{wanted}_{self.taken[wanted]}"
+
+    def private(self, kind: str, name: str, size: int, dtype: str) -> Tensor:
+        """A new private buffer in "scratch" memory or "registers"."""
+        tensor = Tensor(self.name(name), (size,), dtype)
+        (self.scratch if kind == "scratch" else self.registers).append(tensor)
+        return tensor
+
+    def named(self, name: str, value: Place, into: list[Statement]) -> Place:
+        """A place that is computed once, in a register, unless there is nothing to compute."""
+        value = self.simplify(as_index(value))
+        if isinstance(value, (Axis, Local, Const)):
+            return value
+        local = Local(self.name(name), value.dtype)
+        into.append(Define(local, value))
+        return local
+
+    def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
+        """start + the sum of index * step."""
+        total: ScalarExpr = as_index(start)
+        for index, step in terms:
+            total = total + as_index(index) * step
+        return self.simplify(total)
+
+    def start(self, split: Split, piece: Place) -> ScalarExpr:
+        """Where a piece begins."""
+        start = as_index(piece) * split.size
+        extra = apply("min", as_index(piece), as_index(split.larger)) if split.larger else 0
+        return self.simplify(start + extra)
+
+    def finished(self, epilogue: Epilogue, x: ScalarExpr, groups: Groups) -> ScalarExpr:
+        """What `epilogue` makes of the result `x`; groups of output axes are walked as one, each is at a position."""
+        if epilogue.value is None:
+            return x
+        known = {epilogue.start: x}
+        if epilogue.axes:
+            index = [i for extents, at in groups for i in split_place(at, extents)]
+            known |= {axis: as_index(i) for axis, i in zip(epilogue.axes, index)}
+        for local, role, view in epilogue.reads:
+            fitted = broadcast_view(view, sum(len(extents) for extents, _ in groups))
+            steps, terms = list(fitted.strides), []
+            for extents, at in groups:
+                terms += _group_terms(at, extents, [steps.pop(0) for _ in extents])
+            known[local] = Load(self.buffers[role], (self.place(terms, fitted.offset),))
+        return self.simplify(epilogue.value, {k: self.simplify(v) for k, v in known.items()})
+
+
+def epilogue_buffers(epilogue: Epilogue, channels: int, dtype: str) -> dict[str, Tensor]:
+    """The side inputs of an epilogue by role, with as many elements as are read; a bias has `channels` of `dtype`."""
+    views = {role: view for _, role, view in epilogue.reads}
+    found: dict[str, Tensor] = {}
+    for role in epilogue.operands:
+        if role in views:
+            view = views[role]
+            last = sum((n - 1) * s for n, s in zip(view.shape, view.strides))
+            found[role] = Tensor(role, (view.offset + last + 1,), view.dtype)
+        else:
+            found[role] = Tensor(role, (channels,), dtype)
+    return found
+
+
+def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -> list[tuple[Place, int]]:
+    """The address of a position in a box, as one product where the box lies evenly."""
+    moving = [(extent, step) for extent, step in zip(extents, steps) if extent > 1]
+    if all(outer == step * extent for (_, outer), (extent, step) in zip(moving, moving[1:])):
+        return [(at, moving[-1][1])] if moving else []
+    return list(zip(split_place(at, extents), steps))
+
+
+def around(body: Body, axes: Sequence[Axis], kind: str) -> Body:
+    """Loops around a body; none of one turn."""
+    for axis in reversed(axes):
+        if axis.extent > 1:
+            body = (For(axis, kind, body),)
+    return body
+
+
+def turn(axis: Axis) -> Place:
+    """The turn of a loop; a loop of one turn is not written."""
+    return axis if axis.extent > 1 else 0
+
+
+def split_place(position: Place, extents: Sequence[int]) -> list[Place]:
+    """The coordinates of a row-major position in a box."""
+    found: list[Place] = []
+    for k, extent in reversed([*enumerate(extents)]):
+        outermost = math.prod(extents[:k]) == 1
+        found.append(0 if extent == 1 else position if outermost else as_index(position) % extent)
+        position = position if extent == 1 else as_index(position) // extent
+    return found[::-1]
