@@ -38,7 +38,8 @@ class Roofline:
 
     def __str__(self) -> str:
         rows = sorted(self.dots, key=lambda d: -d.seconds)
-        lines = [f"{d.seconds * 1e6:>10.1f}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  {d.name}" for d in rows]
+        took = [f"{d.seconds * 1e6:.1f}" if d.seconds else "" for d in rows]
+        lines = [f"{us:>10}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  {d.name}" for d, us in zip(rows, took)]
         return "\n".join([str(self.peaks), f"{'us':>10}  {'FLOP/byte':>10}  {'GFLOP/s':>9}  kernel", *lines])
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:

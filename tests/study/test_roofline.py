@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from relaylab import study
+from relaylab.runtime.peaks import MachinePeaks
+from relaylab.study.roofline import Roofline
 from relaylab.viz.figures.roofline import Dot, roofline
 from relaylab.viz.scene.scene import Path, Rect
 
@@ -35,6 +37,15 @@ def test_dots_are_numbered_by_their_time_and_idle_ones_left_out() -> None:
     scene = roofline(dots, FLOPS, MEMORY, "t")
     assert {f.id for f in scene.elements if f.kind == "node"} == {"1:a", "2:b"}
     assert "30% of the time" in next(f.label for f in scene.elements if f.id == "1:a")
+
+
+def test_kernels_of_no_program_are_alike_and_claim_no_time() -> None:
+    found = Roofline("t", [Dot("b", 1.0, 1e9), Dot("a", 2.0, 2e9)], MachinePeaks(1, FLOPS, MEMORY, MEMORY))
+    assert [f.label for f in found.scene.elements if f.kind == "node"] == [
+        "a: 2 GFLOP/s, 10% of the roof",
+        "b: 1 GFLOP/s, 10% of the roof",
+    ]
+    assert str(found).splitlines()[2].split() == ["1", "1", "b"]
 
 
 def test_nothing_to_place() -> None:

@@ -7,6 +7,8 @@ from programs import chain, program
 
 from relaylab.ir import Function, TensorType, Tuple, Var
 from relaylab.viz import save, show
+from relaylab.viz.figures.roofline import Dot, roofline
+from relaylab.viz.write.html import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -101,6 +103,20 @@ def test_a_high_picture_is_whole_behind_a_scroll_bar(page, tmp_path):
     assert frame.evaluate("e => e.scrollHeight") > 1.2 * whole
     page.keyboard.press("f")
     assert frame.evaluate("e => e.scrollHeight") == seen
+
+
+@pytest.mark.parametrize("width", [1280, 200])
+def test_the_smallest_words_of_a_cell_have_nine_points(page, tmp_path, width):
+    """As an image, and brought to life: high, low, and wider than the pane."""
+    page.set_viewport_size({"width": width, "height": 800})
+    made = show(program("fused")), show(chain(9)), roofline([Dot("a", 1.0, 1e9, 1.0)], 1e11, 1e10, "roof")
+    for scene in (getattr(m, "scene", m) for m in made):
+        html = bundle(scene, "")
+        (tmp_path / "cell.html").write_text(f"<!DOCTYPE html>{html['text/html']}{html['image/svg+xml']}")
+        page.goto((tmp_path / "cell.html").as_uri())
+        page.locator("[data-live='1'] svg text").first.wait_for()
+        size = "t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a"
+        assert min(page.evaluate(f"[...document.querySelectorAll('svg text')].map({size})")) > 8.99
 
 
 @pytest.mark.parametrize("system", ["light", "dark"])

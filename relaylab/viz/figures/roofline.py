@@ -11,17 +11,20 @@ from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 430.0, 250.0, 56.0, 40.0, 34.0
 ROW, NAMED, LABEL = 15.0, 8, 190.0
-LEAST, MOST = 3.0, 9.0  # radii of dots: the area is the share of the time
+LEAST, ALIKE, MOST = 3.0, 4.5, 9.0  # radii of dots: the area is the share of the time, if there is one
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One kernel: its name, FLOP for each byte of its operands, FLOP/s reached, and the seconds of all its calls."""
+    """One kernel: its name, FLOP for each byte of its operands, FLOP/s reached, and the seconds of all its calls.
+
+    Dots that have no seconds are of no program: they are drawn alike.
+    """
 
     name: str
     intensity: float
     speed: float
-    seconds: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,11 @@ def roofline(dots: Sequence[Dot], flops: float, memory: float, title: str) -> Sc
     ridge = flops / memory
     x = _axis([d.intensity for d in placed] + [ridge / 10, ridge * 10], LEFT, LEFT + WIDTH)
     y = _axis([d.speed for d in placed] + [flops * 1.5, memory * ridge / 30], TOP + HEIGHT, TOP)
-    total = sum(d.seconds for d in dots) or 1.0
+    total = sum(d.seconds for d in dots)
+    shares = [d.seconds / total if total else None for d in placed]
     elements = [_grid(x, y, title), _roof(x, y, flops, memory)]
-    elements += [_dot(k, d, d.seconds / total, x, y, flops, memory) for k, d in reversed(list(enumerate(placed, 1)))]
-    elements += [_name(k, d, d.seconds / total) for k, d in enumerate(placed[:NAMED], 1)]
+    elements += [_dot(k, placed[k - 1], shares[k - 1], x, y, flops, memory) for k in range(len(placed), 0, -1)]
+    elements += [_name(k, d, share) for k, (d, share) in enumerate(zip(placed[:NAMED], shares), 1)]
     height = max(TOP + HEIGHT + BOTTOM, TOP + ROW * (min(len(placed), NAMED) + 1))
     return Scene(LEFT + WIDTH + 24 + LABEL, height, tuple(elements), title)
 
@@ -91,20 +95,21 @@ def _roof(x: _Axis, y: _Axis, flops: float, memory: float) -> Element:
     return Element("roof", "note", parts, f"the roof: {words[0]}, {words[1]} from memory")
 
 
-def _dot(k: int, dot: Dot, share: float, x: _Axis, y: _Axis, flops: float, memory: float) -> Element:
-    radius = max(LEAST, MOST * math.sqrt(share))
+def _dot(k: int, dot: Dot, share: float | None, x: _Axis, y: _Axis, flops: float, memory: float) -> Element:
+    radius = ALIKE if share is None else max(LEAST, MOST * math.sqrt(share))
     left, top = x.at(dot.intensity) - radius, y.at(dot.speed) - radius
     box = (left, top, 2 * radius, 2 * radius)
     reached = dot.speed / min(flops, dot.intensity * memory)
-    words = f"{dot.name}: {dot.speed / 1e9:.3g} GFLOP/s, {reached:.0%} of the roof, {share:.0%} of the time"
+    words = f"{dot.name}: {dot.speed / 1e9:.3g} GFLOP/s, {reached:.0%} of the roof"
+    words += "" if share is None else f", {share:.0%} of the time"
     parts: list[Shape] = [Rect(*box, radius, ("box", "family-fusable"))]
     if radius > LEAST + 1:
-        parts.append(Text(left + radius, top + radius + 2.5, str(k), 7.0, anchor="middle", styles=("text-plain",)))
+        parts.append(Text(left + radius, top + radius + 2.5, str(k), 7.5, anchor="middle", styles=("text-plain",)))
     return Element(f"{k}:{dot.name}", "node", tuple(parts), words, words, box=box)
 
 
-def _name(k: int, dot: Dot, share: float) -> Element:
-    text = fit(f"{k}  {share:.0%}  {dot.name}", LABEL - 10, 8.0)
+def _name(k: int, dot: Dot, share: float | None) -> Element:
+    text = fit(f"{k}  {dot.name}" if share is None else f"{k}  {share:.0%}  {dot.name}", LABEL - 10, 8.0)
     top = TOP + ROW * k
     shape = Text(LEFT + WIDTH + 16, top, text, 8.0, styles=("text-plain",))
     return Element(f"name:{k}", "note", (shape,), text, box=(LEFT + WIDTH + 16, top - 10, LABEL - 10, ROW))

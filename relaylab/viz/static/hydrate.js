@@ -20,22 +20,23 @@ function hydrate(id) {
     `#${id}{${light}}[data-jp-theme-light="false"] #${id},[data-vscode-theme-kind*="dark"] #${id}${dark}` +
     `@media(prefers-color-scheme:dark){:root:not(:has(${hosted})):not(${hosted}) #${id}${dark}}`;
   const whole = svg.getAttribute("viewBox").split(" ").map(Number);
-  const height = Math.min(Math.max(160, whole[3]), 560);
+  const legible = 1.2; // the smallest words, 7.5 units high, have nine points of the screen
+  const height = Math.min(Math.max(160, whole[3] * legible), 560);
   svg.removeAttribute("width");
   svg.removeAttribute("height");
   // as a style, because the style sheets of notebooks say `height: auto` for every svg
   svg.style.cssText =
     `display:block;width:100%;max-width:none;height:${height}px;` + "cursor:grab;touch-action:none;outline-offset:-2px";
-  // a picture that is much higher is whole in a frame with scroll bars, so that one sees that there is more of it
-  const tall = whole[3] > 1.5 * height;
+  // a picture that is larger is whole in a frame with scroll bars, so that one sees that there is more of it
+  const large = whole[3] * legible > height || whole[2] * legible > root.clientWidth;
   const frame = document.createElement("div");
-  if (tall) frame.style.cssText = `max-height:${height}px;overflow:auto`;
-  let size = 1;
+  if (large) frame.style.cssText = "max-height:560px;overflow:auto";
+  let size = legible;
   svg.setAttribute("tabindex", "0");
   let box = [...whole];
   const apply = () => {
     svg.setAttribute("viewBox", box.join(" "));
-    if (tall) Object.assign(svg.style, { height: `${whole[3] * size}px`, minWidth: `${whole[2] * size}px` });
+    if (large) Object.assign(svg.style, { height: `${whole[3] * size}px`, minWidth: `${whole[2] * size}px` });
   };
   const scale = () => {
     const r = svg.getBoundingClientRect();
@@ -52,13 +53,13 @@ function hydrate(id) {
   };
   /** Move what is seen by points of the screen. */
   const pan = (dx, dy) => {
-    if (tall) frame.scrollBy({ left: dx, top: dy, behavior: "instant" });
+    if (large) frame.scrollBy({ left: dx, top: dy, behavior: "instant" });
     else ((box[0] += dx * scale()), (box[1] += dy * scale()), apply());
   };
   /** Everything `f` times as small; what is at `e` stays there. */
   const zoom = (f, e) => {
     const [x, y] = point(e);
-    if (tall) size /= f;
+    if (large) size /= f;
     else box = [box[0], box[1], box[2] * f, box[3] * f];
     apply();
     const [nx, ny] = point(e),
@@ -66,7 +67,7 @@ function hydrate(id) {
     pan((x - nx) / k, (y - ny) / k);
   };
   const start = () => {
-    size = 1;
+    size = legible;
     box = [...whole];
     apply();
     frame.scrollTo({ left: (frame.scrollWidth - frame.clientWidth) / 2, top: 0, behavior: "instant" });
@@ -94,7 +95,7 @@ function hydrate(id) {
   svg.addEventListener("keydown", (e) => {
     const r = frame.getBoundingClientRect();
     const middle = { clientX: r.x + r.width / 2, clientY: r.y + r.height / 2 };
-    if (e.key === "f") ((size = height / whole[3]), (box = [...whole]), apply());
+    if (e.key === "f") ((size = Math.min(height / whole[3], r.width / whole[2])), (box = [...whole]), apply());
     else if (e.key === "+" || e.key === "=") zoom(0.8, middle);
     else if (e.key === "-") zoom(1.25, middle);
     else if (e.key === "Escape") svg.blur();

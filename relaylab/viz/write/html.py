@@ -20,6 +20,8 @@ from relaylab.viz.write.modules import script
 from relaylab.viz.write.svg import FACES, escape, own_style, path_data, sheet, svg
 
 STATIC = Path(__file__).parents[1] / "static"
+LEGIBLE = 1.2
+"""How large a notebook shows a picture: its smallest words have nine points of the screen (in `hydrate.js` too)."""
 
 
 @cache
@@ -134,7 +136,7 @@ def bundle(scene: Scene, plain: str) -> dict[str, str]:
 
     The image survives saving, untrusted notebooks and conversion; nothing refers to a kernel or the network.
     """
-    picture = svg(scene)
+    picture = svg(scene, scale=LEGIBLE)
     name = "relaylab-" + sha256(picture.encode()).hexdigest()[:12]
     image = base64.b64encode(picture.encode()).decode()
     html = (
