@@ -8,7 +8,7 @@ Choices: docs/choices.md, The explorer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,16 +117,18 @@ class Comparison:
     @cached_property
     def quantities(self) -> list[Quantity]:
         """The figures of both ends: passes, their time, text, operators, kernels, work, traffic, numeric error."""
-        return [Quantity(n, unit, measure(self.a), measure(self.b)) for n, unit, measure in self._measures]
+        a = self._figures(self.a)
+        b = a if self.b is self.a else self._figures(self.b)
+        units = {"time of the passes": "ms", **dict(FIGURES)}
+        return [Quantity(name, units.get(name, ""), a[name], b[name]) for name in a]
 
-    @property
-    def _measures(self) -> list[tuple[str, str, Callable[[Pipeline], float | None]]]:
-        return [
-            ("passes", "", lambda p: float(sum(i.enabled for i in p.items))),
-            ("time of the passes", "ms", lambda p: sum(s.seconds for s in p.segments) * 1e3),
-            *((name, unit, lambda p, n=name: end_figures(p.modules[-1])[n]) for name, unit in FIGURES),
-            ("numeric error", "", self._error),
-        ]
+    def _figures(self, pipeline: Pipeline) -> dict[str, float | None]:
+        return {
+            "passes": float(sum(i.enabled for i in pipeline.items)),
+            "time of the passes": sum(s.seconds for s in pipeline.segments) * 1e3,
+            **end_figures(pipeline.modules[-1]),
+            "numeric error": self._error(pipeline),
+        }
 
     def times(self, runs: int = RUNS) -> Quantity:
         """The measured time of a run of both ends (median, 95 % interval); None for one that does not compile."""
@@ -161,10 +163,15 @@ class Comparison:
             copy.items = list(pipeline.items)
             pipeline = copy
         try:
-            pairs = zip(_outputs(pipeline.modules[-1]), _outputs(self.small), strict=True)
+            pairs = zip(_outputs(pipeline.modules[-1]), self._wanted, strict=True)
             return max((relative_error(got, wanted) for got, wanted in pairs), default=0.0)
         except (RelayError, ValueError):
             return None
+
+    @cached_property
+    def _wanted(self) -> list[Any]:
+        """What the program gives before all passes."""
+        return _outputs(self.small)
 
     def __str__(self) -> str:
         head = f"{'':<22}{self.names[0]:>{WIDE + 1}}{self.names[1]:>{WIDE + 1}}"

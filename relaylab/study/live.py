@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from relaylab import viz
-from relaylab.ir import IRModule, structural_equal
+from relaylab.ir import Constant, IRModule, structural_equal
 from relaylab.study.program import Program, load
 from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.support.source import Span
 from relaylab.text import parse, text_to_edit
 from relaylab.transform import InferType
+from relaylab.viz.draw.from_ir import ViewOptions
+from relaylab.viz.graph.annotate import texts
 
 SOURCE = "live"
 
@@ -63,9 +65,17 @@ class LiveText:
             self.before, self.mod = self.mod, found
         return True
 
-    def difference(self, since: IRModule | None = None) -> viz.Difference:
-        """What the last good text changed since the one before it, or since another program."""
-        return viz.diff(self.before if since is None else since, self.mod)
+    def difference(
+        self, since: IRModule | None = None, name: Callable[[Constant], str] | None = None
+    ) -> viz.Difference:
+        """What the last good text changed since the one before it, or since another program.
+
+        `name` says what constants are called.
+        """
+        before = self.before if since is None else since
+        if name is None:
+            return viz.diff(before, self.mod)
+        return viz.diff(*(viz.view(m, ViewOptions(texts=texts(m, name))) for m in (before, self.mod)))
 
 
 def _faults(error: RelayError, text: str) -> Iterator[Fault]:

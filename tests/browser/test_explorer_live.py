@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.explorer import press
+from support.explorer import least_text, press
 from support.stages import MLP, RESNET8, step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -96,6 +96,7 @@ def typing_in_the_program(nb, page, shot) -> None:
     field, text = page.locator(".rl-typing textarea"), page.locator(".rl-typing textarea").input_value()
     lines = page.locator(".rl-paper-lines")
     assert lines.locator("div").all_inner_texts() == text.split("\n")
+    assert 9 - 1e-3 <= least_text(page, ".rl-versus") < 99
     field.fill(text.replace("nn.relu(", "nn.relux(", 1))
     assert page.locator(".rl-wrong").text_content() == "nn.relux"
     assert page.locator(".rl-stale .node").count() and "did you mean" in page.locator(".rl-faults").inner_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.explorer import press
+from support.explorer import least_text, press
 from support.stages import MLP, RESNET8, step
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -93,6 +93,7 @@ def test_branches_are_kept_compared_and_used(nb, page, shot):
     page.locator(".rl-tab-bar input").fill("fused")
     page.keyboard.press("Enter")
     page.wait_for_selector('.rl-tab[data-compared="fused current"]')
+    assert 9 - 1e-3 <= least_text(page, ".rl-versus") < 99
     page.locator(f'.rl-pass[data-index="{fuse - 1}"] input').click()
     page.wait_for_selector(f'.rl-pass[data-index="{fuse - 1}"].rl-off')
     page.wait_for_function(

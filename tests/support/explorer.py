@@ -18,3 +18,13 @@ def saved(page, form: str) -> bytes:
         page.locator(".rl-panel button", has_text=f".{form}").first.click()
     assert found.value.suggested_filename.endswith(f".{form}")
     return found.value.path().read_bytes()
+
+
+def least_text(page, inside: str) -> float:
+    """The height in pixels of the smallest text of nodes that are in view in a picture."""
+    return page.locator(f"{inside} .rl-view").evaluate(
+        """view => { const room = view.getBoundingClientRect(), of = (t) => t.getBoundingClientRect();
+        const seen = (b) => b.right > room.left && b.left < room.right && b.bottom > room.top && b.top < room.bottom;
+        return Math.min(...[...view.querySelectorAll('.node text')].filter((t) => seen(of(t)))
+            .map((t) => t.getAttribute('font-size') * t.getScreenCTM().a)) }"""
+    )

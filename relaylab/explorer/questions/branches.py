@@ -12,9 +12,11 @@ from relaylab.explorer.session import Session
 from relaylab.ir import Expr
 from relaylab.study.compare import Crossing, Quantity
 from relaylab.study.pipeline import Pipeline
-from relaylab.study.stage_text import Constants, TextRow, printed, text_rows
+from relaylab.study.stage_text import TextRow, printed, text_rows
 from relaylab.viz.diffs.difference import BY_TRAIL
 from relaylab.viz.draw.draw import draw
+from relaylab.viz.draw.from_ir import ViewOptions
+from relaylab.viz.graph.annotate import texts
 
 
 class BranchList(TypedDict):
@@ -82,11 +84,12 @@ def versus(session: Session, a: str, at_a: int, b: str, at_b: int) -> Versus:
     one, other = session.branches.pipeline(a), session.branches.pipeline(b)
     for pipeline, frame in ((one, at_a), (other, at_b)):
         within("frame", frame, len(pipeline.modules))
-    names = NodeIdentities()
-    old = viz.view(one.modules[at_a], identities=names, title=a)
+    names, constants = NodeIdentities(), session.frames.constants
+    options = [ViewOptions(texts=texts(p.modules[k], constants.name)) for p, k in ((one, at_a), (other, at_b))]
+    old = viz.view(one.modules[at_a], options[0], names, a)
     ids = [expressions(names.given)]
     names.follow(Crossing(one, other, at_a, at_b))
-    new = viz.view(other.modules[at_b], identities=names, title=b)
+    new = viz.view(other.modules[at_b], options[1], names, b)
     ids.append(expressions(names.given))
     difference = viz.Difference(old, new, BY_TRAIL)
     scene, _ = graph_scene(difference.merged, draw(old).seed)
@@ -94,6 +97,5 @@ def versus(session: Session, a: str, at_a: int, b: str, at_b: int) -> Versus:
     def name(node: Expr | None, before: bool) -> str:
         return ids[0 if before else 1].get(node, "") if node is not None else ""
 
-    constants = Constants()
     text = text_rows(printed(one.modules[at_a], constants), printed(other.modules[at_b], constants), name)
     return {"scenes": [scene], "roles": difference.counts, "rows": text}

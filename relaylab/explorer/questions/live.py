@@ -64,7 +64,7 @@ def live(session: Session, text: str, since: Literal["before", "program"] = "bef
             for f in made.faults
         ]
         return {"faults": faults, "scenes": [], "roles": {}}
-    difference = made.difference(made.source if since == "program" else None)
+    difference = made.difference(made.source if since == "program" else None, session.frames.constants.name)
     scene, session.live_places = graph_scene(difference.merged, session.live_places)
     return {"faults": [], "scenes": [scene], "roles": difference.counts}
 

@@ -114,25 +114,32 @@ export class Branches {
 
   async compare() {
     const [a, b] = this.sides;
+    const asked = (this.asked = {});
     this.element.dataset.compared = "";
-    const [found, versus] = await Promise.all([
-      this.act.put("compare", a.name, b.name, this.timed),
-      this.act.put("versus", a.name, a.frame, b.name, b.frame),
-    ]);
-    if (found.error || versus.error) return this.fail(found.error ?? versus.error);
+    const versus = await this.act.put("versus", a.name, a.frame, b.name, b.frame);
+    if (asked !== this.asked) return; // other sides were chosen
+    if (versus.error) return this.fail(versus.error);
+    this.versus(versus);
+    const found = await this.act.put("compare", a.name, b.name, this.timed);
+    if (asked !== this.asked) return;
+    if (found.error) return this.fail(found.error);
     const hint = "Keep the pipeline under a name, edit it in the list at the left, and come back.";
     const operators = found.operators.length
       ? [subheading("operators"), figuresTable(found.operators, found.names)]
       : [];
     const tables = [figuresTable(found.rows, found.names), ...operators];
     this.table.replaceChildren(...(this.names.length < 2 ? [dim(hint)] : []), ...tables);
-    const counts = roles(versus.roles, (properties) => el("span", properties));
+    this.element.dataset.compared = `${a.name} ${b.name}`;
+  }
+
+  versus(found) {
+    const counts = roles(found.roles, (properties) => el("span", properties));
     const none = dim("no difference", "span");
     this.legend.replaceChildren(el("strong", { textContent: "from A to B" }), ...(counts.length ? counts : [none]));
     const pick = (id) => this.canvas.byId.has(id) && this.canvas.select(id, true);
-    this.text.replaceChildren(difference(versus.rows, pick));
-    this.canvas = new Canvas(this.picture, versus.scenes[0], { select: (data) => this.light(data?.id ?? "") });
-    this.element.dataset.compared = `${a.name} ${b.name}`;
+    this.text.replaceChildren(difference(found.rows, pick));
+    this.canvas = new Canvas(this.picture, found.scenes[0], { select: (data) => this.light(data?.id ?? "") });
+    this.canvas.begin();
   }
 
   light(id) {

@@ -84,7 +84,7 @@ export class LivePane {
     const old = this.canvas;
     const kept = old?.anchor(new Set(scenes[0].nodes.map(([id]) => id)));
     this.canvas = new Canvas(this.picture, scenes[0], { select: () => {} });
-    if (kept) this.canvas.keep(kept, old.k);
+    kept ? this.canvas.keep(kept, old.k) : this.canvas.begin();
   }
 
   async apply() {
