@@ -100,6 +100,7 @@ def test_branches_are_kept_compared_and_used(nb, page, shot):
         "() => { const legend = document.querySelector('.rl-versus .rl-legend'); "
         "return legend.checkVisibility() && legend.innerText.includes('moved') }"
     )
+    page.wait_for_selector('.rl-tab[data-compared="fused current"]')
     table = page.locator(".rl-figures-table").inner_text()
     assert "bytes moved" in table and "numeric error" in table and "+" in table
     shot("branches")

@@ -120,6 +120,7 @@ export class Branches {
     if (asked !== this.asked) return; // other sides were chosen
     if (versus.error) return this.fail(versus.error);
     this.versus(versus);
+    this.table.replaceChildren(dim("…"));
     const found = await this.act.put("compare", a.name, b.name, this.timed);
     if (asked !== this.asked) return;
     if (found.error) return this.fail(found.error);
