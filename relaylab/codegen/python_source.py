@@ -19,6 +19,7 @@ import numpy as np
 from relaylab import ir
 from relaylab.interp.values import ConstructorValue, RefValue, map_value, rebuilt, to_value
 from relaylab.ir.free import global_vars
+from relaylab.op.rounding import evaluated
 from relaylab.runtime.container import tuple_object
 from relaylab.runtime.ndarray import array
 from relaylab.support.checked import checked
@@ -280,7 +281,7 @@ def relay_op(name: str, *args: PythonValue, **attrs: PythonValue) -> PythonValue
     """The value of an operator on values, by its reference semantics."""
     with np.errstate(all="ignore"):
         found = ir.OPERATORS.lookup(name).definition(**attrs)
-        result = cast(Any, found).reference(*args)
+        result = evaluated(cast(Any, found), args)
     return tuple(map(np.asarray, result)) if isinstance(result, (tuple, list)) else np.asarray(result)
 
 

@@ -163,7 +163,7 @@ def preview(constant: Constant) -> Preview:
         "dtype": str(data.dtype),
         "head": [f"{v:.4g}" for v in data.flat[:8].tolist()],
     }
-    finite = _finite(flat) if data.dtype.kind in "fiub" else flat[:0]
+    finite = _finite(flat if data.dtype.kind in "fiub" else flat.astype("float32"))  # a bfloat16
     return {**out, **_statistics(finite), "grid": _signed(pooled(data))} if finite.size else out
 
 

@@ -18,6 +18,7 @@ from relaylab.interp.sizes import NO_SIZES, Sizes, named_sizes, with_known_sizes
 from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
 from relaylab.ir.dims import SizeVar
 from relaylab.ir.excerpt import place_of
+from relaylab.op.rounding import evaluated
 from relaylab.support import progress
 from relaylab.support.errors import RelayError
 
@@ -330,7 +331,8 @@ def _store(what: tuple[Machine, ir.Call, Value, bool], frame: Frame) -> None:
 def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame) -> Value:
     try:
         record: Any = op.facets(call.attrs if op is call.op else None)
-        result = (with_known_sizes(record, frame.sizes) if frame.sizes else record).reference(*args)
+        record = with_known_sizes(record, frame.sizes) if frame.sizes else record
+        result = evaluated(record, args, call.inferred)
     except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
         given = ", ".join(map(_kind, args))
@@ -351,7 +353,7 @@ def _agrees(value: Value, t: ir.Type) -> bool:
     if isinstance(t, ir.TupleType):
         parts = fields_of(value)
         return parts is not None and len(parts) == len(t.fields) and all(map(_agrees, parts, t.fields))
-    return not isinstance(t, ir.TensorType) or t.dtype == "bfloat16" or fits(value, t)
+    return not isinstance(t, ir.TensorType) or fits(value, t)
 
 
 def _kind(value: Value) -> str:

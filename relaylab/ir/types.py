@@ -14,6 +14,7 @@ import numpy as np
 from relaylab.ir.declare import Each, MaybeEach, One, field, node
 from relaylab.ir.dims import AnyDim, Dim, IntImm, dim
 from relaylab.ir.node import Node, expect_all, set_field
+from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def dtype_name(dtype: object) -> str:
 
 DTYPES = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-    "bfloat16",
+    BFLOAT16.name,
 )  # fmt: skip
 
 

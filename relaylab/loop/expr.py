@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from relaylab.loop.scalar import DTYPES, SCALAR_OPS, Array, convert, is_float, is_integer
+from relaylab.loop.scalar import DTYPES, SCALAR_OPS, Array, compute_dtype, convert, is_float, is_integer
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
 INDEX = "int64"
@@ -317,7 +317,7 @@ def _fold(op: str, args: list[Const]) -> Const:
 
 
 def _computing(value: Number, dtype: str) -> Array:
-    return np.asarray(value, "float32" if dtype == "float16" else dtype)
+    return np.asarray(value, compute_dtype(dtype))
 
 
 def _index_identity(op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr | None:

@@ -9,7 +9,8 @@ Decisions where hardware or numpy leave a choice:
 * `max` and `min` give NaN when either side is NaN;
 * shifting by the width or more gives 0 (-1 for negative numbers shifted right);
 * a float cast to an integer saturates, NaN becomes 0; a cast to bool is `x != 0`;
-* float16 is a storage type: its arithmetic is done in float32.
+* float16 and bfloat16 are storage types: their arithmetic is done in float32. What becomes a bfloat16 is a float32
+  before, as in torch and ml_dtypes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.table import Table
 
-FLOATS = ("float16", "float32", "float64")
+NARROW = ("float16", BFLOAT16.name)
+"""Floats of 16 bits: they are stored so, and computed with in float32."""
+FLOATS = (*NARROW, "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 DTYPES = frozenset((*FLOATS, *SIGNED, *UNSIGNED, "bool"))
@@ -50,7 +54,7 @@ SCALAR_OPS: Table[ScalarOp] = Table("scalar function")
 
 def is_float(dtype: str) -> bool:
     """Whether a dtype is a floating point type."""
-    return dtype.startswith("float")
+    return "float" in dtype
 
 
 def is_integer(dtype: str) -> bool:
@@ -59,8 +63,8 @@ def is_integer(dtype: str) -> bool:
 
 
 def compute_dtype(dtype: str) -> str:
-    """The dtype in which arithmetic is done: float32 for float16, else itself."""
-    return "float32" if dtype == "float16" else dtype
+    """The dtype in which arithmetic is done: float32 for floats of 16 bits, else itself."""
+    return "float32" if dtype in NARROW else dtype
 
 
 def numpy_dtype(dtype: str) -> np.dtype:
@@ -83,14 +87,16 @@ def highest(dtype: str) -> int | float | bool:
 
 
 def convert(x: Array, dtype: str) -> Array:
-    """`x` cast to the dtype in which `dtype` is computed; rounds through float16 where that is asked."""
+    """`x` cast to the dtype in which `dtype` is computed; rounds to 16 bits where that is asked."""
+    if x.dtype == BFLOAT16:
+        x = x.astype("float32")
     source = x.dtype
     if dtype == "bool":
         return x != 0
     if source.kind == "f" and is_integer(dtype):
         return _saturate(x, dtype)
     out = x.astype(dtype)
-    return out.astype("float32") if dtype == "float16" else out
+    return out.astype("float32") if dtype in NARROW else out
 
 
 def _saturate(x: Array, dtype: str) -> Array:

@@ -41,7 +41,7 @@ from relaylab.loop.expr import (
     post_order,
     rebuild,
 )
-from relaylab.loop.scalar import is_integer
+from relaylab.loop.scalar import NARROW, is_integer
 
 Key = tuple[str | int, ...]
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -376,7 +376,7 @@ def _logic(op: str, args: tuple[ScalarExpr, ...]) -> ScalarExpr:
 def _rounded_to_even(tie: ScalarExpr, even: ScalarExpr, plain: ScalarExpr) -> ScalarExpr | None:
     """x where a selection is x rounded with halves to even, as quantizers write it (`composite.round_even`)."""
     x = _argument("round", plain)
-    if x is None or x.dtype == "float16":
+    if x is None or x.dtype in NARROW:
         return None
     distance = _argument("abs", _argument("eq", tie, 0.5))
     half = _argument("round", _argument("mul", even, 2.0))

@@ -40,7 +40,7 @@ from relaylab.loop.program import (
     statements,
     values,
 )
-from relaylab.loop.scalar import is_integer
+from relaylab.loop.scalar import is_float, is_integer
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 
@@ -208,7 +208,7 @@ class _Prover:
 
 def depends_on_data(index: ScalarExpr) -> bool:
     """Whether an index is computed from loaded numbers, registers or floats."""
-    return any(isinstance(n, (Load, Local, Reduce)) or n.dtype.startswith("float") for n in post_order(index))
+    return any(isinstance(n, (Load, Local, Reduce)) or is_float(n.dtype) for n in post_order(index))
 
 
 class _Place:

@@ -147,6 +147,8 @@ class Operator(Attrs):
     """False for operators that passes must rewrite away before code is made (TNonComputational)."""
     reshapes: ClassVar[bool] = False
     """The result has the same elements in the same order: no copy is needed (TReshapeOp)."""
+    reads_bits: ClassVar[bool] = False
+    """Its meaning depends on how an element is stored; others see a bfloat16 as the float32 that it is."""
     meta_attrs: ClassVar[bool] = False
     """The operator is registered without its attribute type: the text shows them as meta data."""
     described: ClassVar[dict[str, Input]] = {}
@@ -266,7 +268,8 @@ class Elementwise(Operator):
     @classmethod
     def samples(cls) -> list[Sample]:
         low, high = cls.domain
-        types = [TensorType((2, 3, 5)), TensorType(()), TensorType((7,), "float64"), TensorType((3, 1), "float16")]
+        types = [TensorType((2, 3, 5)), TensorType(()), TensorType((7,), "float64")]
+        types += [TensorType((3, 1), "float16"), TensorType((5,), "bfloat16")]
         return [sample(t, low=low, high=high) for t in types]
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
@@ -424,4 +427,4 @@ def wrap(call: Call, size: int) -> TupleWrapper:
 
 def dtype_min(dtype: str) -> float | int:
     """The smallest value of a data type (minus infinity for floats)."""
-    return -np.inf if dtype.startswith(("float", "bfloat")) else int(np.iinfo(dtype).min) if dtype != "bool" else 0
+    return -np.inf if "float" in dtype else int(np.iinfo(dtype).min) if dtype != "bool" else 0

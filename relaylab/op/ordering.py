@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaylab.loop.expr import Local
+from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op.helpers import Element, ElementBuilder, Position
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ Write = Callable[[Element, Element, Element], None]
 
 def key_dtype(dtype: str) -> str:
     """The data type in which keys are compared."""
-    return {"bool": "uint8", "float16": "float32"}.get(dtype, dtype)
+    return "uint8" if dtype == "bool" else compute_dtype(dtype)
 
 
 def before(b: ElementBuilder, a: Element, c: Element, ascending: bool) -> Element:
     """Whether key `a` must stand before key `c`."""
-    if not a.dtype.startswith("float"):
+    if not is_float(a.dtype):
         return a < c if ascending else a > c
     if ascending:
         return b.all_of(b.lnot(a >= c), b.lnot(b.isnan(a)))
@@ -207,4 +208,4 @@ def _last(b: ElementBuilder, dtype: str, ascending: bool) -> Element:
     """The key that comes after all others."""
     if not ascending:
         return b.lowest(dtype)
-    return b.const(math.nan, dtype) if dtype.startswith("float") else b.highest(dtype)
+    return b.const(math.nan, dtype) if is_float(dtype) else b.highest(dtype)

@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, TensorType, Type
+from relaylab.loop.scalar import NARROW
 from relaylab.op.base import Operator, call_operator
 from relaylab.op.shapes import product
 
@@ -17,7 +18,7 @@ def exact(out: str, *factors: np.ndarray) -> list[np.ndarray]:
     """The factors in a type in which sums of their products are exact enough to be the oracle of a result of type
     `out`: float64, or int64 for wide integers.
     """
-    wide = "float64" if out.startswith("float") or all(x.dtype.itemsize <= 2 for x in factors) else "int64"
+    wide = "float64" if "float" in out or all(x.dtype.itemsize <= 2 for x in factors) else "int64"
     return [x.astype(wide) for x in factors]
 
 
@@ -27,13 +28,13 @@ def stored(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def in_float32(record: Operator, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-    """A sum of products of float16 numbers as one of float32 numbers, rounded once; None for other data types."""
+    """A sum of products of floats of 16 bits as one of float32 numbers, rounded once; None for other data types."""
     dtypes = [t.dtype for t in types]
-    if dtypes[-1] not in ("float16", "float32") or "float16" not in dtypes[:-1]:
+    if dtypes[-1] not in (*NARROW, "float32") or not set(NARROW) & set(dtypes[:-1]):
         return None
-    wide = [call_operator("cast", x, dtype="float32") if d == "float16" else x for x, d in zip(inputs, dtypes)]
+    wide = [call_operator("cast", x, dtype="float32") if d in NARROW else x for x, d in zip(inputs, dtypes)]
     found = call_operator(record.op_name, *wide, **{**dict(record.items()), "out_dtype": "float32"})
-    return found if dtypes[-1] == "float32" else call_operator("cast", found, dtype="float16")
+    return found if dtypes[-1] == "float32" else call_operator("cast", found, dtype=dtypes[-1])
 
 
 def dims(t: Type) -> tuple[Dim, ...]:

@@ -110,7 +110,7 @@ class GraphExecutor:
     def _check_param(self, name: str, value: object) -> None:
         have = self.executable.params[name]
         values = converted(value, have.shape, have.dtype, f"the parameter `{name}`")
-        if not np.array_equal(have, values.astype(have.dtype, copy=False), equal_nan=have.dtype.kind == "f"):
+        if not np.array_equal(have, values.astype(have.dtype, copy=False), equal_nan="float" in have.dtype.name):
             raise RelayValueError(
                 f"the parameter `{name}` was built into the code with another value",
                 code="runtime.fixed-parameter",
@@ -205,7 +205,7 @@ class GraphExecutor:
             if lease is None:
                 lease = Lease(self.instance.outputs[index])
                 self._handed_out[index] = weakref.ref(lease)  # weak: only the arrays keep a lease alive
-            return NDArray(np.asarray(lease))
+            return NDArray(np.asarray(lease).view(lease.memory.dtype))  # the interface has no bfloat16
 
     def _check_output(self, index: int) -> None:
         count = len(self.plan.outputs)

@@ -14,6 +14,7 @@ import numpy as np
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.memory import address, aligned_like, is_aligned
 from relaylab.support.checked import checked
+from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
 from relaylab.support.table import did_you_mean
 
@@ -24,6 +25,7 @@ __all__ = ["NDArray", "array", "cpu", "empty", "from_dlpack"]
 
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    BFLOAT16.name,
 )  # fmt: skip
 SAME_KIND = "same_kind"
 
@@ -140,6 +142,12 @@ class NDArray:
         return self.view() if copy is False else np.array(self._data, dtype=dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
+        if self._data.dtype == BFLOAT16:
+            raise RelayTypeError(
+                "numpy does not share bfloat16 through DLPack",
+                code="runtime.dlpack",
+                help='share the bits: array(x.numpy().view("uint16"))',
+            )
         return self.view().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -11,11 +11,13 @@ import numpy as np
 
 from relaylab.runtime.memory import MAX_RANK, is_addressable
 from relaylab.runtime.ndarray import DTYPES, NDArray, array, as_numpy
+from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayTypeError, is_a, shown
 
 LIST_MAGIC = 0xF7E58D4F05049CB7
 TENSOR_MAGIC = 0xDD5E40F096B4A13F
-CODES = {"i": 0, "u": 1, "f": 2, "b": 1}
+CODES = {"i": 0, "u": 1, "f": 2, "b": 1, BFLOAT16.kind: 4}
+KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 MAX_NAME = 1 << 16
 
 
@@ -110,7 +112,7 @@ def _load_tensor(reader: _ByteReader, name: str) -> NDArray:
 
 def _dtype(reader: _ByteReader, what: str) -> np.dtype:
     code, bits, lanes = struct.unpack("<BBH", reader.take(4, what))
-    kind = "bool" if (code, bits) == (1, 1) else f"{('int', 'uint', 'float')[code] if code < 3 else '?'}{bits}"
+    kind = "bool" if (code, bits) == (1, 1) else f"{KINDS.get(code, '?')}{bits}"
     if kind not in DTYPES or lanes != 1:
         raise _damaged(
             f"{what} has an element type that does not exist here (code {code}, {bits} bits, {lanes} lanes)",

@@ -81,7 +81,7 @@ def _constant(name: str, var: Var, value: object) -> Constant:
 
 def _fits(given: TensorType, wanted: TensorType) -> bool:
     """Floats of another width are taken: whether the program can use them is for type inference to say."""
-    floats = given.dtype.startswith("float") and wanted.dtype.startswith("float")
+    floats = "float" in given.dtype and "float" in wanted.dtype
     return given.shape == wanted.shape and (given.dtype == wanted.dtype or floats)
 
 

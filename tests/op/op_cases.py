@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 import relaylab.op  # noqa: F401  (registers the operators)
+from relaylab.op.rounding import evaluated
 from relaylab.ir import OPERATORS, Constant, IncompleteType, TensorType, Tuple, TupleType, Type, facets, post_order
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import AnyDim
@@ -117,5 +118,5 @@ def evaluate(root: Expr):
         elif isinstance(node, Tuple):
             done[node] = tuple(done[f] for f in node.fields)
         elif hasattr(node, "args"):
-            done[node] = np.asarray(facets(node).reference(*(done[a] for a in node.args)))
+            done[node] = np.asarray(evaluated(facets(node), [done[a] for a in node.args]))
     return done[root]

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.op.rounding import evaluated
 from relaylab import relay
 from relaylab.analysis import infer_module
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, Let, Tuple, TupleGetItem, Var, facets, post_order
@@ -130,7 +131,7 @@ class Maker:
             case TupleGetItem():
                 parts, found = (node.tuple_value,), self.values[node.tuple_value][node.index]
             case Call():
-                parts, found = node.args, facets(node).reference(*(self.values[a] for a in node.args))
+                parts, found = node.args, evaluated(facets(node), [self.values[a] for a in node.args])
         self.values[node] = found
         plain = not isinstance(node, Call) or node.op.name in EXACT or not self._floating(node)  # type: ignore[attr-defined]
         if plain and self.exact.issuperset(parts):

@@ -16,6 +16,7 @@ import numpy as np
 from codegen.conv_reference import conv, conv_transpose
 from numpy.lib.stride_tricks import sliding_window_view
 
+from relaylab.op.rounding import evaluated
 from relaylab.ir import Call, Constant, Expr, Let, TensorType, Tuple, TupleGetItem, TupleType, Var, facets, post_order
 
 Meaning = Callable[..., Any]
@@ -388,7 +389,7 @@ class Values:
     def call(self, call: Call, args: list[Any]) -> Any:
         """What a call gives; by the operator's own reference where no meaning is written here."""
         found = meaning(call, args)
-        return self.made(facets(call).reference(*args) if found is NotImplemented else found, call.checked_type)
+        return self.made(evaluated(facets(call), args) if found is NotImplemented else found, call.checked_type)
 
     def of(self, root: Expr) -> Any:
         done = self.done

@@ -20,6 +20,7 @@ ITEM_BYTES = {
     "int16": 2,
     "uint16": 2,
     "float16": 2,
+    "bfloat16": 2,
     "int32": 4,
     "uint32": 4,
     "float32": 4,

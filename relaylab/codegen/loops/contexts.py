@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
 from relaylab.loop.expr import Apply, ScalarExpr
+from relaylab.loop.scalar import NARROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | 
 
 
 def storage_type(dtype: str) -> str:
-    """The LLVM type that an element is loaded as: halves as their bits."""
-    return "i16" if dtype == "float16" else llvm_type(dtype)
+    """The LLVM type that an element is loaded as: floats of 16 bits as those."""
+    return "i16" if dtype in NARROW else llvm_type(dtype)
 
 
 def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:

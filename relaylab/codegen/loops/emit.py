@@ -42,6 +42,7 @@ from relaylab.codegen.loops.contexts import (
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
+from relaylab.loop.scalar import NARROW
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
@@ -374,16 +375,16 @@ class Emitter:
         """A loaded value as it is in registers."""
         if dtype == "bool":
             return self.f.compare("ne", x, 0)
-        if dtype == "float16":
-            return scalars.from_half(self.f, x, self.halves)
+        if dtype in NARROW:
+            return scalars.widened(self.f, x, dtype, self.halves)
         return Ramp(x) if dtype == INDEX and lanes(x.type) == 1 else x
 
     def to_storage(self, x: Value, dtype: str) -> Value:
         """A register value as it is stored."""
         if dtype == "bool":
             return self.f.cast("zext", x, vector("i8", lanes(x.type)))
-        if dtype == "float16":
-            return scalars.to_half(self.f, x, self.halves)
+        if dtype in NARROW:
+            return scalars.narrowed(self.f, x, dtype, self.halves)
         if dtype == INDEX:
             return scalars.resize(self.f, x, "i64", True)
         return x

@@ -303,7 +303,7 @@ class _Lowering:
     def width(self, loop: For) -> int:
         """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
         # Halves are floats in registers.
-        sizes = [4 if dtype == "float16" else item_bytes(dtype) for dtype in lane_dtypes(loop)]
+        sizes = [item_bytes(compute_dtype(dtype)) for dtype in lane_dtypes(loop)]
         full = self.target.vector_bytes // max(sizes, default=4)
         return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
 

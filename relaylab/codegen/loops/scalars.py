@@ -1,7 +1,7 @@
 """The scalar functions of the loop level as LLVM instructions, on scalars and vectors alike.
 
-Values of bool are i1 here, float16 is float, other dtypes are what they are stored as. Every function keeps the
-promises of `relaylab.loop.scalar`: NaN passes, integer division never traps, casts saturate.
+Values of bool are i1 here, floats of 16 bits are float, other dtypes are what they are stored as. Every function
+keeps the promises of `relaylab.loop.scalar`: NaN passes, integer division never traps, casts saturate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, is_float, lanes, llvm_type, suffix, vector
 from relaylab.codegen.loops import vector_math
-from relaylab.loop.scalar import compute_dtype
+from relaylab.loop.scalar import NARROW, compute_dtype
 from relaylab.support.errors import RelayTypeError
 
 # `contract` lets LLVM fuse a product and a sum, as the templates' multiply-adds do; nothing else is reordered.
@@ -276,25 +276,25 @@ def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool = False
         return _from_float(f, x, target, type, halves)
     if is_float(type):
         x = f.cast("sitofp" if source.startswith("int") else "uitofp", x, type)
-        return _rounded(f, x, halves) if target == "float16" else x
+        return _rounded(f, x, target, halves) if target in NARROW else x
     return resize(f, x, element(type), source.startswith("int"))
 
 
 def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -> Value:
     if not is_float(type):
         if element(type) in ("i8", "i16"):
-            return _narrowed(f, x, target, type)
+            return _integers(f, x, target, type)
         name = ("fptosi" if target.startswith("int") else "fptoui") + f".sat.{suffix(type)}.{suffix(x.type)}"
         f.declare(f"llvm.{name}", type, (x.type,))
         return f.pure(type, f"call {type} @llvm.{name}({x})")
-    if target == "float16":
-        return _rounded(f, _sticky(f, x, type) if element(x.type) == "double" else x, halves)
-    return (
-        x if element(type) == element(x.type) else f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
-    )
+    if target == "float16" and element(x.type) == "double":
+        x = _sticky(f, x, type)
+    if element(type) != element(x.type):
+        x = f.cast("fptrunc" if element(type) == "float" else "fpext", x, type)
+    return _rounded(f, x, target, halves) if target in NARROW else x
 
 
-def _narrowed(f: IRFunction, x: Value, target: str, type: str) -> Value:
+def _integers(f: IRFunction, x: Value, target: str, type: str) -> Value:
     """Floats as integers of at most 16 bits: limited, then converted with 32. LLVM would do it lane by lane."""
     bits, signed = int(element(type)[1:]), target.startswith("int")
     low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if signed else (0.0, 2.0**bits - 1)
@@ -306,8 +306,18 @@ def _narrowed(f: IRFunction, x: Value, target: str, type: str) -> Value:
     return f.cast("trunc", f.cast("fptosi", x, vector("i32", lanes(x.type))), type)
 
 
-def _rounded(f: IRFunction, x: Value, halves: bool) -> Value:
-    return from_half(f, to_half(f, x, halves), halves)
+def _rounded(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
+    return widened(f, narrowed(f, x, dtype, halves), dtype, halves)
+
+
+def widened(f: IRFunction, bits: Value, dtype: str, halves: bool = False) -> Value:
+    """The 16 bits of a float of `dtype` as a float; `halves`: the target has instructions for float16."""
+    return from_half(f, bits, halves) if dtype == "float16" else from_bfloat(f, bits)
+
+
+def narrowed(f: IRFunction, x: Value, dtype: str, halves: bool = False) -> Value:
+    """A float as the 16 bits of one of `dtype`, rounded to nearest even; `halves` as above."""
+    return to_half(f, x, halves) if dtype == "float16" else to_bfloat(f, x)
 
 
 def _sticky(f: IRFunction, x: Value, type: str) -> Value:
@@ -366,3 +376,19 @@ def from_half(f: IRFunction, bits: Value, halves: bool = False) -> Value:
     result = f.select(f.compare("ult", size, 1 << 23), small, normal)
     result = f.select(f.compare("uge", size, 0x1F << 23), special, result)
     return f.cast("bitcast", f.binary("or", result, sign), vector("float", n))
+
+
+def to_bfloat(f: IRFunction, x: Value) -> Value:
+    """float to bfloat16 as i16 bits. By shifts everywhere: `vcvtneps2bf16` takes subnormal numbers for 0."""
+    bits = f.cast("bitcast", x, vector("i32", lanes(x.type)))
+    odd = f.binary("and", f.binary("lshr", bits, 16), 1)
+    near = f.binary("add", f.binary("add", bits, 0x7FFF), odd)
+    kept = f.select(f.compare("ord", x, x), near, f.binary("or", bits, 0x400000))  # NaN stays one
+    return f.cast("trunc", f.binary("lshr", kept, 16), vector("i16", lanes(x.type)))
+
+
+def from_bfloat(f: IRFunction, bits: Value) -> Value:
+    """bfloat16 as i16 bits to float."""
+    n = lanes(bits.type)
+    wide = f.binary("shl", f.cast("zext", bits, vector("i32", n)), 16)
+    return f.cast("bitcast", wide, vector("float", n))

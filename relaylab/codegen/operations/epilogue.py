@@ -18,11 +18,12 @@ from relaylab.ir import Call, Expr
 from relaylab.loop import expr as loop
 from relaylab.loop.affine import Linear
 from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.loop.scalar import FLOATS, SIGNED, UNSIGNED
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
 ROLLED_FROM = 12  # from this cost on, the code is worth a loop of its own
-PLAIN = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+PLAIN = (*FLOATS, *SIGNED, *UNSIGNED)
 
 
 @dataclass(frozen=True, slots=True)

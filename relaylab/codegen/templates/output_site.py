@@ -17,6 +17,7 @@ from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes
 from relaylab.codegen.loops.contexts import LaneValue, Ramp, VectorContext, storage_type
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Axis, Local, ScalarExpr
+from relaylab.loop.scalar import NARROW
 from relaylab.loop.show import show
 
 
@@ -111,7 +112,7 @@ class Epilogue:
         emitter = Emitter(f, {}, avx512, lambda: f.value(0), halves=halves)
         for local, role, view in self.reads:
             side = site.read(role, view)
-            env[local] = emitter.from_storage(side, view.dtype) if view.dtype == "float16" else side
+            env[local] = emitter.from_storage(side, view.dtype) if view.dtype in NARROW else side
         at = VectorContext(env, site.width)
         result = emitter.spread(emitter.value(self.value, at), site.width)
         return emitter.to_storage(result, self.value.dtype)

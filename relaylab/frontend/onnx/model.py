@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DTYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
     9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
+    16: "bfloat16",
 }  # fmt: skip
 """TensorProto.DataType by number, as far as Relay has the type."""
 
@@ -31,7 +32,7 @@ _UNREAD = ("doc_string", "metadata_props")
 """Texts that nothing here reads."""
 
 _FIELDS = {
-    **dict.fromkeys((1,), "float_data"), **dict.fromkeys((2, 3, 4, 5, 6, 9, 10), "int32_data"), 7: "int64_data",
+    **dict.fromkeys((1,), "float_data"), **dict.fromkeys((2, 3, 4, 5, 6, 9, 10, 16), "int32_data"), 7: "int64_data",
     11: "double_data", **dict.fromkeys((12, 13), "uint64_data"),
 }  # fmt: skip
 """Which field holds the values that are not raw bytes."""
@@ -220,9 +221,10 @@ def unpacked(data: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _listed(tensor: TensorProto, dtype: np.dtype) -> np.ndarray:
-    """Values that are written one by one; float16 as the bits of an integer."""
+    """Values that are written one by one; floats of 16 bits as those of an integer."""
     values = np.array(getattr(tensor, _FIELDS[tensor.data_type]))
-    return values.astype("uint16").view("float16") if dtype == np.float16 else values.astype(dtype)
+    bits = "float" in dtype.name and dtype.itemsize == 2
+    return values.astype("uint16").view(dtype) if bits else values.astype(dtype)
 
 
 def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) -> bytes:

@@ -17,6 +17,7 @@ from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, dtype_of, type_of
 from relaylab.frontend.pytorch.table import IGNORED, TABLE, Convert, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
+from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayValueError
 
 if TYPE_CHECKING:
@@ -183,7 +184,12 @@ def array_of(tensor: Tensor, what: str) -> np.ndarray:
     dtype_of(tensor.dtype, what)
     if tensor.layout.__str__() != "torch.strided" or tensor.is_quantized or str(tensor.device) == "meta":
         raise RelayValueError(f"{what} is not a dense tensor with values", code="import.tensor")
-    return np.array(tensor.detach().cpu().resolve_conj().resolve_neg().numpy())
+    dense = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if str(dense.dtype) == "torch.bfloat16":  # numpy has none: its bits
+        import torch
+
+        return np.array(dense.view(torch.int16).numpy()).view(BFLOAT16)
+    return np.array(dense.numpy())
 
 
 def fits(found: TensorType, wanted: TensorType) -> bool:

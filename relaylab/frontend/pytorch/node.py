@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 DTYPES = frozenset(
-    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64".split()  # noqa: SIM905
+    "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()  # noqa: SIM905
 )
 _FRAME = re.compile(r'File "(.+)", line (\d+), in ')
 _INSIDE = re.compile(r"[\\/]site-packages[\\/]torch[\\/]")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order, rewrite
 from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements
+from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.schedule.legal import conflict, parting, private_to
 from relaylab.loop.schedule.step import named, number, primitive
 from relaylab.loop.schedule.tree import (
@@ -182,7 +183,7 @@ def _with_arrays(program: LoopProgram, loop: For) -> tuple[LoopProgram, For]:
     extent = loop.axis.extent
     body = loop.body
     for local in sorted(crossing, key=lambda x: x.name):
-        dtype = "float32" if local.dtype == "float16" else local.dtype  # halves are added up as floats
+        dtype = compute_dtype(local.dtype)  # halves are added up as floats
         buffer = Tensor(fresh(program, local.name), (extent,), dtype)
         program = replace(program, scratch=(*program.scratch, buffer))
         body = _in_memory(body, local, buffer, loop.axis)

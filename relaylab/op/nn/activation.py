@@ -125,6 +125,7 @@ class AlongAxis(OutElementwiseFusable):
             sample((7,), axis=0),
             sample((2, 1, 3), axis=-2),
             sample(TensorType((2, 6), "float16")),
+            sample(TensorType((2, 6), "bfloat16")),
         ]
 
 

@@ -131,6 +131,7 @@ class dense(MatrixProduct):
             sample((5,), (4, 5), units=4),
             sample(*small, units=2, out_dtype="int32", low=-128, high=255),
             sample(TensorType((2, 3), "float16"), TensorType((4, 3), "float16"), units=4),
+            sample(TensorType((2, 3), "bfloat16"), TensorType((4, 3), "bfloat16"), units=4),
         ]
 
 

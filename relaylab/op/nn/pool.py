@@ -16,6 +16,7 @@ from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readabl
 from relaylab.op.layout import parse_layout
 from relaylab.op.tensor.moments import quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
+from relaylab.support.dtypes import finfo
 
 
 def positions(layout: str, spatial: str) -> list[int]:
@@ -134,7 +135,7 @@ def check_layouts(s: TypeSolver, record: Any, x: TensorType) -> None:
 
 def border(dtype: str) -> float | int:
     """What padding reads as under a maximum: the lowest finite number, which alone a window in the padding gives."""
-    return float(np.finfo(dtype).min) if is_float(dtype) else lowest(dtype)
+    return float(finfo(dtype).min) if is_float(dtype) else lowest(dtype)
 
 
 class MaxPool(Pool):

@@ -129,7 +129,7 @@ class Distribution(Drawing):
         s.unify(key, KEY)
         dtype = self.out_dtype or "float32"
         if dtype not in FLOATS:
-            s.fail(f"{self.op_name} makes floats, not {dtype}")
+            s.fail(f"{self.op_name} makes {', '.join(FLOATS)}, not {dtype}")
         for t, name in zip(limits, self.inputs[1:]):
             if (found := rules.tensor(s, t, name)) is not None:
                 rules.scalar(s, found, name)

@@ -84,7 +84,7 @@ class Logical(Broadcast):
 class add(BinaryScalar):
     """Sum of two tensors."""
 
-    function, dtypes = "add", ("float32", "int32", "float16", "int8")
+    function, dtypes = "add", ("float32", "int32", "float16", "bfloat16", "int8")
 
 
 @op("subtract", level=1)

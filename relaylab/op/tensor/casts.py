@@ -48,6 +48,8 @@ class cast(Elementwise):
         pairs = [
             ("float32", "int32"),
             ("float32", "float16"),
+            ("float32", "bfloat16"),
+            ("bfloat16", "int32"),
             ("int32", "int8"),
             ("int8", "float32"),
             ("float32", "bool"),
@@ -90,6 +92,7 @@ class reinterpret(Operator):
     data: Input = arg("the tensor whose bits are read")
     dtype: Dtype = attr(doc="the new data type, as wide as that of data")
     pattern = OpPattern.ELEMWISE
+    reads_bits = True
     waivers = {"lower": "the loop level computes with values and has no access to their bits"}
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:

@@ -165,7 +165,7 @@ class clip(Elementwise):
 
     def limits(self, dtype: str) -> tuple[float, float]:
         """The limits as values of `dtype`."""
-        if dtype.startswith("float"):
+        if "float" in dtype:
             return self.a_min, self.a_max
         least, most = (0, 1) if dtype == "bool" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
         low, high = (int(np.clip(v, least - 1, most + 1)) for v in (self.a_min, self.a_max))

@@ -105,6 +105,7 @@ class sum(Fold):
             *super().more(d),
             sample(TensorType((3, 50), "int8"), axis=-1, low=-128, high=127),
             sample(TensorType((2, 9), "float16"), axis=1),
+            sample(TensorType((2, 9), "bfloat16"), axis=1),
         ]
 
 

@@ -213,7 +213,7 @@ class Scan(Opaque):
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         dtype = self.result_dtype(data.dtype.name)
-        wide = "float64" if dtype.startswith("float") else dtype
+        wide = "float64" if "float" in dtype else dtype
         data = as_dtype(data, dtype)
         x, axis = (data.reshape(-1), 0) if self.axis is None else (data, self.axis)
         if self.exclusive:
@@ -225,7 +225,7 @@ class Scan(Opaque):
         """Lines along the axis, in parallel before it and side by side behind it; floats are combined in float64."""
         axis, b = 0 if self.axis is None else self.axis % len(out.shape), p.b
         before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
-        wide = "float64" if out.dtype.startswith("float") else out.dtype
+        wide = "float64" if "float" in out.dtype else out.dtype
         with p.parallel(math.prod(before)) as line:
             totals = p.scratch(math.prod(behind), wide)
             with p.loop(math.prod(behind), kind="vectorized") as lane:

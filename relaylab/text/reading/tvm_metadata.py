@@ -19,7 +19,7 @@ from relaylab.ir.dims import OPERATIONS, AnyDim, Dim, SizeVar, apply_operation
 DEEPEST = 200
 """How many expressions of sizes may stand within each other."""
 MAGIC = 0xDD5E40F096B4A13F
-KINDS = {0: "i", 1: "u", 2: "f"}
+KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
 HEAD = struct.Struct("<QQiiiBBH")
 
 
@@ -120,7 +120,7 @@ def tensor(dump: bytes) -> np.ndarray:
     if magic != MAGIC or code not in KINDS or lanes != 1 or not 0 <= rank <= 64:
         raise ValueError("a tensor is of a kind that does not exist here")
     *shape, size = struct.unpack_from(f"<{rank}qq", dump, HEAD.size)
-    dtype = np.dtype(bool) if bits == 1 else np.dtype(f"<{KINDS[code]}{bits // 8}")
+    dtype = np.dtype(bool if bits == 1 else f"{KINDS[code]}{bits}").newbyteorder("<")
     raw = dump[HEAD.size + 8 * rank + 8 :]
     if min(shape, default=0) < 0 or not len(raw) == size == math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{len(raw)} bytes for shape {tuple(shape)} of {dtype}")
@@ -129,10 +129,11 @@ def tensor(dump: bytes) -> np.ndarray:
 
 def dump(array: np.ndarray) -> bytes:
     """The DLTensor dump of an array on a CPU; ValueError for data types that it cannot hold."""
-    codes = {kind: code for code, kind in KINDS.items()} | {"b": 1}
-    if array.dtype.kind not in codes:
+    codes = {kind: code for code, kind in KINDS.items()} | {"bool": 1}
+    kind = array.dtype.name.rstrip("0123456789")
+    if kind not in codes:
         raise ValueError(f"a tensor of {array.dtype} cannot be written")
     bits = 1 if array.dtype == bool else 8 * array.dtype.itemsize
     raw = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-    head = HEAD.pack(MAGIC, 0, 1, 0, array.ndim, codes[array.dtype.kind], bits, 1)
+    head = HEAD.pack(MAGIC, 0, 1, 0, array.ndim, codes[kind], bits, 1)
     return head + struct.pack(f"<{array.ndim}qq", *array.shape, len(raw)) + raw

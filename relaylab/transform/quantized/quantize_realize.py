@@ -65,7 +65,7 @@ class IntegerArithmetic:
         mantissa, exponent = math.frexp(ratio)
         if ratio == 1.0:
             return clipped(data)
-        if mantissa == 0.5 and abs(exponent - 1) < 31 and not dtype.startswith("float"):
+        if mantissa == 0.5 and abs(exponent - 1) < 31 and "float" not in dtype:
             return clipped(self._shifted(data, exponent - 1, dtype))
         zero, one = scalar(0, "int32"), lambda s: const(np.float32(s), "float32")
         moved = requantized(EXPRS, data, one(value.dom_scale), zero, one(scale), zero, self.rounding)

@@ -16,6 +16,7 @@ from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetI
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.op.rounding import evaluated
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -118,7 +119,7 @@ class ConstantFolder:
             with np.errstate(all="ignore"):
                 if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
                     return call
-                value = record.reference(*values)
+                value = evaluated(record, values, typ)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
         return _literal(value, typ)
@@ -138,7 +139,7 @@ def _reach(values: list[Value]) -> float:
     arrays = itertools.chain(*(v if isinstance(v, tuple) else (v,) for v in values))
     for array in cast(Iterable[np.ndarray], arrays):
         reach *= max(array.size, 1)
-        if array.size <= _RANK and array.dtype.kind in "iuf":
+        if array.size <= _RANK and array.dtype.name != "bool":
             # a step of 0.001 makes as many elements as a limit of 1000
             sizes = np.abs(array.astype("float64"))
             reach *= np.prod(np.maximum(sizes, 1 / np.maximum(sizes, 1e-300)), where=sizes > 0)

@@ -165,7 +165,7 @@ def heavy_axes(heavy: Expr, result: bool) -> tuple[int, ...] | None:
     if not is_call_to(heavy, *CONVOLUTIONS, "nn.dense"):
         return None
     kinds = {getattr(type_of(e), "dtype", "") for e in (heavy, *heavy.args)}
-    if len(kinds) > 1 or not min(kinds).startswith("float"):
+    if len(kinds) > 1 or "float" not in min(kinds):
         return None
     if is_call_to(heavy, *CONVOLUTIONS):
         return channel_axes(heavy, out_layout(heavy) if result else facets(heavy).data_layout)

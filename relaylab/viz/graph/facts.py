@@ -147,8 +147,9 @@ def _detail(data: np.ndarray) -> str:
         return ""
     first = ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in data.flat[:4].tolist())
     more = ", …" if data.size > 4 else ""
-    if data.dtype.kind not in "fiu" or data.size > MOST_READ:
+    if data.dtype.name == "bool" or data.size > MOST_READ:
         return f"[{first}{more}]"
+    data = data if data.dtype.kind in "fiu" else data.astype("float32")  # a bfloat16
     return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
 
 

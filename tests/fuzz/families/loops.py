@@ -30,6 +30,7 @@ from fuzz.choices import Choices
 from fuzz.search import Finding, family
 from op.op_cases import arrays_of, infer, type_of
 
+from relaylab.op.rounding import evaluated
 from relaylab.ir import OPERATORS, TensorType
 from relaylab.op.base import Broadcast, Sample
 from relaylab.support.errors import RelayError
@@ -156,7 +157,7 @@ class Loops:
             raise Finding(f"{case.name} has no type", said)
         try:
             with np.errstate(all="ignore"):
-                want = leaves(record.reference(*arrays))
+                want = leaves(evaluated(record, arrays))
         except RelayError as error:
             if "lower" in record.waivers:
                 return "refused by values"

@@ -107,7 +107,7 @@ def round_(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 @converts("Mod")
 def mod(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
     if node.get("fmod", 0):
-        return op.trunc_mod(a, b) if not g.dtype(a).startswith("float") else op.mod(a, b)
+        return op.trunc_mod(a, b) if "float" not in g.dtype(a) else op.mod(a, b)
     return op.floor_mod(a, b)
 
 
@@ -118,7 +118,7 @@ def power(g: Graph, node: OnnxNode, base: Expr, exponent: Expr) -> Expr:
     kind, known = g.dtype(base), g.value(exponent)
     if known is not None and known.size == 1 and known.ravel()[0] == 2 and np.ndim(known) <= g.rank(base):
         return op.multiply(base, base)
-    if kind.startswith("float"):
+    if "float" in kind:
         return op.power(base, same(g, exponent, kind))
     wide = op.power(op.cast(base, "float64"), same(g, exponent, "float64"))
     return op.cast(wide, kind)

@@ -19,6 +19,7 @@ from relaylab.frontend.onnx.operators.quantized import integer_product
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr, const
 from relaylab.op import nn
+from relaylab.support.dtypes import finfo
 
 
 def _heads(g: Graph, x: Expr, count: int) -> Expr:
@@ -48,7 +49,7 @@ def _filled(g: Graph, keeps: Expr, like: Expr, fill: float) -> Expr:
 
 
 def _least(g: Graph, x: Expr) -> float:
-    return float(np.finfo(g.dtype(x)).min)
+    return float(finfo(g.dtype(x)).min)
 
 
 def _key_mask(g: Graph, node: OnnxNode, mask: Expr, batch: int, q: Expr, total: int, fill: float) -> Expr:

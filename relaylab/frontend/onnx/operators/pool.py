@@ -59,7 +59,7 @@ def _places(g: Graph, x: Expr, win: Windows, by_columns: bool) -> Expr:
     """Where the largest elements are in the flat input: its parts that meet each tap of the window, and the first
     tap that has the largest one. `by_columns` counts the last axis first."""
     shape, rank, least = g.shape(x), len(win.kernel), g.dtype(x)
-    lowest = -np.inf if least.startswith("float") else np.iinfo(least).min
+    lowest = -np.inf if "float" in least else np.iinfo(least).min
     padded = nn.pad(x, ((0, 0), (0, 0), *zip(win.before, win.after)), g.const(lowest, x))
     reach = [(n + b + a - win.reach(k)) for k, (n, b, a) in enumerate(zip(shape[2:], win.before, win.after))]
     counts = [r // s + 1 for r, s in zip(reach, win.strides)]

@@ -49,12 +49,7 @@ def _reduced(g: Graph, node: OnnxNode, x: Expr, axes: list[int] | None, build: R
         return _of_each(g, node, x, build)
     if g.dtype(x) == "bool":
         return op.cast(build(op.cast(x, "uint8"), along, keep), "bool")
-    if not g.dtype(x).startswith("float") and node.op_type in (
-        "ReduceMean",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-    ):
+    if "float" not in g.dtype(x) and node.op_type in ("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"):
         return op.cast(build(op.cast(x, "float64"), along, keep), g.dtype(x))
     return build(x, along, keep)
 

@@ -146,7 +146,7 @@ def along(g: Graph, x: Expr, a: int, weights: np.ndarray, beyond: np.ndarray, fi
     else:
         rank, dtype = g.rank(x), g.dtype(x)
         order = [d for d in range(rank) if d != a] + [a]
-        wide = op.transpose(x, order) if dtype.startswith("float") else op.cast(op.transpose(x, order), "float32")
+        wide = op.transpose(x, order) if "float" in dtype else op.cast(op.transpose(x, order), "float32")
         out = product(g, wide, g.const(weights.T, wide))
         out = op.transpose(out if g.dtype(out) == dtype else op.cast(out, dtype), [order.index(d) for d in range(rank)])
     if not beyond.any():

@@ -41,7 +41,7 @@ def both(g: TorchGraph, node: AtenNode, a: Operand, b: Operand) -> tuple[Expr, E
 
 def is_float(dtype: str) -> bool:
     """Whether a data type is one of floats."""
-    return dtype.startswith("float")
+    return "float" in dtype
 
 
 def _enter_unary(name: str, build: Callable[[Expr], Any]) -> None:

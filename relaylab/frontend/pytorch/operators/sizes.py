@@ -7,8 +7,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
@@ -59,10 +57,14 @@ for _name, (_plain, _build) in BINARY.items():
     _enter(_name, _plain, _build)
 
 
+_SCALARS = {"float": "float64", "bfloat": "float64", "bool": "bool"}
+"""What Python computes with instead of tensors of a kind; integers are int64."""
+
+
 @converts("_local_scalar_dense")
 def scalar(g: TorchGraph, node: AtenNode, x: Expr) -> Operand:
     """A value that sizes or factors are made of: a number if it is known."""
-    return g.to(op.reshape(x, ()), {"f": "float64", "b": "bool"}.get(np.dtype(g.dtype(x)).kind, "int64"))
+    return g.to(op.reshape(x, ()), _SCALARS.get(g.dtype(x).rstrip("0123456789"), "int64"))
 
 
 @converts("sym_stride.int")

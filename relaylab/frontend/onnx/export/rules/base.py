@@ -62,7 +62,7 @@ def dtype_of(expr: Expr) -> str:
 
 def is_float(expr: Expr) -> bool:
     """Whether a tensor holds floats."""
-    return dtype_of(expr).startswith("float")
+    return "float" in dtype_of(expr)
 
 
 def shape_of(expr: Expr) -> tuple[int, ...]:

@@ -180,6 +180,6 @@ def _resize(w: Writer, call: Call, ins: list[str]) -> Value:
         settings["cubic_coeff_a"] = float(a["cubic_alpha"]) if image else -0.5
         settings["exclude_outside"] = int(bool(a["cubic_exclude"])) if image else 0
     dtype, out = dtype_of(call.args[0]), dtype_of(call)
-    data = ins[0] if dtype.startswith("float") or mode == "nearest" else w.cast(ins[0], "float32")
+    data = ins[0] if "float" in dtype or mode == "nearest" else w.cast(ins[0], "float32")
     found = w.emit("Resize", [form.data(data), "", "", w.numbers(form.out)], **settings)
     return form.result(found if out == dtype and data is ins[0] else w.cast(found, out))
