@@ -94,7 +94,7 @@ def _judged(asked: Exercise, names: dict[str, object]) -> Verdict:
 
 
 def _raised(error: Exception) -> str:
-    said = error.message if isinstance(error, RelayError) else str(error)
+    said = "; ".join(filter(None, (error.message, error.help))) if isinstance(error, RelayError) else str(error)
     if "ellipsis" in said:
         return told(OPEN)  # a function or a rule that still gives `...`
     return told("your answer raised {error}: {said}", error=type(error).__name__, said=said)
