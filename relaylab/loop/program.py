@@ -9,7 +9,8 @@ side and a masked rest at the end; an `Accumulate` into a register from outside 
 over the lanes when the loop ends. The turns of an `unrolled` loop are written out one after another.
 
 Private buffers lie in memory (`scratch`) or, where every address is known once loops are unrolled, in the registers
-of the machine (`registers`).
+of the machine (`registers`). What follows from operands that are known when the program is built (`known`) may be
+`prepared` then.
 """
 
 from __future__ import annotations
@@ -98,6 +99,14 @@ class LoopNest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """An operand that is filled when the program is built: loops in each other around one store."""
+
+    buffer: Tensor
+    fill: For
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LoopProgram:
     """A kernel at loop level: its buffers (with the role of each), private scratch buffers and nests."""
 
@@ -106,6 +115,18 @@ class LoopProgram:
     scratch: tuple[Tensor, ...]
     nests: tuple[LoopNest, ...]
     registers: tuple[Tensor, ...] = ()
+    prepared: tuple[Prepared, ...] = ()
+    known: frozenset[Tensor] = frozenset()
+
+    @property
+    def operands(self) -> tuple[tuple[str, Tensor], ...]:
+        """The buffers with their roles, and what is prepared, whose name is its role."""
+        return (*self.buffers, *((p.buffer.name, p.buffer) for p in self.prepared))
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The outermost loops: of what is prepared, and of the nests."""
+        return (*(part.fill for part in self.prepared), *(nest.loop for nest in self.nests))
 
     @property
     def private(self) -> tuple[Tensor, ...]:
@@ -121,6 +142,9 @@ class LoopProgram:
         lines = [f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={self.items}"]
         lines += [f"  scratch {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.scratch]
         lines += [f"  registers {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.registers]
+        for part in self.prepared:
+            lines += [f"  prepared {part.buffer.name}: {part.buffer.dtype}[{part.buffer.shape[0]}]"]
+            lines += _body_lines((part.fill,), 2)
         for nest in self.nests:
             lines += _nest_lines(nest)
         return "\n".join(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
@@ -13,6 +15,7 @@ from relaylab.loop.program import (
     IfThenElse,
     LoopProgram,
     Prefetch,
+    Prepared,
     Statement,
     Store,
     identity,
@@ -21,6 +24,7 @@ from relaylab.loop.program import (
 from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
+PREPARED = 1 << 20  # elements that are filled at once
 Environment = dict[ScalarExpr, Array]
 Memory = dict[Tensor, Array]
 
@@ -32,12 +36,34 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
     `RelayIndexError`.
     """
     memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.private}
+    memory |= {part.buffer: prepare(part, buffers) for part in program.prepared}
     begin, end = items or (0, program.items)
     for nest in program.nests:
         first, last = (x * nest.items // program.items for x in (begin, end))
         stop = min(last * nest.grain, nest.loop.axis.extent)
         with np.errstate(all="ignore"):
             _loop(nest.loop, first * nest.grain, stop, {}, memory)
+
+
+def prepare(part: Prepared, buffers: Memory) -> Array:
+    """What is filled when a program is built, from the flat arrays of operands that are known then."""
+    loops: list[For] = []
+    statement: Statement = part.fill
+    while isinstance(statement, For):
+        loops.append(statement)
+        (statement,) = statement.body
+    assert isinstance(statement, Store), "the schedule made sure of it"
+    found = np.zeros(part.buffer.shape, part.buffer.dtype)
+    shape = [loop.axis.extent for loop in loops]
+    inner = math.prod(shape[1:])
+    step = max(1, PREPARED // inner)
+    for first in range(0, shape[0], step):  # a block of turns at once
+        turns = [np.arange(first, min(first + step, shape[0])), *map(np.arange, shape[1:])]
+        env: Environment = dict(zip((loop.axis for loop in loops), np.ix_(*turns)))
+        where, value = (value_of(e, env, buffers) for e in (statement.address, statement.value))
+        _check(part.buffer, found, where, "written")
+        found[where] = convert(value, part.buffer.dtype)
+    return found
 
 
 def _loop(loop: For, low: int, high: int, env: Environment, memory: Memory) -> None:

@@ -74,7 +74,7 @@ def program_accesses(program: LoopProgram) -> Iterator[Access]:
     """Every access of a loop program, each under every set of guards that it lies under."""
     prover = _Prover()
     prover.registers([s for nest in program.nests for s in statements((nest.loop,))], program.private)
-    for statement, conditions in _conditional(tuple(nest.loop for nest in program.nests)):
+    for statement, conditions in _conditional(program.loops):
         above = tuple(c for c in conditions if prover.lasts(c))
         for load, under in loads_of(values(statement)):
             yield from prover.accesses(load.tensor, load.indices, (*above, *under), load.part)

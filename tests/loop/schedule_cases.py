@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from relaylab.loop.schedule import PRIMITIVES, Schedule
 from relaylab.loop.schedule.tree import loops
 from relaylab.support.errors import RelayError
 
+TRIES = 4  # with other words, before another kind of step is drawn
 RNG = np.random.default_rng(5)
 
 
@@ -47,55 +50,78 @@ def transpose(b, out, i, x):
 
 KERNELS = {
     "matmul": (matmul_relu, OutSpec((12, 32), "float32"), lambda: [floats(12, 4), floats(4, 32), floats(32)]),
-    "conv": (conv, OutSpec((4, 4, 6), "float32"), lambda: [floats(2, 4, 6), floats(4, 2, 3, 3)]),
-    "softmax": (softmax, OutSpec((6, 20), "float32"), lambda: [floats(6, 20)]),
+    "conv": (conv, OutSpec((2, 3, 4), "float32"), lambda: [floats(1, 3, 4), floats(2, 1, 3, 3)]),
+    "softmax": (softmax, OutSpec((6, 8), "float32"), lambda: [floats(6, 8)]),
     "integers": (
         whole_dot,
-        OutSpec((6, 10), "int32"),
-        lambda: [RNG.integers(-9, 9, s).astype("int8") for s in ((6, 24), (10, 24))],
+        OutSpec((4, 6), "int32"),
+        lambda: [RNG.integers(-9, 9, s).astype("int8") for s in ((4, 8), (6, 8))],
     ),
-    "transpose": (transpose, OutSpec((12, 18), "float32"), lambda: [floats(18, 12)]),
+    "transpose": (transpose, OutSpec((6, 8), "float32"), lambda: [floats(8, 6)]),
 }
 
 
+KERNELS["small"] = (matmul_relu, OutSpec((6, 8), "float32"), lambda: [floats(6, 3), floats(3, 8), floats(8)])
+
+
 def plain(name: str) -> tuple[LoopProgram, list[np.ndarray], np.ndarray]:
-    """The plain loops of a kernel, its inputs, and what it gives by the evaluator of expressions."""
+    """The plain loops of a kernel, its inputs the second a constant, and what they give evaluated."""
     lower, out, make = KERNELS[name]
     arrays = make()
     group = ProgramBuilder(name)
     reads = [group.read(f"in{k}", BufferLayout.dense(x.shape, x.dtype.name)) for k, x in enumerate(arrays)]
     group.write("out0", group.compute(out, lower, reads), BufferLayout.dense(out.shape, out.dtype))
-    return group.plain(), arrays, compute(out, lower, arrays)
+    program = group.plain()
+    known = frozenset(t for role, t in program.buffers if role == "in1")
+    return replace(program, known=known), arrays, compute(out, lower, arrays)
 
 
-def random_step(program: LoopProgram, draw: random.Random) -> list[str | int]:
-    """A step with words drawn from the names that a program has."""
+def random_step(program: LoopProgram, draw: random.Random, kind: str) -> list[str | int]:
+    """A step with words drawn from the names that a program has, as its usage wants them."""
+    rule = PRIMITIVES[kind]
+    kinds = rule.words + rule.words[-1:] * (draw.choice((0, 0, 1, 2)) if rule.repeats else 0)
     names = [loop.axis.name for loop in loops(program)]
-    buffers = [t.name for _, t in program.buffers] + [t.name for t in program.private]
-    kind, few = draw.choice(sorted(PRIMITIVES)), draw.sample(names, min(len(names), draw.choice((2, 3))))
-    numbers = {"split": (1, 2, 3, 4, 6, 8), "peel": (1, 3, 5)}
-    if kind in numbers:
-        return [kind, few[0], draw.choice(numbers[kind])]
-    if kind in ("fuse", "join"):
-        return [kind, few[0], few[-1]]
-    if kind in ("pack", "registers"):
-        return [kind, draw.choice(buffers), *(few if kind == "pack" else ())]
-    if kind == "inline":
-        kept = [s.local.name for nest in program.nests for s in statements((nest.loop,)) if isinstance(s, Define)]
-        return [kind, draw.choice(kept or names)]
-    return [kind, *(few if kind == "reorder" else few[:1])]
+    there = {
+        "BUFFER": [t.name for _, t in program.buffers] + [t.name for t in program.private],
+        "VALUE": [s.local.name for n in program.nests for s in statements((n.loop,)) if isinstance(s, Define)],
+        "LOOP": names,
+    }
+    few = draw.sample(names, len(names))
+    found: list[str | int] = []
+    for kind in kinds:
+        if kind in ("LOOP", "AXIS", "OUTER", "INNER", "FIRST", "SECOND"):
+            found.append(few.pop() if few else names[0])
+        elif kind in there:
+            found.append(draw.choice(there[kind] or names))
+        else:
+            found.append(draw.choice((1, 2, 3, 4, 5, 6, 8)))
+    return [rule.name, *found]
 
 
 def random_schedule(program: LoopProgram, seed: int, steps: int = 9) -> tuple[Schedule, LoopProgram, list[str]]:
     """Steps drawn at random that were taken, the program after them, and the codes of those that were refused."""
     draw, taken, refused = random.Random(seed), Schedule(), []
-    for _ in range(steps):
-        try:
-            longer = taken.then(*random_step(program, draw))
-            program = Schedule(longer.steps[-1:]).apply(program)
-        except RelayError as error:
-            assert error.code.startswith("schedule."), error
-            refused.append(error.code)
-            continue
-        taken = longer
+    for kind in draw.choices(sorted(PRIMITIVES), k=steps):
+        for _ in range(TRIES):
+            try:
+                longer = taken.then(*random_step(program, draw, kind))
+                program = Schedule(longer.steps[-1:]).apply(program)
+            except RelayError as error:
+                assert error.code.startswith("schedule."), error
+                refused.append(error.code)
+                continue
+            taken = longer
+            break
     return taken, program, refused
+
+
+def check_random(program: LoopProgram, seeds: range, check: Callable[[LoopProgram, str], None]) -> None:
+    """Random schedules of a program, each as text and back, and `check`ed with words for a failure."""
+    kinds, refusals = set(), set()
+    for seed in seeds:
+        schedule, after, refused = random_schedule(program, seed)
+        kinds |= {s.name for s in schedule.steps}
+        refusals |= set(refused)
+        check(after, f"seed {seed}\n{schedule}\n{after}")
+        assert Schedule.parse(str(schedule)) == schedule and str(schedule.apply(program)) == str(after)
+    assert len(kinds) >= 5 and "schedule.illegal" in refusals

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from relaylab.loop.program import LoopProgram
 from relaylab.support.errors import RelayTypeError
 
 ITEM_BYTES = {
@@ -112,7 +113,10 @@ class MemoryView:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One native function over work items, as text, and what must be known to call, judge and show it."""
+    """One native function over work items, as text, and what must be known to call, judge and show it.
+
+    `program` are its loops as a value, right after they were lowered; the cache keeps their text only.
+    """
 
     name: str
     text: str
@@ -123,6 +127,7 @@ class Kernel:
     flops: int = 0
     bytes: int = 0
     loops: str = ""
+    program: LoopProgram | None = field(default=None, repr=False, compare=False)
 
     def renamed(self, name: str) -> Kernel:
         """The same kernel under another symbol: only its definition; a call of a C function of that name stays."""

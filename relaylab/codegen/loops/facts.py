@@ -46,7 +46,7 @@ def work(program: LoopProgram) -> tuple[int, int]:
             nodes = post_order(*values(statement))
             count = sum(isinstance(n, Apply) and is_float_dtype(n.dtype) for n in nodes)
             flops += times * (count + isinstance(statement, Accumulate))
-    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.buffers)
+    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands)
 
 
 def carried_locals(body: Body) -> list[Local]:

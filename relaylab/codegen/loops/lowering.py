@@ -48,9 +48,9 @@ def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) 
     pointers move with the loops around a tile of registers, and a product that is added is one instruction.
     """
     offsets, scratch = scratch_layout(program.scratch)
-    roles = tuple(role for role, _ in program.buffers) + (("scratch",) if scratch else ())
+    roles = tuple(role for role, _ in program.operands) + (("scratch",) if scratch else ())
     f = IRFunction.kernel(program.name, roles)
-    pointers = {t: p for (_, t), p in zip(program.buffers, f.pointers)}
+    pointers = {t: p for (_, t), p in zip(program.operands, f.pointers)}
     if scratch:
         own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
         pointers |= {t: f.offset(own, at) for t, at in offsets.items()}
@@ -59,7 +59,8 @@ def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) 
         lowering.nest(nest)
     text, declares = f.finish()
     flops, traffic = work(program)
-    return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, str(program))
+    loops = str(program)
+    return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, loops, program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class _Lowering:
         avx512 = self.target.isa == "avx512"
         halves = self.target.converts_halves
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
+        aligned |= {part.buffer for part in self.program.prepared}
         self.emitter = Emitter(
             self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned, self.tiles
         )

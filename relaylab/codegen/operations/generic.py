@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
@@ -44,16 +44,26 @@ def write(group: ProgramBuilder, operand: KernelOperand, value: Tensor) -> None:
 
 
 def lower_group(
-    group: ProgramBuilder, target: CpuTarget, parts: Sequence[Expr] = (), schedule: Schedule | None = None
+    group: ProgramBuilder,
+    target: CpuTarget,
+    parts: Sequence[Expr] = (),
+    schedule: Schedule | None = None,
+    known: Collection[str] = (),
 ) -> Kernel:
     """The kernel of a group, named by its content after the group's name; `parts` are what its parts compute.
 
-    A schedule begins with the loops as they are written down; without one the loops are chosen.
+    A schedule begins with the loops as they are written down, and `known` are the roles of constants; without one the
+    loops are chosen.
 
     Under `PassContext(config={"relay.codegen.verify": True})` every access must be proven to lie in its buffer, or
     RelayIndexError `codegen.unproven-index` is raised.
     """
-    program = group.program() if schedule is None else schedule.apply(group.plain())
+    if schedule is None:
+        program = group.program()
+    else:
+        program = group.plain()
+        tensors = frozenset(tensor for role, tensor in program.buffers if role in known)
+        program = schedule.apply(replace(program, known=tensors))
     return lower_checked(program, target, parts).by_content(group.name)
 
 

@@ -23,7 +23,9 @@ from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.ir import Attrs, Call, Expr
 from relaylab.loop.procedure import Procedure
+from relaylab.loop.program import Prepared
 from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.loop.run import prepare
 from relaylab.loop.schedule import Schedule
 from relaylab.op.base import OpPattern
 
@@ -76,7 +78,7 @@ class Job:
 
         Their operands must also coincide in the same places.
         """
-        if self.schedule is not None and not self.schedule.ours:
+        if self.schedule is not None and not self.schedule.kept:
             return make()
         # f(x, x) and f(x, y) have equal functions but not equal operands: a buffer may serve two roles in one of them
         # only.
@@ -124,11 +126,27 @@ class GenericJob(Job):
         made = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),)))
         operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
         operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
-        return [Launch(made.kernels[0], operands)]
+        return [Launch(made.kernels[0], operands | self._prepared(made.kernels[0]))]
 
     def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
         group, body = self.group(views)
-        return lower_group(group, target, body.parts, self.schedule)
+        known = [f"in{k}" for k, t in enumerate(self.reads) if t.origin == "constant"]
+        return lower_group(group, target, body.parts, self.schedule, known)
+
+    def _prepared(self, kernel: Kernel) -> dict[str, OperandSource]:
+        """What a schedule lets be filled now, from the constants that the kernel would read."""
+        if kernel.program is None:
+            return {}
+        roles = {tensor: int(role[2:]) for role, tensor in kernel.program.buffers if tensor in kernel.program.known}
+
+        def make(part: Prepared) -> np.ndarray:
+            return prepare(part, {tensor: self.reads[k].constant.reshape(-1) for tensor, k in roles.items()})
+
+        of = tuple(id(self.reads[k].constant) for k in roles.values())
+        return {
+            part.buffer.name: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: make(part))
+            for part in kernel.program.prepared
+        }
 
     def group(self, views: Views) -> tuple[ProgramBuilder, FusedBody]:
         """What is computed, before loops are chosen, and the calls that it comes from."""

@@ -11,7 +11,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -93,7 +93,8 @@ def code_version() -> str:
 
 
 def _encode(made: KernelSequence) -> bytes:
-    kernels = [asdict(kernel) | {"declares": sorted(kernel.declares)} for kernel in made.kernels]
+    kept = [f.name for f in fields(Kernel) if f.name != "program"]
+    kernels = [{k: getattr(kernel, k) for k in kept} | {"declares": sorted(kernel.declares)} for kernel in made.kernels]
     return zlib.compress(json.dumps({"kernels": kernels, "workspaces": made.workspaces}).encode(), FAST)
 
 

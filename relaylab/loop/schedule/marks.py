@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.program import For, LoopNest, LoopProgram, statements
+from relaylab.loop.dependence import Dependence
+from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, statements
 from relaylab.loop.schedule.legal import conflict, private_to
 from relaylab.loop.schedule.step import primitive
-from relaylab.loop.schedule.tree import accesses, around, exchanged, illegal, loop_named
+from relaylab.loop.schedule.tree import accesses, around, exchanged, illegal, loop_named, whole
+from relaylab.loop.show import show
 
 Words = tuple[str, ...]
 MOST_COPIES = 4096
 LANES = 64  # turns of a vectorized loop that one thread does at least
 
 
-@primitive("vectorize LOOP ...", 1)
+@primitive("vectorize LOOP ...", "vectorize(x)", "vectorize(x)")
 def vectorize(program: LoopProgram, words: Words) -> LoopProgram:
     """The turns of a loop are the lanes of vectors. A sum over the loop stays one: its lanes are added at the end."""
     for name in words:
@@ -24,17 +26,17 @@ def vectorize(program: LoopProgram, words: Words) -> LoopProgram:
         outside = [s for s in around(program, loop) if s.kind == "vectorized"]
         if inside or outside:
             raise illegal(f"`{name}` and `{(inside or outside)[0].axis.name}` cannot both be lanes")
-        if reason := conflict(loop.body, [loop.axis], sums=True):
+        if reason := conflict(loop.body, [loop.axis], sums=True) or _differing(loop):
             raise illegal(reason)
         program = exchanged(program, loop, lambda s: (replace(s, kind="vectorized"),))
     return program
 
 
-@primitive("unroll LOOP ...", 1)
+@primitive("unroll LOOP ...", "unroll(x)", "unroll(x)")
 def unroll(program: LoopProgram, words: Words) -> LoopProgram:
     """The turns of a loop are written out one after another. A vectorized loop becomes as many vectors side by side."""
     for name in words:
-        loop = loop_named(program, name)
+        loop = whole(loop_named(program, name))
         if loop.kind == "unrolled":
             raise illegal(f"`{name}` is unrolled already")
         if loop.kind == "vectorized":
@@ -47,11 +49,11 @@ def unroll(program: LoopProgram, words: Words) -> LoopProgram:
     return program
 
 
-@primitive("parallel LOOP", 1, 1)
+@primitive("parallel LOOP", "parallel(x)", "parallel(x)")
 def parallel(program: LoopProgram, words: Words) -> LoopProgram:
     """The turns of an outermost loop are shared out among the threads."""
     (name,) = words
-    loop = loop_named(program, name)
+    loop = whole(loop_named(program, name))
     at = next((k for k, nest in enumerate(program.nests) if loop in nest.loop.body), None)
     if at is None or program.nests[at].loop.axis.extent != 1:
         raise illegal(f"`{name}` is not an outermost loop of one thread", "reorder it to the outside first")
@@ -59,7 +61,7 @@ def parallel(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"beside `{name}` stand other statements, which belong to all threads", "join them first")
     if loop.kind == "unrolled" or loop.kind == "vectorized" and program.registers:
         raise illegal(f"`{name}` is {loop.kind}: its turns are written out")
-    own = private_to(program, loop.body)
+    own = private_to(program, loop)
     if reason := conflict(loop.body, [loop.axis], without=own):
         raise illegal(reason)
     handed = {a.buffer for a in accesses(loop.body)} & set(program.private) - own
@@ -74,4 +76,19 @@ def _serial(program: LoopProgram, name: str) -> For:
     loop = loop_named(program, name)
     if loop.kind != "serial":
         raise illegal(f"`{name}` is {loop.kind} already")
-    return loop
+    return whole(loop)
+
+
+def _differing(loop: For) -> str:
+    """What the lanes of a loop would do at different times: sides of conditions, ends of loops; empty if nothing."""
+    depends = Dependence()
+    for statement in statements(loop.body):
+        if isinstance(statement, Define):
+            depends.stands_for(statement.local, statement.value)
+        elif isinstance(statement, Accumulate):
+            depends.stands_for(statement.local, loop.axis)
+        elif isinstance(statement, IfThenElse) and loop.axis in depends(statement.condition):
+            return f"the lanes of `{loop.axis.name}` may take different sides of `if {show(statement.condition)}`"
+        elif isinstance(statement, For) and statement.stop is not None and loop.axis in depends(statement.stop):
+            return f"`{statement.axis.name}` may end elsewhere in each lane of `{loop.axis.name}`"
+    return ""

@@ -6,13 +6,27 @@ import math
 from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order, rewrite
-from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements, values
+from relaylab.loop.program import (
+    Accumulate,
+    Define,
+    For,
+    IfThenElse,
+    LoopProgram,
+    Prepared,
+    Statement,
+    Store,
+    bodies,
+    statements,
+    values,
+)
 from relaylab.loop.region import address, substitute
+from relaylab.loop.schedule.legal import conflict
 from relaylab.loop.schedule.step import named, primitive
 from relaylab.loop.schedule.tree import (
     Body,
     accesses,
     around,
+    buffer_named,
     edited,
     exchanged,
     fresh,
@@ -20,9 +34,14 @@ from relaylab.loop.schedule.tree import (
     locals_of,
     loop_named,
     mapped,
+    own_accesses,
+    path,
     rebuilt,
     update_of,
+    whole,
+    with_bodies,
 )
+from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -32,14 +51,16 @@ MOST_PACKED = 1 << 24  # elements
 MOST_REGISTERS = 1 << 10  # elements, of all private buffers in registers together
 
 
-@primitive("pack BUFFER LOOP AXIS ... [as NAME]", 3)
+@primitive(
+    "pack BUFFER LOOP AXIS ... [as NAME]",
+    "cache_read(T, scope), array packing",
+    "cache_read(block, ...), transform_layout",
+)
 def pack(program: LoopProgram, words: Words) -> LoopProgram:
     """At the start of each turn of LOOP, what is read of BUFFER in it is copied into a private buffer whose axes are
     the named loops in it, outermost first (array packing)."""
-    before, names = named(words, 1)
-    if len(before) < 3:
-        raise RelayValueError("`pack` is written `pack BUFFER LOOP AXIS ... [as NAME]`", code="schedule.arguments")
-    buffer, loop = _buffer(program, before[0]), loop_named(program, before[1])
+    before, names = named(words)
+    buffer, loop = buffer_named(program, before[0]), loop_named(program, before[1])
     inner = [s.axis for s in statements(loop.body) if isinstance(s, For)]
     order = [loop_named(program, n).axis for n in before[2:]]
     wrong = [a.name for k, a in enumerate(order) if a not in inner or a in order[:k]]
@@ -49,6 +70,9 @@ def pack(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"`{before[1]}` runs in the lanes of `{lanes[0]}`", "pack first")
     if any(a.write and a.buffer is buffer for a in accesses(loop.body)):
         raise illegal(f"`{before[0]}` is written in `{before[1]}`")
+    if buffer in program.registers:
+        raise illegal(f"`{before[0]}` lives in registers")
+    _check_reached(program, loop, buffer)
     simplify = Simplifier()
     body = rebuilt(loop.body, lambda s: (mapped(s, simplify),))
     element = _element(buffer, before[1], body)
@@ -68,12 +92,12 @@ def pack(program: LoopProgram, words: Words) -> LoopProgram:
     return replace(exchanged(program, loop, lambda s: (new,)), scratch=(*program.scratch, packed))
 
 
-@primitive("registers BUFFER ...", 1)
+@primitive("registers BUFFER ...", 'set_scope("local")', 'set_scope(block, 0, "local")')
 def registers(program: LoopProgram, words: Words) -> LoopProgram:
     """Private buffers live in the registers of the machine: all their addresses are known once loops are unrolled, but
     for one vectorized loop, whose lanes are neighbours."""
     for name in words:
-        buffer = _buffer(program, name)
+        buffer = buffer_named(program, name)
         if buffer not in program.scratch:
             raise illegal(f"`{name}` is no private buffer in memory")
         chosen = (*program.registers, buffer)
@@ -88,7 +112,44 @@ def registers(program: LoopProgram, words: Words) -> LoopProgram:
     return program
 
 
-@primitive("inline VALUE ...", 1)
+@primitive("constant BUFFER ...", "a stage that is computed once", "preprocessing, transform_layout of a parameter")
+def constant(program: LoopProgram, words: Words) -> LoopProgram:
+    """Private buffers that are copies of constants are filled when the program is built, not when it runs."""
+    for name in words:
+        buffer = buffer_named(program, name)
+        if buffer not in program.scratch:
+            raise illegal(f"`{name}` is no private buffer in memory")
+        users = [s for nest in program.nests for s in statements((nest.loop,)) if _touches(s, buffer)]
+        stores = [s for s in users if isinstance(s, Store) and s.buffer is buffer]
+        if len(stores) != 1 or users[0] is not stores[0] or update_of(stores[0]):
+            raise illegal(f"`{name}` is not filled by one store, before it is used")
+        fill = _fill(program, stores[0])
+        scratch = tuple(t for t in program.scratch if t is not buffer)
+        program = edited(program, lambda s, fill=fill: () if s is fill else (s,))
+        program = replace(program, scratch=scratch, prepared=(*program.prepared, Prepared(buffer, fill)))
+    return program
+
+
+def _fill(program: LoopProgram, store: Store) -> For:
+    """The loops that only fill a buffer, with what is known when the program is built."""
+    above, fill = [s for s, _ in path(program, store)], None
+    while len(above) > 1 and isinstance(loop := above[-1], For) and len(loop.body) == 1:
+        fill = whole(loop)
+        above.pop()
+    if fill is None:
+        raise illegal(f"no loop fills only `{store.buffer.name}`")
+    own = {s.axis for s in statements((fill,)) if isinstance(s, For)}
+    for node in post_order(store.address, store.value):
+        if isinstance(node, Local) or isinstance(node, Axis) and node not in own:
+            raise illegal(f"`{store.buffer.name}` is filled anew for each `{node.name}`", "pack it further out")
+        if isinstance(node, Load) and node.tensor not in program.known:
+            raise illegal(f"`{node.tensor.name}` is no constant")
+    if any(isinstance(s, IfThenElse) for s in above):
+        raise illegal(f"`{store.buffer.name}` is filled under a condition")
+    return fill
+
+
+@primitive("inline VALUE ...", "compute_inline()", "compute_inline(block)")
 def inline(program: LoopProgram, words: Words) -> LoopProgram:
     """A value that is kept in a register is computed where it is used, so that nothing stands beside the loop in it."""
     for name in words:
@@ -114,14 +175,23 @@ def _check_inline(program: LoopProgram, kept: Define, found: list[Statement]) ->
     read = {n.tensor for n in post_order(kept.value) if isinstance(n, Load)}
     if both := read & written:
         raise illegal(f"`{local.name}` reads `{min(t.name for t in both)}`, which is written too")
+    statement, side = path(program, kept)[-1]
+    beside = statements(bodies(statement)[side])
+    used = {n for n in post_order(kept.value) if isinstance(n, Local)}
+    if added := {s.local.name for s in beside if isinstance(s, Accumulate) and s.local in used}:
+        raise illegal(f"`{local.name}` reads `{min(added)}`, which is added to after it")
 
 
-def _inlined(loop: Statement, chosen: list[Define]) -> Statement:
-    """A loop without the chosen registers that it begins; their values stand at the uses after them."""
-    while isinstance(loop, For) and (kept := next((s for s in loop.body if s in chosen), None)):
-        at = loop.body.index(kept)
-        loop = replace(loop, body=(*loop.body[:at], *_put(loop.body[at + 1 :], kept)))
-    return loop
+def _inlined(statement: Statement, chosen: list[Define]) -> Statement:
+    """A loop or condition without the chosen registers that it begins; their values stand at the uses after them."""
+    return with_bodies(statement, [_without(body, chosen) for body in bodies(statement)])
+
+
+def _without(body: Body, chosen: list[Define]) -> Body:
+    while kept := next((s for s in body if s in chosen), None):
+        at = body.index(kept)
+        body = (*body[:at], *_put(body[at + 1 :], kept))
+    return body
 
 
 def _put(body: Body, kept: Define) -> Body:
@@ -134,12 +204,16 @@ def _put(body: Body, kept: Define) -> Body:
     return rebuilt(body, lambda s: (mapped(s, put),))
 
 
-def _buffer(program: LoopProgram, name: str) -> Tensor:
-    found = {t.name: t for t in (*(t for _, t in program.buffers), *program.private)}
-    if name not in found:
-        help = did_you_mean(name, found) or f"the buffers are {', '.join(found)}"
-        raise RelayValueError(f"there is no buffer `{name}`", code="schedule.unknown-buffer", help=help)
-    return found[name]
+def _check_reached(program: LoopProgram, loop: For, buffer: Tensor) -> None:
+    """What a loop reads of a buffer must be read in every turn: what a condition keeps from it may not be there."""
+    for statement in statements(loop.body):
+        if not any(a.buffer is buffer for a in own_accesses(statement)):
+            continue
+        above = [s for s, _ in path(program, statement)]
+        for other in above[above.index(loop) + 1 :]:
+            if isinstance(other, IfThenElse):
+                raise illegal(f"`{buffer.name}` is read only where `{show(other.condition)}`", "pack it further in")
+            whole(other)
 
 
 def _element(buffer: Tensor, where: str, body: Body) -> ScalarExpr:
@@ -184,36 +258,39 @@ def _copy(
 
 
 def _touches(statement: Statement, buffer: Tensor) -> bool:
-    return not isinstance(statement, For) and any(a.buffer is buffer for a in accesses([statement]))
+    return any(a.buffer is buffer for a in own_accesses(statement))
 
 
 def _check_filled(program: LoopProgram, users: list[Statement], buffer: Tensor) -> None:
-    """The first statement that uses a buffer must fill it, in the same turn of every loop as all others."""
+    """The first statement that uses a buffer must fill it, in the same turn of every loop as all others, and under the
+    same conditions."""
     simplify, first = Simplifier(), users[0] if users else None
     if not isinstance(first, Store) or first.buffer is not buffer or update_of(first):
         raise illegal(f"`{buffer.name}` is not filled before it is used")
-    turning, written = _split_kinds(program, first)
+    above = path(program, first)
     total = simplify.linear(simplify(first.address))
     places = {total.const}
-    for loop in written:
+    for loop in (s for s, _ in above if isinstance(s, For) and s.kind != "serial"):
         factor = total.terms.get(loop.axis, 0)
         places = {p + k * factor for p in places for k in range(loop.axis.extent)}
     if places != set(range(buffer.shape[0])):
         raise illegal(f"the first store fills {len(places)} of the {buffer.shape[0]} elements of `{buffer.name}`")
-    for other in users[1:]:
-        if _split_kinds(program, other)[0][: len(turning)] != turning:
+    paths = [set(path(program, other)) for other in users[1:]]
+    for statement, side in above:
+        outside = any((statement, side) not in p for p in paths)
+        if outside and isinstance(statement, IfThenElse):
+            raise illegal(f"`{buffer.name}` is filled only where `{show(statement.condition)}`, and used elsewhere")
+        if outside and statement.kind == "serial":
             raise illegal(f"`{buffer.name}` is filled in a loop and used outside of it")
-
-
-def _split_kinds(program: LoopProgram, statement: Statement) -> tuple[list[For], list[For]]:
-    """The loops around a statement that turn, and those that are written out."""
-    above = around(program, statement)
-    return [s for s in above if s.kind == "serial"], [s for s in above if s.kind != "serial"]
+        if any((statement, side) in p for p in paths) and isinstance(statement, For) and statement.kind != "serial":
+            others = {a.buffer for a in accesses(statement.body)} - {buffer}
+            if reason := conflict(statement.body, [statement.axis], others, sums=True):
+                raise illegal(reason)
 
 
 def _check_addresses(program: LoopProgram, statement: Statement, buffer: Tensor) -> None:
     """The addresses of a statement in `buffer` must be known once the unrolled loops around it are written out."""
-    found = [a for a in accesses([statement]) if a.buffer is buffer]
+    found = [a for a in own_accesses(statement) if a.buffer is buffer]
     kinds = {s.axis: s.kind for s in around(program, statement)}
     simplify = Simplifier()
     for access in found:

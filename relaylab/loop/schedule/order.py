@@ -8,7 +8,7 @@ from dataclasses import replace
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order, rewrite
 from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements
 from relaylab.loop.scalar import compute_dtype
-from relaylab.loop.schedule.legal import conflict, parting, private_to
+from relaylab.loop.schedule.legal import parting, private_to, turned
 from relaylab.loop.schedule.step import named, number, primitive
 from relaylab.loop.schedule.tree import (
     Body,
@@ -23,6 +23,7 @@ from relaylab.loop.schedule.tree import (
     loop_named,
     mapped,
     rebuilt,
+    whole,
     with_values,
 )
 from relaylab.loop.simplify import Simplifier
@@ -32,10 +33,10 @@ FUNCTION = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "lor
 MOST_ELEMENTS = 1 << 24  # of a private buffer
 
 
-@primitive("split LOOP FACTOR [as OUTER INNER]", 2, 5)
+@primitive("split LOOP FACTOR [as OUTER INNER]", "split(x, factor=f)", "split(x, [None, f])")
 def split(program: LoopProgram, words: Words) -> LoopProgram:
     """A loop becomes two: blocks, and FACTOR turns in each. FACTOR divides the extent (`peel` cuts a rest off)."""
-    (name, factor, *_), names = _exactly(words, 2, 2)
+    (name, factor), names = named(words)
     loop, size = _plain(loop_named(program, name)), number(factor, "a factor")
     extent = loop.axis.extent
     if extent % size:
@@ -46,10 +47,10 @@ def split(program: LoopProgram, words: Words) -> LoopProgram:
     return exchanged(program, loop, lambda s: (For(outer, "serial", (For(inner, "serial", body),)),))
 
 
-@primitive("fuse OUTER INNER [as NAME]", 2, 4)
+@primitive("fuse OUTER INNER [as NAME]", "fuse(a, b)", "fuse(a, b)")
 def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     """Two loops, one directly in the other, become one."""
-    (first, second), names = _exactly(words, 2, 1)
+    (first, second), names = named(words)
     outer, inner = (_plain(loop_named(program, n)) for n in (first, second))
     if outer.body != (inner,):
         raise illegal(f"`{second}` is not all that `{first}` contains")
@@ -59,10 +60,10 @@ def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     return exchanged(program, outer, lambda s: (For(axis, "serial", body),))
 
 
-@primitive("peel LOOP COUNT [as NAME]", 2, 4)
+@primitive("peel LOOP COUNT [as NAME]", "split with a rest", "split with a predicate, loop_partition")
 def peel(program: LoopProgram, words: Words) -> LoopProgram:
     """The first COUNT turns of a loop stay in it, the rest become a loop of their own after it."""
-    (name, count), names = _exactly(words, 2, 1)
+    (name, count), names = named(words)
     loop, turns = _plain(loop_named(program, name)), number(count, "a count")
     if turns >= loop.axis.extent:
         raise illegal(f"`{name}` has only {loop.axis.extent} turns")
@@ -73,7 +74,7 @@ def peel(program: LoopProgram, words: Words) -> LoopProgram:
     return exchanged(program, loop, lambda s: (one, For(after, "serial", rest)))
 
 
-@primitive("reorder LOOP LOOP ...", 2)
+@primitive("reorder LOOP LOOP ...", "reorder(...)", "reorder(...)")
 def reorder(program: LoopProgram, words: Words) -> LoopProgram:
     """Loops that stand directly in each other run in the named order, outermost first. Sums may change their order."""
     chosen = [_plain(loop_named(program, n)) for n in words]
@@ -93,15 +94,14 @@ def reorder(program: LoopProgram, words: Words) -> LoopProgram:
     between = [_plain(loop) for loop in nest]
     wanted = iter(chosen)
     order = [next(wanted) if loop in chosen else loop for loop in between]
-    moved = [old.axis for old, new in zip(between, order) if old is not new]
-    if reason := conflict(inside, moved, reductions=True):
+    if reason := turned(inside, [loop.axis for loop in between], [loop.axis for loop in order]):
         raise illegal(reason)
     for loop in reversed(order):
         inside = (replace(loop, body=inside),)
     return exchanged(program, top, lambda s: inside)
 
 
-@primitive("fission LOOP ...", 1)
+@primitive("fission LOOP ...", "cache_write(T, scope)", "decompose_reduction(block, x), cache_write(block, ...)")
 def fission(program: LoopProgram, words: Words) -> LoopProgram:
     """A loop runs once for each statement in it instead of once for all; the part with most loops keeps its name.
     What one part hands to the next is kept in a private buffer, an element for each turn."""
@@ -110,7 +110,7 @@ def fission(program: LoopProgram, words: Words) -> LoopProgram:
     return program
 
 
-@primitive("join FIRST SECOND", 2, 2)
+@primitive("join FIRST SECOND", "compute_at(s, x)", "compute_at(block, x), reverse_compute_at(block, x)")
 def join(program: LoopProgram, words: Words) -> LoopProgram:
     """Two loops of equal extent, one after the other, become one: its turns do both."""
     first, second = (_plain(loop_named(program, n)) for n in words)
@@ -135,21 +135,13 @@ def join(program: LoopProgram, words: Words) -> LoopProgram:
 # ---- parts of steps
 
 
-def _exactly(words: Words, count: int, names: int) -> tuple[Words, Words]:
-    """The words before `as`, which must be so many, and the names after it."""
-    before, after = named(words, names)
-    if len(before) != count:
-        raise illegal(f"{count} words are wanted, not {len(before)}")
-    return tuple(before), tuple(after)
-
-
 def _plain(loop: For, program: LoopProgram | None = None) -> For:
     """A loop that no mark binds yet; in a program: nor one that is in it or around it."""
     marked = [s for s in statements((loop,)) if isinstance(s, For)] + around(program, loop) if program else [loop]
     for other in marked:
         if other.kind != "serial":
             raise illegal(f"`{other.axis.name}` is {other.kind} already", "change loops first, mark them last")
-    return loop
+    return whole(loop)
 
 
 def _parted(program: LoopProgram, loop: For) -> LoopProgram:
@@ -157,7 +149,7 @@ def _parted(program: LoopProgram, loop: For) -> LoopProgram:
     if len(loop.body) < 2:
         raise illegal(f"`{loop.axis.name}` has only one statement")
     program, loop = _with_arrays(program, loop)
-    own = private_to(program, loop.body)
+    own = private_to(program, loop)
     program, loop = _with_rows(program, loop, own)
     if reason := parting([(s,) for s in loop.body], loop.axis):
         raise illegal(reason)

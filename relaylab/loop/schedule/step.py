@@ -27,26 +27,54 @@ Rewrite = Callable[[LoopProgram, tuple[str, ...]], LoopProgram]
 
 @dataclass(frozen=True)
 class Primitive:
-    """A kind of step: how it is written, what it does, between how many and how many words it takes."""
+    """A kind of step: how it is written, what it does, its words in TE and TIR (empty where they have none).
 
-    name: str
+    `usage` is the name, a word in capitals for each that is wanted, `...` where the last may be repeated, and names for
+    what is new: `split LOOP FACTOR [as OUTER INNER]`.
+    """
+
     usage: str
     says: str
     rewrite: Rewrite
-    least: int
-    most: int
+    te: str = ""
+    tir: str = ""
+
+    @property
+    def name(self) -> str:
+        """The first word."""
+        return self.usage.split()[0]
+
+    @property
+    def words(self) -> list[str]:
+        """The words that are wanted, by what they name: `LOOP`, `BUFFER`, `FACTOR` …"""
+        return [w for w in self.usage.partition(" [as")[0].split()[1:] if w != "..."]
+
+    @property
+    def new(self) -> list[str]:
+        """The names that may be given."""
+        return self.usage.partition("[as ")[2].rstrip("]").split()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the last word may come again."""
+        return "..." in self.usage
+
+    def takes(self, words: Sequence[str]) -> bool:
+        """Whether so many words stand before `as`, and so many names after it."""
+        at = words.index("as") if "as" in words else len(words)
+        names, wanted = len(words) - at - 1, len(self.words)
+        return (at == wanted or self.repeats and at > wanted) and names in (-1, len(self.new))
 
 
 PRIMITIVES: Table[Primitive] = Table("schedule step")
 
 
-def primitive(usage: str, least: int, most: int = 1000) -> Callable[[Rewrite], Rewrite]:
-    """Declares a primitive: `usage` is how it is written, its docstring what it says."""
+def primitive(usage: str, te: str = "", tir: str = "") -> Callable[[Rewrite], Rewrite]:
+    """Declares a primitive: `usage` is how it is written (see `Primitive`), its docstring what it says."""
 
     def register(rewrite: Rewrite) -> Rewrite:
-        name = usage.split()[0]
-        says = " ".join((rewrite.__doc__ or "").split())
-        PRIMITIVES.insert(name, Primitive(name, usage, says, rewrite, least, most))
+        found = Primitive(usage, " ".join((rewrite.__doc__ or "").split()), rewrite, te, tir)
+        PRIMITIVES.insert(found.name, found)
         return rewrite
 
     return register
@@ -95,6 +123,11 @@ class Schedule:
         """Whether all its primitives are those of this package, so that its text says what it does."""
         return all(PRIMITIVES[s.name].rewrite.__module__.startswith("relaylab.") for s in self.steps)
 
+    @property
+    def kept(self) -> bool:
+        """Whether the text of a kernel is all that there is to keep of it: `constant` makes more."""
+        return self.ours and all(s.name != "constant" for s in self.steps)
+
     def then(self, name: str, *words: str | int) -> Schedule:
         """This schedule with one step more: `s.then("split", "i0", 6)`."""
         return Schedule((*self.steps, step(name, *words)))
@@ -120,12 +153,12 @@ class Schedule:
 
 def step(name: str, *words: str | int) -> ScheduleStep:
     """A step, its primitive looked up and its words counted."""
-    rule = PRIMITIVES.lookup(name)
-    if not rule.least <= len(words) <= rule.most:
+    rule, given = PRIMITIVES.lookup(name), tuple(map(str, words))
+    if not rule.takes(given):
         raise RelayValueError(
-            f"`{name}` is written `{rule.usage}`, not with {len(words)} words", code="schedule.arguments"
+            f"`{name}` is written `{rule.usage}`, not `{' '.join((name, *given))}`", code="schedule.arguments"
         )
-    return ScheduleStep(name, tuple(map(str, words)))
+    return ScheduleStep(name, given)
 
 
 @contextmanager
@@ -145,13 +178,9 @@ def number(word: str, what: str, least: int = 1) -> int:
     return int(word)
 
 
-def named(words: Sequence[str], count: int) -> tuple[Sequence[str], Sequence[str]]:
-    """Words and the names after `as`, of which there are none or `count`."""
-    if "as" not in words:
-        return words, ()
-    at = words.index("as")
-    if len(words) - at - 1 != count:
-        raise RelayValueError(f"{count} names stand after `as`", code="schedule.arguments")
+def named(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Words and the names after `as`."""
+    at = words.index("as") if "as" in words else len(words)
     return words[:at], words[at + 1 :]
 
 

@@ -19,11 +19,11 @@ from relaylab.loop.program import (
     Statement,
     Store,
     bodies,
-    inside,
     statements,
     values,
 )
 from relaylab.loop.region import substitute
+from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -49,17 +49,43 @@ def loop_named(program: LoopProgram, name: str) -> For:
     return found[name]
 
 
-def around(program: LoopProgram, inner: Statement) -> list[For]:
-    """The loops around a statement, outermost first."""
+def whole(loop: For) -> For:
+    """A loop all of whose turns are made."""
+    if loop.stop is not None:
+        raise illegal(f"`{loop.axis.name}` ends where `{show(loop.stop)}` says")
+    return loop
+
+
+Place = tuple[For | IfThenElse, int]
+"""A loop or a condition around a statement, and in which of its bodies that stands."""
+
+
+def path(program: LoopProgram, inner: Statement) -> list[Place]:
+    """The loops and conditions around a statement, outermost first."""
     for nest in program.nests:
-        stack: list[tuple[Statement, list[For]]] = [(nest.loop, [])]
+        stack: list[tuple[Statement, list[Place]]] = [(nest.loop, [])]
         while stack:
             statement, above = stack.pop()
             if statement is inner:
                 return above
-            deeper = [*above, statement] if isinstance(statement, For) else above
-            stack.extend((s, deeper) for s in inside(statement))
+            if isinstance(statement, (For, IfThenElse)):
+                for k, body in enumerate(bodies(statement)):
+                    stack.extend((s, [*above, (statement, k)]) for s in body)
     raise illegal("the statement is not in the program")
+
+
+def buffer_named(program: LoopProgram, name: str) -> Tensor:
+    """The operand or private buffer of a name; RelayValueError `schedule.unknown-buffer` if there is none."""
+    found = {t.name: t for t in (*(t for _, t in program.operands), *program.private)}
+    if name not in found:
+        help = did_you_mean(name, found) or f"the buffers are {', '.join(found)}"
+        raise RelayValueError(f"there is no buffer `{name}`", code="schedule.unknown-buffer", help=help)
+    return found[name]
+
+
+def around(program: LoopProgram, inner: Statement) -> list[For]:
+    """The loops around a statement, outermost first."""
+    return [s for s, _ in path(program, inner) if isinstance(s, For)]
 
 
 def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Body:
@@ -72,7 +98,7 @@ def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Bod
                 done.append([])
             case (statement,):  # all its bodies are done
                 new = [tuple(done.pop()) for _ in bodies(statement)][::-1]
-                done[-1].extend(rule(_with_bodies(statement, new)))
+                done[-1].extend(rule(with_bodies(statement, new)))
             case For() | IfThenElse() as statement:
                 stack.append((statement,))
                 for part in reversed(bodies(statement)):
@@ -82,7 +108,7 @@ def rebuilt(body: Body, rule: Callable[[Statement], Sequence[Statement]]) -> Bod
     return tuple(done[0])
 
 
-def _with_bodies(statement: Statement, new: Sequence[Body]) -> Statement:
+def with_bodies(statement: Statement, new: Sequence[Body]) -> Statement:
     """A loop or condition with other bodies; itself if they are the same."""
     if all(len(a) == len(c) and all(x is y for x, y in zip(a, c)) for a, c in zip(bodies(statement), new)):
         return statement
@@ -140,7 +166,7 @@ def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:
 def fresh(program: LoopProgram, wanted: str) -> str:
     """A name that no loop or buffer has: the wanted one, or that with a number."""
     taken = {loop.axis.name for loop in loops(program)} | {t.name for t in program.private}
-    taken |= {t.name for _, t in program.buffers}
+    taken |= {t.name for _, t in program.operands}
     return next(n for n in itertools.chain([wanted], (f"{wanted}{k}" for k in itertools.count(2))) if n not in taken)
 
 
@@ -197,14 +223,18 @@ def update_of(store: Store) -> tuple[str, ScalarExpr] | None:
 
 def accesses(body: Sequence[Statement]) -> Iterator[BufferAccess]:
     """Every access of a body; an update is one access."""
-    for statement in statements(tuple(body)):
-        update = update_of(statement) if isinstance(statement, Store) else None
-        if isinstance(statement, Store):
-            yield BufferAccess(statement.buffer, statement.address, True, update[0] if update else "")
-        roots = (statement.address, update[1]) if isinstance(statement, Store) and update else values(statement)
-        for node in post_order(*roots):
-            if isinstance(node, Load):
-                yield BufferAccess(node.tensor, node.indices[0], False)
+    return (access for statement in statements(tuple(body)) for access in own_accesses(statement))
+
+
+def own_accesses(statement: Statement) -> Iterator[BufferAccess]:
+    """The accesses of a statement itself, without what is in it."""
+    update = update_of(statement) if isinstance(statement, Store) else None
+    if isinstance(statement, Store):
+        yield BufferAccess(statement.buffer, statement.address, True, update[0] if update else "")
+    roots = (statement.address, update[1]) if isinstance(statement, Store) and update else values(statement)
+    for node in post_order(*roots):
+        if isinstance(node, Load):
+            yield BufferAccess(node.tensor, node.indices[0], False)
 
 
 def locals_of(body: Sequence[Statement]) -> tuple[set[Local], set[Local]]:
