@@ -8,6 +8,7 @@ from relaylab import cli, study, viz
 from relaylab.ir import OPERATORS, Op
 from relaylab.lab import magics
 from relaylab.lab.options import Entry
+from relaylab.loop.schedule import PRIMITIVES
 from relaylab.op.builder import OperatorBuilder
 from relaylab.op.reference import page
 from relaylab.transform import PASSES, PassEntry
@@ -101,6 +102,17 @@ def figures() -> str:
     return "\n".join(["# Figures", "", words, "", *table(("name", "unit", "kind", "also called"), rows)])
 
 
+def steps() -> str:
+    """The steps of schedules, beside their words in TE and TIR."""
+    rows = (
+        (f"`{p.usage}`", p.says, *(f"`{words}`" if words else "" for words in (p.te, p.tir)))
+        for p in PRIMITIVES.values()
+        if p.rewrite.__module__.startswith("relaylab.")
+    )
+    words = "What [schedules](../schedules.md) are made of; `relaylab schedule NET --steps` prints them."
+    return "\n".join(["# Steps of schedules", "", words, "", *table(("step", "what it does", "TE", "TIR"), rows)])
+
+
 def errors() -> str:
     """Every code of an error with what it says, read from where it is raised, and the lesson about it."""
     lines = [
@@ -156,5 +168,6 @@ PAGES: dict[str, Callable[[], str]] = {
     ),
     "commands.md": lambda: entries("Commands", "`relaylab COMMAND --help` shows the same.", cli.reference()),
     "figures.md": figures,
+    "steps.md": steps,
     "errors.md": errors,
 }
