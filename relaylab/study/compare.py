@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from relaylab import viz
@@ -23,7 +22,7 @@ from relaylab.study.checking import leaves
 from relaylab.study.exploration import explore
 from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
 from relaylab.study.pipeline import Pipeline, operators, split
-from relaylab.study.program import Program, load
+from relaylab.study.program import Loadable, Program, load
 from relaylab.study.stage_text import Constants, printed
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import did_you_mean
@@ -223,9 +222,7 @@ def small_form(program: Program, otherwise: IRModule) -> IRModule:
     return InferType()(BindParams(params)(InferType()(mod)))
 
 
-def compare(
-    what: str | Path | IRModule | Program, a: Passes = None, b: Passes = None, opt_level: int = 3
-) -> Comparison:
+def compare(what: Loadable, a: Passes = None, b: Passes = None, opt_level: int = 3) -> Comparison:
     """Run two pipelines over one program and compare them; each as passes, text `A,B(x=1)`, or None: the default one.
 
     The text `default-FuseOps-FastMath` is the default pipeline without these passes. Errors of a pass are raised.

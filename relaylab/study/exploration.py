@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from relaylab import relay, viz
-from relaylab.ir import IRModule
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.study.checking import Check, check
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.pipeline import Pipeline, operators
-from relaylab.study.program import Program, load
+from relaylab.study.program import Loadable, Program, load
 from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes
 
 
@@ -135,7 +134,7 @@ class Exploration:
 
 
 def explore(
-    what: str | Path | IRModule | Program, opt_level: int = 3, passes: Iterable[Any] | None = None, verify: bool = True
+    what: Loadable, opt_level: int = 3, passes: Iterable[Any] | None = None, verify: bool = True
 ) -> Exploration:
     """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step.
 

@@ -173,6 +173,10 @@ LESSONS: dict[str, Lesson] = {
             "What is to be explored is no network of relay.testing, and no file.",
             ('relaylab.study.load("resnett18")', 'relaylab.study.load("mlp")'),
         ),
+        "explore.kind": (
+            "What is to be explored is no name, no path, no module, and no pair of a module and its parameters.",
+            ("relaylab.study.load(3)", 'relaylab.study.load("mlp")'),
+        ),
         "bind.wrong-type": (
             "A parameter that is built in has another shape than the program says.",
             (

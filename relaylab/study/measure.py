@@ -14,7 +14,6 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from relaylab.ir import IRModule
@@ -24,7 +23,7 @@ from relaylab.runtime.roofline import threads_of
 from relaylab.study.exploration import Exploration, explore
 from relaylab.study.kernels import Kernels
 from relaylab.study.pipeline import Pipeline
-from relaylab.study.program import Program
+from relaylab.study.program import Loadable
 from relaylab.study.running import seeded
 from relaylab.support.errors import RelayError
 from relaylab.transform import Pass, PassContext, run_pipeline
@@ -136,10 +135,7 @@ class Worths:
 
 
 def worth(
-    what: str | Path | IRModule | Program | Exploration,
-    opt_level: int = 3,
-    passes: Iterable[Any] | None = None,
-    runs: int = RUNS,
+    what: Loadable | Exploration, opt_level: int = 3, passes: Iterable[Any] | None = None, runs: int = RUNS
 ) -> Worths:
     """What each pass of a pipeline costs and brings: its own time, and how much slower the program is without it.
 

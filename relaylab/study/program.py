@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -15,13 +16,15 @@ from relaylab.frontend.pytorch import from_pytorch
 from relaylab.frontend.pytorch.program import input_infos, load_model
 from relaylab.ir import Expr, IRModule
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.zoo.catalog import NETWORKS
 
 TEXT_SUFFIXES = (".relay", ".rly", ".txt")
 ONNX_SUFFIX = ".onnx"
 TORCH_SUFFIX = ".pt2"
+SHOWN = 60
+"""Letters of what is no program that an error shows."""
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -42,16 +45,27 @@ class Program:
         return f"{self.name}: {self.note}" if self.note else self.name
 
 
-def load(what: str | Path | IRModule | Program) -> Program:
-    """A program from the name of a network, the path of a Relay text, of an ONNX or `.pt2` model, or a module.
+Loadable = str | Path | IRModule | Expr | tuple[IRModule | Expr, Mapping[str, NDArray]] | Program
+
+
+def load(what: Loadable) -> Program:
+    """A program from the name of a network, the path of a Relay text, of an ONNX or `.pt2` model, or a module (or a
+    function), alone or in a pair with its parameters, as `get_workload` gives them.
 
     `package.module:factory` is a function without arguments, in a Python module that is found from the current folder
     too, which gives a module, a function, or one of them with parameters; or a PyTorch module with its example inputs.
     """
     if isinstance(what, Program):
         return what
-    if isinstance(what, IRModule):
-        return Program("module", what)
+    mod, params = what if isinstance(what, tuple) and len(what) == 2 else (what, {})
+    if isinstance(mod, (IRModule, Expr)) and isinstance(params or {}, Mapping):
+        return Program("module", mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), params or {})
+    if not isinstance(what, (str, Path)):
+        raise RelayTypeError(
+            f"a program is a name, a path or a module, with parameters by their names, not {type(what).__name__}",
+            code="explore.kind",
+            help="give an IRModule, a function, a pair of one and its parameters, the name of a network or a path",
+        )
     name = str(what)
     if name in NETWORKS:
         network = NETWORKS[name]
@@ -64,12 +78,15 @@ def load(what: str | Path | IRModule | Program) -> Program:
     if path.suffix == TORCH_SUFFIX:
         program = load_model(path)
         return Program(path.stem, *from_pytorch(program, input_infos(program, unknown=1)))
-    if path.suffix in TEXT_SUFFIXES or path.is_file():
+    if path.suffix in TEXT_SUFFIXES or os.path.isfile(name):  # False also for what is no path
         return Program(path.stem, read(path))
     help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in " + " ".join(
         (*TEXT_SUFFIXES, ONNX_SUFFIX, TORCH_SUFFIX)
     )
-    raise RelayValueError(f"`{name}` is neither a network nor a file of Relay text", code="explore.unknown", help=help)
+    if "@" in name and "(" in name:
+        help = "relay.parse(text) makes a module of the text of a program"
+    shown = name if len(name) <= SHOWN else f"{name[:SHOWN]} …"
+    raise RelayValueError(f"`{shown}` is neither a network nor a file of Relay text", code="explore.unknown", help=help)
 
 
 def _made(module: str, factory: str) -> Program:

@@ -19,12 +19,12 @@ from html import escape
 from pathlib import Path
 
 from relaylab import viz
-from relaylab.ir import Constant, Expr, GlobalVar, IRModule, Op, Type, Var
+from relaylab.ir import Constant, Expr, GlobalVar, Op, Type, Var
 from relaylab.ir.trail import Step
 from relaylab.study.definition import SourceCode, code_of
 from relaylab.study.exploration import Exploration, explore
 from relaylab.study.pipeline import Segment
-from relaylab.study.program import Program
+from relaylab.study.program import Loadable
 from relaylab.study.stage_text import Constants, TextRow, parameter_names, plain_rows
 from relaylab.support.source import python_place
 from relaylab.support.words import counted
@@ -171,9 +171,7 @@ def _html(found: Rewrite) -> str:
     )
 
 
-def rewrites(
-    program: str | Path | IRModule | Program, what: Pass | str, first: Iterable[Pass | str] | None = None
-) -> Rewrites:
+def rewrites(program: Loadable, what: Pass | str, first: Iterable[Pass | str] | None = None) -> Rewrites:
     """The single rewrites of a pass over a program (whatever `explore` takes).
 
     The pass runs where the default passes have it, else alone, or after the passes of `first`.

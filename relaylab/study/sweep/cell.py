@@ -6,15 +6,13 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.llvm.cache import digest
-from relaylab.ir import IRModule
 from relaylab.loop.schedule import Schedule
 from relaylab.study.compare import passes_of
 from relaylab.study.pipeline import item_of
-from relaylab.study.program import Program, load
+from relaylab.study.program import Loadable, load
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import BindParams, InferType
@@ -78,7 +76,7 @@ class SweepCell:
 
 
 def cells(
-    programs: Iterable[str | Path | IRModule | Program],
+    programs: Iterable[Loadable],
     pipelines: Sequence[str] = ("default",),
     targets: Sequence[str] = ("llvm",),
     schedules: Sequence[Mapping[str, str | Schedule]] = ({},),
@@ -106,7 +104,7 @@ def cells(
     ]
 
 
-def _named(what: str | Path | IRModule | Program) -> tuple[str, str]:
+def _named(what: Loadable) -> tuple[str, str]:
     """A program's name, and its text if it is no network of the catalogue."""
     if isinstance(what, str) and what in NETWORKS:
         return what, ""
