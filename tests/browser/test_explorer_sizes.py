@@ -138,3 +138,16 @@ def test_ten_thousand_nodes_are_searched_and_moved_in(page, tmp_path, monkeypatc
     size, drawn = page.evaluate("""() => [window.relaylab.parts.stage.canvases[0].byId.size,
         document.querySelectorAll('.rl-view .node').length]""")
     assert size > 10_000 and 0 < drawn < size / 4 and page.errors == []
+
+
+def test_the_menu_of_more_tools_closes_by_escape_and_by_a_click_beside_it(page, path):
+    page.set_viewport_size({"width": 660, "height": 900})
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    summary, opened = page.locator(".rl-more > summary"), page.locator(".rl-more[open]")
+    for close in (lambda: page.keyboard.press("Escape"), lambda: page.mouse.click(330, 500)):
+        summary.click()
+        opened.wait_for()
+        close()
+        opened.wait_for(state="detached")
+    assert page.errors == []

@@ -85,6 +85,15 @@ export class Toolbar {
     this.menu.addEventListener("click", (e) => {
       if (e.target instanceof HTMLButtonElement) this.more.open = false;
     });
+    const away = (e) => this.more.contains(e.target) || (this.more.open = false);
+    this.more.addEventListener("toggle", () =>
+      document[this.more.open ? "addEventListener" : "removeEventListener"]("pointerdown", away, true),
+    );
+    this.more.addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !this.more.open) return;
+      e.stopPropagation();
+      this.more.open = false;
+    });
     new ResizeObserver(() => this.arrange()).observe(this.element);
     this.place.append(...this.items);
     this.marks(false, false);
