@@ -8,7 +8,7 @@ decide comparisons, selections, guards, minima and maxima.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -62,8 +62,20 @@ class Simplifier:
         """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
         done = dict(replace) if replace else self._done  # what was simplified without exchanges holds for all calls
         for node in post_order(root, known=done):
-            done[node] = self._node(node, tuple(done[c] for c in children(node)))
+            new = done[node] = self._node(node, tuple(done[c] for c in children(node)))
+            if not replace:
+                done[new] = new
         return done[root]
+
+    def sum(self, terms: Iterable[tuple[ScalarExpr, int]], start: int = 0) -> ScalarExpr:
+        """`start` and the sum of indices times numbers: what their sum would be simplified to, without writing it."""
+        total: dict[ScalarExpr, int] = {}
+        for index, step in terms:
+            value = self.linear(self(index))
+            start += value.const * step
+            for atom, factor in value.terms.items():
+                total[atom] = total.get(atom, 0) + factor * step
+        return self.index(Linear({atom: factor for atom, factor in total.items() if factor}, start))
 
     # ---- interning
 

@@ -13,16 +13,7 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.inspection.source_map import coverage
 from relaylab.codegen.inspection.llvm_passes import llvm_passes, optimized
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates import (
-    ConvSpec,
-    Epilogue,
-    GemmSpec,
-    conv,
-    depthwise,
-    gemm,
-    needed_winograd_halo,
-    winograd,
-)
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm, needed_winograd_halo, winograd
 from relaylab.loop.expr import Const, Local, apply
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
@@ -82,17 +73,6 @@ def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:
     kernel = gemm(spec, HOST)
     assert "Strassen" in kernel.loops
     assert_reduction_is_emitted(kernel)
-
-
-@pytest.mark.parametrize("channels", [32, 40])
-def test_the_loops_text_of_a_depthwise_kernel_is_what_is_emitted(channels: int) -> None:
-    data = MemoryView.padded((1, 16, 16, channels), ((0, 0), (1, 1), (1, 1), (0, 0)))
-    kernel = depthwise(
-        ConvSpec(data, MemoryView.dense((1, 16, 16, channels)), (3, 3), (1, 1), (1, 1), (1, 1), channels), HOST
-    )
-    pixels = int(re.search(r"tiles of <= (\d+) pixels", kernel.loops)[1])
-    resident = "in registers" in kernel.loops
-    assert any(n == pixels * (9 if resident else 3) for _, n in fused_by_loop(kernel))
 
 
 def test_the_loops_name_the_bias_and_the_epilogue() -> None:

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, runnable_targets
 
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, conv_transpose, gemm
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, conv_transpose, depthwise, gemm
 from relaylab.codegen.templates.assemble import contraction_program
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.conv_transpose import needed_transpose_halo, transpose_problems
+from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.problem import Problem
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.run import run
 from relaylab.loop.verify import unproven
@@ -19,11 +22,16 @@ from relaylab.loop.verify import unproven
 dense = MemoryView.dense
 
 
+def contracted(spec, problems: list[Problem], target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
+    """The program of some contractions."""
+    return contraction_program("kernel", problems, target, epilogue, spec.roles)
+
+
 def product(batch: int, m: int, n: int, k: int, packed: bool = True, turned: bool = False):
     """A product with the shapes of its logical operands."""
     b = MemoryView("float32", (batch, k, n), (n * k, 1, k)) if turned else dense((batch, k, n))
     spec = GemmSpec(dense((batch, m, k)), b, dense((batch, m, n)), packed)
-    return spec, gemm, lambda target: [gemm_problem(spec)]
+    return spec, gemm, lambda *at: contracted(spec, [gemm_problem(spec)], *at)
 
 
 def convolution(size: int, channels: int, kernel: int, out: int, stride: int = 1, groups: int = 1, batch: int = 1):
@@ -31,14 +39,23 @@ def convolution(size: int, channels: int, kernel: int, out: int, stride: int = 1
     data = MemoryView.padded((batch, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     result = dense((batch, half, half, out))
     spec = ConvSpec(data, result, (kernel,) * 2, (stride,) * 2, (1, 1), (pad, pad), groups)
-    return spec, conv, lambda target: [conv_problem(spec)]
+    return spec, conv, lambda *at: contracted(spec, [conv_problem(spec)], *at)
 
 
 def transposed_convolution():
     plain = ConvSpec(dense((1, 4, 4, 5)), dense((1, 8, 8, 20)), (4, 4), (2, 2), (1, 1), (1, 1))
     data = MemoryView.padded((1, 4, 4, 5), needed_transpose_halo(plain))
     spec = ConvSpec(data, plain.out, (4, 4), (2, 2), (1, 1), (1, 1))
-    return spec, conv_transpose, lambda target: transpose_problems(spec, target)
+    return spec, conv_transpose, lambda *at: contracted(spec, transpose_problems(spec, at[0]), *at)
+
+
+def depthwise_convolution(space: tuple[int, ...], channels: int, kernel: int, stride: int = 1, dilation: int = 1):
+    pad, rank = kernel // 2 * dilation, len(space)
+    halo = ((0, 0), *[(pad, pad)] * rank, (0, 0))
+    out = dense((1, *((n - 1) // stride + 1 for n in space), channels))
+    same = ((kernel,) * rank, (stride,) * rank, (dilation,) * rank, (pad,) * rank)
+    spec = ConvSpec(MemoryView.padded((1, *space, channels), halo), out, *same, channels)
+    return spec, depthwise, lambda *at: depthwise_program(spec, *at)
 
 
 CASES = {
@@ -52,6 +69,11 @@ CASES = {
     "taps": lambda: convolution(7, 3, 3, 40, stride=2, batch=2),
     "groups": lambda: convolution(4, 6, 3, 16, groups=2),
     "transposed": transposed_convolution,
+    "depthwise": lambda: depthwise_convolution((2, 11), 21, 3),
+    "depthwise, strides": lambda: depthwise_convolution((3, 12), 24, 3, stride=2),
+    "depthwise, rows of weights": lambda: depthwise_convolution((2, 4), 17, 7),
+    "depthwise, far taps": lambda: depthwise_convolution((9,), 16, 3, dilation=9),
+    "depthwise, cubes": lambda: depthwise_convolution((2, 2, 3), 5, 3, dilation=2),
 }
 EPILOGUES = {
     "none": lambda view: Epilogue(),
@@ -79,11 +101,11 @@ def evaluated(program: LoopProgram, operands: dict[str, np.ndarray]) -> np.ndarr
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_program_is_what_is_compiled(case: str) -> None:
-    spec, make, problems = CASES[case]()
+    spec, make, write = CASES[case]()
     isa = runnable_targets()[-1]
-    for name in EPILOGUES if case in ("tails", "taps") else ("residual",):
+    for name in EPILOGUES if case in ("tails", "taps", "depthwise") else ("residual",):
         epilogue = EPILOGUES[name](spec.out)
-        program = contraction_program("kernel", problems(TARGETS[isa]), TARGETS[isa], epilogue, spec.roles)
+        program = write(TARGETS[isa], epilogue)
         kernel = make(spec, TARGETS[isa], epilogue)
         assert str(program).split("(", 1)[1] == kernel.loops.split("(", 1)[1] and program.items == kernel.items
         operands = filled(program)
@@ -96,16 +118,16 @@ def test_the_program_is_what_is_compiled(case: str) -> None:
 @pytest.mark.parametrize("isa", TARGETS)
 def test_every_access_is_proven(isa: str) -> None:
     for case, make in CASES.items():
-        spec, _, problems = make()
+        spec, _, write = make()
         for epilogue in (bias_relu_residual(spec.out), bias_relu_residual(spec.out, rolled=True)):
-            program = contraction_program("kernel", problems(TARGETS[isa]), TARGETS[isa], epilogue, spec.roles)
+            program = write(TARGETS[isa], epilogue)
             assert unproven(program) is None, case
 
 
 def test_a_product_is_that_of_numpy() -> None:
-    spec, _, problems = product(2, 9, 37, 19, packed=False, turned=True)
+    spec, _, write = product(2, 9, 37, 19, packed=False, turned=True)
     target = TARGETS["avx2"]
-    program = contraction_program("kernel", problems(target), target, Epilogue(), spec.roles)
+    program = write(target, Epilogue())
     operands = filled(program)
     x, w = operands["in0"].reshape(2, 9, 19), operands["in1"].reshape(2, 37, 19)
     np.testing.assert_array_equal(evaluated(program, operands).reshape(2, 9, 37), x @ w.transpose(0, 2, 1))

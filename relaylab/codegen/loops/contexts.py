@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
@@ -31,8 +30,6 @@ class Mask:
 
 Key = ScalarExpr | tuple[ScalarExpr, Mask]
 Done = dict[Key, LaneValue]
-RowPart = Callable[[int, int, int], Value]
-"""So many elements of a row from the first on, in so many lanes."""
 
 
 @dataclass(slots=True)

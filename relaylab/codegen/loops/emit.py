@@ -65,6 +65,7 @@ class Emitter:
     halves: bool = False  # has the target conversions of float16?
     aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
     fuses: bool = False  # is a product that is added one instruction?
+    fresh: bool = False  # is an element to be loaded even if it was before?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
@@ -349,11 +350,12 @@ class Emitter:
             # dropped.
             pointer = self.f.select(scalar, pointer, self.dummy())
         type = storage if step == 0 else vector(storage, at.width)
+        shared = tensor in self.shared and scalar is None and not self.fresh
         if step == 0 or mask.lanes is None:
-            if tensor in self.shared and scalar is None:
+            if shared:
                 return self.f.pure(type, f"load {type}, {pointer}, align {align}")
             return self.f.load(type, pointer, align)
-        return self.f.masked_load(type, pointer, mask.lanes, size, once=tensor in self.shared and scalar is None)
+        return self.f.masked_load(type, pointer, mask.lanes, size, once=shared)
 
     def _positions(
         self, tensor: Tensor, address: ScalarExpr, where: LaneValue, at: VectorContext, size: int
@@ -394,7 +396,9 @@ class Emitter:
         where, size = self.lane(address, at), item_bytes(tensor.dtype)
         if tensor in self.cells.tensors:
             assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
+            self.fresh = isinstance(value, Load)  # what a program brings into registers is loaded there
             x = self.spread(self.value(value, at), at.width)
+            self.fresh = False
             if tensor.dtype == INDEX:
                 x = scalars.resize(self.f, x, "i64", True)
             self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, Apply, Axis, Load, Local, Tensor, post_order
+from relaylab.loop.expr import INDEX, Apply, Axis, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
     Body,
@@ -56,11 +56,11 @@ def carried_locals(body: Body) -> list[Local]:
     return list(dict.fromkeys(found))
 
 
-def read_after_written(body: Sequence[Statement]) -> frozenset[Tensor]:
-    """The buffers that are not written any more once the first of their elements was read."""
+def read_after_written(body: Sequence[tuple[Statement, Sequence[ScalarExpr]]]) -> frozenset[Tensor]:
+    """The buffers that are not written any more once the first of their elements was read, by statements and nodes."""
     read, late = set[Tensor](), set[Tensor]()
-    for statement in body:
-        read |= {n.tensor for n in post_order(*values(statement)) if isinstance(n, Load)}
+    for statement, nodes in body:
+        read |= {n.tensor for n in nodes if isinstance(n, Load)}
         if isinstance(statement, Store) and statement.buffer in read:
             late.add(statement.buffer)
     return frozenset(read - late)

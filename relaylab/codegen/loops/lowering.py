@@ -17,7 +17,7 @@ from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, carried_locals, lane_dtypes, read_after_written, scratch_layout, work
 from relaylab.codegen.loops.register_transpose import load_columns
-from relaylab.codegen.loops.rows import add_products
+from relaylab.codegen.loops.rows import add_products, row_nest
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
@@ -41,11 +41,14 @@ from relaylab.loop.scalar import compute_dtype
 SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
 
 
-def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) -> Kernel:
+def lower_program(
+    program: LoopProgram, target: CpuTarget, tiles: bool = False, cost: tuple[int, int] | None = None
+) -> Kernel:
     """The kernel of a loop program; operands are its buffers in order, then "scratch" if it needs any.
 
     Packed constants (roles "weight0" …) begin with a cache line. With `tiles`, for what the compiler writes itself,
-    pointers move with the loops around a tile of registers, and a product that is added is one instruction.
+    pointers move with the loops around a tile of registers, and a product that is added is one instruction. `cost` are
+    the operations and bytes of a run, where they are not those of the program as it is written.
     """
     offsets, scratch = scratch_layout(program.scratch)
     roles = tuple(role for role, _ in program.operands) + (("scratch",) if scratch else ())
@@ -58,7 +61,7 @@ def lower_program(program: LoopProgram, target: CpuTarget, tiles: bool = False) 
     for nest in program.nests:
         lowering.nest(nest)
     text, declares = f.finish()
-    flops, traffic = work(program)
+    flops, traffic = cost or work(program)
     loops = str(program)
     return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, loops, program)
 
@@ -84,10 +87,11 @@ class _Lowering:
 
     def __post_init__(self) -> None:
         dummy: list[Value] = []
-        if any(isinstance(n, Guard) for s in self._all() for e in values(s) for n in post_order(e)):
+        nodes = [(s, [*post_order(*values(s))]) for nest in self.program.nests for s in statements((nest.loop,))]
+        if any(isinstance(n, Guard) for _, own in nodes for n in own):
             dummy.append(self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}"))
         private = frozenset(self.program.registers)
-        shared = read_after_written(self._all()) if private else frozenset[Tensor]()
+        shared = read_after_written(nodes) if private else frozenset[Tensor]()
         avx512 = self.target.isa == "avx512"
         halves = self.target.converts_halves
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
@@ -95,9 +99,6 @@ class _Lowering:
         self.emitter = Emitter(
             self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned, self.tiles
         )
-
-    def _all(self) -> list[Statement]:
-        return [s for nest in self.program.nests for s in statements((nest.loop,))]
 
     # ---- loops
 
@@ -162,6 +163,8 @@ class _Lowering:
 
     def _unrolled(self, loop: For, group: list[VectorContext]) -> None:
         """The turns of a loop, one after another."""
+        if len(group) == 1 and self._tile(loop, group[0]):
+            return
         sums = self._facts_of(loop).sums
         for i in range(loop.axis.extent):
             inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
@@ -311,9 +314,8 @@ class _Lowering:
 
     def _vector(self, loop: For, group: list[VectorContext]) -> None:
         """A vectorised loop of static extent, for every (scalar) context in turn."""
-        first = loop.body[0]
         for at in group:
-            if len(loop.body) == 1 and isinstance(first, Store) and self._row(loop, first, at):
+            if self._tile(loop, at):
                 continue
             facts, extent = self._facts_of(loop), loop.axis.extent
             sums, width = facts.sums, facts.width
@@ -334,11 +336,15 @@ class _Lowering:
             flat = self._rest(loop, at, main, width, sums, list(flat))
             self._fold(loop, at, sums, flat)
 
-    def _row(self, loop: For, store: Store, at: VectorContext) -> bool:
-        """Do a row of a tile at once, which is much of the code of a product; False if the loop is none."""
-        if at.width > 1 or loop.axis.extent < 2:
+    def _tile(self, loop: For, at: VectorContext) -> bool:
+        """Do the rows of a tile at once, which are much of the code of a product; False if the loop is none."""
+        nest = row_nest(loop) if at.width == 1 else None
+        if nest is None:
             return False
-        return add_products(self.emitter, store, loop.axis, self._facts_of(loop).width, at)
+        axes, lanes = nest
+        (store,) = lanes.body
+        assert isinstance(store, Store), "the nest of a row"
+        return add_products(self.emitter, store, lanes.axis, self._facts_of(lanes).width, at, axes)
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]

@@ -2,54 +2,101 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from relaylab.codegen.llvm.text import Value
-from relaylab.codegen.loops.contexts import RowPart, VectorContext
+from relaylab.codegen.loops.contexts import Ramp, VectorContext
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Axis, Load, ScalarExpr, Tensor
-from relaylab.loop.program import Store
+from relaylab.loop.program import For, Store
 
 
-def add_products(emitter: Emitter, store: Store, axis: Axis, width: int, at: VectorContext) -> bool:
-    """Emit a store for all turns of `axis`, if it adds a product of what is in registers; whether it does."""
-    row = _product_row(emitter, store.value, axis, at)
-    where = _row_start(emitter, store.buffer, store.address, axis, at)
-    if row is None or where is None:
+@dataclass(frozen=True, slots=True)
+class TileRow:
+    """Neighbours in a buffer in registers: where they begin, and how far each loop around them moves that."""
+
+    tensor: Tensor
+    start: int
+    steps: tuple[int, ...]
+
+    def at(self, turn: Sequence[int]) -> int:
+        """Where they begin in a turn of the loops."""
+        return self.start + sum(i * step for i, step in zip(turn, self.steps))
+
+
+def row_nest(loop: For) -> tuple[list[Axis], For] | None:
+    """Loops that are written out around the lanes of one store, by axes, and the loop of the lanes; None for others."""
+    axes: list[Axis] = []
+    while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
+        axes.append(loop.axis)
+        loop = loop.body[0]
+    whole = loop.kind == "vectorized" and len(loop.body) == 1 and isinstance(loop.body[0], Store)
+    return (axes, loop) if whole and loop.axis.extent > 1 else None
+
+
+def add_products(
+    emitter: Emitter, store: Store, axis: Axis, width: int, at: VectorContext, around: Sequence[Axis] = ()
+) -> bool:
+    """Emit a store for all turns of `axis`, and of those around it, if it adds a product of what is in registers.
+
+    Returns whether it does.
+    """
+    products = emitter.fused(store.value)
+    to = None if products is None else _row(emitter, store.buffer, store.address, axis, at, around)
+    if products is None or to is None:
         return False
-    for first in range(0, axis.extent, width):
-        count = min(width, axis.extent - first)
-        total, x, w = (part(first, count, width) for part in row)
-        emitter.cells.write(store.buffer, where + first, count, emitter.f.fma(x, w, total))
+    rows: list[TileRow | Value] = []
+    for node in products:
+        found = _part(emitter, node, axis, at, around)
+        if found is None:
+            return False
+        rows.append(found)
+    cells, f = emitter.cells, emitter.f
+    for turn in itertools.product(*(range(a.extent) for a in around)):
+        starts = [row.at(turn) if isinstance(row, TileRow) else 0 for row in (to, *rows)]
+        for first in range(0, axis.extent, width):
+            count = min(width, axis.extent - first)
+            total, x, w = (
+                cells.read(row.tensor, start + first, count, width)
+                if isinstance(row, TileRow)
+                else emitter.spread(row, width)
+                for row, start in zip(rows, starts[1:])
+            )
+            cells.write(store.buffer, starts[0] + first, count, f.fma(x, w, total))
     return True
 
 
-def _product_row(emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext) -> list[RowPart] | None:
-    """A sum and the two factors added to it, along an axis whose turns are lanes, if all are in registers."""
-    parts = emitter.fused(node)
-    known: list[RowPart] = []
-    for part in parts or ():
-        found = _row_part(emitter, part, axis, at)
-        if found is None:
-            return None
-        known.append(found)
-    return known or None
-
-
-def _row_part(emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext) -> RowPart | None:
+def _part(
+    emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext, around: Sequence[Axis]
+) -> TileRow | Value | None:
     if isinstance(node, Load):
-        start, tensor = _row_start(emitter, node.tensor, node.indices[0], axis, at), node.tensor
-        return None if start is None else lambda k, count, width: emitter.cells.read(tensor, start + k, count, width)
+        return _row(emitter, node.tensor, node.indices[0], axis, at, around)
     x = at.env.get(node)
-    return (lambda k, count, width: emitter.spread(x, width)) if isinstance(x, Value) else None
+    return x if isinstance(x, Value) else None
 
 
-def _row_start(emitter: Emitter, tensor: Tensor, address: ScalarExpr, axis: Axis, at: VectorContext) -> int | None:
-    """Where neighbours along an axis begin in a buffer in registers; None if they are no such thing."""
+def _row(
+    emitter: Emitter, tensor: Tensor, address: ScalarExpr, axis: Axis, at: VectorContext, around: Sequence[Axis]
+) -> TileRow | None:
+    """Neighbours along an axis in a buffer in registers; None if they are no such thing."""
     if tensor not in emitter.cells.tensors:
         return None
     if address is axis:
-        return 0
+        return TileRow(tensor, 0, ())
     found = emitter.axis_sum(address)
-    if found is None or (axis, 1) not in found[0]:
+    if found is None:
         return None
-    rest = emitter.total((tuple(term for term in found[0] if term[0] is not axis), found[1]), at)
-    return rest.base if rest is not None and isinstance(rest.base, int) and rest.step == 0 else None
+    steps, (terms, start), lanes = [0] * len(around), found, 0
+    for atom, factor in terms:
+        if atom is axis:
+            lanes = factor
+        elif atom in around:
+            steps[around.index(atom)] = factor
+        else:
+            x = at.env.get(atom)
+            if not isinstance(x, Ramp) or x.step or not isinstance(x.base, int):
+                return None
+            start += x.base * factor
+    return TileRow(tensor, start, tuple(steps)) if lanes == 1 else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
@@ -40,8 +39,8 @@ def contractions(
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
     if any(p.word > 1 or few_columns(p, target) for p in problems):
         return _in_words(prefix, problems, target, epilogue, roles, traffic)
-    kernel = lower_program(contraction_program(prefix, problems, target, epilogue, roles), target, tiles=True)
-    return replace(kernel, flops=sum(p.flops for p in problems), bytes=traffic).by_content(prefix)
+    program = contraction_program(prefix, problems, target, epilogue, roles)
+    return lower_program(program, target, True, (sum(p.flops for p in problems), traffic)).by_content(prefix)
 
 
 def contraction_program(

@@ -1,28 +1,30 @@
 """Depthwise convolution over channels-last tensors: every channel has its own kernel, lanes run along the channels.
 
-The taps' weights of a channel block stay in registers when they fit; an input vector is loaded once per row of
-output pixels and feeds every output that it belongs to. With a channel multiplier, the outputs of one input channel
-lie apart and the multiplier is walked outside.
+The taps' weights of a channel block stay in registers when they fit; an input vector is loaded once per row of the
+kernel and feeds every output that it belongs to.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, llvm_type, vector
+from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.conv import ConvSpec, supports_conv
-from relaylab.codegen.templates.nest import start_text
-from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
+from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Split
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
+from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index
+from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Statement, Store
 from relaylab.support.errors import RelayValueError
 
 MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they cost registers
+LEAST_OUTPUTS = 4
 ITEMS_WANTED = 16
 LONGEST_ROW = 64  # taps of a kernel row, which are unrolled
 
@@ -36,177 +38,151 @@ def supports_depthwise(spec: ConvSpec) -> str:
     return supports_conv(spec)
 
 
-class _Depthwise:
-    """Emits the kernel. A work item is a block of output rows; channel blocks and pixel tiles are inside."""
+@dataclass(frozen=True, slots=True)
+class PixelTile:
+    """Neighbouring pixels of an output row: `pixels` of them at `position`, `lanes` channels from `channel` on."""
 
-    def __init__(self, f: IRFunction, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue):
-        self.f, self.spec, self.epilogue = f, spec, epilogue
-        self.type, self.size = llvm_type(spec.data.dtype), spec.data.itemsize
-        self.width, self.target = target.lanes(spec.data.dtype), target
-        self.x, self.w, self.out = f.pointers[:3]
-        self.side = dict(zip(epilogue.operands, f.pointers[3:]))
+    position: tuple[Place, ...]
+    pixels: int
+    channel: Place
+    lanes: int
+
+
+class DepthwiseLoops:
+    """The loops of one convolution. A work item is an output row, or some of its channels."""
+
+    def __init__(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
+        self.spec, self.epilogue, self.parts = spec, epilogue, parts
+        self.width, self.channels = target.lanes(spec.data.dtype), spec.out.shape[-1]
         taps = math.prod(spec.kernel)
-        spare = target.registers - 3
-        # 3x3 and 5x5 kernels keep their weights in registers for a whole row of pixels; at least four are left for
-        # sums.
-        self.resident = taps <= spare - 4
-        limit = spare - taps if self.resident else min(8, spare - 2)
-        self.split = Split.at_most(spec.out.shape[-2], max(1, min(limit, MOST_OUTPUTS)))
-        self.rows = math.prod(spec.out.shape[:-2])
+        # Weights stay in registers for a whole row of pixels if four sums and what a pixel reads fit beside them.
+        spare = target.registers - spec.kernel[-1]
+        self.resident = taps + LEAST_OUTPUTS <= spare
+        limit = spare - taps if self.resident else MOST_OUTPUTS
+        self.split = Split.at_most(spec.out.shape[-2], min(limit, MOST_OUTPUTS))
+
+    def nest(self) -> LoopNest:
+        """The parallel loop over output rows x chunks of channels."""
+        parts, (*lines, _, channels) = self.parts, self.spec.out.shape
+        blocks = -(-channels // self.width)
         # Small images have fewer rows than threads want items: channels are shared out too.
-        self.chunks = max(1, min(-(-ITEMS_WANTED // self.rows), self.channels // self.width))
+        each = -(-blocks // min(blocks, -(-ITEMS_WANTED // math.prod(lines))))
+        chunks = -(-blocks // each)
+        item, start = parts.axis("item", math.prod(lines) * chunks), list[Statement]()
+        names = [*(f"i{d}" for d in range(len(lines))), "chunk"]
+        *line, chunk = (parts.named(name, x, start) for name, x in zip(names, split_place(item, (*lines, chunks))))
+        body = parts.blocked("b", chunk, each, blocks, lambda b: self._block(tuple(line), b))
+        return LoopNest(For(item, "serial", (*start, *body)))
+
+    def _block(self, line: tuple[Place, ...], block: Place) -> Body:
+        """An output row of a block of channels, which is a vector; the last one may be narrower."""
+        whole, rest = divmod(self.channels, self.width)
+        channel = self.parts.place([(block, self.width)])
+        whole_row = lambda: self._row(line, channel, self.width)
+        if not whole or not rest:
+            return whole_row() if whole else self._row(line, channel, rest)
+        return self.parts.choose(block, whole, whole_row, lambda: self._row(line, channel, rest))
+
+    def _row(self, line: tuple[Place, ...], channel: Place, lanes: int) -> Body:
+        """One output row: its tiles of the larger size, then the others."""
+        parts, split, found = self.parts, self.split, list[Statement]()
+        taps = math.prod(self.spec.kernel)
+        weights = parts.private("registers", "w", lanes * (taps if self.resident else self.spec.kernel[-1]), self.dtype)
+        if self.resident:
+            found.append(self._weights(weights, taps, 0, channel, lanes))
+        for count, size, first in (
+            (split.larger, split.size + 1, 0),
+            (split.count - split.larger, split.size, split.larger),
+        ):
+            tile = parts.axis("tile", count)
+            pixel = parts.place([(turn(tile), size)], first * (split.size + 1))
+            if count:
+                body = self._tile(PixelTile((*line, pixel), size, channel, lanes), weights)
+                found += around(body, (tile,), "serial")
+        return tuple(found)
 
     @property
-    def channels(self) -> int:
-        """Channels, the extent of the lanes' axis."""
-        return self.spec.out.shape[-1]
+    def dtype(self) -> str:
+        """That of the data, the weights and the sums."""
+        return self.spec.data.dtype
 
-    @property
-    def items(self) -> int:
-        """Work items: output rows x chunks of channels."""
-        return self.rows * self.chunks
+    def _weights(self, into: Tensor, taps: int, first: Place, channel: Place, lanes: int) -> Statement:
+        """The weights of so many taps from the first on, in registers."""
+        parts, pitch = self.parts, padded_channels(self.channels, self.width)
+        t, c = parts.axis("t", taps), parts.axis("c", lanes)
+        value = Load(parts.buffers["weight0"], (parts.place([(first, pitch), (turn(t), pitch), (channel, 1), (c, 1)]),))
+        return self._vectors((t,), c, into, parts.place([(turn(t), lanes), (c, 1)]), value)
 
-    def run(self) -> None:
-        """Emit the loop over work items."""
-        self.f.loop(self.f.begin, self.f.end, self._item)
+    def _vectors(
+        self, axes: Sequence[Axis], lane: Axis, buffer: Tensor, address: ScalarExpr, value: ScalarExpr
+    ) -> Statement:
+        """A store for every vector of a tile, written out."""
+        store = Store(buffer, address, self.parts.simplify(value))
+        (loop,) = around((For(lane, "vectorized", (store,)),), axes, "unrolled")
+        return loop
 
-    def _item(self, item: Index) -> None:
-        """A chunk of channels of one output row."""
-        f, (full, rest) = self.f, divmod(self.channels, self.width)
-        *spot, chunk = split_index(f, item, (*self.spec.out.shape[:-2], self.chunks))
-        each = -(-full // self.chunks)
-        low = f.mul(chunk, each)
-        high = f.minimum(f.add(low, each), full) if each * self.chunks != full else f.add(low, each)
-        f.loop(low, high, lambda c: self._channels(spot, f.mul(c, self.width), self.width))
-        if rest:
-            last = f.compare("eq", chunk, self.chunks - 1) if self.chunks > 1 else True
-            f.branch(last, lambda: self._channels(spot, full * self.width, rest))
+    def _tile(self, tile: PixelTile, weights: Tensor) -> Body:
+        """The sums from the bias on, all taps, the epilogue and the stores."""
+        parts, lanes = self.parts, tile.lanes
+        acc = parts.private("registers", "acc", tile.pixels * lanes, self.dtype)
+        p, c = parts.axis("p", tile.pixels), parts.axis("c", lanes)
+        bias: ScalarExpr = Const(0, self.dtype)
+        if self.epilogue.bias is not None:
+            at = parts.place([(tile.channel, 1), (c, 1)])
+            bias = Load(parts.buffers[self.epilogue.bias], (at,), self.epilogue.bias_part)
+        start = self._vectors((p,), c, acc, parts.place([(turn(p), lanes), (c, 1)]), bias)
+        return (start, *self._taps(tile, acc, weights), self._result(tile, acc))
 
-    def _channels(self, spot: Sequence[Index], channel: Index, active: int) -> None:
-        """One output row of one channel block."""
-        weights = self._weights(channel, 0, math.prod(self.spec.kernel)) if self.resident else None
-        big = self.split.larger
-        if big:
-            self.f.loop(
-                0,
-                big,
-                lambda t: self._tile(spot, channel, active, self.split.start(self.f, t), self.split.size + 1, weights),
-            )
-        self.f.loop(
-            big,
-            self.split.count,
-            lambda t: self._tile(
-                spot, channel, active, self.f.add(self.f.mul(t, self.split.size), big), self.split.size, weights
-            ),
-        )
+    def _taps(self, tile: PixelTile, acc: Tensor, weights: Tensor) -> Body:
+        """All rows of the kernel: written out with the weights in registers, or loops that read them row by row."""
+        parts, (*leading, taps) = self.parts, self.spec.kernel
+        axes = [parts.axis("k", extent) for extent in leading]
+        number: ScalarExpr = as_index(0)
+        for axis in axes:
+            number = number * axis.extent + turn(axis)
+        if self.resident:
+            return around(self._products(tile, axes, acc, weights, parts.place([(number, taps)])), axes, "unrolled")
+        own = self._weights(weights, taps, parts.place([(number, taps)]), tile.channel, tile.lanes)
+        return around((own, *self._products(tile, axes, acc, weights, 0)), axes, "serial")
 
-    def _weights(self, channel: Index, first: Index, count: int) -> list[Value]:
-        """The vectors of `count` taps from `first` on."""
-        pitch = padded_channels(self.channels, self.width) * self.size
-        base = self.f.offset(self.w, self.f.add(self.f.mul(channel, self.size), self.f.mul(first, pitch)))
-        return [
-            self.f.load(vector(self.type, self.width), self.f.offset(base, tap * pitch), self.size)
-            for tap in range(count)
-        ]
+    def _products(self, tile: PixelTile, rows: Sequence[Axis], acc: Tensor, weights: Tensor, first: Place) -> Body:
+        """A row of the kernel: the columns of data that it reaches are brought into registers, and feed every pixel."""
+        parts, lanes, stride, taps = self.parts, tile.lanes, self.spec.strides[-1], self.spec.kernel[-1]
+        span = (tile.pixels - 1) * stride + 1  # columns that a tap reads
+        gap = min(self.spec.dilation[-1], span)  # from a tap's columns to those of the next, of what is read
+        row = parts.private("registers", "x", (span + (taps - 1) * gap) * lanes, self.dtype)
+        p, t, c = (parts.axis(name, n) for name, n in (("p", tile.pixels), ("t", taps), ("c", lanes)))
+        cell = parts.place([(turn(p), lanes), (c, 1)])
+        x = Load(row, (parts.place([(turn(p), stride * lanes), (turn(t), gap * lanes), (c, 1)]),))
+        w = Load(weights, (parts.place([(first, lanes), (turn(t), lanes), (c, 1)]),))
+        # Taps outside: one vector of weights is alive. With a stride, pixels share few columns: more of those would be.
+        order = (t, p) if stride == 1 else (p, t)
+        products = self._vectors(order, c, acc, cell, Load(acc, (cell,)) + x * w)
+        if gap == self.spec.dilation[-1]:
+            return (self._columns(tile, rows, row, (1, span + (taps - 1) * gap)), products)
+        return (self._columns(tile, rows, row, (taps, span)), products)
 
-    def _reduce(
-        self, acc: Sequence[Value], x: Value, channel: Index, active: int, weights: Sequence[Value] | None
-    ) -> Sequence[Value]:
-        """All kernel rows: unrolled with the weights in registers, or a loop that reads them row by row."""
-        row_taps, leading = self.spec.kernel[-1], self.spec.kernel[:-1]
-        steps = [d * step * self.size for d, step in zip(self.spec.dilation, self.spec.data.strides[1:])]
+    def _columns(self, tile: PixelTile, rows: Sequence[Axis], row: Tensor, counts: tuple[int, int]) -> Statement:
+        """What a row of the kernel reads of the data, in registers: so many runs, a tap apart, of so many columns."""
+        spec, parts, steps = self.spec, self.parts, self.spec.data.strides
+        t, q, c = (parts.axis(name, n) for name, n in zip("tqc", (*counts, tile.lanes)))
+        terms = [(at, s * step) for at, s, step in zip(tile.position, (1, *spec.strides), steps)]
+        terms += [(turn(k), d * step) for k, d, step in zip((*rows, t), spec.dilation, steps[1:])]
+        terms += [(turn(q), steps[-2]), (tile.channel, steps[-1]), (c, steps[-1])]
+        start = spec.data.offset - sum(p * step for p, step in zip(spec.padding, steps[1:]))
+        value = Load(parts.buffers["in0"], (parts.place(terms, start),))
+        cell = parts.place([(turn(t), counts[1] * tile.lanes), (turn(q), tile.lanes), (c, 1)])
+        return self._vectors((t, q), c, row, cell, value)
 
-        def source(index: Index) -> Value:
-            return self.f.offset(x, self.f.dot(split_index(self.f, index, leading), steps))
-
-        def row(index: Index, *carried: Value) -> list[Value]:
-            here = source(index)
-            own = self._weights(channel, self.f.mul(index, row_taps), row_taps)
-            return self._kernel_row(list(carried), here, own, active)
-
-        if not weights:
-            return self.f.loop(0, math.prod(leading), row, acc)
-        for index in range(math.prod(leading)):
-            acc = self._kernel_row(list(acc), source(index), weights[index * row_taps :], active)
-        return acc
-
-    def _tile(
-        self,
-        spot: Sequence[Index],
-        channel: Index,
-        active: int,
-        first: Index,
-        outputs: int,
-        weights: Sequence[Value] | None,
-    ) -> None:
-        """`outputs` neighbouring pixels: every input vector is loaded once per kernel row and used by all of them."""
-        f, spec = self.f, self.spec
-        places = [*spot, first]
-        moved = [f.mul(o, s) for o, s in zip(places[1:], spec.strides)]
-        base = f.add(
-            f.dot([places[0], *moved, channel], spec.data.strides, spec.data.offset),
-            -sum(p * x for p, x in zip(spec.padding, spec.data.strides[1:-1])),
-        )
-        x = f.offset(self.x, f.mul(base, self.size))
-        acc = [self._start(channel, active)] * outputs
-        acc = self._reduce(acc, x, channel, active, weights)
-        for o, result in enumerate(acc):
-            self._store([*spot, f.add(first, o)], channel, result, active)
-
-    def _kernel_row(self, acc: list[Value], x: Value, weights: Sequence[Value], active: int) -> list[Value]:
-        spec, step = self.spec, self.spec.data.strides[-2] * self.size
-        stride, dilation = spec.strides[-1], spec.dilation[-1]
-        users: dict[int, list[tuple[int, int]]] = {}
-        for o, tap in itertools.product(range(len(acc)), range(spec.kernel[-1])):
-            users.setdefault(o * stride + tap * dilation, []).append((o, tap))
-        for column in sorted(users):
-            value = load_lanes(
-                self.f,
-                self.type,
-                self.f.offset(x, column * step),
-                self.width,
-                active,
-                spec.data.strides[-1] * self.size,
-                self.size,
-            )
-            for o, tap in users[column]:
-                acc[o] = self.f.fma(value, weights[tap], acc[o])
-        return acc
-
-    def _start(self, channel: Index, active: int) -> Value:
-        if self.epilogue.bias is None:
-            return constant(vector(self.type, self.width), 0)
-        self.f.at(self.epilogue.bias_part)
-        pointer = self.f.offset(self.side[self.epilogue.bias], self.f.mul(channel, self.size))
-        value = load_lanes(self.f, self.type, pointer, self.width, active, self.size, self.size)
-        self.f.at(0)
-        return value
-
-    def _store(self, spot: Sequence[Index], channel: Index, x: Value, active: int) -> None:
-        f, out = self.f, self.spec.out
-        groups = [((n,), at) for n, at in zip(out.shape, [*spot, channel])]
-        result = self.epilogue.apply(f, x, OutputSite(f, tuple(groups), self.width, active, self.side), self.target)
-        where = f.dot([*spot, channel], out.strides, out.offset)
-        pointer = f.offset(self.out, f.mul(where, out.itemsize))
-        store_lanes(f, result, pointer, active, out.strides[-1] * out.itemsize, out.itemsize)
-        f.at(0)
-
-    def loops(self) -> str:
-        """The same loops as text."""
-        taps, rows = (" x ".join(map(str, extents)) for extents in (self.spec.kernel, self.spec.out.shape[:-2]))
-        return "\n".join(
-            [
-                f"depthwise: parallel over {self.items} items",
-                f"  for row in {rows} output rows, {self.chunks} chunks each:",
-                f"    for c in {self.channels} channels by {self.width} lanes:",
-                f"      w[0..{math.prod(self.spec.kernel) - 1}] {'in registers' if self.resident else 'from memory'}",
-                f"      for tile in {self.split.count} tiles of <= {self.split.sizes[0]} pixels:",
-                f"        acc[p, c] = {start_text(self.epilogue)}",
-                f"        for t in {taps}: acc[p, c] += data[pixel p at tap t, c] * w[t, c]",
-                f"        out[row, p, c] = {self.epilogue.shown('acc[p, c]')}",
-                "",
-            ]
-        )
+    def _result(self, tile: PixelTile, acc: Tensor) -> Statement:
+        """The finished sums through the epilogue to where they belong."""
+        parts, out = self.parts, self.spec.out
+        p, c = parts.axis("p", tile.pixels), parts.axis("c", tile.lanes)
+        channel = parts.place([(tile.channel, 1), (c, 1)])
+        spot = [*tile.position[:-1], parts.place([(tile.position[-1], 1), (turn(p), 1)]), channel]
+        sums = Load(acc, (parts.place([(turn(p), tile.lanes), (c, 1)]),))
+        value = parts.finished(self.epilogue, sums, [((n,), as_index(at)) for n, at in zip(out.shape, spot)])
+        return self._vectors((p,), c, parts.buffers["out0"], parts.place([*zip(spot, out.strides)], out.offset), value)
 
 
 def padded_channels(channels: int, width: int) -> int:
@@ -214,29 +190,36 @@ def padded_channels(channels: int, width: int) -> int:
     return -(-channels // width) * width
 
 
+def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
+    """The convolution as a loop program."""
+    data, out = spec.data, spec.out
+    taps = math.prod(spec.kernel)
+    last = data.offset + (out.shape[0] - 1) * data.strides[0] + (out.shape[-1] - 1) * data.strides[-1]
+    for n, step, s, k, d, p in zip(
+        out.shape[1:-1], data.strides[1:-1], spec.strides, spec.kernel, spec.dilation, spec.padding
+    ):
+        last += ((n - 1) * s + (k - 1) * d - p) * step
+    buffers = {
+        "in0": Tensor("in0", (last + 1,), data.dtype),
+        "weight0": Tensor("weight0", (taps * padded_channels(out.shape[-1], target.lanes(data.dtype)),), data.dtype),
+        "out0": Tensor(
+            "out0", (out.offset + 1 + sum((n - 1) * step for n, step in zip(out.shape, out.strides)),), out.dtype
+        ),
+        **epilogue_buffers(epilogue, out.shape[-1], data.dtype),
+    }
+    parts = ProgramParts(buffers)
+    nest = DepthwiseLoops(spec, target, epilogue, parts).nest()
+    return LoopProgram("depthwise", tuple(buffers.items()), (), (nest,), tuple(parts.registers))
+
+
 def depthwise(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
     """The kernel of a depthwise convolution. Raises RelayValueError for what `supports_depthwise` declines."""
     reason = supports_depthwise(spec)
     if reason:
         raise RelayValueError(f"no depthwise kernel for {reason}", code="codegen.depthwise")
-    epilogue = epilogue or Epilogue()
-    operands = (*spec.roles, *epilogue.operands)
-    f = IRFunction.kernel("depthwise", operands)
-    emitter = _Depthwise(f, spec, target, epilogue)
-    emitter.run()
-    text, declares = f.finish()
-    flops = 2 * spec.out.size * math.prod(spec.kernel)
-    return Kernel(
-        "depthwise",
-        text,
-        declares,
-        operands,
-        emitter.items,
-        0,
-        flops,
-        spec.data.bytes + spec.out.bytes,
-        emitter.loops(),
-    ).by_content("depthwise")
+    cost = (2 * spec.out.size * math.prod(spec.kernel), spec.data.bytes + spec.out.bytes)
+    program = depthwise_program(spec, target, epilogue or Epilogue())
+    return lower_program(program, target, True, cost).by_content("depthwise")
 
 
 def pack_depthwise(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> np.ndarray:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.templates.output_site import Epilogue, broadcast_view
 from relaylab.codegen.templates.problem import Split
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
-from relaylab.loop.program import Body, Define, For, Statement
+from relaylab.loop.program import Body, Define, For, IfThenElse, Statement
 from relaylab.loop.simplify import Simplifier
 
 Place = ScalarExpr | int
@@ -54,16 +54,29 @@ class ProgramParts:
 
     def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
         """start + the sum of index * step."""
-        total: ScalarExpr = as_index(start)
-        for index, step in terms:
-            total = total + as_index(index) * step
-        return self.simplify(total)
+        return self.simplify.sum(((as_index(index), step) for index, step in terms), start)
 
     def start(self, split: Split, piece: Place) -> ScalarExpr:
         """Where a piece begins."""
         start = as_index(piece) * split.size
         extra = apply("min", as_index(piece), as_index(split.larger)) if split.larger else 0
         return self.simplify(start + extra)
+
+    def blocked(self, name: str, block: Place, size: int, total: int, body: Callable[[Place], Body]) -> Body:
+        """A loop over a block of tiles or panels, of which the last one may have fewer."""
+        if size == 1:
+            return body(block)
+        axis, start = self.axis(name, size), list[Statement]()
+        at = as_index(self.named(name, as_index(block) * size + axis, start))
+        inner = body(at) if total % size == 0 else (IfThenElse(at < total, body(at)),)
+        return (For(axis, "serial", (*start, *inner)),)
+
+    def choose(self, index: Place, limit: int, below: Callable[[], Body], other: Callable[[], Body]) -> Body:
+        """`below()` where index < limit, else `other()`."""
+        condition = self.simplify(as_index(index) < limit)
+        if isinstance(condition, Const):
+            return below() if condition.value else other()
+        return (IfThenElse(condition, below(), other()),)
 
     def finished(self, epilogue: Epilogue, x: ScalarExpr, groups: Groups) -> ScalarExpr:
         """What `epilogue` makes of the result `x`; groups of output axes are walked as one, each is at a position."""

@@ -19,7 +19,7 @@ from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import unroll
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, as_index, guard
-from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Prefetch, Statement, Store
+from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
 
@@ -63,22 +63,13 @@ class TileLoops:
         spot = split_place(item, (self.problem.batch.extent, *order))
         batch, first, second = (parts.named(name, x, start) for name, x in zip(("batch", "i", "j"), spot))
         tiles, panels = (second, first) if schedule.panels_outer else (first, second)
-        over_tiles = lambda body: self._blocked("t", tiles, schedule.tiles, self.tiles, body)
-        over_panels = lambda body: self._blocked("p", panels, schedule.panels, self.panels, body)
+        over_tiles = lambda body: parts.blocked("t", tiles, schedule.tiles, self.tiles, body)
+        over_panels = lambda body: parts.blocked("p", panels, schedule.panels, self.panels, body)
         if schedule.panels == 1:
             inner = over_panels(lambda p: (*self._gather(batch, p), *over_tiles(lambda t: self._place(batch, t, p))))
         else:
             inner = over_tiles(lambda t: over_panels(lambda p: self._place(batch, t, p)))
         return LoopNest(For(item, "serial", (*start, *inner)))
-
-    def _blocked(self, name: str, block: Place, size: int, total: int, body: Callable[[Place], Body]) -> Body:
-        """A loop over a block of tiles or panels, of which the last one may have fewer."""
-        if size == 1:
-            return body(block)
-        axis, start = self.parts.axis(name, size), list[Statement]()
-        at = as_index(self.parts.named(name, as_index(block) * size + axis, start))
-        inner = body(at) if total % size == 0 else (IfThenElse(at < total, body(at)),)
-        return (For(axis, "serial", (*start, *inner)),)
 
     # ---- panels that are gathered
 
@@ -132,19 +123,13 @@ class TileLoops:
     def _by_size(self, split: Split, piece: Place, body: Callable[[int], Body]) -> Body:
         if not split.larger:
             return body(split.size)
-        return self._choose(piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+        return self.parts.choose(piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
 
     def _by_columns(self, panel: Place, body: Callable[[int], Body]) -> Body:
         full, rest = divmod(self.problem.columns, self.panel)
         if not full or not rest:
             return body(self.panel if full else rest)
-        return self._choose(panel, full, lambda: body(self.panel), lambda: body(rest))
-
-    def _choose(self, index: Place, limit: int, below: Callable[[], Body], other: Callable[[], Body]) -> Body:
-        condition = self.parts.simplify(as_index(index) < limit)
-        if isinstance(condition, Const):
-            return below() if condition.value else other()
-        return (IfThenElse(condition, below(), other()),)
+        return self.parts.choose(panel, full, lambda: body(self.panel), lambda: body(rest))
 
     def _tile(self, site: TileSite) -> Body:
         """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
