@@ -17,7 +17,7 @@ from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, carried_locals, lane_dtypes, read_after_written, scratch_layout, work
 from relaylab.codegen.loops.register_transpose import load_columns
-from relaylab.codegen.loops.rows import add_products, row_nest
+from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
@@ -338,13 +338,7 @@ class _Lowering:
 
     def _tile(self, loop: For, at: VectorContext) -> bool:
         """Do the rows of a tile at once, which are much of the code of a product; False if the loop is none."""
-        nest = row_nest(loop) if at.width == 1 else None
-        if nest is None:
-            return False
-        axes, lanes = nest
-        (store,) = lanes.body
-        assert isinstance(store, Store), "the nest of a row"
-        return add_products(self.emitter, store, lanes.axis, self._facts_of(lanes).width, at, axes)
+        return at.width == 1 and add_products(self.emitter, loop, at, lambda lanes: self._facts_of(lanes).width)
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]

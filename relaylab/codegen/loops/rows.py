@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import Value
@@ -26,23 +26,18 @@ class TileRow:
         return self.start + sum(i * step for i, step in zip(turn, self.steps))
 
 
-def row_nest(loop: For) -> tuple[list[Axis], For] | None:
-    """Loops that are written out around the lanes of one store, by axes, and the loop of the lanes; None for others."""
-    axes: list[Axis] = []
-    while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
-        axes.append(loop.axis)
-        loop = loop.body[0]
-    whole = loop.kind == "vectorized" and len(loop.body) == 1 and isinstance(loop.body[0], Store)
-    return (axes, loop) if whole and loop.axis.extent > 1 else None
-
-
-def add_products(
-    emitter: Emitter, store: Store, axis: Axis, width: int, at: VectorContext, around: Sequence[Axis] = ()
-) -> bool:
-    """Emit a store for all turns of `axis`, and of those around it, if it adds a product of what is in registers.
+def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Callable[[For], int]) -> bool:
+    """Emit a loop of lanes, or loops written out around one, if all that it does is to add products in registers.
 
     Returns whether it does.
     """
+    around: list[Axis] = []
+    while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
+        around.append(loop.axis)
+        loop = loop.body[0]
+    store, axis = loop.body[0], loop.axis
+    if loop.kind != "vectorized" or len(loop.body) > 1 or not isinstance(store, Store) or axis.extent < 2:
+        return False
     products = emitter.fused(store.value)
     to = None if products is None else _row(emitter, store.buffer, store.address, axis, at, around)
     if products is None or to is None:
@@ -53,7 +48,7 @@ def add_products(
         if found is None:
             return False
         rows.append(found)
-    cells, f = emitter.cells, emitter.f
+    cells, f, width = emitter.cells, emitter.f, width_of(loop)
     for turn in itertools.product(*(range(a.extent) for a in around)):
         starts = [row.at(turn) if isinstance(row, TileRow) else 0 for row in (to, *rows)]
         for first in range(0, axis.extent, width):
