@@ -76,8 +76,18 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "SimplifyInference ×4" in drawn and drawn.count(">− nn.batch_norm<") + drawn.count("nn.batch_norm</text>") == 1
     )
     assert "120 mm wide, text of at least" in said
+    assert run("figure", str(text), "SimplifyInference", "-o", str(tmp_path / "f.svg"), "--width", "8.4cm") == 0
+    drawn, said = (tmp_path / "f.svg").read_text(), capsys.readouterr().out
+    assert "84 mm wide" in said and said.endswith("pt, names only\n") and "nn.batch_norm" in drawn
+    assert float(said.split("at least ")[1].split()[0]) >= 5 and "float32</text>" not in drawn
     assert run("figure", str(text), "SimplifyInference", "-o", str(tmp_path / "f.pdf"), "--width", "30") == 0
     assert "hard to read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", ["0", "-3", "mm", "3mcm", "nan", "1.2.3"])
+def test_widths_that_are_no_length(width: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("figure", "mlp", "FuseOps", "-o", "f.pdf", f"--width={width}") == 2
+    assert "invalid millimetres value" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "word"), [("FuseOp", "did you mean `FuseOps`"), ("Legalize", "changes nothing")])
