@@ -43,7 +43,8 @@ class PictureQuestion:
     def words(self) -> str:
         """Every operator that can be chosen, with its line in the text."""
         lines = {n.id.removeprefix("main/"): n.text for n in self.picture.view.nodes}
-        return "\n".join(f"{name:<16}{lines[name]}" for name in self.nodes)
+        width = max(16, *(len(name) + 2 for name in self.nodes))
+        return "\n".join(f"{name:<{width}}{lines[name]}" for name in self.nodes)
 
 
 def question(name: str) -> PictureQuestion:

@@ -24,7 +24,8 @@ from relaylab.study.checking import leaves
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
-from relaylab.study.program import Program
+from relaylab.study.program import Program, load
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
 from relaylab.support.progress import part
 from relaylab.support.quoting import python_comment, python_text
@@ -137,8 +138,9 @@ print("after: ", got)
 """
 
 
+@checked
 def bisect(
-    program: Program,
+    program: Program | IRModule,
     opt_level: int = 3,
     passes: Iterable[Pass | str] | None = None,
     seed: int = 0,
@@ -148,7 +150,7 @@ def bisect(
 
     If the passes keep it until one raises, or leaves a broken program, that is the finding.
     """
-    chosen = None if passes is None else [*passes]
+    chosen, program = None if passes is None else [*passes], load(program)
     small = program if program.small is None else Program(program.name, *program.small())
     found = bisect_history(explore(small, opt_level, chosen).history, seed, tolerance)
     if found is None and small is not program:  # the small form may lack what a pass cannot take

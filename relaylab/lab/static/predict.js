@@ -4,7 +4,7 @@ import { button, el } from "./dom.js";
 import { speak } from "./language.js";
 import { Picture } from "../../viz/static/graph.js";
 
-const TALLEST = 660;
+const TALLEST = 1000;
 
 // Several may be chosen; clicking again takes back. The wheel scrolls the notebook.
 class Choices extends Picture {
@@ -54,7 +54,7 @@ export default {
     const names = model.get("names");
     const scene = model.get("scene");
     const view = el("div", { className: "rl-predict-view" });
-    view.style.height = `${Math.max(180, Math.min(TALLEST, scene.height * 1.1))}px`;
+    view.style.height = `${Math.max(180, Math.min(TALLEST, scene.height * 1.3))}px`;
     const said = el("p", { className: "rl-predict-said", role: "status", translate: false });
     const list = el("span", { className: "rl-dim" });
     const choose = (chosen) => {

@@ -21,7 +21,7 @@ function hydrate(id) {
     `@media(prefers-color-scheme:dark){:root:not(:has(${hosted})):not(${hosted}) #${id}${dark}}`;
   const whole = svg.getAttribute("viewBox").split(" ").map(Number);
   const legible = 1.2; // the smallest words, 7.5 units high, have nine points of the screen
-  const height = Math.min(Math.max(160, whole[3] * legible), 560);
+  const height = Math.min(Math.max(160, whole[3] * legible), 760);
   svg.removeAttribute("width");
   svg.removeAttribute("height");
   // as a style, because the style sheets of notebooks say `height: auto` for every svg
@@ -30,7 +30,7 @@ function hydrate(id) {
   // a picture that is larger is whole in a frame with scroll bars, so that one sees that there is more of it
   const large = whole[3] * legible > height || whole[2] * legible > root.clientWidth;
   const frame = document.createElement("div");
-  if (large) frame.style.cssText = "max-height:560px;overflow:auto";
+  if (large) frame.style.cssText = "max-height:760px;overflow:auto";
   let size = legible;
   svg.setAttribute("tabindex", "0");
   let box = [...whole];
