@@ -66,6 +66,8 @@ def a_prediction_is_clicked(nb, page, shot):
     root = page.locator(".rl-predict")
     said = root.locator(".rl-predict-said")
     page.wait_for_selector(".rl-predict .node[role=checkbox]")
+    size = "t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().d"
+    assert min(text.evaluate(size) for text in root.locator(".node text").all()) >= 9
     root.get_by_text("Check", exact=True).click()
     page.wait_for_function("() => document.querySelector('.rl-predict-said').textContent.includes('still open')")
     for name in ("nn.conv2d", "add", "sqrt", "multiply"):

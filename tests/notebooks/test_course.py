@@ -99,6 +99,7 @@ def test_progress_is_kept_and_a_broken_file_is_none(tmp_path: Path) -> None:
 def test_a_question_about_a_picture_takes_clicks_and_names() -> None:
     asked = course.question("folds")
     assert "sqrt            %" in asked.words and "nn.conv2d" in asked.nodes and "%data" not in asked.words.split()
+    assert "nn.batch_flatten  %" in course.question("spreads").words
     right = ["add", "sqrt", "divide", "multiply", "expand_dims"]
     assert course.check("folds", right) and course.check("folds", [f"main/{name}" for name in right])
     assert "did you mean" in str(course.check("folds", ["squirt"])) and "still open" in str(

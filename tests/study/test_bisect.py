@@ -97,3 +97,13 @@ def test_one_odd_element_is_seen():
     assert (pooled(data) == -7).sum() == 1
     data[3, 4] = np.nan
     assert np.isnan(pooled(data)).sum() == 1
+
+
+def test_a_module_is_a_program_and_misplaced_arguments_are_told():
+    mod = relay.transform.InferType()(relay.parse(TEXT))
+    finding = study.bisect(mod, passes=[by_rule])
+    assert finding.stage.name == "Wrong" and finding.step.rule == "cos_is_sin"
+    with pytest.raises(RelayError, match="bisect: `opt_level` must be a whole number"):
+        study.bisect(mod, [by_rule])
+    with pytest.raises(RelayError, match="bisect: `program` must be"):
+        study.bisect(3)

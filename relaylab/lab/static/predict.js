@@ -5,6 +5,7 @@ import { speak } from "./language.js";
 import { Picture } from "../../viz/static/graph.js";
 
 const TALLEST = 1000;
+const UNIT = 1.3; // so many pixels, and the smallest words are above 9 px
 
 // Several may be chosen; clicking again takes back. The wheel scrolls the notebook.
 class Choices extends Picture {
@@ -54,7 +55,7 @@ export default {
     const names = model.get("names");
     const scene = model.get("scene");
     const view = el("div", { className: "rl-predict-view" });
-    view.style.height = `${Math.max(180, Math.min(TALLEST, scene.height * 1.3))}px`;
+    view.style.height = `${Math.max(180, Math.min(TALLEST, scene.height * UNIT))}px`;
     const said = el("p", { className: "rl-predict-said", role: "status", translate: false });
     const list = el("span", { className: "rl-dim" });
     const choose = (chosen) => {
@@ -83,6 +84,7 @@ export default {
     root.setAttribute("data-lm-suppress-shortcuts", "true");
     place.append(root);
     const picture = new Choices(view, scene, { select: toggle });
+    picture.svg.style.minWidth = `${scene.width * UNIT}px`;
     picture.offer(names);
     const show = () => {
       const { right, words } = model.get("verdict");
