@@ -24,7 +24,7 @@ from relaylab.study.checking import leaves
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
-from relaylab.study.program import Program, load
+from relaylab.study.program import Loadable, Program, load
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
 from relaylab.support.progress import part
@@ -140,7 +140,7 @@ print("after: ", got)
 
 @checked
 def bisect(
-    program: Program | IRModule,
+    program: Loadable,
     opt_level: int = 3,
     passes: Iterable[Pass | str] | None = None,
     seed: int = 0,
