@@ -148,7 +148,8 @@ class Partitioner:
     @staticmethod
     def _heavy(node: FusionNode, phase: int) -> Condition | str:
         if node.relation != ELEMWISE:
-            return f"a heavy operator takes along only what reads it elementwise, and what follows is {node.relation.words}"
+            follows = node.relation.words
+            return f"a heavy operator takes along only what reads it elementwise, and what follows is {follows}"
         return _broadcast if phase == 0 else ""
 
     def _refused(self, between: list[FusionNode], sink: FusionNode, condition: Condition) -> str:
