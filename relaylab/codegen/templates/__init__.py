@@ -29,9 +29,9 @@ from relaylab.codegen.templates.winograd import (
     needed_winograd_halo,
     pack_winograd,
     supports_winograd,
-    winograd,
     winograd_workspace,
 )
+from relaylab.codegen.templates.winograd_kernel import winograd
 
 __all__ = [
     "ConvSpec", "Epilogue", "GemmSpec", "OutputSite", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",

@@ -1,0 +1,245 @@
+"""The loops and the kernels of convolutions by minimal filtering: see `winograd` for their two shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.assemble import contraction_program
+from relaylab.codegen.templates.conv import ConvSpec
+from relaylab.codegen.templates.dots import weights_size
+from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
+from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
+from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.tile_loops import TileLoops
+from relaylab.codegen.templates.winograd import needed_winograd_halo, point_problem, supports_winograd, winograd_shape
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
+from relaylab.loop.program import Body, Define, For, LoopNest, LoopProgram, Statement, Store
+from relaylab.support.errors import RelayValueError
+
+Step = Callable[[Place, Place], Body]
+"""The statements for a tile, whose points are at a slot of the workspace."""
+
+
+class WinogradLoops:
+    """Writes the steps of F(m, r). "work0" and "work1" are the workspaces of input points and products."""
+
+    def __init__(self, spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
+        self.spec, self.m, self.target, self.epilogue, self.parts = spec, m, target, epilogue, parts
+        self.shape, self.edge = winograd_shape(spec, m), m + TAPS[m] - 1
+        self.width = target.lanes("float32")
+
+    def over_tiles(self, step: Step) -> LoopNest:
+        """One step, parallel over all tiles."""
+        tile = self.parts.axis("tile", self.shape.tiles)
+        return LoopNest(For(tile, "serial", step(tile, tile)))
+
+    def blocked(self) -> LoopNest:
+        """All three steps, parallel over blocks of tiles."""
+        shape, parts = self.shape, self.parts
+        block = parts.axis("block", shape.blocks.count)
+        start: list[Statement] = []
+        first = parts.named("first", parts.start(shape.blocks, block), start)
+        size = parts.simplify(parts.start(shape.blocks, block + 1) - parts.start(shape.blocks, block))
+        stop = size if shape.blocks.larger else None
+        problem = point_problem(shape)
+        products = TileLoops(problem, schedule_contraction(problem, self.target), self.width, Epilogue(), parts)
+
+        def tiles(step: Step) -> For:
+            t = parts.axis("t", shape.block)
+            return For(t, "serial", step(parts.place([(first, 1), (t, 1)]), t), stop=stop)
+
+        into = tiles(self.points)
+        return LoopNest(For(block, "serial", (*start, into, products.nest().loop, tiles(self.results))))
+
+    def _place(self, tile: Place, into: list[Statement]) -> list[Place]:
+        """(image, row of tiles, column of tiles) of a tile."""
+        spot = split_place(tile, (self.shape.batch, self.shape.high, self.shape.wide))
+        return [self.parts.named(name, at, into) for name, at in zip(("n", "y", "x"), spot)]
+
+    def _over_channels(self, channels: int, body: Callable[[Place, int], Body]) -> Body:
+        """body(first channel, so many) over all channels, a vector at a time."""
+        full, rest = divmod(channels, self.width)
+        block = self.parts.axis("v", full)
+        whole = around(body(turn(block) * self.width, self.width), (block,), "serial") if full else ()
+        return (*whole, *(body(full * self.width, rest) if rest else ()))
+
+    def _one_way(
+        self, name: str, transform: Transform, size: int, lanes: int,
+        read: Callable[[int, Axis, Place], ScalarExpr], write: Callable[[int, Axis, Place, ScalarExpr], Store],
+    ) -> For:  # fmt: skip
+        """One transform for all columns, or rows, of a square: read(k, line, channel) to write(k, line, channel, x)."""
+        parts = self.parts
+        line, c = parts.axis(name, size), parts.axis("c", lanes)
+        body: list[Statement] = []
+
+        def keep(name: str, value: ScalarExpr) -> Local:
+            local = Local(parts.name(name), value.dtype)
+            body.append(Define(local, parts.simplify(value)))
+            return local
+
+        found = [keep("d", read(k, line, turn(c))) for k in range(self.edge)]
+        results = transform(self.m, found, keep)
+        body += (write(k, line, turn(c), x) for k, x in enumerate(results))
+        return For(line, "unrolled", around(tuple(body), (c,), "vectorized"))
+
+    # ---- inputs to points
+
+    def points(self, tile: Place, slot: Place) -> Body:
+        """One tile's inputs to its points: channels of all phases, row by row."""
+        parts, data, step, pad = self.parts, self.spec.data, self.spec.strides[0], self.spec.padding
+        ic, body = data.shape[3], list[Statement]()
+        place = self._place(tile, body)
+        shift = data.offset - sum(p * s for p, s in zip(pad, data.strides[1:]))
+        jump = self.m * step
+        corner = [(at, by * s) for at, by, s in zip(place, (1, jump, jump), data.strides)]
+        # The phases of one row are then one run of channels: fewer, longer loops.
+        merged = step > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
+        across, channels = (1, step * ic) if merged else (step, ic)
+        p, q = parts.axis("p", step), parts.axis("q", across)
+        source = [*corner, (turn(p), data.strides[1]), (turn(q), data.strides[2])]
+        target = [(slot, self.shape.in_channels), (turn(p), step * ic), (turn(q), ic)]
+        inner = self._over_channels(channels, lambda c, lanes: self._points(source, shift, target, c, lanes))
+        return (*body, *around(inner, (p, q), "serial"))
+
+    def _points(
+        self,
+        source: Sequence[tuple[Place, int]],
+        shift: int,
+        target: Sequence[tuple[Place, int]],
+        first: Place,
+        lanes: int,
+    ) -> Body:
+        """The points of a vector of channels of one phase."""
+        parts, data, step, edge = self.parts, self.spec.data, self.spec.strides[0], self.edge
+        square = parts.private("registers", "square", edge * edge * lanes, "float32")
+        pitch, into = self.shape.pitch(self.shape.in_channels), parts.buffers["work0"]
+
+        def read(a: int, b: Axis, c: Place) -> Load:
+            channel = as_index(first) + c
+            terms = [*source, (b, step * data.strides[2]), (channel, data.strides[3])]
+            return Load(parts.buffers["in0"], (parts.place(terms, shift + a * step * data.strides[1]),))
+
+        def write(b: int, a: Axis, c: Place, x: ScalarExpr) -> Store:
+            return Store(into, parts.place([*target, (first, 1), (c, 1), (a, edge * pitch)], b * pitch), x)
+
+        return self._both_ways(input_points, square, lanes, read, write)
+
+    def _both_ways(
+        self, transform: Transform, square: Tensor, lanes: int,
+        read: Callable[[int, Axis, Place], ScalarExpr], write: Callable[[int, Axis, Place, ScalarExpr], Store],
+    ) -> Body:  # fmt: skip
+        """Columns to a square in registers, then its rows to what is written."""
+        parts, edge = self.parts, self.edge
+        keep = lambda k, b, c, x: Store(square, parts.place([(b, lanes), (c, 1)], k * edge * lanes), parts.simplify(x))
+        kept = lambda k, a, c: Load(square, (parts.place([(a, edge * lanes), (c, 1)], k * lanes),))
+        columns = self._one_way("column", transform, edge, lanes, read, keep)
+        rows = square.shape[0] // (edge * lanes)
+        done = lambda k, a, c, x: write(k, a, c, parts.simplify(x))
+        return (columns, self._one_way("row", transform, rows, lanes, kept, done))
+
+    # ---- products to results
+
+    def results(self, tile: Place, slot: Place) -> Body:
+        """One tile's products to its outputs, through the epilogue."""
+        body: list[Statement] = []
+        place = self._place(tile, body)
+        buffer = self.parts.private("scratch", "outputs", self.m * self.m * self.width, "float32")
+        inner = self._over_channels(
+            self.shape.out_channels, lambda c, lanes: self._results(place, slot, buffer, c, lanes)
+        )
+        return (*body, *inner)
+
+    def _results(self, place: Sequence[Place], slot: Place, buffer: Tensor, first: Place, lanes: int) -> Body:
+        parts, m, edge = self.parts, self.m, self.edge
+        square = parts.private("registers", "square", edge * m * lanes, "float32")
+        pitch, source = self.shape.pitch(self.shape.out_channels), parts.buffers["work1"]
+        bias, part = self.epilogue.bias, self.epilogue.bias_part
+
+        def read(a: int, b: Axis, c: Place) -> Load:
+            terms = [(slot, self.shape.out_channels), (first, 1), (c, 1), (b, pitch)]
+            return Load(source, (parts.place(terms, a * edge * pitch),))
+
+        def write(b: int, a: Axis, c: Place, x: ScalarExpr) -> Store:
+            if bias is not None:
+                x = of_part(x + Load(parts.buffers[bias], (parts.place([(first, 1), (c, 1)]),), part), part)
+            return Store(buffer, parts.place([(a, m * lanes), (c, 1)], b * lanes), parts.simplify(x))
+
+        return (*self._both_ways(outputs, square, lanes, read, write), self._stores(place, buffer, first, lanes))
+
+    def _stores(self, place: Sequence[Place], buffer: Tensor, first: Place, lanes: int) -> For:
+        """Send the outputs that lie inside the image through the epilogue."""
+        # A loop, not m * m copies of the epilogue: less code, and at the edges of an image it turns less often.
+        parts, m, out = self.parts, self.m, self.spec.out
+        n, y, x = place
+        a, b, c = parts.axis("a", m), parts.axis("b", m), parts.axis("c", lanes)
+        rows, columns = (parts.place([(at, m), (k, 1)]) for at, k in ((y, a), (x, b)))
+        index = (as_index(n), rows, columns, parts.place([(first, 1), (turn(c), 1)]))
+        value = Load(buffer, (parts.place([(a, m * lanes), (b, lanes), (turn(c), 1)]),))
+        result = parts.finished(self.epilogue, value, [((n,), at) for n, at in zip(out.shape, index)])
+        store = Store(parts.buffers["out0"], parts.place([*zip(index, out.strides)], out.offset), result)
+        high, wide = (
+            parts.simplify(as_index(size) - as_index(at) * m) if size % m else None
+            for size, at in zip(out.shape[1:3], (y, x))
+        )
+        row = For(b, "serial", around((store,), (c,), "vectorized"), stop=wide)
+        return For(a, "serial", (row,), stop=high)
+
+
+def _program(
+    name: str, spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue, roles: Sequence[str]
+) -> tuple[WinogradLoops, Callable[[LoopNest], LoopProgram]]:
+    """What writes the steps over operands with these roles, and what makes a program of them."""
+    shape = winograd_shape(spec, m)
+    work = {f"work{k}": shape.points * shape.pitch(c) for k, c in enumerate((shape.in_channels, shape.out_channels))}
+    ends = [n + after for n, (_, after) in zip(spec.data.shape, needed_winograd_halo(spec, m))]
+    sizes = {"in0": 1 + spec.data.offset + sum((n - 1) * step for n, step in zip(ends, spec.data.strides)), **work}
+    sizes["weight0"] = weights_size(point_problem(shape), target)
+    found = {role: Tensor(role, (size,), "float32") for role, size in sizes.items()}
+    last = sum((n - 1) * step for n, step in zip(spec.out.shape, spec.out.strides))
+    found["out0"] = Tensor("out0", (1 + spec.out.offset + last,), spec.out.dtype)
+    sides = epilogue_buffers(epilogue, shape.out_channels, "float32")
+    own = {role: found[role] for role in roles} | (sides if "out0" in roles else {})
+    parts = ProgramParts({**found, **sides, "x": found["work0"], "w": found["weight0"], "out": found["work1"]})
+    parts.scratch += [found[role] for role in work if shape.blocked]
+    make = lambda nest: LoopProgram(name, tuple(own.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
+    return WinogradLoops(spec, m, target, epilogue, parts), make
+
+
+def winograd_programs(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> tuple[LoopProgram, ...]:
+    """The loops of the kernels: the blocked one, or both transforms with the products at all points between them."""
+    shape = winograd_shape(spec, m)
+    if shape.blocked:
+        loops, make = _program("winograd", spec, m, target, epilogue, ("in0", "weight0", "out0"))
+        return (make(loops.blocked()),)
+    into, first = _program("winograd_in", spec, m, target, epilogue, ("in0", "work0"))
+    back, third = _program("winograd_out", spec, m, target, epilogue, ("work1", "out0"))
+    roles = ("work0", "weight0", "work1")
+    second = contraction_program("winograd_mul", (point_problem(shape),), target, Epilogue(), roles)
+    return first(into.over_tiles(into.points)), second, third(back.over_tiles(back.results))
+
+
+def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
+    """The kernels of a convolution by F(m, r), to run one after another: one (blocked) or three.
+
+    Raises RelayValueError for what `supports_winograd` declines.
+    """
+    reason = supports_winograd(spec, m)
+    if reason:
+        raise RelayValueError(f"no minimal filtering kernel for {reason}", code="codegen.winograd")
+    shape = winograd_shape(spec, m)
+    traffic = spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
+    # The operations of the convolution as it is defined, to compare with direct kernels.
+    flops = 2 * spec.out.size * math.prod(spec.kernel) * spec.data.shape[-1]
+    work = {"winograd_in": (0, spec.data.bytes), "winograd_out": (0, spec.out.bytes)}
+    kernels = []
+    for program in winograd_programs(spec, m, target, epilogue or Epilogue()):
+        own, moved = work.get(program.name, (flops, traffic))
+        kernel = replace(lower_program(program, target, tiles=True), flops=own, bytes=moved)
+        kernels.append(kernel.by_content(program.name))
+    return tuple(kernels)
