@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from relaylab.loop.expr import INDEX, Apply, Const, ScalarExpr
+from relaylab.loop.expr import ScalarExpr
 
 UNBOUNDED = (-(2**63), 2**63 - 1)
 Rect = tuple[int, int]
@@ -39,16 +39,6 @@ class Linear:
             ((atom, factor),) = self.terms.items()
             return atom if factor == 1 else None
         return None
-
-    def rebuild(self) -> ScalarExpr:
-        """The sum as a plain expression, terms in order, the constant last."""
-        total: ScalarExpr | None = None
-        for atom, factor in self.terms.items():
-            term = atom if factor == 1 else Apply("mul", (atom, Const(factor, INDEX)), INDEX)
-            total = term if total is None else Apply("add", (total, term), INDEX)
-        if total is None:
-            return Const(self.const, INDEX)
-        return total if self.const == 0 else Apply("add", (total, Const(self.const, INDEX)), INDEX)
 
 
 def add_intervals(a: Rect, b: Rect) -> Rect:

@@ -53,7 +53,6 @@ class Simplifier:
     def __init__(self, ranges: dict[Axis, Rect] | None = None):
         self.ranges = dict(ranges or {})
         self._interned: dict[Key, ScalarExpr] = {}
-        self._own: set[ScalarExpr] = set()  # the values of that table
         self._linear: dict[ScalarExpr, Linear] = {}
         self._bounds: dict[ScalarExpr, Rect] = {}
         self._done: dict[ScalarExpr, ScalarExpr] = {}
@@ -81,9 +80,7 @@ class Simplifier:
 
     def intern(self, node: ScalarExpr) -> ScalarExpr:
         """The one object that stands for all expressions equal to `node` (whose children are interned)."""
-        own = self._interned.setdefault(_key(node), node)  # keys hold ids; the table keeps what they name alive
-        self._own.add(own)
-        return own
+        return self._interned.setdefault(_key(node), node)  # keys hold ids; the table keeps what they name alive
 
     def linear(self, node: ScalarExpr) -> Linear:
         """An interned index expression as a sum."""
@@ -98,18 +95,23 @@ class Simplifier:
         atom = value.atom
         if atom is not None:
             return atom
-        node = self.rebuild_interned(value.rebuild())
-        if not isinstance(node, Const):
-            self._linear[node] = value
+        node: ScalarExpr | None = None
+        for atom, factor in value.terms.items():
+            term = atom if factor == 1 else self._interned_apply("mul", atom, self._number(factor))
+            node = term if node is None else self._interned_apply("add", node, term)
+        if node is None:
+            return self._number(value.const)
+        node = node if value.const == 0 else self._interned_apply("add", node, self._number(value.const))
+        self._linear[node] = value
         return node
 
-    def rebuild_interned(self, node: ScalarExpr) -> ScalarExpr:
-        """`node` with all nodes interned as they are."""
-        done: dict[ScalarExpr, ScalarExpr] = {}
-        for n in post_order(node, known=self._own):
-            new = tuple(done.get(c, c) for c in children(n))
-            done[n] = self.intern(Apply(n.op, new, n.dtype) if isinstance(n, Apply) else n)
-        return done.get(node, node)
+    def _number(self, value: int) -> ScalarExpr:
+        return self.intern(Const(value, INDEX))
+
+    def _interned_apply(self, op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
+        """A function of two interned indices, as it is."""
+        found = self._interned.get((op, id(a), id(b)))
+        return found if found is not None else self.intern(Apply(op, (a, b), INDEX))
 
     def _merge_remainders(self, value: Linear) -> Linear:
         """(x // d) * (d * c) + (x % d) * c is x * c."""

@@ -8,7 +8,7 @@ not proven is not known to be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relaylab.loop.affine import UNBOUNDED, Linear, Rect
@@ -91,6 +91,9 @@ def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
         if isinstance(statement, IfThenElse):
             stack += [(s, (*above, _not(statement.condition))) for s in reversed(statement.otherwise)]
             above = (*above, statement.condition)
+            stack += [(s, above) for s in reversed(statement.body)]
+        elif isinstance(statement, For) and statement.stop is not None:
+            above = (*above, Apply("lt", (statement.axis, statement.stop), "bool"))
             stack += [(s, above) for s in reversed(statement.body)]
         else:
             stack += [(s, above) for s in reversed(inside(statement))]
@@ -298,14 +301,7 @@ class _Place:
     # ---- intervals
 
     def _interval(self, value: Linear) -> Rect:
-        low = high = value.const
-        for atom, factor in value.terms.items():
-            bounds = self.bounds(atom)
-            if UNBOUNDED[0] in bounds or UNBOUNDED[1] in bounds:
-                return UNBOUNDED
-            low += min(bounds[0] * factor, bounds[1] * factor)
-            high += max(bounds[0] * factor, bounds[1] * factor)
-        return low, high
+        return _total(value, self.bounds)
 
     def _at_least(self, value: Linear, depth: int) -> bool:
         """Whether a sum is proven to be at least 0: it is, less a multiple of something that is."""
@@ -350,10 +346,13 @@ class _Place:
 
     def _sum(self, value: Linear) -> Rect:
         low, high = self._interval(value)
-        for fact in self.facts:  # what is a condition itself, but for a constant
-            less, more = value - fact, value + fact
-            low, high = max(low, low if less.terms else less.const), min(high, high if more.terms else more.const)
+        for fact in self.facts:  # a sum is at least what it is without one that is at least 0
+            low, high = max(low, self._rough(value - fact)[0]), min(high, self._rough(value + fact)[1])
         return low, high
+
+    def _rough(self, value: Linear) -> Rect:
+        """The interval of a sum by what is known already: conditions do not ask for each other in a circle."""
+        return _total(value, lambda atom: self.found.get(atom) or self.simplify.bounds(atom))
 
     def _select(self, condition: ScalarExpr, a: ScalarExpr, c: ScalarExpr) -> Rect:
         sides = [self.found[a], self.found[c]]
@@ -366,6 +365,18 @@ class _Place:
                     return sides[1 - k]
                 sides[k] = place.bounds(side)
         return _join(*sides)
+
+
+def _total(value: Linear, bounds: Callable[[ScalarExpr], Rect]) -> Rect:
+    """The interval of a sum by those of its atoms."""
+    low = high = value.const
+    for atom, factor in value.terms.items():
+        least, most = bounds(atom)
+        if least == UNBOUNDED[0] or most == UNBOUNDED[1]:
+            return UNBOUNDED
+        low += min(least * factor, most * factor)
+        high += max(least * factor, most * factor)
+    return low, high
 
 
 def _not(condition: ScalarExpr) -> ScalarExpr:

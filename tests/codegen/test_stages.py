@@ -13,7 +13,7 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.inspection.source_map import coverage
 from relaylab.codegen.inspection.llvm_passes import llvm_passes, optimized
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm, needed_winograd_halo, winograd
+from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm
 from relaylab.loop.expr import Const, Local, apply
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
@@ -48,19 +48,6 @@ def assert_reduction_is_emitted(kernel: Kernel) -> None:
     steps, turn = re.search(r"for k in ([\dx ]+?)(?: by (\d+))?: acc", kernel.loops).groups()
     last, turn = int(steps.split(" x ")[-1]), int(turn or 1)
     assert (last // turn, rows * vectors * turn) in fused_by_loop(kernel)
-
-
-@pytest.mark.parametrize("size,channels,m", [(56, 64, 4), (56, 64, 2), (14, 96, 2), (7, 512, 4)])
-def test_the_loops_text_of_minimal_filtering_is_what_is_emitted(size: int, channels: int, m: int) -> None:
-    arguments = MemoryView.dense((1, size, size, channels)), (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = needed_winograd_halo(ConvSpec(MemoryView.dense((1, size, size, channels)), *arguments), m)
-    kernels = winograd(ConvSpec(MemoryView.padded((1, size, size, channels), halo), *arguments), m, HOST, Epilogue())
-    told = [k for k in kernels if "parallel over" in k.loops]  # the products of the other form are a loop program
-    for kernel in told:
-        if "acc[r, c] +=" in kernel.loops:
-            assert_reduction_is_emitted(kernel)
-        assert int(re.search(r"parallel over (\d+)", kernel.loops)[1]) == kernel.items
-    assert len(told) == len(kernels) if len(kernels) == 1 else len(told) == 2
 
 
 def test_the_loops_text_of_strassen_is_what_is_emitted() -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, Apply, Axis, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.expr import INDEX, Apply, Axis, Guard, Load, Local, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
-    Body,
     Define,
     For,
     IfThenElse,
     LoopProgram,
     Statement,
     Store,
+    inside,
     statements,
     values,
 )
@@ -32,7 +33,75 @@ def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
     return offsets, total
 
 
-def work(program: LoopProgram) -> tuple[int, int]:
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """What a statement does, those in it included: buffers, registers, dtypes in lanes (index arithmetic apart).
+
+    `carried` are the accumulators that it updates and that exist before it. `flops` are its own, once.
+    """
+
+    loads: frozenset[Tensor] = frozenset()
+    stores: frozenset[Tensor] = frozenset()
+    carried: tuple[Local, ...] = ()
+    defined: frozenset[Local] = frozenset()
+    lanes: frozenset[str] = frozenset()
+    guards: bool = False
+    flops: int = 0
+
+
+def uses_of(program: LoopProgram) -> dict[Statement, Uses]:
+    """What every statement of a program does."""
+    found: dict[Statement, Uses] = {}
+    for statement in reversed([s for nest in program.nests for s in statements((nest.loop,))]):  # what is inside first
+        found[statement] = _with_inside(_own_uses(statement), [found[s] for s in inside(statement)])
+    return found
+
+
+def _own_uses(statement: Statement) -> Uses:
+    loads, lanes = set[Tensor](), set[str]()
+    guards, flops = False, 0
+    for node in post_order(*values(statement)):
+        if isinstance(node, Load):
+            loads.add(node.tensor)
+            lanes.add(node.dtype)
+        elif not isinstance(node, Axis) and node.dtype not in (INDEX, "bool"):
+            lanes.add(node.dtype)
+            flops += isinstance(node, Apply) and is_float_dtype(node.dtype)
+        guards |= isinstance(node, Guard)
+    stores = {statement.buffer} if isinstance(statement, Store) else set[Tensor]()
+    carried = (statement.local,) if isinstance(statement, Accumulate) else ()
+    defined = {statement.local} if isinstance(statement, Define) else set[Local]()
+    dtypes = lanes | {t.dtype for t in stores}
+    return Uses(
+        frozenset(loads),
+        frozenset(stores),
+        carried,
+        frozenset(defined),
+        frozenset(dtypes),
+        guards,
+        flops + len(carried),
+    )
+
+
+def _with_inside(own: Uses, within: Sequence[Uses]) -> Uses:
+    """A statement with those that stand directly in it."""
+    if not within:
+        return own
+    every = [own, *within]
+    defined = own.defined.union(*(u.defined for u in within))
+    carried = dict.fromkeys(local for u in every for local in u.carried if local not in defined)
+    return Uses(
+        own.loads.union(*(u.loads for u in within)),
+        own.stores.union(*(u.stores for u in within)),
+        tuple(carried),
+        defined,
+        own.lanes.union(*(u.lanes for u in within)),
+        any(u.guards for u in every),
+        own.flops,
+    )
+
+
+def work(program: LoopProgram, uses: dict[Statement, Uses]) -> tuple[int, int]:
     """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn."""
     flops = 0
     for nest in program.nests:
@@ -43,37 +112,16 @@ def work(program: LoopProgram) -> tuple[int, int]:
                 turns = statement.axis.extent if isinstance(statement, For) and statement.stop is None else 1
                 stack.extend((s, times * turns) for s in statement.body)
                 continue
-            nodes = post_order(*values(statement))
-            count = sum(isinstance(n, Apply) and is_float_dtype(n.dtype) for n in nodes)
-            flops += times * (count + isinstance(statement, Accumulate))
+            flops += times * uses[statement].flops
     return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands)
 
 
-def carried_locals(body: Body) -> list[Local]:
-    """The accumulators that a body updates and that exist before it."""
-    own = {s.local for s in statements(body) if isinstance(s, Define)}
-    found = (s.local for s in statements(body) if isinstance(s, Accumulate) and s.local not in own)
-    return list(dict.fromkeys(found))
-
-
-def read_after_written(body: Sequence[tuple[Statement, Sequence[ScalarExpr]]]) -> frozenset[Tensor]:
-    """The buffers that are not written any more once the first of their elements was read, by statements and nodes."""
+def read_after_written(body: Sequence[Statement], uses: dict[Statement, Uses]) -> frozenset[Tensor]:
+    """The buffers that are not written any more once the first of their elements was read."""
     read, late = set[Tensor](), set[Tensor]()
-    for statement, nodes in body:
-        read |= {n.tensor for n in nodes if isinstance(n, Load)}
+    for statement in body:
+        own = uses[statement] if not inside(statement) else _own_uses(statement)
+        read |= own.loads
         if isinstance(statement, Store) and statement.buffer in read:
             late.add(statement.buffer)
     return frozenset(read - late)
-
-
-def lane_dtypes(loop: For) -> set[str]:
-    """The dtypes that the lanes of a loop hold; plain index arithmetic does not count."""
-    found: set[str] = set()
-    for statement in statements(loop.body):
-        if isinstance(statement, Store):
-            found.add(statement.buffer.dtype)
-        for root in values(statement):
-            for node in post_order(root):
-                if isinstance(node, Load) or (node.dtype not in (INDEX, "bool") and not isinstance(node, Axis)):
-                    found.add(node.dtype)
-    return found

@@ -15,7 +15,7 @@ from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
-from relaylab.codegen.loops.facts import ALIGN, carried_locals, lane_dtypes, read_after_written, scratch_layout, work
+from relaylab.codegen.loops.facts import ALIGN, Uses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.register_transpose import load_columns
 from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
@@ -32,9 +32,7 @@ from relaylab.loop.program import (
     Statement,
     Store,
     identity,
-    inside,
     statements,
-    values,
 )
 from relaylab.loop.scalar import compute_dtype
 
@@ -57,11 +55,12 @@ def lower_program(
     if scratch:
         own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
         pointers |= {t: f.offset(own, at) for t, at in offsets.items()}
-    lowering = _Lowering(f, program, target, pointers, tiles)
+    uses = uses_of(program)
+    lowering = _Lowering(f, program, target, pointers, tiles, uses)
     for nest in program.nests:
         lowering.nest(nest)
     text, declares = f.finish()
-    flops, traffic = cost or work(program)
+    flops, traffic = cost or work(program, uses)
     loops = str(program)
     return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, loops, program)
 
@@ -70,7 +69,7 @@ def lower_program(
 class _LoopFacts:
     """The accumulators that a loop carries, its lanes, and whether it uses buffers in registers."""
 
-    sums: list[Local]
+    sums: tuple[Local, ...]
     width: int
     registers: bool
 
@@ -82,16 +81,17 @@ class _Lowering:
     target: CpuTarget
     pointers: dict[Tensor, Value]
     tiles: bool
+    uses: dict[Statement, Uses]
     emitter: Emitter = field(init=False)
     facts: dict[For, _LoopFacts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         dummy: list[Value] = []
-        nodes = [(s, [*post_order(*values(s))]) for nest in self.program.nests for s in statements((nest.loop,))]
-        if any(isinstance(n, Guard) for _, own in nodes for n in own):
+        if any(self.uses[nest.loop].guards for nest in self.program.nests):
             dummy.append(self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}"))
         private = frozenset(self.program.registers)
-        shared = read_after_written(nodes) if private else frozenset[Tensor]()
+        every = [s for nest in self.program.nests for s in statements((nest.loop,))]
+        shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         avx512 = self.target.isa == "avx512"
         halves = self.target.converts_halves
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
@@ -99,6 +99,11 @@ class _Lowering:
         self.emitter = Emitter(
             self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned, self.tiles
         )
+
+    def _in_registers(self, loop: For) -> bool:
+        """Whether a loop reads or writes buffers in registers."""
+        private, uses = self.emitter.cells.tensors, self.uses[loop]
+        return not private.isdisjoint(uses.loads) or not private.isdisjoint(uses.stores)
 
     # ---- loops
 
@@ -145,9 +150,9 @@ class _Lowering:
 
     def _branch(self, statement: IfThenElse, group: list[VectorContext]) -> None:
         """One of two bodies, which hand on accumulators and registers."""
-        cells, within = self.emitter.cells, inside(statement)
-        carried = [(k, local) for local in carried_locals(within) for k in range(len(group))]
-        kept, before = cells.changed(within), cells.copy()
+        cells, uses = self.emitter.cells, self.uses[statement]
+        carried = [(k, local) for local in uses.carried for k in range(len(group))]
+        kept, before = cells.changed(uses.stores), cells.copy()
 
         def side(body: Body) -> list[Value]:
             inner = [VectorContext(dict(at.env), at.width, at.mask, at.real) for at in group]
@@ -157,7 +162,7 @@ class _Lowering:
 
         other = (lambda: side(statement.otherwise)) if statement.otherwise or carried or kept else None
         results = self.f.branch(self.emitter.value(statement.condition, group[0]), lambda: side(statement.body), other)
-        cells.put(kept, results[len(carried) :], within)
+        cells.put(kept, results[len(carried) :], uses.stores)
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
 
@@ -177,11 +182,12 @@ class _Lowering:
         cells = self.emitter.cells
         alone = loop.body[0] if len(loop.body) == 1 and loop.stop is None else None
         stop = None if loop.stop is None else self.emitter.value(loop.stop, group[0])
-        if isinstance(alone, Store) and loop.axis.extent > 1 and not cells.used_in(loop):
+        if isinstance(alone, Store) and loop.axis.extent > 1 and not self._in_registers(loop):
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
-        carried = [(k, local) for local in carried_locals(loop.body) for k in range(len(group))]
-        kept = cells.changed(loop.body)
+        carried = [(k, local) for local in self.uses[loop].carried for k in range(len(group))]
+        written = self.uses[loop].stores
+        kept = cells.changed(written)
         streams = self._streams(loop, group)
         moving = list(dict.fromkeys(stream for stream, _ in streams.values()))
 
@@ -193,7 +199,7 @@ class _Lowering:
             inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = self._as_lane(local, phi)
-            cells.put(kept, phis[len(carried) :], loop.body)
+            cells.put(kept, phis[len(carried) :], written)
             self._body(loop.body, inner)
             ends = (self.f.offset(p, s.step * item_bytes(s.buffer.dtype)) for s, p in here.items())
             return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept), *ends]
@@ -202,7 +208,7 @@ class _Lowering:
         start += [self._begin(stream, group[0]) for stream in moving]
         extent = loop.axis.extent if stop is None else self.f.minimum(stop, loop.axis.extent)
         results = self.f.loop(0, extent, turn, start)
-        cells.put(kept, results[len(carried) :], loop.body)
+        cells.put(kept, results[len(carried) :], written)
         for (k, local), result in zip(carried, results):
             group[k].env[local] = self._as_lane(local, result)
 
@@ -215,7 +221,7 @@ class _Lowering:
             or loop.axis.extent < 2
             or len(group) > 1
             or group[0].width > 1
-            or not self.emitter.cells.used_in(loop)
+            or not self._in_registers(loop)
         ):
             return {}
         return streams_of(loop, frozenset(self.program.registers))
@@ -300,7 +306,7 @@ class _Lowering:
         """What is asked of a loop whenever it is written out."""
         if loop not in self.facts:
             width = self.width(loop) if loop.kind == "vectorized" else 1
-            self.facts[loop] = _LoopFacts(carried_locals(loop.body), width, self.emitter.cells.used_in(loop))
+            self.facts[loop] = _LoopFacts(self.uses[loop].carried, width, self._in_registers(loop))
         return self.facts[loop]
 
     # ---- vectors
@@ -308,7 +314,7 @@ class _Lowering:
     def width(self, loop: For) -> int:
         """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
         # Halves are floats in registers.
-        sizes = [item_bytes(compute_dtype(dtype)) for dtype in lane_dtypes(loop)]
+        sizes = [item_bytes(compute_dtype(dtype)) for dtype in self.uses[loop].lanes]
         full = self.target.vector_bytes // max(sizes, default=4)
         return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
 
@@ -319,10 +325,7 @@ class _Lowering:
                 continue
             facts, extent = self._facts_of(loop), loop.axis.extent
             sums, width = facts.sums, facts.width
-            step, written_out = (
-                width * loop.unroll,
-                facts.registers,
-            )  # which have no addresses that a loop could compute
+            step, written_out = width * loop.unroll, facts.registers  # they have no addresses that a loop computes
             rows = -(-extent // width) if written_out else loop.unroll
             partial = [[self._identity(local, loop, width) for local in sums] for _ in range(rows)]
             main = 0 if written_out else extent // step * step
@@ -341,7 +344,7 @@ class _Lowering:
         return at.width == 1 and add_products(self.emitter, loop, at, lambda lanes: self._facts_of(lanes).width)
 
     def _rest(
-        self, loop: For, at: VectorContext, start: int, width: int, sums: list[Local], flat: list[Value]
+        self, loop: For, at: VectorContext, start: int, width: int, sums: Sequence[Local], flat: list[Value]
     ) -> list[Value]:
         """The vectors after the last full step, the last one masked."""
         contexts = []
@@ -354,7 +357,9 @@ class _Lowering:
         count = len(contexts) * len(sums)
         return self._turn(loop, contexts, sums, flat[:count]) + flat[count:]
 
-    def _turn(self, loop: For, contexts: list[VectorContext], sums: list[Local], flat: Sequence[Value]) -> list[Value]:
+    def _turn(
+        self, loop: For, contexts: list[VectorContext], sums: Sequence[Local], flat: Sequence[Value]
+    ) -> list[Value]:
         """The body for a group of vectors, with their partial accumulators."""
         for k, context in enumerate(contexts):
             context.env.update(zip(sums, flat[k * len(sums) : (k + 1) * len(sums)]))
@@ -411,7 +416,7 @@ class _Lowering:
         op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
         return scalars.apply(self.f, op, dtype, [a, c], self.emitter.avx512)
 
-    def _fold(self, loop: For, at: VectorContext, sums: list[Local], flat: list[Value]) -> None:
+    def _fold(self, loop: For, at: VectorContext, sums: Sequence[Local], flat: list[Value]) -> None:
         """Add the lanes of all partial accumulators to the registers around the loop."""
         for k, local in enumerate(sums):
             kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)

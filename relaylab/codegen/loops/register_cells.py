@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, lanes, vector
 from relaylab.codegen.loops import scalars
-from relaylab.loop.expr import Load, Tensor, post_order
-from relaylab.loop.program import For, Statement, Store, statements, values
+from relaylab.loop.expr import Tensor
 from relaylab.loop.scalar import compute_dtype
 
 Cell = tuple[int, int]
@@ -65,12 +64,11 @@ class RegisterCells:
                     cells[at, 1] = self.f.extract(old, at - first)
         cells[start, count] = x
 
-    def changed(self, body: Sequence[Statement]) -> list[tuple[Tensor, Cell, int]]:
-        """The cells that there are now and that a loop with this body may change, each with its lanes."""
-        written = {s.buffer for s in statements(tuple(body)) if isinstance(s, Store)} & self.tensors
+    def changed(self, written: frozenset[Tensor]) -> list[tuple[Tensor, Cell, int]]:
+        """The cells that there are now and that may change where these buffers are written, each with its lanes."""
         return [
             (t, cell, lanes(x.type))
-            for t in sorted(written, key=lambda t: t.name)
+            for t in sorted(written & self.tensors, key=lambda t: t.name)
             for cell, x in self.held.get(t, {}).items()
         ]
 
@@ -82,22 +80,8 @@ class RegisterCells:
         """What is held now."""
         return {tensor: dict(held) for tensor, held in self.held.items()}
 
-    def put(self, cells: Iterable[tuple[Tensor, Cell, int]], new: Sequence[Value], body: Sequence[Statement]) -> None:
-        """The buffers that a body writes hold these cells and no others."""
-        for statement in statements(tuple(body)):
-            if isinstance(statement, Store) and statement.buffer in self.tensors:
-                self.held[statement.buffer] = {}
+    def put(self, cells: Iterable[tuple[Tensor, Cell, int]], new: Sequence[Value], written: frozenset[Tensor]) -> None:
+        """The buffers that are written hold these cells and no others."""
+        self.held.update((tensor, {}) for tensor in written & self.tensors)
         for (tensor, cell, _), x in zip(cells, new):
             self.held[tensor][cell] = x
-
-    def used_in(self, loop: For) -> bool:
-        """Whether a loop reads or writes such a buffer."""
-        if not self.tensors:
-            return False
-        for statement in statements((loop,)):
-            if isinstance(statement, Store) and statement.buffer in self.tensors:
-                return True
-            nodes = post_order(*values(statement))
-            if any(isinstance(n, Load) and n.tensor in self.tensors for n in nodes):
-                return True
-        return False

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.assemble import contraction_program
 from relaylab.codegen.templates.conv import ConvSpec
-from relaylab.codegen.templates.dots import weights_size
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
-from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.codegen.templates.winograd import needed_winograd_halo, point_problem, supports_winograd, winograd_shape
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
@@ -47,15 +44,19 @@ class WinogradLoops:
         first = parts.named("first", parts.start(shape.blocks, block), start)
         size = parts.simplify(parts.start(shape.blocks, block + 1) - parts.start(shape.blocks, block))
         stop = size if shape.blocks.larger else None
-        problem = point_problem(shape)
-        products = TileLoops(problem, schedule_contraction(problem, self.target), self.width, Epilogue(), parts)
 
         def tiles(step: Step) -> For:
             t = parts.axis("t", shape.block)
             return For(t, "serial", step(parts.place([(first, 1), (t, 1)]), t), stop=stop)
 
         into = tiles(self.points)
-        return LoopNest(For(block, "serial", (*start, into, products.nest().loop, tiles(self.results))))
+        return LoopNest(For(block, "serial", (*start, into, self.products().loop, tiles(self.results))))
+
+    def products(self) -> LoopNest:
+        """The products at all points."""
+        problem = point_problem(self.shape)
+        schedule = schedule_contraction(problem, self.target)
+        return TileLoops(problem, schedule, self.width, Epilogue(), self.parts).nest()
 
     def _place(self, tile: Place, into: list[Statement]) -> list[Place]:
         """(image, row of tiles, column of tiles) of a tile."""
@@ -199,7 +200,7 @@ def _program(
     work = {f"work{k}": shape.points * shape.pitch(c) for k, c in enumerate((shape.in_channels, shape.out_channels))}
     ends = [n + after for n, (_, after) in zip(spec.data.shape, needed_winograd_halo(spec, m))]
     sizes = {"in0": 1 + spec.data.offset + sum((n - 1) * step for n, step in zip(ends, spec.data.strides)), **work}
-    sizes["weight0"] = weights_size(point_problem(shape), target)
+    sizes["weight0"] = packed_size(point_problem(shape), target)
     found = {role: Tensor(role, (size,), "float32") for role, size in sizes.items()}
     last = sum((n - 1) * step for n, step in zip(spec.out.shape, spec.out.strides))
     found["out0"] = Tensor("out0", (1 + spec.out.offset + last,), spec.out.dtype)
@@ -219,9 +220,8 @@ def winograd_programs(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilo
         return (make(loops.blocked()),)
     into, first = _program("winograd_in", spec, m, target, epilogue, ("in0", "work0"))
     back, third = _program("winograd_out", spec, m, target, epilogue, ("work1", "out0"))
-    roles = ("work0", "weight0", "work1")
-    second = contraction_program("winograd_mul", (point_problem(shape),), target, Epilogue(), roles)
-    return first(into.over_tiles(into.points)), second, third(back.over_tiles(back.results))
+    products, second = _program("winograd_mul", spec, m, target, Epilogue(), ("work0", "weight0", "work1"))
+    return first(into.over_tiles(into.points)), second(products.products()), third(back.over_tiles(back.results))
 
 
 def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
@@ -239,7 +239,6 @@ def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | Non
     work = {"winograd_in": (0, spec.data.bytes), "winograd_out": (0, spec.out.bytes)}
     kernels = []
     for program in winograd_programs(spec, m, target, epilogue or Epilogue()):
-        own, moved = work.get(program.name, (flops, traffic))
-        kernel = replace(lower_program(program, target, tiles=True), flops=own, bytes=moved)
+        kernel = lower_program(program, target, True, work.get(program.name, (flops, traffic)))
         kernels.append(kernel.by_content(program.name))
     return tuple(kernels)

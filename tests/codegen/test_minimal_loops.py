@@ -1,0 +1,75 @@
+"""The loop programs of minimal filtering: proven, evaluated and compiled they say the same (law 8)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, runnable_targets
+
+from relaylab.codegen import templates as T
+from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.templates.winograd_kernel import winograd_programs
+from relaylab.loop.program import LoopProgram
+from relaylab.loop.run import run
+from relaylab.loop.verify import unproven
+
+FILTERED = {  # batch, height, width, in channels, out channels, kernel, stride, padding, m, elements between pixels
+    "blocked": (1, 7, 9, 20, 33, 3, 1, 1, 4, 0),
+    "images": (2, 6, 5, 3, 8, 3, 1, 0, 2, 0),
+    "one channel": (1, 8, 8, 17, 1, 3, 1, 1, 2, 0),
+    "many blocks": (1, 26, 20, 2, 5, 3, 1, 1, 4, 0),
+    "three kernels": (1, 3, 5, 70, 66, 3, 1, 1, 4, 0),
+    "phases": (1, 8, 6, 5, 18, 4, 2, 1, 3, 0),
+    "phases apart": (1, 8, 6, 5, 18, 4, 2, 1, 3, 16),
+}
+
+
+def filtered(case: str) -> tuple[T.ConvSpec, int]:
+    n, h, w, ic, oc, k, s, pad, m, gap = FILTERED[case]
+    out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
+    rest = out, (k, k), (s, s), (1, 1), (pad, pad)
+    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest), m)
+    return T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest), m
+
+
+def filled(programs: tuple[LoopProgram, ...]) -> dict[str, np.ndarray]:
+    """Numbers in every operand, so small that sums of them are exact; what is computed is 0."""
+    rng, found = np.random.default_rng(1), dict[str, np.ndarray]()
+    for role, tensor in (buffer for program in programs for buffer in program.buffers):
+        found.setdefault(role, aligned(tensor.shape[0], tensor.dtype))
+        if role[:3] not in ("out", "wor"):
+            found[role][:] = rng.integers(-4, 5, tensor.shape[0])
+    return found
+
+
+def evaluated(programs: tuple[LoopProgram, ...], operands: dict[str, np.ndarray]) -> np.ndarray:
+    """The output by the loop evaluator."""
+    held = {role: values.copy() for role, values in operands.items()}
+    for program in programs:
+        run(program, {tensor: held[role][: tensor.shape[0]] for role, tensor in program.buffers})
+    return held["out0"]
+
+
+@pytest.mark.parametrize("case", FILTERED)
+def test_filtering_is_what_is_compiled(case: str) -> None:
+    spec, m = filtered(case)
+    target = TARGETS[runnable_targets()[-1]]
+    epilogue = index_scale(4) if case == "images" else bias_relu_residual(spec.out)
+    programs, kernels = winograd_programs(spec, m, target, epilogue), T.winograd(spec, m, target, epilogue)
+    assert len(programs) == (3 if case == "three kernels" else 1)
+    for program, kernel in zip(programs, kernels, strict=True):
+        assert str(program).split("(", 1)[1] == kernel.loops.split("(", 1)[1] and program.items == kernel.items
+    operands = filled(programs)
+    want = evaluated(programs, operands)
+    for kernel in kernels:
+        Runner(kernel, target).run(operands, splits=3)
+    np.testing.assert_array_equal(operands["out0"], want)
+    assert np.any(want)
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+def test_every_access_of_filtering_is_proven(isa: str) -> None:
+    for case in FILTERED:
+        spec, m = filtered(case)
+        for program in winograd_programs(spec, m, TARGETS[isa], bias_relu_residual(spec.out)):
+            assert unproven(program) is None, (case, program.name)
