@@ -49,6 +49,8 @@ class Graph:
         self._settled: dict[Expr, Expr] = {}
         self.symbols: dict[Expr, np.ndarray] = {}
         """Values that are expressions of open sizes: arrays of ints and sizes."""
+        self.layers: dict[Expr, Callable[[Expr], Expr | None]] = {}
+        """Matrices that are known in a smaller form: what multiplies with it, if it can."""
         self.convert_body: Callable[[Any, Mapping[str, Expr], str], list[Expr]]
 
     # ---- types

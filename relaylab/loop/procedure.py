@@ -75,14 +75,18 @@ class Procedure:
             self._program(self._scratch, [LoopNest(For(axis, "serial", tuple(statements)))])
 
     @contextmanager
-    def loop(self, extent: int, stop: ScalarExpr | None = None, kind: str = "serial") -> Generator[Axis, None, None]:
-        """A loop over 0 .. extent-1, or to `stop` if that is less: kind serial or, without `stop`, vectorized."""
+    def loop(
+        self, extent: int, stop: ScalarExpr | None = None, kind: str = "serial", unroll: int = 1
+    ) -> Generator[Axis, None, None]:
+        """A loop over 0 .. extent-1, or to `stop` if that is less: kind serial or, without `stop`, vectorized, then
+        `unroll` vectors side by side.
+        """
         axis = Axis(self._name("k"), extent)
         with self._body() as statements:
             yield axis
         if extent and statements:
-            kind = "serial" if extent == 1 else kind
-            self._open[-1].append(For(axis, kind, tuple(statements), stop=None if stop is None else self._flat(stop)))
+            kind, end = "serial" if extent == 1 else kind, None if stop is None else self._flat(stop)
+            self._open[-1].append(For(axis, kind, tuple(statements), unroll, end))
 
     @contextmanager
     def loops(self, extents: Sequence[int]) -> Generator[tuple[Axis, ...], None, None]:

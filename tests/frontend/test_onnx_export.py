@@ -41,8 +41,8 @@ def assert_says_the_same(mod: relay.IRModule, arrays: list, params: dict | None 
     found = ReferenceEvaluator(model).run(None, feed) if evaluator else by_onnxruntime(model, feed) or expected
     for ours, theirs, back in zip(expected, found, read_again(model, arrays) or expected, strict=True):
         assert ours.dtype == theirs.dtype == back.dtype and ours.shape == theirs.shape == back.shape
-        near = 5e-3 if ours.dtype == "float16" else 1e-4
-        scale = max(float(np.abs(ours).max(initial=0)), 1.0) if ours.dtype.kind == "f" else 1.0
+        near = {"float16": 5e-3, "bfloat16": 2e-2}.get(ours.dtype.name, 1e-4)
+        scale = max(float(np.abs(ours).max(initial=0)), 1.0) if "float" in ours.dtype.name else 1.0
         np.testing.assert_allclose(theirs, ours, rtol=near, atol=0.1 * near * scale)
         np.testing.assert_allclose(back, ours, rtol=near, atol=0.1 * near * scale)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx_tools import helper, imported, model, node_model, onnx, reference, run
 
+from relaylab.ir import Constant, post_order
 from relaylab.support.errors import RelayError
 
 ort = pytest.importorskip("onnxruntime", reason="these operators are onnxruntime's own")
@@ -68,6 +69,9 @@ CASES = [
     *[("MatMulNBits", {"a": f(3, 40), "b": u(6, 3, 2 * n), "s": f(18), "z": z, "g": None, "c": f(6)},
        {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 6, "K": 40, "bits": n, "block_size": 16})
       for n, z in ((2, None), (4, u(12)), (4, f(18)), (8, u(18)))],
+    *[("MatMulNBits", {"a": f(*lead, 48), "b": u(70, 3, 8), "s": f(210), "z": z, "g": None, "c": f(70)},
+       {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 70, "K": 48, "bits": 4, "block_size": 16})
+      for lead, z in (((1,), None), ((2, 7), u(140)), ((13,), f(210)))],
     *[("GatherBlockQuantized", {"d": u(6, 5 * n), "i": np.array([[1, 0], [4, 3]]), "s": f(6, 3), "z": z},
        {"constants": ("d", "s") if z is None else ("d", "s", "z"), "bits": n, "block_size": 16})
       for n, z in ((4, None), (4, u(6, 2)), (8, u(6, 3)))],
@@ -199,6 +203,27 @@ def test_weights_of_a_few_bits_are_dequantized(kind, raw):
         proto.graph.initializer.append(tensor)
     wide = lambda v: np.repeat(v, 16, 1)[:, :33]
     near(run(imported(proto), inputs), [inputs["x"] @ ((q - wide(z)) * wide(scale)).astype("float32")])
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4"])
+def test_blocks_of_4_bits_stay_packed(kind):
+    """Against the formula, and against what is in the program: the numbers in words, and no matrix of floats."""
+    low, high = FEW[kind]
+    q, z, scale = RNG.integers(low, high, (32, 40)), RNG.integers(low, high, (2, 40)), f(2, 40)
+    inputs = {"x": f(2, 3, 32)}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    proto = model(nodes, inputs, ["y"], {"s": scale}, opset=21)
+    for name, values in (("q", q), ("z", z)):
+        tensor = helper.make_tensor(name, getattr(onnx.TensorProto, kind), values.shape, values.ravel().tolist())
+        proto.graph.initializer.append(tensor)
+    mod = imported(proto)
+    wide = lambda v: np.repeat(v, 16, 0)
+    near(run(mod, inputs), [inputs["x"] @ ((q - wide(z)) * wide(scale)).astype("float32")])
+    sizes = [n.data.numpy().nbytes for n in post_order(mod["main"]) if isinstance(n, Constant)]
+    assert "nn.contrib_dense_uint4" in str(mod) and max(sizes) == 32 // 2 * 64  # in panels of 64 columns
 
 
 def test_weights_of_a_few_bits_that_something_else_reads_are_refused():

@@ -289,6 +289,20 @@ JUDGES["nn.bias_add"] = lambda a, x, v: np.moveaxis(np.moveaxis(x, a.axis, -1) +
 JUDGES["nn.contrib_dense_pack"] = lambda a, x, w: np.einsum("bk,ukv->buv", x, w).reshape(len(x), -1)
 
 
+@judge("nn.contrib_dense_uint4")
+def dense_uint4(a: Any, x: np.ndarray, weight: np.ndarray, scales: np.ndarray, zeros: np.ndarray) -> Any:
+    """Bytes hold two numbers each; every column on its own."""
+    halves = weight.view("uint8").reshape(*weight.shape, 4)
+    numbers = np.stack([halves & 15, halves >> 4], -1).reshape(*weight.shape, 8)
+    columns = []
+    for unit in range(a.units):
+        panel, lane = divmod(unit, weight.shape[2])
+        each = weight.shape[1] * 8 // scales.shape[1]
+        z, s = (np.broadcast_to(v, scales.shape)[panel, :, lane].repeat(each) for v in (zeros, scales))
+        columns.append(x @ ((numbers[panel, :, lane].ravel() - z.astype("float64")) * s))
+    return np.stack(columns, -1)
+
+
 @judge("nn.matmul", "nn.batch_matmul")
 def matmul(a: Any, x: np.ndarray, y: np.ndarray) -> Any:
     x, y = map(exact, (x, y))

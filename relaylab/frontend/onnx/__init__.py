@@ -12,6 +12,7 @@ from relaylab.frontend.onnx.operators import (
     activation,
     arithmetic,
     attention,
+    blocks,
     contract,
     control,
     conv,

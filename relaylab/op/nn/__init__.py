@@ -28,6 +28,7 @@ from relaylab.op.nn.pool_adaptive import (
     global_max_pool3d,
 )
 from relaylab.op.nn.prepared.bitserial import bitpack, bitserial_conv2d, bitserial_dense
+from relaylab.op.nn.prepared.dense_uint4 import contrib_dense_uint4
 from relaylab.op.nn.prepared.gemm import (
     contrib_conv2d_gemm_weight_transform,
     contrib_conv2d_gemm_without_weight_transform,

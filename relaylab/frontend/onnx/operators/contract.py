@@ -20,7 +20,9 @@ from relaylab.op.shapes import broadcast_shapes
 
 @converts("MatMul")
 def matmul(g: Graph, node: OnnxNode, a: Expr, b: Expr) -> Expr:
-    return product(g, a, b)
+    smaller = g.layers.get(b)
+    found = smaller(a) if smaller is not None else None
+    return product(g, a, b) if found is None else found
 
 
 def product(g: Graph, a: Expr, b: Expr) -> Expr:

@@ -13,10 +13,11 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
-from relaylab.frontend.onnx.model import dtype_of, unpacked
+from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators import contract, pool
 from relaylab.frontend.onnx.operators.arithmetic import same
+from relaylab.frontend.onnx.operators.blocks import blocks_of
 from relaylab.frontend.onnx.operators.conv import convolution
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr, const
@@ -90,7 +91,12 @@ def dequantize_linear(g: Graph, node: OnnxNode, x: Expr, scale: Expr, zero: Expr
         by, shift = blocks
         centre = op.cast(x, "int32") if shift is None else op.subtract(op.cast(x, "int32"), op.cast(shift, "int32"))
         out = op.multiply(op.cast(centre, "float32"), same(g, by, "float32"))
-    return same(g, out, dtype_of(given, "the attribute `output_dtype`") if given else g.dtype(scale))
+    out = g.settle(same(g, out, dtype_of(given, "the attribute `output_dtype`") if given else g.dtype(scale)))
+    if blocks is not None and isinstance(out, Constant) and g.axis(node.get("axis", 1), g.rank(x)) == 0:
+        found = blocks_of(g.known(x, "x"), g.known(scale, "x_scale"), g.value(zero))
+        if found is not None:
+            g.layers[out] = found.layer
+    return out
 
 
 def dequantize(g: Graph, x: Expr, scale: Expr, zero: Expr | None, axis: int = -1) -> Expr:
@@ -309,32 +315,6 @@ def dynamic_quantize_matmul(
     """The left side is quantized by its own extrema."""
     data, scale, zero = dynamic_quantize_linear(g, node, a)
     return matmul_integer_to_float(g, node, data, b, scale, b_scale, zero, b_zero, bias)
-
-
-@converts("MatMulNBits", domain=CONTRIB, unused=("accuracy_level",))
-def matmul_n_bits(
-    g: Graph, node: OnnxNode, a: Expr, b: Expr, scales: Expr, zeros: Expr | None = None, order: Expr | None = None,
-    bias: Expr | None = None,
-) -> Expr:  # fmt: skip
-    """A product with weights in blocks of a few bits, which become floats when the model is read."""
-    rows, depth, bits, block = (node.need(n) for n in ("N", "K", "bits", "block_size"))
-    packed, by = g.known(b, "B"), g.known(scales, "scales")
-    if order is not None or node.get("weight_prepacked", 0) or not 1 <= bits <= 8:
-        raise node.error("weights in another order are not imported", code="import.input")
-    blocks = -(-depth // block)
-    shift: Any = 1 << (bits - 1)
-    if zeros is not None:
-        given = g.known(zeros, "zero_points")
-        shift = (
-            given.astype("float64") if given.dtype != np.uint8 else unpacked(given.reshape(rows, -1), bits)[:, :blocks]
-        )
-        shift = shift.reshape(rows, blocks, 1)
-    if packed.dtype != np.uint8 or packed.size * 8 != rows * blocks * block * bits or by.size != rows * blocks:
-        raise node.error(f"{packed.shape} bytes are no {rows} x {blocks} blocks of {block}", code="import.shape")
-    values = unpacked(packed.reshape(rows, blocks, -1), bits).astype("float32") - shift
-    weight = (values * by.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :depth]
-    out = contract.product(g, a, g.const(weight.T, a))
-    return out if bias is None else op.add(out, bias)
 
 
 @converts("GatherBlockQuantized", domain=CONTRIB)

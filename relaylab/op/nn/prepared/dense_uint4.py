@@ -1,0 +1,227 @@
+"""A dense layer whose weight has 4 bits a number, in blocks that share a scale: the weights of language models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relaylab.ir.types import TensorType, Type, type_text
+from relaylab.op import rules
+from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample
+from relaylab.op.helpers import Element, Position, TypeSolver
+from relaylab.op.products import dims, elements
+from relaylab.op.shapes import extent, same_dim
+
+if TYPE_CHECKING:
+    from relaylab.loop.expr import Local, Tensor
+    from relaylab.loop.procedure import Procedure
+
+WORD = 8
+"""How many numbers an int32 holds."""
+PANEL = 64
+"""How many columns lie side by side: vectors of any instruction set, and more than one to hide an addition behind."""
+ROWS = 6
+"""How many rows share the numbers that a weight was made into."""
+FEW = 4
+"""How many vectors are side by side for a single row."""
+
+
+def packed(values: np.ndarray, lanes: int) -> np.ndarray:
+    """Numbers 0 .. 15 of shape `(units, k)` as `(panels, k / 8, lanes)` int32, the first of eight in the lowest bits.
+
+    Columns that are missing in the last panel are 0. `k` is a multiple of 8.
+    """
+    units, depth = values.shape
+    bits = np.zeros((-(-units // lanes) * lanes, depth), "uint32")
+    bits[:units] = values
+    words = (bits.reshape(-1, depth // WORD, WORD) << np.arange(0, 32, 4, dtype="uint32")).sum(-1, dtype="uint32")
+    return np.ascontiguousarray(in_panels(words, lanes)).view("int32")
+
+
+def in_panels(rows: np.ndarray, lanes: int) -> np.ndarray:
+    """What a column has in a row each, `(units, n)`, as `(panels, n, lanes)`; missing columns are 0."""
+    units, count = rows.shape
+    whole = np.zeros((-(-units // lanes) * lanes, count), rows.dtype)
+    whole[:units] = rows
+    return np.ascontiguousarray(whole.reshape(-1, lanes, count).swapaxes(1, 2))
+
+
+def unpacked(weight: np.ndarray) -> np.ndarray:
+    """The numbers of `(panels, k / 8, lanes)` words, as `(panels, k, lanes)` uint8."""
+    panels, words, lanes = weight.shape
+    parts = [weight.view("uint32") >> (4 * k) & 15 for k in range(WORD)]
+    return np.stack(parts, 2).astype("uint8").reshape(panels, words * WORD, lanes)
+
+
+@op("nn.contrib_dense_uint4", level=10, attrs_key="DenseUInt4")
+class contrib_dense_uint4(Opaque):
+    """nn.dense with a weight of 4 bits: blocks of it share a scale and a zero point, (number - zero) * scale is meant.
+
+    An int32 of the weight holds eight numbers 0 .. 15 of one unit, the first in the lowest bits; a panel has some units
+    side by side. They stay packed in memory and become floats in registers. Sums are of float32.
+    """
+
+    data: Input = arg("what the layer is applied to", "(..., k)", "floats")
+    weight: Input = arg("the numbers, eight in a word", "(panels, k / 8, lanes)", "int32")
+    scales: Input = arg("the scales of the blocks", "(panels, k / block, lanes)", "floats")
+    zeros: Input = arg("the zero points of the blocks", "that of scales, or (1, 1, 1) for all", "any but bool")
+    units: int = attr(doc="how many of the panels * lanes units there are")
+    yields = "(..., units), the dtype of data"
+    source = "ONNX Runtime, com.microsoft.MatMulNBits"
+
+    def result_type(
+        self, s: TypeSolver, data: TensorType, weight: TensorType, scales: TensorType, zeros: TensorType
+    ) -> Type | None:
+        for t, name in ((data, "data"), (scales, "scales")):
+            rules.floats(s, t, name)
+        if weight.dtype != "int32":
+            s.fail(f"`weight` must be int32, not {weight.dtype}")
+        rules.rank(s, weight, 3, "weight")
+        rules.numbers(s, zeros, "zeros")
+        if not data.shape:
+            s.fail(f"`data` must have dimensions, not {type_text(data)}")
+        panels, words, lanes = map(extent, weight.shape)
+        rules.shaped(s, scales, (panels, None, lanes), "scales")
+        blocks = extent(scales.shape[1])
+        if not same_dim(data.shape[-1], words * WORD):
+            s.fail(f"the inner dimensions of {type_text(data)} and {type_text(weight)} do not match")
+        if blocks < 1 or words % blocks:
+            s.fail(f"{words} words of eight numbers are not {blocks} blocks of one length")
+        if zeros.shape != (1, 1, 1):
+            rules.shaped(s, zeros, scales.shape, "zeros")
+        if not 0 < self.units <= panels * lanes:
+            s.fail(f"units is {self.units}, there are {panels} panels of {lanes}")
+        return TensorType((*data.shape[:-1], self.units), data.dtype)
+
+    def reference(self, data: np.ndarray, weight: np.ndarray, scales: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+        panels, blocks, lanes = scales.shape
+        numbers = unpacked(weight).astype("float64").reshape(panels, blocks, -1, lanes)
+        plain = (numbers - zeros[:, :, None].astype("float64")) * scales[:, :, None].astype("float64")
+        matrix = plain.reshape(panels, -1, lanes).swapaxes(0, 1).reshape(-1, panels * lanes)[:, : self.units]
+        return (data.astype("float64") @ matrix).astype(data.dtype)
+
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, weight: Tensor, scales: Tensor, zeros: Tensor) -> None:
+        """Lanes are columns. Rows are done `ROWS` at a time, the same numbers for all of them."""
+        lead, lanes = data.shape[:-1], weight.shape[2]
+        count, whole = math.prod(lead), math.prod(lead) // ROWS * ROWS
+        layer = _Layer(p, out, data, weight, scales, zeros)
+        for first, last, rows in ((0, whole, ROWS), (whole, count, count - whole)):
+            tiles = (last - first) // rows if rows else 0
+            for panel, panels, width in ((0, self.units // lanes, lanes), (self.units // lanes, 1, self.units % lanes)):
+                if not tiles or not width:
+                    continue
+                with p.parallel(panels * tiles) as item:
+                    start = item % tiles * rows + first
+                    layer.write(item // tiles + panel, width, [_unravelled(start + k, lead) for k in range(rows)])
+
+    def macs(self, types: Sequence[Type], out: Type) -> int:
+        inner = dims(types[0])[-1]
+        return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        random = np.random.default_rng(4)
+        made = []
+        for lead, depth, blocks, units, lanes in (((1,), 32, 2, 16, 16), ((2, 4), 16, 1, 5, 8), ((), 24, 3, 33, 32)):
+            panels = -(-units // lanes)
+            weight = packed(random.integers(0, 16, (units, depth)), lanes)
+            scales = random.uniform(0.1, 0.9, (panels, blocks, lanes)).astype("float32")
+            zeros = random.integers(0, 16, (panels, blocks, lanes) if blocks > 1 else (1, 1, 1)).astype("uint8")
+            made.append(sample((*lead, depth), weight, scales, zeros, units=units))
+        return made
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the result, its factors as the numbers of a word want them, and their sums over each block."""
+
+    at: Sequence[Position]
+    factors: Tensor
+    sums: Tensor
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The operands of a layer, as a procedure sees them."""
+
+    p: Procedure
+    out: Tensor
+    data: Tensor
+    weight: Tensor
+    scales: Tensor
+    zeros: Tensor
+
+    def write(self, panel: Element, width: int, places: Sequence[Sequence[Position]]) -> None:
+        """The first `width` columns of a panel, in some rows."""
+        p, b = self.p, self.p.b
+        rows = [self._row(at) for at in places]
+        with p.loop(width, kind="vectorized", unroll=FEW if len(rows) == 1 else 2) as lane:
+            totals = [p.let(b.const(0, "float32"), "total") for _ in rows]
+            with p.loop(self.scales.shape[1]) as block:
+                scale = p.let(b.cast(self.scales(panel, block, lane), "float32"), "scale")
+                zero = self.zeros(*((0, 0, 0) if self.zeros.shape == (1, 1, 1) else (panel, block, lane)))
+                shift = p.let(-b.cast(zero, "float32"), "shift")
+                if len(rows) == 1:  # one product with the scale for each block, not one for each number
+                    inner = p.let(shift * rows[0].sums(block), "inner")
+                    self._add([inner], None, panel, block, lane, rows)
+                    p.add(totals[0], inner * scale)
+                else:
+                    for total, row in zip(totals, rows):
+                        p.add(total, shift * scale * row.sums(block))
+                    self._add(totals, scale, panel, block, lane, rows)
+            for row, total in zip(rows, totals):
+                p.store(self.out, (*row.at, panel * self.weight.shape[2] + lane), b.cast(total, self.out.dtype))
+
+    def _row(self, at: Sequence[Position]) -> _Row:
+        """Number k of a word is not shifted down but taken for one of 16^k times its value: its factor is divided.
+
+        But for the last one, whose value would be that of a sign.
+        """
+        p, b, words, blocks = self.p, self.p.b, self.weight.shape[1], self.scales.shape[1]
+        row = _Row(at, p.scratch(words * WORD, "float32"), p.scratch(blocks, "float32"))
+        divided = (*(16.0**-k for k in range(WORD - 1)), 1.0)
+        with p.loop(blocks) as block:
+            total = p.let(b.const(0, "float32"), "sum")
+            with p.loop(words // blocks, kind="vectorized") as step:
+                for k, factor in enumerate(divided):
+                    place = (block * (words // blocks) + step) * WORD + k
+                    x = p.let(b.cast(self.data(*at, place), "float32"), "x")
+                    p.add(total, x)
+                    p.store(row.factors, place, x * factor)
+            p.store(row.sums, block, total)
+        return row
+
+    def _add(
+        self,
+        totals: Sequence[Local],
+        scale: Element | None,
+        panel: Element,
+        block: Element,
+        lane: Element,
+        rows: Sequence[_Row],
+    ) -> None:
+        """Add the products of a block, its numbers multiplied by `scale` if there is one."""
+        p, b = self.p, self.p.b
+        steps = self.weight.shape[1] // self.scales.shape[1]
+        with p.loop(steps) as step:
+            at = block * steps + step
+            word = p.let(self.weight(panel, at, lane), "word")
+            for k in range(WORD):
+                bits = b.band(word, 15 << 4 * k) if k < WORD - 1 else b.band(b.shr(word, 28), 15)
+                number = b.cast(bits, "float32")
+                number = p.let(number if scale is None else number * scale, "number")
+                for total, row in zip(totals, rows):
+                    p.add(total, number * row.factors(at * WORD + k))
+
+
+def _unravelled(index: Element, shape: Sequence[int]) -> list[Position]:
+    """The indices along axes of a place in their row-major order."""
+    found: list[Position] = []
+    for n in reversed(shape[1:]):
+        found.append(index % n)
+        index = index // n
+    return [index, *reversed(found)] if shape else []
