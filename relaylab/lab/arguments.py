@@ -18,6 +18,7 @@ from IPython.core.getipython import get_ipython
 
 import relaylab
 from relaylab.ir import Call, Expr, IRModule, Op, TensorType, post_order
+from relaylab.lab.magic import MAGICS
 from relaylab.lab.options import actions
 from relaylab.study import Program, load
 from relaylab.support.errors import RelayError, kind_of
@@ -53,6 +54,8 @@ def parse(magic: Callable[..., object], line: str) -> argparse.Namespace:
         wrong = re.search(r"unrecognized arguments: (--?[\w-]+)", str(error))
         options = [o for action in actions(parser) for o in action.option_strings if o.startswith("--")]
         hint = did_you_mean(wrong[1], options) if wrong else ""
+        if "are required" in str(error):
+            hint = "; ".join(m.usage for m in MAGICS if m.method == magic.__name__)
         raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
 
 

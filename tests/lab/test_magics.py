@@ -31,7 +31,7 @@ def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
     [
         ("%relay_viz md", "did you mean `mod`"),
         ("%relay_viz mod --engineer dot", "did you mean `--engine`"),
-        ("%relay_viz", "required: program"),
+        ("%relay_viz", "required: program; %relay_viz PROGRAM"),
         ("%relay_viz nowhere", "is not defined"),
         ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
         ("%relay_viz mod --engine dott", "invalid choice"),
