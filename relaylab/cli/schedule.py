@@ -18,6 +18,7 @@ def schedule_command(args: argparse.Namespace) -> int:
         say(study.schedule_steps())
         return 0
     text = Path(args.file).read_text(encoding="utf-8") if args.file else ""
+    text = "\n".join([text, *args.step])
     trial = study.schedule(study.load(args.program), args.kernel, text, args.opt_level)
     if args.json:
         before, after = trial.microseconds
@@ -30,11 +31,14 @@ def schedule_command(args: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "schedule",
-    "the loops of a kernel by a schedule, and their time; without a schedule the plain loops that schedules begin with",
+    "the loops of a kernel by a schedule, and their time; without a schedule its plain loops",
     (
         PROGRAM,
         MagicOption("kernel", nargs="?", default="", metavar="KERNEL", help="a kernel's name, or a part of it"),
         MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line"),
+        MagicOption(
+            "-s", "--step", action="append", default=[], metavar="STEP", help="one step more, as 'from picked rows=4'"
+        ),
         MagicOption("--steps", action="store_true", help="list the steps"),
         LEVEL,
         JSON,

@@ -9,11 +9,19 @@ import numpy as np
 import pytest
 from kernel_runner import TARGETS, Runner, aligned, runnable_targets
 
+from test_tile_loops import CASES, evaluated, filled
+
+from relaylab import relay, study
 from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates import Epilogue
+from relaylab.codegen.templates.assemble import contraction_program
 from relaylab.loop.schedule import Schedule
+from relaylab.loop.schedule.tree import unique
+from relaylab.loop.verify import unproven
+from relaylab.support.errors import RelayError
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "loop"))
-from schedule_cases import KERNELS, plain, random_schedule  # noqa: E402
+from schedule_cases import KERNELS, loops, plain, random_schedule  # noqa: E402
 
 
 def native(program, arrays, want, target, splits=1):
@@ -66,3 +74,95 @@ def test_sums_in_registers_are_carried_by_the_loop():
     tiled = Schedule.parse(TILES.format(rows=4, columns=16)).apply(program)
     text = lower_program(tiled, TARGETS["avx512"]).text
     assert text.count("phi <16 x float>") == 4 and "alloca" not in text
+
+
+def opened(program):
+    """Picked loops whose sums lie in memory and whose loops all run turn by turn: most steps may be taken."""
+    buffers = " ".join(t.name for t in program.registers)
+    marked = " ".join(loop.axis.name for loop in loops(program) if loop.kind != "serial")
+    return Schedule.parse(f"memory {buffers}\nserial {marked}").apply(program)
+
+
+PICKED = [pytest.param(c, unique, marks=[pytest.mark.slow] * (c != "one row")) for c in CASES if c != "deep panels"]
+
+
+@pytest.mark.parametrize(
+    ("case", "start"),
+    [*PICKED, pytest.param("two inputs", lambda p: opened(unique(p)), marks=[pytest.mark.slow], id="opened")],
+)
+def test_random_steps_on_the_loops_that_the_compiler_picks(case, start):
+    """Conditions, registers, panels: refused, or equal in the evaluator and as machine code."""
+    spec, _, problems = CASES[case]()
+    target = TARGETS[runnable_targets()[-1]]
+    program = start(contraction_program("kernel", problems(target), target, Epilogue(), spec.roles))
+    operands = filled(program)
+    want, taken = evaluated(program, operands), 0
+    for seed in range(4):
+        schedule, after, _ = random_schedule(program, seed, steps=6)
+        taken += len(schedule.steps)
+        words = f"seed {seed}\n{schedule}\n{after}"
+        assert unproven(after) is None, words
+        np.testing.assert_array_equal(evaluated(after, operands), want, err_msg=words)
+        given = operands | {"out0": np.zeros_like(operands["out0"])}
+        Runner(lower_program(after, target, tiles=True), target).run(given, 1 + seed % 4)
+        np.testing.assert_array_equal(given["out0"], want, err_msg=words)
+    assert taken > 3
+
+
+CHOSEN = [
+    "from picked",
+    "from picked rows=3 vectors=2 unroll=2 tiles=2 panels=2 outer=tiles",
+    "from picked rows=2x3 vectors=1 panels=1 outer=panels prefetch=1",
+    "from picked minimal=0\nprefetch in0 k 2",
+]
+
+
+def program_of(name):
+    """A convolution or a product with its constant, and torch's result for the input that studies take."""
+    rng = np.random.default_rng(3)
+    if name == "conv2d":
+        x, w = relay.var("x", shape=(1, 8, 9, 9)), relay.const(rng.standard_normal((20, 8, 3, 3)).astype("float32"))
+        body = relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1)))
+    else:
+        x, w = relay.var("x", shape=(21, 24)), relay.const(rng.standard_normal((24, 50)).astype("float32"))
+        body = relay.nn.relu(relay.nn.matmul(x, w))
+    return study.Program(name, relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], body))))
+
+
+@pytest.mark.parametrize("name", ["conv2d", "matmul"])
+@pytest.mark.parametrize("steps", CHOSEN)
+def test_schedules_begin_with_the_picked_loops(name, steps):
+    trial = study.schedule(program_of(name), name, steps)
+    assert "registers acc" in trial.loops and trial.error < 1e-5
+    if "rows=3" in steps:
+        lanes = {"avx512": 16, "avx2": 8, "generic": 4}[runnable_targets()[-1]]
+        assert f"acc: float32[{3 * 2 * lanes}]" in trial.loops.replace("acc_2", "acc").replace("acc_3", "acc")
+
+
+REFUSED = {
+    "from nowhere": "there are no `nowhere` loops",
+    "from plain rows=2": "plain loops have no choice `rows=2`",
+    "from picked row=2": "did you mean `rows`?",
+    "from picked rows=0": "`rows` is a number from 1 to 64, not `0`",
+    "from picked rows=1x2x3": "`rows` is a number from 1 to 64",
+    "from picked outer=3": "`outer` is tiles or panels",
+    "from picked rows=21 vectors=16": "a loop would contain",
+    "split i0 3\nfrom picked": "stands first or not at all",
+    "from picked\nsplit item 5": "5 does not divide",
+    "from picked\nserial q": "lives in registers, at places that `q` gives",
+}
+
+
+@pytest.mark.parametrize("steps", REFUSED)
+def test_what_cannot_be_chosen_says_why(steps):
+    with pytest.raises(RelayError) as error:
+        study.schedule(program_of("matmul"), "matmul", steps)
+    assert REFUSED[steps] in str(error.value) and "-->" in error.value.place
+
+
+def test_only_products_and_convolutions_have_choices():
+    x = relay.var("x", shape=(4, 8))
+    program = study.Program("sum", relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], x + x))))
+    assert study.schedule(program, "add", "from picked").error == 0
+    with pytest.raises(RelayError, match="only products and convolutions have choices"):
+        study.schedule(program, "add", "from picked rows=2")

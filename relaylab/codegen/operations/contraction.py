@@ -29,11 +29,12 @@ from relaylab.codegen.templates.conv_transpose import (
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
 from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.problem import Choices
 from relaylab.codegen.templates.winograd import needed_winograd_halo, pack_winograd, winograd_workspace
 from relaylab.codegen.templates.winograd_kernel import winograd
 from relaylab.ir import Call, Op, TensorType
 from relaylab.op.window import spread, spread_padding
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayValueError
 
 SPACES = ("W", "HW", "DHW")
 Shape = tuple[int, ...]
@@ -96,6 +97,10 @@ class Contraction(Protocol):
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
         """The constant weight as the kernels for these views read it, flat."""
+        ...
+
+    def chosen(self, choices: Choices) -> Contraction:
+        """The same with numbers of its plan that are chosen, and without minimal products."""
         ...
 
 
@@ -237,6 +242,12 @@ class ConvolutionKernel:
                 return pack_depthwise(spec, target, plain)
         return pack_winograd(spec, self.m, target, plain)
 
+    def chosen(self, choices: Choices) -> Contraction:
+        if self.method == "depthwise":
+            raise RelayValueError("a depthwise convolution has no choices", code="schedule.illegal")
+        method = self.method if self.method == "transposed" else "direct"
+        return replace(self, method=method, spec=replace(self.spec, minimal=False, choices=choices))
+
 
 def _convolution(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
     return _convolution_of(call, cast("ConvolutionAttrs", call.attrs), ("O", "I"), target, minimal)
@@ -343,6 +354,7 @@ class MatrixProductKernel:
     transpose_b: bool
     minimal: bool = True
     packs: bool = False
+    choices: Choices = ()
 
     @property
     def data_order(self) -> tuple[int, ...]:
@@ -377,8 +389,9 @@ class MatrixProductKernel:
         if weight is None:
             shape = tensor_type(self.call.args[1]).concrete_shape
             weight = laid_out(shape, tensor_type(self.call.args[1]).dtype, range(len(shape)))
-            return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=True, minimal=self.minimal)
-        return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=False)
+            b = _flat(_swapped(weight, self.transpose_b))
+            return GemmSpec(a, b, o, packed=True, minimal=self.minimal, choices=self.choices)
+        return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=False, choices=self.choices)
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
@@ -389,6 +402,9 @@ class MatrixProductKernel:
         matrix = weight.swapaxes(-1, -2) if self.transpose_b else weight
         matrix = matrix if matrix.ndim == 3 else matrix[None]
         return pack_gemm(self.placed(data, None, out), target, matrix)
+
+    def chosen(self, choices: Choices) -> Contraction:
+        return replace(self, minimal=False, choices=choices)
 
 
 def _swapped(view: MemoryView, transpose: bool) -> MemoryView:

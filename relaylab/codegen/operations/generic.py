@@ -13,6 +13,7 @@ from relaylab.loop.expr import Tensor
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.schedule import Schedule
+from relaylab.loop.schedule.tree import unique
 from relaylab.loop.verify import unproven
 from relaylab.support.errors import RelayIndexError
 from relaylab.transform import PassContext
@@ -52,8 +53,8 @@ def lower_group(
 ) -> Kernel:
     """The kernel of a group, named by its content after the group's name; `parts` are what its parts compute.
 
-    A schedule begins with the loops as they are written down, and `known` are the roles of constants; without one the
-    loops are chosen.
+    Without a schedule the loops are chosen; one begins with these or with the loops as they are written down, and
+    `known` are the roles of constants.
 
     Under `PassContext(config={"relay.codegen.verify": True})` every access must be proven to lie in its buffer, or
     RelayIndexError `codegen.unproven-index` is raised.
@@ -61,17 +62,17 @@ def lower_group(
     if schedule is None:
         program = group.program()
     else:
-        program = group.plain()
+        program = unique(group.program()) if schedule.picked else group.plain()
         tensors = frozenset(tensor for role, tensor in program.buffers if role in known)
         program = schedule.apply(replace(program, known=tensors))
     return lower_checked(program, target, parts).by_content(group.name)
 
 
-def lower_checked(program: LoopProgram, target: CpuTarget, parts: Sequence[Expr] = ()) -> Kernel:
+def lower_checked(program: LoopProgram, target: CpuTarget, parts: Sequence[Expr] = (), tiles: bool = False) -> Kernel:
     """The kernel of a program whose accesses are proven if that is asked for."""
     if PassContext.current().get_config(VERIFY, False):
         _refuse_unproven(program, parts)
-    return lower_program(program, target)
+    return lower_program(program, target, tiles)
 
 
 def _refuse_unproven(program: LoopProgram, parts: Sequence[Expr]) -> None:

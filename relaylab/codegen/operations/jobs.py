@@ -7,7 +7,7 @@ A job knows which tensors it reads and writes. The planner decides how they lie 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -26,8 +26,10 @@ from relaylab.loop.procedure import Procedure
 from relaylab.loop.program import Prepared
 from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.run import prepare
-from relaylab.loop.schedule import Schedule
+from relaylab.loop.schedule import Schedule, placed
+from relaylab.loop.schedule.tree import unique
 from relaylab.op.base import OpPattern
+from relaylab.support.errors import RelayValueError
 
 LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn")
 
@@ -245,7 +247,20 @@ class ContractionJob(Job):
     def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
         epilogue = self.epilogue.bind(views, self.contraction) if self.epilogue else Epilogue()
         weight = None if packed else views(self.weight)
-        return self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
+        with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule else ""):
+            made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
+            if self.schedule is None:
+                return KernelSequence(tuple(replace(k, program=None) for k in made.kernels), made.workspaces)
+            if len(made.kernels) > 1 or made.kernels[0].program is None:
+                raise RelayValueError(
+                    "the picked kernel is not one loop program",
+                    code="schedule.illegal",
+                    help="from picked minimal=0, if minimal products are picked",
+                )
+        (kernel,), prefix = made.kernels, made.kernels[0].program.name
+        new = lower_checked(self.schedule.apply(unique(kernel.program)), target, (self.contraction.call,), tiles=True)
+        new = replace(new, flops=kernel.flops, bytes=kernel.bytes, program=None)
+        return KernelSequence((new.by_content(prefix),), made.workspaces)
 
     def parts(self) -> tuple[Expr | None, ...]:
         return (self.contraction.call, *(self.epilogue.parts if self.epilogue else ()))

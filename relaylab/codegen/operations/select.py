@@ -19,9 +19,12 @@ from relaylab.codegen.operations.contraction import Contraction, contraction_of
 from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import operands_of, tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
+from relaylab.codegen.templates.chosen import choices_of
+from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, walk
-from relaylab.loop.schedule import Schedule
+from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
+from relaylab.support.errors import RelayValueError
 
 
 def jobs_of(
@@ -57,9 +60,24 @@ class _Selection:
         return found
 
     def scheduled(self, schedule: Schedule) -> list[Job]:
-        """The whole operation by its plain loops and a schedule."""
-        job = self._generic(self.calls, self.body, self.operation.outputs)
-        job.schedule = schedule
+        """The whole operation by a schedule, which begins with its plain loops or with those that are picked."""
+        found = [self._generic(self.calls, self.body, self.operation.outputs)]
+        with placed(f"step 1: {' '.join((FROM, *schedule.begins))}"):
+            if schedule.picked:
+                found = self._picked(choices_of(schedule.begins[1:]))
+        found[0].schedule = schedule
+        return found
+
+    def _picked(self, choices: Choices) -> list[Job]:
+        """The one job of the whole operation, with numbers that are chosen."""
+        found = self.jobs()
+        if len(found) > 1:
+            raise RelayValueError(f"the picked loops are those of {len(found)} kernels", code="schedule.illegal")
+        (job,) = found
+        if choices and not isinstance(job, ContractionJob):
+            raise RelayValueError("only products and convolutions have choices", code="schedule.illegal")
+        if choices and isinstance(job, ContractionJob):
+            job.contraction = job.contraction.chosen(choices)
         return [job]
 
     def _jobs(self) -> list[Job]:

@@ -20,7 +20,7 @@ from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.pack import conv_matrix
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, merge_axes, merge_taps
+from relaylab.codegen.templates.problem import UNIT, Choices, OutputAxis, Problem, Tap, merge_axes, merge_taps
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
 from relaylab.codegen.templates.strassen_kernel import strassen
 from relaylab.support.errors import RelayValueError
@@ -44,6 +44,7 @@ class ConvSpec:
     padding: tuple[int, ...]
     groups: int = 1
     minimal: bool = False
+    choices: Choices = ()
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -133,6 +134,7 @@ def _plain_problem(spec: ConvSpec) -> Problem:
         x_start=start,
         out_start=spec.out.offset,
         out_column=spec.out.strides[-1],
+        choices=spec.choices,
     )
 
 

@@ -121,6 +121,7 @@ def _problem(spec: ConvSpec, combination: tuple[Phase, ...], start: int) -> Prob
         out_start=out.offset + target,
         out_column=out.strides[-1],
         weights=Weights(start=start),
+        choices=spec.choices,
     )
 
 

@@ -29,6 +29,7 @@ def few_columns(problem: Problem, target: CpuTarget) -> bool:
     inner, lanes = problem.taps[-1], target.lanes(problem.dtype)
     return (
         problem.weights.kind == "packed"
+        and not problem.choices
         and problem.dtype.startswith("float")
         and inner.x == 1
         and problem.columns <= min(FEW_COLUMNS, lanes)

@@ -18,7 +18,7 @@ from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.output_site import Epilogue
-from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap, Weights, merge_axes
+from relaylab.codegen.templates.problem import Choices, OutputAxis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
 from relaylab.codegen.templates.strassen_kernel import strassen
 from relaylab.support.errors import RelayValueError
@@ -41,6 +41,7 @@ class GemmSpec:
     out: MemoryView
     packed: bool = True
     minimal: bool = False
+    choices: Choices = ()
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -92,6 +93,7 @@ def _plain_problem(spec: GemmSpec) -> Problem:
         out_start=spec.out.offset,
         out_column=spec.out.strides[2],
         weights=weights,
+        choices=spec.choices,
     )
 
 

@@ -38,6 +38,9 @@ class OutputAxis:
         return self.scale == 1 and self.shift == 0
 
 
+Choices = tuple[tuple[str, int], ...]
+"""Numbers of a plan that a user chose (see `schedule.CHOICES`), by name."""
+
 UNIT = OutputAxis(1, 0, 0)
 
 
@@ -69,6 +72,7 @@ class Problem:
     """A contraction in the common shape. `channel` is how far a step of the batch moves the output column.
 
     `word` is how many products a step of the reduction does: four for bytes, which lie in the int32 of `x` and `w`.
+    `choices` are numbers that the plan must have.
     """
 
     dtype: str
@@ -84,6 +88,7 @@ class Problem:
     out_column: int = 1
     weights: Weights = Weights()
     word: int = 1
+    choices: Choices = ()
 
     @property
     def depth(self) -> int:

@@ -10,11 +10,12 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.templates.chosen import chosen_tile
 from relaylab.codegen.templates.problem import Problem, Split
 
 SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
@@ -33,7 +34,8 @@ class Blocking:
     """The decisions for one contraction.
 
     A register tile is `tile` = (rows of the last but one row axis, rows of the last) x `vectors`. A work item is
-    `tiles` row tiles x `panels` weight panels; items run over panels first when `panels_outer`.
+    `tiles` row tiles x `panels` weight panels; items run over panels first when `panels_outer`. A turn of the loop over
+    the reduction does `unroll` steps, as many as fit if that is 0.
     """
 
     vectors: int
@@ -42,6 +44,7 @@ class Blocking:
     panels: int
     panels_outer: bool
     prefetch: bool = False
+    unroll: int = 0
 
 
 def max_rows(target: CpuTarget, vectors: int) -> int:
@@ -69,12 +72,21 @@ def overlapped(work: float, weight_bytes: int, target: CpuTarget, cold: bool) ->
 
 @lru_cache(maxsize=4096)
 def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES) -> Blocking:
-    """The cheapest plan of the cost model for this problem on this target.
+    """The cheapest plan of the cost model for this problem on this target, with what is chosen already.
 
     `supply` is what it costs to get a vector of weights that are not in the first-level cache, in cycles.
     """
     _, vectors, tile = candidates(problem, target, supply)[0]
-    return _order(problem, target.lanes(problem.dtype), vectors, tile)
+    vectors, tile = chosen_tile(problem, vectors, tile)
+    plan, chosen = _order(problem, target.lanes(problem.dtype), vectors, tile), dict(problem.choices)
+    return replace(
+        plan,
+        tiles=chosen.get("tiles", plan.tiles),
+        panels=chosen.get("panels", plan.panels),
+        panels_outer=bool(chosen.get("outer", plan.panels_outer)),
+        prefetch=bool(chosen.get("prefetch", plan.prefetch)),
+        unroll=chosen.get("unroll", 0),
+    )
 
 
 def candidates(

@@ -189,7 +189,8 @@ class TileLoops:
             return ()
         last = taps[-1].count
         outer = [parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
-        by = unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
+        by = self.schedule.unroll or unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
+        by = min(by, last)
         blocks, rest = divmod(last, by)
         block = parts.axis("k", blocks)
         body = self._steps(site, acc, [*outer, block * by], by)

@@ -1,9 +1,20 @@
 """Schedules: steps that rewrite loop programs without changing what they compute, as values with a text."""
 
-from relaylab.loop.schedule import caches, marks, memory, order
-from relaylab.loop.schedule.step import PRIMITIVES, Primitive, Schedule, ScheduleStep, primitive, step, table
+from relaylab.loop.schedule import caches, marks, memory, order, start
+from relaylab.loop.schedule.step import (
+    FROM,
+    PRIMITIVES,
+    Primitive,
+    Schedule,
+    ScheduleStep,
+    placed,
+    primitive,
+    step,
+    table,
+)
 
 __all__ = [
+    "FROM",
     "PRIMITIVES",
     "Primitive",
     "Schedule",
@@ -12,7 +23,9 @@ __all__ = [
     "marks",
     "memory",
     "order",
+    "placed",
     "primitive",
+    "start",
     "step",
     "table",
 ]

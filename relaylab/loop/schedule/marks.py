@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 from relaylab.loop.dependence import Dependence
+from relaylab.loop.expr import Axis, post_order
 from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, statements
 from relaylab.loop.schedule.legal import conflict, private_to
 from relaylab.loop.schedule.step import primitive
-from relaylab.loop.schedule.tree import accesses, around, exchanged, illegal, loop_named, whole
+from relaylab.loop.schedule.tree import accesses, around, exchanged, fresh, illegal, loop_named, whole
 from relaylab.loop.show import show
 
 Words = tuple[str, ...]
@@ -46,6 +47,29 @@ def unroll(program: LoopProgram, words: Words) -> LoopProgram:
         if math.prod(s.axis.extent for s in loops) > MOST_COPIES:
             raise illegal(f"more than {MOST_COPIES} copies of a statement", "split the loop and unroll its inner half")
         program = exchanged(program, loop, lambda s: (replace(s, kind="unrolled"),))
+    return program
+
+
+@primitive("serial LOOP ...")
+def serial(program: LoopProgram, words: Words) -> LoopProgram:
+    """What was vectorized or unrolled runs turn by turn again; the loop that the threads share runs in each of them."""
+    for name in words:
+        loop = loop_named(program, name)
+        at = next((k for k, nest in enumerate(program.nests) if nest.loop is loop), None)
+        if at is None and loop.kind == "serial":
+            raise illegal(f"`{name}` runs turn by turn")
+        private = {a.buffer for a in accesses(loop.body) if any(n is loop.axis for n in post_order(a.address))}
+        if held := private & set(program.registers):
+            raise illegal(f"`{min(t.name for t in held)}` lives in registers, at places that `{name}` gives")
+        if loop.kind == "vectorized" and (reason := conflict(loop.body, [loop.axis], sums=True)):
+            raise illegal(reason)
+        plain = replace(loop, kind="serial", unroll=1)
+        if at is None:
+            program = exchanged(program, loop, lambda s, plain=plain: (plain,))
+            continue
+        once = For(Axis(fresh(program, "once"), 1), "serial", (plain,))
+        nests = (*program.nests[:at], LoopNest(once), *program.nests[at + 1 :])
+        program = replace(program, nests=nests)
     return program
 
 

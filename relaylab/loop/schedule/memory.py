@@ -112,6 +112,18 @@ def registers(program: LoopProgram, words: Words) -> LoopProgram:
     return program
 
 
+@primitive("memory BUFFER ...", 'set_scope("global")', 'set_scope(block, 0, "global")')
+def memory(program: LoopProgram, words: Words) -> LoopProgram:
+    """Private buffers that live in registers lie in memory again, so that loops over them need not be written out."""
+    for name in words:
+        buffer = buffer_named(program, name)
+        if buffer not in program.registers:
+            raise illegal(f"`{name}` does not live in registers")
+        left = tuple(t for t in program.registers if t is not buffer)
+        program = replace(program, registers=left, scratch=(*program.scratch, buffer))
+    return program
+
+
 @primitive("constant BUFFER ...", "a stage that is computed once", "preprocessing, transform_layout of a parameter")
 def constant(program: LoopProgram, words: Words) -> LoopProgram:
     """Private buffers that are copies of constants are filled when the program is built, not when it runs."""

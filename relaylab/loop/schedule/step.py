@@ -22,6 +22,7 @@ from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import Table
 
 MOST_STEPS = 1000
+FROM = "from"  # begins a schedule
 Rewrite = Callable[[LoopProgram, tuple[str, ...]], LoopProgram]
 
 
@@ -111,12 +112,22 @@ class Schedule:
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split("#")[0].split()
             if words:
-                with _placed(f"line {number}: {line.strip()}"):
+                with placed(f"line {number}: {line.strip()}"):
                     steps.append(step(words[0], *words[1:]))
         return Schedule(tuple(steps))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
+
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """The words of `from`: which loops the steps begin with, and what is chosen of them."""
+        return self.steps[0].words if self.steps and self.steps[0].name == FROM else ("plain",)
+
+    @property
+    def picked(self) -> bool:
+        """Whether the steps begin with the loops that the compiler picks."""
+        return self.begins[0] == "picked"
 
     @property
     def ours(self) -> bool:
@@ -142,7 +153,9 @@ class Schedule:
                 f"a schedule has at most {MOST_STEPS} steps, not {len(self.steps)}", code="schedule.arguments"
             )
         for number, one in enumerate(self.steps, 1):
-            with _placed(f"step {number}: {one}"):
+            with placed(f"step {number}: {one}"):
+                if number > 1 and one.name == FROM:
+                    raise RelayValueError(f"`{one}` stands first or not at all", code="schedule.illegal")
                 program = one.apply(program)
             yield one, program
 
@@ -162,12 +175,12 @@ def step(name: str, *words: str | int) -> ScheduleStep:
 
 
 @contextmanager
-def _placed(place: str) -> Generator[None]:
+def placed(place: str) -> Generator[None]:
     """Errors inside get the place of their step."""
     try:
         yield
     except RelayError as error:
-        error.place = error.place or f"  --> {place}"
+        error.place = error.place or (f"  --> {place}" if place else "")
         raise
 
 

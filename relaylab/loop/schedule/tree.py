@@ -131,7 +131,8 @@ def edited(program: LoopProgram, rule: Callable[[Statement], Sequence[Statement]
                 f"`{nest.loop.axis.name}` is shared out among the threads: it must stay the only outermost loop",
                 help="take this step before `parallel`",
             )
-        nests.append(replace(nest, loop=body[0]))
+        grain = nest.grain if body[0].axis.extent == nest.loop.axis.extent else 1
+        nests.append(LoopNest(body[0], grain))
     return replace(program, nests=tuple(nests))
 
 
