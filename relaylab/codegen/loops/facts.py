@@ -124,4 +124,6 @@ def read_after_written(body: Sequence[Statement], uses: dict[Statement, Uses]) -
         read |= own.loads
         if isinstance(statement, Store) and statement.buffer in read:
             late.add(statement.buffer)
+        if isinstance(statement, For) and statement.kind == "unrolled":  # its turns follow each other
+            late |= uses[statement].loads & uses[statement].stores
     return frozenset(read - late)

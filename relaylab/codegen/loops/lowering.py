@@ -224,10 +224,7 @@ class _Lowering:
             or not self._in_registers(loop)
         ):
             return {}
-        inner = (s for s in statements(loop.body) if isinstance(s, For) and s.kind == "vectorized")
-        if not all(map(self.emitter.cells.used_in, inner)):  # others are not written out: their lanes have an index
-            return {}
-        return streams_of(loop, frozenset(self.program.registers))
+        return streams_of(loop, frozenset(self.program.registers), self._in_registers)
 
     def _begin(self, stream: Stream, at: VectorContext) -> Value:
         """Where a stream is in the first turn."""

@@ -7,6 +7,7 @@ code is written. Accesses that differ in the last part only share a pointer, and
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
@@ -31,12 +32,16 @@ class Stream:
         return math.gcd(self.step, *(factor for _, factor in self.start))
 
 
-def streams_of(loop: For, private: frozenset[Tensor]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
+def streams_of(
+    loop: For, private: frozenset[Tensor], written_out: Callable[[For], bool]
+) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
     """The streams of a loop by addresses, each with the rest of the address; none where loops turn in it."""
     body = list(statements(loop.body))
     if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
         return {}
     inner = {s.axis for s in body if isinstance(s, For)}
+    # Lanes that are not in registers are those of a loop, whose index is no number.
+    turning = {s.axis for s in body if isinstance(s, For) and s.kind == "vectorized" and not written_out(s)}
     found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
     streams: dict[ScalarExpr, tuple[Stream, AxisSum]] = {}
     for buffer, address in (access for s in body for access in _reads(s)):
@@ -44,7 +49,7 @@ def streams_of(loop: For, private: frozenset[Tensor]) -> dict[ScalarExpr, tuple[
             continue
         terms, const = terms_of(address)
         outside = tuple((a, f) for a, f in terms.items() if a is not loop.axis and a not in inner)
-        if loop.axis not in terms or any(_moves(a, {loop.axis, *inner}) for a, _ in outside):
+        if loop.axis not in terms or turning & set(terms) or any(_moves(a, {loop.axis, *inner}) for a, _ in outside):
             continue
         key = (buffer, terms[loop.axis], frozenset(outside))
         stream = found.setdefault(key, Stream(buffer, outside, terms[loop.axis]))
