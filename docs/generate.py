@@ -21,7 +21,12 @@ import stubs
 from relaylab import course, explorer, relay, study, viz
 from relaylab.ir import IRModule
 from relaylab.lab import saved_page
+from relaylab.runtime.peaks import MachinePeaks
+from relaylab.study.roofline import Roofline
 from relaylab.transform import run_pipeline
+from relaylab.viz.figures.roofline import Dot
+from relaylab.viz.write.html import LEGIBLE
+from relaylab.viz.write.svg import svg
 
 DOCS = Path(__file__).resolve().parent
 IMAGES, PAGES, REFERENCE = DOCS / "images", DOCS / "pages", DOCS / "reference"
@@ -91,6 +96,24 @@ def memory() -> object:
     return viz.timeline(lib.executable.plan, "ResNet-18 (32 x 32): where its tensors lie")
 
 
+def arena() -> object:
+    """The arena of a chain of kernels, each of which reads what the one before has written."""
+    y = x = relay.var("x", shape=(256, 256))
+    for _ in range(6):
+        y = relay.nn.softmax(relay.nn.matmul(y, y))
+    lib = relay.build(relay.IRModule.from_expr(relay.Function([x], y)), target="llvm -mcpu=x86-64-v3 -num-cores=1")
+    return viz.timeline(lib.executable.plan, "twelve kernels, two places")
+
+
+def roof() -> object:
+    """Kernels of lessons 11 and 12, on the machine of their tables."""
+    flops, moved = 2 * 1024**3, 12 * 1024**2
+    took = {"three loops": 6.5, "vectors": 0.045, "a tile of registers": 0.014, "the tile, packed": 0.0096}
+    dots = [Dot(name, flops / moved, flops / seconds) for name, seconds in took.items()]
+    dots.append(Dot("relu of 16 million", 0.125, 16e6 / 0.0047))
+    return Roofline("kernels under the roof", dots, MachinePeaks(1, 252e9, 30e9, 190e9))
+
+
 def layout() -> object:
     """Two layouts of two channels of 4 x 4 pixels: where each of them lies."""
     places = np.arange(32)
@@ -132,6 +155,8 @@ IMAGE: dict[str, Callable[[], object]] = {
     "diff": diff,
     "house": house,
     "memory": memory,
+    "arena": arena,
+    "roof": roof,
     "fused": fused,
     "closure": lambda: viz.show(relay.parse(CLOSURE), title="a function that returns a function"),
     "anf": anf,
@@ -142,6 +167,13 @@ MEASURED: dict[str, Callable[[], object]] = {
     "heat": lambda: explorer.heat(study.explore("resnet8")),
     "roofline": lambda: study.roofline("resnet18"),
 }
+
+
+def drawn(name: str) -> str:
+    """A picture as it is written, at the size of notebooks: its words have nine points."""
+    found = {**IMAGE, **MEASURED}[name]()
+    scene = found.scene if hasattr(found, "scene") else viz.show(found).scene
+    return svg(scene, scale=LEGIBLE)
 
 
 def photograph() -> None:
@@ -164,11 +196,9 @@ def main(names: list[str]) -> None:
         import translations
 
         translations.make([n for n in names if n != "translations"])
-    for name, make in {**IMAGE, **MEASURED}.items():
+    for name in {**IMAGE, **MEASURED}:
         if not names or name in names:
-            found = make()
-            target = IMAGES / f"{name}.svg"
-            found.save(target) if hasattr(found, "save") else viz.save(found, target)
+            (IMAGES / f"{name}.svg").write_text(drawn(name), encoding="utf-8")
     if not names or "page" in names:
         saved_page.save(study.explore("resnet8"), PAGE)
     if not names or "explorer" in names:
