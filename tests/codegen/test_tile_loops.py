@@ -69,6 +69,9 @@ CASES = {
     "taps": lambda: convolution(7, 3, 3, 40, stride=2, batch=2),
     "groups": lambda: convolution(4, 6, 3, 16, groups=2),
     "transposed": transposed_convolution,
+    "few columns": lambda: convolution(3, 21, 3, 3),
+    "few columns of a product": lambda: product(2, 9, 2, 37),
+    "one column": lambda: product(1, 5, 1, 40),
     "depthwise": lambda: depthwise_convolution((2, 11), 21, 3),
     "depthwise, strides": lambda: depthwise_convolution((3, 12), 24, 3, stride=2),
     "depthwise, rows of weights": lambda: depthwise_convolution((2, 4), 17, 7),
@@ -103,7 +106,7 @@ def evaluated(program: LoopProgram, operands: dict[str, np.ndarray]) -> np.ndarr
 def test_the_program_is_what_is_compiled(case: str) -> None:
     spec, make, write = CASES[case]()
     isa = runnable_targets()[-1]
-    for name in EPILOGUES if case in ("tails", "taps", "depthwise") else ("residual",):
+    for name in EPILOGUES if case in ("tails", "taps", "few columns", "depthwise") else ("residual",):
         epilogue = EPILOGUES[name](spec.out)
         program = write(TARGETS[isa], epilogue)
         kernel = make(spec, TARGETS[isa], epilogue)

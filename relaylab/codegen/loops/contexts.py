@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
-from relaylab.loop.expr import Apply, ScalarExpr
+from relaylab.loop.expr import Apply, Const, ScalarExpr
 from relaylab.loop.scalar import NARROW
 
 
@@ -51,6 +51,11 @@ def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | 
         case Apply("add", (total, Apply("mul", (x, y))), "float32" | "float64"):
             return total, x, y
     return None
+
+
+def zero(node: ScalarExpr) -> bool:
+    """Is it the number 0, and not -0.0?"""
+    return isinstance(node, Const) and str(node.value) in ("0", "0.0", "False")
 
 
 def storage_type(dtype: str) -> str:

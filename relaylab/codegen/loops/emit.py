@@ -24,6 +24,7 @@ from relaylab.codegen.llvm.text import (
     lanes,
     literal_vector,
     spelled,
+    tail_mask,
     vector,
 )
 from relaylab.codegen.llvm.types import parts
@@ -38,6 +39,7 @@ from relaylab.codegen.loops.contexts import (
     multiplied,
     scatter,
     storage_type,
+    zero,
 )
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
@@ -198,6 +200,10 @@ class Emitter:
                 return self._cast(value, dtype, self._get(value, mask, done, at), at)
             case Guard(condition, value, otherwise):
                 below = self._below(node, mask, done, at)
+                x = self._get(value, below, done, at)
+                masked = isinstance(x, Value) and lanes(x.type) > 1 and below.scalar is None
+                if masked and isinstance(value, Load) and value.tensor not in self.cells.tensors and zero(otherwise):
+                    return x  # lanes that are not loaded are 0
                 parts = [(condition, mask), (value, below), (otherwise, mask)]
                 return self._apply("select", node, [(e, self._get(e, m, done, at)) for e, m in parts], at)
             case Apply() if (parts := self.fused(node)) is not None:
@@ -215,6 +221,9 @@ class Emitter:
             exact = self._linear(op, args)
             if exact is not None:
                 return exact
+        match op, [v for _, v in args]:
+            case "lt", [Ramp(int(first), 1), Ramp(int(stop), 0)]:  # the first lanes
+                return tail_mask(stop - first, at.width)
         values = [self.number(e, v, at) for e, v in args]
         width = max(lanes(v.type) for v in values)
         spread = [self.spread(self._slim(e, v, width), width) for (e, _), v in zip(args, values)]

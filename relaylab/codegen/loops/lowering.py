@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask, vector
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, is_float, lanes, tail_mask, vector
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
@@ -395,8 +395,10 @@ class _Lowering:
 
     def _identity(self, local: Local, loop: For, width: int) -> Value:
         kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
-        start = identity(kind, compute_dtype(local.dtype))
-        return constant(vector(scalars.register_type(local.dtype), width), start.value)
+        type = vector(scalars.register_type(local.dtype), width)
+        if kind == "sum" and is_float(type):  # -0.0 is the identity of addition
+            return constant(type, -0.0)
+        return constant(type, identity(kind, compute_dtype(local.dtype)).value)
 
     def _accumulate(self, local: Local, kind: str, value: ScalarExpr, at: VectorContext) -> None:
         total, amount = self._register(local, at), self.emitter.value(value, at)
@@ -411,7 +413,7 @@ class _Lowering:
 
     def combine(self, kind: str, dtype: str, a: Value, c: Value) -> Value:
         """Two partial results of a reduction as one."""
-        if kind == "last":
+        if kind == "last" or kind == "sum" and is_float(a.type) and a.ref == constant(a.type, -0.0).ref:
             return c
         op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
         return scalars.apply(self.f, op, dtype, [a, c], self.emitter.avx512)
@@ -431,6 +433,8 @@ class _Lowering:
 
     def across(self, kind: str, dtype: str, x: Value) -> Value:
         """The lanes of a vector folded, halving it."""
+        if kind == "sum" and dtype in ("float32", "float64"):  # LLVM halves too, and says so in one line
+            return self.f.reduce("fadd", x, -0.0)
         while lanes(x.type) > 1:
             half = lanes(x.type) // 2
             low, high = (self.f.shuffle(x, x, range(s, s + half)) for s in (0, half))

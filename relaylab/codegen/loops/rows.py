@@ -35,8 +35,8 @@ def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Calla
     while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
         around.append(loop.axis)
         loop = loop.body[0]
-    store, axis = loop.body[0], loop.axis
-    if loop.kind != "vectorized" or len(loop.body) > 1 or not isinstance(store, Store) or axis.extent < 2:
+    store, axis = loop.body[0] if len(loop.body) == 1 else None, loop.axis
+    if loop.kind != "vectorized" or not isinstance(store, Store) or axis.extent < 2:
         return False
     products = emitter.fused(store.value)
     to = None if products is None else _row(emitter, store.buffer, store.address, axis, at, around)

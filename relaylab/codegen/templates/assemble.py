@@ -8,7 +8,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.llvm.text import IRFunction
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.dots import DotTileNest, dots_schedule, few_columns, weights_size
+from relaylab.codegen.templates.dots import DotLoops, dots_schedule, few_columns, weights_size
 from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Problem
@@ -37,7 +37,7 @@ def contractions(
     traffic: int,
 ) -> Kernel:
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
-    if any(p.word > 1 or few_columns(p, target) for p in problems):
+    if any(p.word > 1 for p in problems):
         return _in_words(prefix, problems, target, epilogue, roles, traffic)
     program = contraction_program(prefix, problems, target, epilogue, roles)
     return lower_program(program, target, True, (sum(p.flops for p in problems), traffic)).by_content(prefix)
@@ -49,10 +49,15 @@ def contraction_program(
     """The contractions as a loop program with these operands: input, weights, output, side inputs."""
     buffers = _buffers(problems, target, epilogue, roles)
     parts = ProgramParts({**buffers, **dict(zip(("x", "w", "out"), (buffers[role] for role in roles)))})
-    nests = [
-        TileLoops(p, schedule_contraction(p, target), target.lanes(p.dtype), epilogue, parts).nest() for p in problems
-    ]
+    nests = [_loops(p, target, epilogue, parts).nest() for p in problems]
     return LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), tuple(nests), tuple(parts.registers))
+
+
+def _loops(problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> TileLoops:
+    width = target.lanes(problem.dtype)
+    if few_columns(problem, target):
+        return DotLoops(problem, dots_schedule(problem, target), width, epilogue, parts)
+    return TileLoops(problem, schedule_contraction(problem, target), width, epilogue, parts)
 
 
 def _buffers(
@@ -93,25 +98,17 @@ def _in_words(
     roles: tuple[str, ...],
     traffic: int,
 ) -> Kernel:
-    """A kernel in which some contractions have very few columns or are of bytes: these are no loop programs yet."""
+    """A kernel of products of bytes, which are no loop programs yet."""
     operands = (*roles, *epilogue.operands)
     f = IRFunction.kernel(prefix, operands)
     x, w, out, *others = f.pointers
     pointers = OperandPointers(x, w, out, dict(zip(epilogue.operands, others)))
-    nests = [_nest(f, problem, target, pointers, epilogue) for problem in problems]
+    nests = [TileNest(f, p, schedule_contraction(p, target), target, pointers, epilogue) for p in problems]
     items = run_in_order(f, nests)
     text, declares = f.finish()
     loops = "".join(loops_text(prefix, nest, epilogue) for nest in nests)
     flops = sum(problem.flops for problem in problems)
     return Kernel(prefix, text, declares, operands, items, 0, flops, traffic, loops).by_content(prefix)
-
-
-def _nest(
-    f: IRFunction, problem: Problem, target: CpuTarget, pointers: OperandPointers, epilogue: Epilogue
-) -> TileNest:
-    if few_columns(problem, target):
-        return DotTileNest(f, problem, dots_schedule(problem, target), target, pointers, epilogue)
-    return TileNest(f, problem, schedule_contraction(problem, target), target, pointers, epilogue)
 
 
 def run_in_order(f: IRFunction, nests: Sequence[TileNest]) -> int:

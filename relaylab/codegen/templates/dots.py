@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.llvm.text import Index, Value, constant, llvm_type, vector
 from relaylab.codegen.templates.byte_products import interleaved
-from relaylab.codegen.templates.nest import TileNest, TilePlace, start_text
-from relaylab.codegen.templates.output_site import load_lanes
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.program_parts import Place, around, turn
 from relaylab.codegen.templates.schedule import Blocking, packed_size, schedule_contraction, tile_count
+from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
+from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, guard
+from relaylab.loop.program import Accumulate, Body, Define, For, Store
 
 FEW_COLUMNS = 4
 TILES_PER_ITEM = 4
@@ -51,93 +52,87 @@ def padded_depth(problem: Problem, width: int) -> int:
     return math.prod(tap.count for tap in problem.taps[:-1]) * inner
 
 
-class DotTileNest(TileNest):
+class DotLoops(TileLoops):
     """The loops of a contraction whose tiles are rows x columns of sums over lanes."""
 
-    def _tile(
-        self,
-        batch: Index,
-        position: Sequence[Index],
-        sizes: tuple[int, int],
-        panel: Index,
-        tile: Index,
-        vectors: int,
-        active: int,
-    ) -> None:
-        f, p = self.f, self.problem
-        start = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
-        x = f.offset(self.pointers.x, f.mul(start, self.size))
-        member = f.add(f.mul(batch, padded_depth(p, self.width) * p.columns), p.weights.start)
-        w = f.offset(self.pointers.w, f.mul(member, self.size))
-        zero = constant(vector(llvm_type(p.dtype), self.width), 0)
-        acc = self._reduce(0, (x, w), (zero,) * (sizes[1] * p.columns), sizes[1])[1]
-        column = f.mul(batch, p.channel)
-        rows = [self._row(acc[row * p.columns : (row + 1) * p.columns], column) for row in range(sizes[1])]
-        self.finish(TilePlace(batch, position, [(0, row) for row in range(sizes[1])], column, 1, p.columns), rows)
+    def _tile(self, site: TileSite) -> Body:
+        """One tile: sums of lanes, what they are together, the bias, the epilogue and the stores."""
+        parts, p, width = self.parts, self.problem, self.width
+        results = site.sizes[1] * p.columns
+        sums = parts.private("registers", "sums", results * width, p.dtype)
+        acc = parts.private("registers", "acc", results, p.dtype)
+        n, c = parts.axis("n", results), parts.axis("c", width)
+        start = Store(sums, parts.place([(turn(n), width), (c, 1)]), Const(0, p.dtype))
+        zeros = around((For(c, "vectorized", (start,)),), (n,), "unrolled")
+        body = (*zeros, *self._reduction(site, sums), *self._together(sums, acc))
+        if self.epilogue.bias is not None:
+            biased = lambda a, b, c: (acc, cell := self._cell(site, a, b, c), Load(acc, (cell,)) + self._bias(site, c))
+            body = (*body, self._over_tile(site, biased))
+        return (*body, *self._finish(site, acc))
 
-    def reduction(self, rows: int) -> list[str]:
-        """The lines of a tile: lanes run along the reduction, and are added at the end."""
-        p = self.problem
-        steps = " x ".join(str(tap.count) for tap in p.taps)
-        return [
-            f"sums[{rows}, {p.columns}] = 0  # registers: {rows} rows x {p.columns} columns of {self.width} lanes",
-            f"for k in {steps} by {self.width}: sums[r, c] += x[row r, k..] * w[c, k..]  # lanes along k, w packed",
-            f"acc[r, c] = lanes of sums[r, c] together + {start_text(self.epilogue)}",
-        ]
+    def _pitch(self, site: TileSite) -> int:
+        return site.columns
 
-    def _row(self, sums: Sequence[Value], column: Index) -> Value:
-        """The results of one row as a vector of columns, on top of the bias."""
-        f = self.f
-        result = constant(sums[0].type, 0)
-        for lane, value in enumerate(sums):
-            # -0.0 is the identity of addition: +0.0 would turn a sum of -0.0 into +0.0.
-            result = f.insert(result, f.reduce("fadd", value, -0.0), lane)
-        if self.epilogue.bias is None:
-            return result
-        f.at(self.epilogue.bias_part)
-        pointer = f.offset(self.pointers.side[self.epilogue.bias], f.mul(column, self.size))
-        type = llvm_type(self.problem.dtype)
-        result = f.binary("fadd", result, load_lanes(f, type, pointer, self.width, len(sums), self.size, self.size))
-        f.at(0)
-        return result
+    def _together(self, sums: Tensor, acc: Tensor) -> Body:
+        """The lanes of every sum as one number."""
+        parts, dtype = self.parts, self.problem.dtype
+        n, c = parts.axis("n", acc.shape[0]), parts.axis("c", self.width)
+        total = Local(parts.name("total"), dtype)
+        lanes = Accumulate(total, "sum", Load(sums, (parts.place([(turn(n), self.width), (c, 1)]),)))
+        # -0.0 is the identity of addition: +0.0 would turn a sum of -0.0 into +0.0.
+        whole = (
+            Define(total, Const(-0.0, dtype)),
+            For(c, "vectorized", (lanes,)),
+            Store(acc, as_index(turn(n)), total),
+        )
+        return around(whole, (n,), "unrolled")
 
-    def _reduce(
-        self, level: int, at: tuple[Value, Value], acc: Sequence[Value], rows: int
-    ) -> tuple[Value, Sequence[Value]]:
-        """Sum over the taps from `level` on; (the weight pointer afterwards, accumulators)."""
-        f, tap = self.f, self.problem.taps[level]
-        if level == len(self.problem.taps) - 1:
-            return self._innermost(at, acc, rows)
-
-        def body(_: Index, x: Value, w: Value, *sums: Value) -> tuple[Value, ...]:
-            after, results = self._reduce(level + 1, (x, w), sums, rows)
-            return (f.offset(x, tap.x * self.size), after, *results)
-
-        out = f.loop(0, tap.count, body, (*at, *acc))
-        return out[1], out[2:]
-
-    def _innermost(self, at: tuple[Value, Value], acc: Sequence[Value], rows: int) -> tuple[Value, Sequence[Value]]:
-        f, step = self.f, self.width * self.size
-        whole, rest = divmod(self.problem.taps[-1].count, self.width)
-
-        def turn(x: Value, w: Value, sums: Sequence[Value], active: int) -> tuple[Value, ...]:
-            return (f.offset(x, step), f.offset(w, step), *self._products(x, w, sums, rows, active))
-
-        out = f.loop(0, whole, lambda _, x, w, *sums: turn(x, w, sums, self.width), (*at, *acc))
+    def _reduction(self, site: TileSite, acc: Tensor) -> Body:
+        """Loops over the taps; the innermost in vectors, of which the last may have fewer elements."""
+        *outer, last = self.problem.taps
+        whole, rest = divmod(last.count, self.width)
+        axes = [self.parts.axis("k", tap.count) for tap in outer]
+        block = self.parts.axis("k", whole)
+        at = [turn(axis) for axis in axes]
+        body: Body = ()
+        if whole:
+            body = around(self._products(site, acc, (*at, turn(block)), self.width), (block,), "serial")
         if rest:
-            out = turn(out[0], out[1], out[2:], rest)
-        return f.offset(at[1], (whole + bool(rest)) * step), out[2:]
+            body = (*body, *self._products(site, acc, (*at, whole), rest))
+        return around(body, axes, "serial")
 
-    def _products(self, x: Value, w: Value, sums: Sequence[Value], rows: int, active: int) -> list[Value]:
-        f, p, type = self.f, self.problem, llvm_type(self.problem.dtype)
-        column = padded_depth(p, self.width) * self.size
-        load = lambda pointer, real: load_lanes(f, type, pointer, self.width, real, self.size, self.size)
-        weights = [load(f.offset(w, c * column), self.width) for c in range(p.columns)]
-        results = []
-        for row in range(rows):
-            values = load(f.offset(x, row * p.rows[-1].x * self.size), active)
-            results.extend(f.fma(values, weight, sums[row * p.columns + c]) for c, weight in enumerate(weights))
-        return results
+    def _products(self, site: TileSite, acc: Tensor, at: Sequence[Place], real: int) -> Body:
+        """A vector of every column's weights times one of every row, of which the first lanes are real."""
+        parts, p, width = self.parts, self.problem, self.width
+        n, c = parts.axis("n", p.columns), parts.axis("c", width)
+        depth = padded_depth(p, width)
+        terms = [(site.batch, depth * p.columns), (turn(n), depth), (at[-1], width), (c, 1)]
+        step = -(-p.taps[-1].count // width) * width
+        for index, tap in zip(at[-2::-1], p.taps[-2::-1]):
+            terms.append((index, step))
+            step *= tap.count
+        weights = parts.private("registers", "b", p.columns * width, p.dtype)
+        value = Load(parts.buffers["w"], (parts.place(terms, p.weights.start),))
+        store = Store(weights, parts.place([(turn(n), width), (c, 1)]), value)
+        return (*around((For(c, "vectorized", (store,)),), (n,), "unrolled"), *self._rows(site, acc, weights, at, real))
+
+    def _rows(self, site: TileSite, acc: Tensor, weights: Tensor, at: Sequence[Place], real: int) -> Body:
+        parts, p, width = self.parts, self.problem, self.width
+        row, x = parts.axis("r", site.sizes[1]), parts.private("registers", "x", width, p.dtype)
+        c = parts.axis("c", width)
+        spot = (*site.position[:-1], as_index(site.position[-1]) + turn(row))
+        terms = [(site.batch, p.batch.x), *((i, axis.x) for i, axis in zip(spot, p.rows))]
+        terms += [(i, tap.x) for i, tap in zip(at[:-1], p.taps)]
+        value: ScalarExpr = Load(parts.buffers["x"], (parts.place([*terms, (at[-1], width), (c, 1)], p.x_start),))
+        if real < width:
+            value = guard(c < real, value, Const(0, p.dtype))
+        load = For(c, "vectorized", (Store(x, c, value),))
+        n, lane = parts.axis("n", p.columns), parts.axis("c", width)
+        cell = parts.place([(turn(row), p.columns * width), (turn(n), width), (lane, 1)])
+        weight = Load(weights, (parts.place([(turn(n), width), (lane, 1)]),))
+        product = Store(acc, cell, Load(acc, (cell,)) + Load(x, (as_index(lane),)) * weight)
+        products = around((For(lane, "vectorized", (product,)),), (n,), "unrolled")
+        return around((load, *products), (row,), "unrolled")
 
 
 def pack_weights(problem: Problem, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:

@@ -153,7 +153,7 @@ class TileLoops:
         buffer, where, value = element(a, b, c)
         store = Store(buffer, where, parts.simplify(value))
         loop = For(c, "vectorized", (store,), self._vectors(site.columns) if kind == "serial" else 1)
-        (tile,) = around((loop,), (a, b), kind)
+        (tile,) = around((store if self._pitch(site) == 1 else loop,), (a, b), kind)
         return tile
 
     def _pitch(self, site: TileSite) -> int:
