@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, is_float, lanes, tail_mask, vector
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, Uses, read_after_written, scratch_layout, uses_of, work
+from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.register_transpose import load_columns
 from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
@@ -327,7 +328,7 @@ class _Lowering:
             sums, width = facts.sums, facts.width
             step, written_out = width * loop.unroll, facts.registers  # they have no addresses that a loop computes
             rows = -(-extent // width) if written_out else loop.unroll
-            partial = [[self._identity(local, loop, width) for local in sums] for _ in range(rows)]
+            partial = [[neutral(self._kind(local, loop), local.dtype, width) for local in sums] for _ in range(rows)]
             main = 0 if written_out else extent // step * step
 
             def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
@@ -393,12 +394,8 @@ class _Lowering:
 
     # ---- accumulators
 
-    def _identity(self, local: Local, loop: For, width: int) -> Value:
-        kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
-        type = vector(scalars.register_type(local.dtype), width)
-        if kind == "sum" and is_float(type):  # -0.0 is the identity of addition
-            return constant(type, -0.0)
-        return constant(type, identity(kind, compute_dtype(local.dtype)).value)
+    def _kind(self, local: Local, loop: For) -> str:
+        return next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
 
     def _accumulate(self, local: Local, kind: str, value: ScalarExpr, at: VectorContext) -> None:
         total, amount = self._register(local, at), self.emitter.value(value, at)
@@ -406,42 +403,18 @@ class _Lowering:
             amount = scalars.resize(self.f, amount, "i64", True)
         amount = self.emitter.spread(amount, at.width)
         if at.mask.lanes is not None:
-            neutral = constant(amount.type, identity(kind, compute_dtype(local.dtype)).value)
-            amount = self.f.select(at.mask.lanes, amount, neutral)
-        result = self.combine(kind, local.dtype, total, amount)
+            nothing = constant(amount.type, identity(kind, compute_dtype(local.dtype)).value)
+            amount = self.f.select(at.mask.lanes, amount, nothing)
+        result = combine(self.f, kind, local.dtype, total, amount, self.emitter.avx512)
         at.env[local] = self._as_lane(local, result)
-
-    def combine(self, kind: str, dtype: str, a: Value, c: Value) -> Value:
-        """Two partial results of a reduction as one."""
-        if kind == "last" or kind == "sum" and is_float(a.type) and a.ref == constant(a.type, -0.0).ref:
-            return c
-        op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
-        return scalars.apply(self.f, op, dtype, [a, c], self.emitter.avx512)
 
     def _fold(self, loop: For, at: VectorContext, sums: Sequence[Local], flat: list[Value]) -> None:
         """Add the lanes of all partial accumulators to the registers around the loop."""
         for k, local in enumerate(sums):
-            kind = next(s.kind for s in statements(loop.body) if isinstance(s, Accumulate) and s.local is local)
-            rows = flat[k :: len(sums)]
-            # In pairs: a chain of additions would wait for each, and round more.
-            while len(rows) > 1:
-                half = len(rows) // 2
-                pairs = zip(rows[:half], rows[half : 2 * half])
-                rows = [self.combine(kind, local.dtype, a, c) for a, c in pairs] + rows[2 * half :]
-            total = self.combine(kind, local.dtype, self._register(local, at), self.across(kind, local.dtype, rows[0]))
+            kind, avx512 = self._kind(local, loop), self.emitter.avx512
+            lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)], avx512)
+            total = combine(self.f, kind, local.dtype, self._register(local, at), lanes, avx512)
             at.env[local] = self._as_lane(local, total)
-
-    def across(self, kind: str, dtype: str, x: Value) -> Value:
-        """The lanes of a vector folded, halving it."""
-        if kind == "sum" and dtype in ("float32", "float64"):  # LLVM halves too, and says so in one line
-            return self.f.reduce("fadd", x, -0.0)
-        while lanes(x.type) > 1:
-            half = lanes(x.type) // 2
-            low, high = (self.f.shuffle(x, x, range(s, s + half)) for s in (0, half))
-            if half == 1:
-                low, high = self.f.extract(x, 0), self.f.extract(x, 1)
-            x = self.combine(kind, dtype, low, high)
-        return x
 
 
 def _turns(loop: For, at: VectorContext) -> list[VectorContext]:

@@ -1,0 +1,46 @@
+"""Partial results of a reduction as one: the number that changes none, two of them, all lanes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relaylab.codegen.llvm.text import IRFunction, Value, constant, is_float, lanes, vector
+from relaylab.codegen.loops import scalars
+from relaylab.loop.program import identity
+from relaylab.loop.scalar import compute_dtype
+
+
+def neutral(kind: str, dtype: str, width: int) -> Value:
+    """What a reduction begins with, in each of `width` lanes."""
+    type = vector(scalars.register_type(dtype), width)
+    if kind == "sum" and is_float(type):  # -0.0 is the identity of addition: 0.0 would turn it into 0.0
+        return constant(type, -0.0)
+    return constant(type, identity(kind, compute_dtype(dtype)).value)
+
+
+def combine(f: IRFunction, kind: str, dtype: str, a: Value, c: Value, avx512: bool) -> Value:
+    """Two partial results as one; `avx512`: the target has it."""
+    if kind == "last" or kind == "sum" and is_float(a.type) and a.ref == constant(a.type, -0.0).ref:
+        return c
+    op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
+    return scalars.apply(f, op, dtype, [a, c], avx512)
+
+
+def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value], avx512: bool) -> Value:
+    """All lanes of some vectors as one number."""
+    rows = [*rows]
+    # In pairs: a chain of additions would wait for each, and round more.
+    while len(rows) > 1:
+        half = len(rows) // 2
+        pairs = zip(rows[:half], rows[half : 2 * half])
+        rows = [combine(f, kind, dtype, a, c, avx512) for a, c in pairs] + rows[2 * half :]
+    (x,) = rows
+    if kind == "sum" and dtype in ("float32", "float64"):  # LLVM halves too, and says so in one line
+        return f.reduce("fadd", x, -0.0)
+    while lanes(x.type) > 1:
+        half = lanes(x.type) // 2
+        low, high = (f.shuffle(x, x, range(s, s + half)) for s in (0, half))
+        if half == 1:
+            low, high = f.extract(x, 0), f.extract(x, 1)
+        x = combine(f, kind, dtype, low, high, avx512)
+    return x
