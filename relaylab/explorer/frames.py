@@ -61,7 +61,8 @@ class Frames:
                 view, ids, nodes = self._views[-1], self._ids[-1], self._nodes[-1]
             else:
                 for stage in segment.stages if segment else ():
-                    self._identities.follow(stage)
+                    if stage.changed:
+                        self._identities.follow(stage)
                 title = f"{k} {self.pipeline.items[k - 1].name}" if k else self.title
                 options = ViewOptions(texts=texts(self.modules[k], self.constants.name))
                 view = viz.view(self.modules[k], options, self._identities, title)

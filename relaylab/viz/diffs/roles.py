@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ class Roles:
         self._into: dict[str, list[str]] = {}
         for old, new in self.absorbed.items():
             self._into.setdefault(new, []).append(old)
+        self._kept_inside = Counter(n.group for n in after.nodes if n.id in self.kept)
         self._old_edges = {_key(e) for e in before.edges}
         self._new_edges = {_key(e) for e in after.edges}
 
@@ -73,10 +75,8 @@ class Roles:
         """A group of `after` with its role."""
         if group.id in self.kept_groups:
             return group
-        inside = [n for n in self.after.nodes if n.group == group.id and n.id in self.kept]
-        if group.kind == "primitive" and inside:
-            nodes = counted(len(inside), "node")
-            return replace(group, role="merged", note=f"{nodes} of before in one kernel")
+        if group.kind == "primitive" and (inside := self._kept_inside[group.id]):
+            return replace(group, role="merged", note=f"{counted(inside, 'node')} of before in one kernel")
         return replace(group, role="added")
 
     def edge(self, edge: Edge) -> Edge:

@@ -39,14 +39,13 @@ class Identities:
         self._used: set[str] = set()
         self._stems: dict[str, str] = {}
         self._sources: list[Parents] = []
-        self._made: dict[Expr, list[Hashable]] = {}
+        self._made: dict[Expr, tuple[int, tuple[Hashable, ...]]] = {}
         self._last: dict[Hashable, str] = {}
         self._became: Callable[[Expr], Expr | None] = lambda node: None
         self._view: View | None = None
 
     def follow(self, trail: Trail | Origins) -> None:
         """Learn what new nodes were made from: a `Trail`, or a `Stage` or `History` (anything with `parents(node)`)."""
-        self._made.clear()
         known = trail.parents
         self._sources.append((lambda node: known.get(node, ())) if isinstance(known, Mapping) else known)
         became = trail.became
@@ -58,9 +57,10 @@ class Identities:
         taken = set(given.values())
         self._take_over(keys, given, taken)
         counts: dict[str, int] = {}
+        made_from = {key: names for key in keys if key not in given and (names := self.origins(key))}
         for alike in (True, False):
-            for key, stem in keys.items():
-                if key not in given and (name := self._inherited(key, taken, stem if alike else None)):
+            for key, names in made_from.items():
+                if key not in given and (name := self._inherited(names, taken, keys[key] if alike else None)):
                     given[key] = name
                     taken.add(name)
         for key, stem in keys.items():
@@ -125,21 +125,28 @@ class Identities:
             seen.update(makers)
             stack.extend(reversed(makers))
 
-    def _makers(self, key: Hashable) -> list[Hashable]:
+    def _makers(self, key: Hashable) -> tuple[Hashable, ...]:
         if isinstance(key, Expr):
-            if key not in self._made:
-                self._made[key] = list(dict.fromkeys(p for source in self._sources for p in source(key)))
-            return self._made[key]
+            return self._makers_of(key)
         if isinstance(key, tuple):
             first, second = key
             if isinstance(first, (Expr, tuple)):
-                return [(p, second) for p in self._makers(first)]
-            return [(first, p) for p in self._makers(second)] + self._makers(second)
-        return []
+                return tuple((p, second) for p in self._makers(first))
+            return (*((first, p) for p in self._makers(second)), *self._makers(second))
+        return ()
 
-    def _inherited(self, key: Hashable, taken: set[str], stem: str | None) -> str | None:
-        """The id of a maker that is gone, one of the same kind first."""
-        free = (name for name in self.origins(key) if name not in taken)
+    def _makers_of(self, node: Expr) -> tuple[Hashable, ...]:
+        """What a node was made from, by the last trail that says so; no trail is asked twice."""
+        asked, found = self._made.get(node, (0, ()))
+        if asked < len(self._sources):
+            told = (tuple(source(node)) for source in reversed(self._sources[asked:]))
+            found = next((makers for makers in told if makers and makers != (node,)), found)
+            self._made[node] = len(self._sources), found
+        return found
+
+    def _inherited(self, names: Iterable[str], taken: set[str], stem: str | None) -> str | None:
+        """The first of the ids that is free, one of the same kind first."""
+        free = (name for name in names if name not in taken)
         return next((name for name in free if stem is None or self._stems[name] == stem), None)
 
     def _fresh(self, stem: str, counts: dict[str, int]) -> str:

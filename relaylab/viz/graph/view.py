@@ -204,9 +204,14 @@ class View:
 def _by_end(edges: Iterable[Edge], end: str) -> dict[str, list[Edge]]:
     table: dict[str, list[Edge]] = {}
     for edge in edges:
-        table.setdefault(getattr(edge, end), []).append(edge)
+        name = getattr(edge, end)
+        if (known := table.get(name)) is None:
+            table[name] = [edge]
+        else:
+            known.append(edge)
     for ends in table.values():
-        ends.sort(key=lambda e: e.position)
+        if len(ends) > 1:
+            ends.sort(key=lambda e: e.position)
     return table
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from relaylab.support.words import counted
 from relaylab.viz.graph.view import Group, Node, View
 from relaylab.viz.selection.exemplars import Exemplar, exemplars
-from relaylab.viz.selection.fold import census, collapse
+from relaylab.viz.selection.fold import census, folded, spread
 from relaylab.viz.selection.parts import Parts
 
 HOPS = 2
@@ -42,10 +42,7 @@ def changes(view: View, hops: int = HOPS, opened: Collection[str] = ()) -> View:
     if len(shown) > SAVED * len(view.nodes):
         return view
     made, homes = _stretches(view, shown, kinds, opened)
-    nodes = tuple(replace(n, group=homes.get(n.id, n.group)) for n in view.nodes)
-    groups = (replace(g, parent=homes.get(g.id, g.parent)) for g in view.groups)
-    held = View(view.title, nodes, view.edges, (*groups, *made), view.notes)
-    return _counted(collapse(held, {g.id for g in made}), kinds)
+    return _counted(folded(view, spread(view, homes), {g.id: g for g in made}), kinds)
 
 
 def _joints(view: View) -> list[Exemplar]:

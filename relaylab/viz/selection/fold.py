@@ -6,7 +6,7 @@ or less is the next picture, and every id means the same in all of them.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
@@ -33,30 +33,37 @@ def collapse(view: View, closed: Collection[str]) -> View:
     two stages are compared first and collapsed then. Linear time. Ids that the view does not
     have are no error: a set of closed groups outlives the stage of a pipeline that had them.
     """
-    homes = outermost(view, closed)
+    return folded(view, outermost(view, closed), view.group_by_id)
+
+
+def folded(view: View, homes: Mapping[str, str], cards: Mapping[str, Group]) -> View:
+    """As `collapse`: each part is folded into the one of `cards` that `homes` names, empty for none."""
     inside: dict[str, list[Node]] = {}
     for node in view.nodes:
         if homes[node.id]:
             inside.setdefault(homes[node.id], []).append(node)
     if not inside:
         return view
-    costs, results = group_costs(view), _results(view, homes)
-    alike = Counter(map(_content, inside.values()))
-    cards = [
-        _card(view.group_by_id[g], nodes, costs[g], results.get(g, ()), alike[_content(nodes)])
-        for g, nodes in inside.items()
-    ]
-    nodes = (*(n for n in view.nodes if not homes[n.id]), *cards)
+    costs, results = _costs(view, homes), _results(view, homes)
+    content = {g: () if cards[g].kind in FOUND else _content(nodes) for g, nodes in inside.items()}
+    alike = Counter(content.values())
+    made = [_card(cards[g], nodes, costs[g], results.get(g, ()), alike[content[g]]) for g, nodes in inside.items()]
+    nodes = (*(n for n in view.nodes if not homes[n.id]), *made)
     groups = tuple(g for g in view.groups if not homes[g.id])
     return View(view.title, nodes, _edges(view, homes), groups, view.notes)
 
 
 def outermost(view: View, closed: Collection[str]) -> dict[str, str]:
     """For each node and group the outermost group of `closed` around it (one is in itself); empty for none."""
+    return spread(view, {g.id: g.id for g in view.groups if g.id in closed})
+
+
+def spread(view: View, into: Mapping[str, str]) -> dict[str, str]:
+    """For each node and group what the outermost part around it (itself, too) goes `into`; empty for nothing."""
     home: dict[str, str] = {"": ""}
     for group in outer_first(view):
-        home[group.id] = home[group.parent] or (group.id if group.id in closed else "")
-    return home | {n.id: home[n.group] for n in view.nodes}
+        home[group.id] = home[group.parent] or into.get(group.id, "")
+    return home | {n.id: home[n.group] or into.get(n.id, "") for n in view.nodes}
 
 
 def outer_first(view: View) -> list[Group]:
@@ -114,16 +121,29 @@ def group_costs(view: View) -> dict[str, dict[str, float]]:
     """The cost of every group: a figure of its own where it has it (a kernel), else the sum of what is inside."""
     sums: dict[str, dict[str, float]] = {"": {}, **{g.id: {} for g in view.groups}}
     for node in view.nodes:
-        _add(sums[node.group], dict(node.cost))
+        _add(sums[node.group], node.cost)
     for group in reversed(outer_first(view)):
         sums[group.id].update(group.cost)
-        _add(sums[group.parent], sums[group.id])
+        _add(sums[group.parent], sums[group.id].items())
     del sums[""]
     return sums
 
 
-def _add(total: dict[str, float], more: Mapping[str, float]) -> None:
-    for name, value in more.items():
+def _costs(view: View, homes: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """The cost of every card: of the outermost parts in it, of which one may be itself."""
+    sums: dict[str, dict[str, float]] = defaultdict(dict)
+    groups = group_costs(view)
+    for node in view.nodes:
+        if homes[node.id] != homes[node.group]:
+            _add(sums[homes[node.id]], node.cost)
+    for group in view.groups:
+        if homes[group.id] != homes[group.parent]:
+            _add(sums[homes[group.id]], groups[group.id].items())
+    return sums
+
+
+def _add(total: dict[str, float], more: Iterable[tuple[str, float]]) -> None:
+    for name, value in more:
         total[name] = total.get(name, 0.0) + value
 
 

@@ -30,10 +30,10 @@ class Parts:
 
     def _lift(self, source: str, target: str, port: Hashable) -> None:
         """Note an edge between the two parts of the innermost group that holds both ends."""
-        a, b = source, target
-        while self.parent[a] != self.parent[b]:
+        a, b, parent = source, target, self.parent
+        while parent[a] != parent[b]:
             deeper = self._level(a) - self._level(b)
-            a, b = (self.parent[a] if deeper >= 0 else a), (self.parent[b] if deeper <= 0 else b)
+            a, b = (parent[a] if deeper >= 0 else a), (parent[b] if deeper <= 0 else b)
         if a != b:
             self.sources.setdefault(b, []).append((a, port if b == target else ""))
             self.users.setdefault(a, []).append(b)
