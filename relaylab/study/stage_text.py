@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, Var, post_order
 from relaylab.text import print_with_map
+from relaylab.text.writing.doc import Range
 from relaylab.viz.diffs import textdiff, tokens
-from relaylab.viz.graph.annotate import Range, with_names
 
 FIXED = "\u200b"
 _TEMPORARY = re.compile(r"%(\d+)\b")
@@ -91,7 +91,7 @@ class PrintedStage:
 
 def printed(mod: IRModule | Function, constants: Constants) -> PrintedStage:
     """The text of a module or function with stable names for its constants."""
-    text, ranges = with_names(*print_with_map(mod), constants.name)
+    text, ranges = print_with_map(mod, name=constants.name)
     return PrintedStage([line[:LONGEST] for line in text.split("\n")], _definitions(text, ranges))
 
 

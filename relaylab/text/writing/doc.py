@@ -7,9 +7,11 @@ never copied into each other, so that printing takes time proportional to the te
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TypeAlias
+
+from relaylab.ir.expr import Constant
 
 
 class Mark(Enum):
@@ -30,53 +32,53 @@ DEEPEST = 60
 """Indentation stops growing here, or else the text of deeply nested programs would be of quadratic size."""
 
 
-class _Close:
-    """The end of a node's characters, whose range is the one at `index`."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int):
-        self.index = index
-
-
 class TextLayout:
-    """Lays a document out; `ranges` then tells which characters belong to which node, outer before inner."""
+    """Lays a document out; `ranges` then tells which characters belong to which node, outer before inner.
 
-    def __init__(self, doc: Doc):
-        self.out: list[str] = []
+    `name` says what constants are called that stand in the section of meta data.
+    """
+
+    def __init__(self, doc: Doc, name: Callable[[Constant], str] | None = None):
         self.ranges: list[Range] = []
-        self._length = self._depth = 0
-        self._run(doc)
-        self.text = "".join(self.out)
+        self._name = name
+        self.text = "".join(self._run(doc))
 
-    def _run(self, doc: Doc) -> None:
-        stack: list[Doc | _Close] = [doc]
-        out = self.out
+    def _run(self, doc: Doc) -> list[str]:
+        """The strings in order. A number on the stack ends the characters of the node whose range it is."""
+        stack: list[Doc | int] = [doc]
+        out: list[str] = []
+        ranges, pop, length, depth = self.ranges, stack.pop, 0, 0
         while stack:
-            piece = stack.pop()
+            piece = pop()
             if isinstance(piece, str):
                 out.append(piece)
-                self._length += len(piece)
+                length += len(piece)
             elif isinstance(piece, list):
-                stack.extend(reversed(piece))
+                stack += piece[::-1]
             elif isinstance(piece, tuple):
                 node, inside = piece
-                stack.append(_Close(len(self.ranges)))
-                stack.append(inside)
-                self.ranges.append((self._length, self._length, node))
-            elif isinstance(piece, _Close):
-                start, _, node = self.ranges[piece.index]
-                self.ranges[piece.index] = (start, self._length, node)
+                if isinstance(inside, str):
+                    inside = self._called(node, inside)
+                    out.append(inside)
+                    ranges.append((length, length := length + len(inside), node))
+                else:
+                    stack += (len(ranges), inside)
+                    ranges.append((length, length, node))
+            elif isinstance(piece, int):
+                start, _, node = ranges[piece]
+                ranges[piece] = (start, length, node)
+            elif piece is NL:
+                out.append("\n" + "  " * min(depth, DEEPEST))
+                length += len(out[-1])
             else:
-                self._mark(piece)
+                depth += 1 if piece is IN else -1
+        return out
 
-    def _mark(self, mark: Mark) -> None:
-        if mark is NL:
-            text = "\n" + "  " * min(self._depth, DEEPEST)
-            self.out.append(text)
-            self._length += len(text)
-        else:
-            self._depth += 1 if mark is IN else -1
+    def _called(self, node: object, text: str) -> str:
+        """What is written for a node: the name of a constant that the text refers to."""
+        if self._name is not None and isinstance(node, Constant) and text.startswith("meta["):
+            return self._name(node)
+        return text
 
 
 def joined(pieces: Sequence[Doc], separator: Doc = ", ") -> list[Doc]:

@@ -100,7 +100,7 @@ class Printer:
             return []
         self.told.add(node)
         if self.annotate is not None:
-            return [self.annotate(node) or ""]
+            return [told] if (told := self.annotate(node)) else []
         parts: list[str] = []
         if self.typed and type(node) in (Call, Constant) and node.inferred is not None:
             parts.append(f"ty={self.types.text(node.inferred)}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from relaylab.ir.adt import Clause, Pattern
 from relaylab.ir.attrs import DictAttrs
-from relaylab.ir.expr import Expr, TupleWrapper
+from relaylab.ir.expr import Constant, Expr, TupleWrapper
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import Type, TypeData
 from relaylab.support.trampoline import Task, run
@@ -38,13 +38,16 @@ def text(
     return f'#[version = "{VERSION}"]\n{attrs}{body}{_section(printer, node, meta)}'
 
 
-def print_with_map(node: object, annotate: Annotate | None = None) -> tuple[str, list[Range]]:
+def print_with_map(
+    node: object, annotate: Annotate | None = None, name: Callable[[Constant], str] | None = None
+) -> tuple[str, list[Range]]:
     """The text of a program, and which characters belong to which node.
 
+    `name` says what constants are called that stand in the section of meta data.
     A range `(start, end, node)` covers the definition of a node (`%0 = add(%x, %y)`, without the
     comment), the name of a variable, or one use (`%0`). Ranges nest; outer ones come first.
     """
-    layout = TextLayout(document(Printer(annotate=annotate), node))
+    layout = TextLayout(document(Printer(annotate=annotate), node), name)
     return layout.text, layout.ranges
 
 

@@ -16,7 +16,7 @@ from relaylab.transform.pattern.match import Match
 from relaylab.transform.pattern.told import brief
 from relaylab.viz.draw.from_ir import ViewOptions
 from relaylab.viz.draw.from_ir import view as view_of
-from relaylab.viz.graph.annotate import texts, with_names
+from relaylab.viz.graph.annotate import texts
 from relaylab.viz.graph.identity import Identities
 from relaylab.viz.graph.view import View
 from relaylab.viz.selection.minigraph import hole
@@ -132,7 +132,7 @@ def _drawn(expr: Expr, names: Holes, behind: Mapping[Expr, Expr], title: str, na
 
 def _text(expr: Expr, name: Callable[[Constant], str]) -> str:
     """The text of a piece without comments and without the declarations of its holes."""
-    lines = with_names(*print_with_map(expr, annotate=lambda node: ""), name)[0].split("\n")
+    lines = print_with_map(expr, lambda node: "", name)[0].split("\n")
     return "\n".join(line for line in lines if not line.startswith("free_var "))
 
 
