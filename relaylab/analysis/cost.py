@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import cast
 
 from relaylab.ir.expr import Call, Expr, Function
 from relaylab.ir.op import Op, facets, op_name
@@ -49,7 +50,7 @@ def type_bytes(t: Type) -> int | None:
         return sum(sizes) if len(sizes) == len(t.fields) else None
     if not isinstance(t, TensorType) or t.is_dynamic:
         return None
-    return math.prod(t.concrete_shape) * dtype_bytes(t.dtype)
+    return math.prod(cast("tuple[int, ...]", t.shape)) * dtype_bytes(t.dtype)
 
 
 def call_macs(call: Call) -> int:

@@ -8,7 +8,7 @@ once, however many users it has. Ancestors are found in logarithmic time with ju
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from relaylab.ir.adt import Match, pattern_vars
 from relaylab.ir.expr import Expr, Function, If, Let, Var
@@ -80,13 +80,13 @@ def uses(node: Expr, scope: Scope) -> Iterator[tuple[Expr, Scope]]:
             yield from ((c, scope) for c in children(node))
 
 
-def scopes(expr: Expr) -> dict[Expr, Scope]:
-    """For every node of `expr`, the scope in which it is to be computed."""
+def scopes(expr: Expr, order: Sequence[Expr] | None = None) -> dict[Expr, Scope]:
+    """For every node of `expr`, the scope in which it is to be computed; `order` is its post-order, if known."""
     found: dict[Expr, Scope] = {expr: Scope()}
-    for node in reversed(post_order(expr)):
+    for node in reversed(post_order(expr) if order is None else order):
         for child, scope in uses(node, found[node]):
             known = found.get(child)
-            found[child] = scope if known is None else lca(known, scope)
+            found[child] = scope if known is None or known is scope else lca(known, scope)
     return found
 
 

@@ -152,7 +152,10 @@ class TensorType(Type):
     @property
     def is_dynamic(self) -> bool:
         """Whether a dimension is known only at run time."""
-        return any(isinstance(d, AnyDim) for d in self.shape)
+        for extent in self.shape:  # asked of every value: a generator would take most of the time
+            if isinstance(extent, AnyDim):
+                return True
+        return False
 
 
 @node
@@ -349,11 +352,9 @@ def type_leaves(t: Type, below: Callable[[Type], Iterable[Type]] = type_parts) -
 
 def type_text(t: Type) -> str:
     """The type as the text format writes it; an incomplete type is `_`."""
+    if isinstance(t, TensorType):
+        return f"Tensor[({', '.join(map(str, t.shape))}), {t.dtype}]" if t.shape else t.dtype
     match t:
-        case TensorType(shape=()):
-            return t.dtype
-        case TensorType():
-            return f"Tensor[({', '.join(map(str, t.shape))}), {t.dtype}]"
         case TupleType(fields=(only,)):
             return f"({type_text(only)},)"
         case TupleType():

@@ -185,10 +185,10 @@ def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
     return lets, expr
 
 
-def users(expr: Expr) -> dict[Expr, list[Expr]]:
-    """For every node, the nodes that use it directly (once per occurrence)."""
+def users(expr: Expr, order: Iterable[Expr] | None = None) -> dict[Expr, list[Expr]]:
+    """For every node, the nodes that use it directly (once per occurrence); `order` is its post-order, if known."""
     out: dict[Expr, list[Expr]] = {}
-    for node in walk((expr,)):
+    for node in walk((expr,)) if order is None else order:
         out.setdefault(node, [])
         for c in children(node):
             out[c].append(node)

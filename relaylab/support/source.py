@@ -92,14 +92,16 @@ def shown(span: AnySpan | None) -> str:
 
     Files of this package and below the current folder keep the way to them, cells their names.
     """
-    spans = span.spans if isinstance(span, MergedSpan) else (span,) if span is not None else ()
-    return ", ".join(dict.fromkeys(_shown(s) for s in spans))
+    if isinstance(span, MergedSpan):
+        return ", ".join(dict.fromkeys(map(_shown, span.spans)))
+    return _shown(span) if span is not None else ""
 
 
 def _shown(span: Span) -> str:
     if not span.line:  # an imported model's node, whose name may begin as a path does
         return str(span)
-    return span.under(_way(span.source_name.name, os.getcwd()))
+    name = span.source_name.name
+    return span.under(_way(name, os.getcwd()) if os.path.isabs(name) else name)
 
 
 @cache  # a program has thousands of nodes and a few files
@@ -108,8 +110,6 @@ def _way(name: str, folder: str) -> str:
     from pathlib import PurePath  # 5 ms of an import, and few look at places
 
     path = PurePath(name)
-    if not path.is_absolute():
-        return name
     known = (PurePath(__file__).parents[2], PurePath(folder))
     root = next((r for r in known if path.is_relative_to(r)), path.parent)
     return path.relative_to(root).as_posix()

@@ -47,7 +47,7 @@ class TextLayout:
         """The strings in order. A number on the stack ends the characters of the node whose range it is."""
         stack: list[Doc | int] = [doc]
         out: list[str] = []
-        ranges, pop, length, depth = self.ranges, stack.pop, 0, 0
+        ranges, pop, name, length, depth = self.ranges, stack.pop, self._name, 0, 0
         while stack:
             piece = pop()
             if isinstance(piece, str):
@@ -58,7 +58,8 @@ class TextLayout:
             elif isinstance(piece, tuple):
                 node, inside = piece
                 if isinstance(inside, str):
-                    inside = self._called(node, inside)
+                    if name is not None and isinstance(node, Constant) and inside.startswith("meta["):
+                        inside = name(node)
                     out.append(inside)
                     ranges.append((length, length := length + len(inside), node))
                 else:
@@ -73,12 +74,6 @@ class TextLayout:
             else:
                 depth += 1 if piece is IN else -1
         return out
-
-    def _called(self, node: object, text: str) -> str:
-        """What is written for a node: the name of a constant that the text refers to."""
-        if self._name is not None and isinstance(node, Constant) and text.startswith("meta["):
-            return self._name(node)
-        return text
 
 
 def joined(pieces: Sequence[Doc], separator: Doc = ", ") -> list[Doc]:

@@ -55,6 +55,7 @@ class GraphBuilder:
         costs: Callable[[Expr], Mapping[str, float]],
     ):
         self.plan, self.parts, self.functions, self.texts, self.costs = plan, parts, functions, texts, costs
+        self.types: dict[Expr, str] = {}
         self.foreign = {k for k in parts.stems if isinstance(k, Expr)}
         self.grouped: set[Key] = set()
         self.patterns: dict[Var, tuple[Match, int]] = {}
@@ -131,7 +132,7 @@ class GraphBuilder:
             kind,
             title,
             detail="a call of this function" if call else "",
-            type=facts.type_of(shown),
+            type=self._type(shown),
             attrs=facts.attrs_of(func),
             span=facts.place_of(shown),
             text=self.texts.get(shown, ""),
@@ -156,9 +157,18 @@ class GraphBuilder:
 
     # -- values ----------------------------------------------------------------------------------
 
+    def _type(self, expr: Expr) -> str:
+        """The type of a node as text: asked where it is made and wherever it is used."""
+        if (known := self.types.get(expr)) is None:
+            known = self.types[expr] = facts.type_of(expr)
+        return known
+
     def _value(self, expr: Expr) -> Hashable:
         """The key of the box that an operand comes from; None for what is a row."""
-        source = self.plan.resolve(expr)
+        return self._box(self.plan.resolve(expr))
+
+    def _box(self, source: Expr) -> Hashable:
+        """The key of the box in which a value is made."""
         if isinstance(source, Var) and source in self.patterns:
             match, slot = self.patterns[source]
             return self._part(match, f"case{slot}")
@@ -170,10 +180,10 @@ class GraphBuilder:
         """Edges for the operands that are boxes, rows for the others."""
         rows, brought = [], []
         for position, (operand, name, kind) in enumerate(inputs):
-            source, value = self.plan.resolve(operand), self._value(operand)
+            value = self._box(source := self.plan.resolve(operand))
             if value is not None:
-                rows.append(Operand(position, name, type=facts.type_of(operand)))
-                brought.append((value, self._edge(expr, operand, position, name, kind)))
+                rows.append(Operand(position, name, type=self._type(operand)))
+                brought.append((value, self._edge(expr, source, position, name, kind, self._type(operand))))
             elif self.plan.params != "hide" or not isinstance(source, ATOMS[:2]):
                 rows.append(facts.operand_row(position, name, source, self._title(source)))
         for value, edge in brought:
@@ -181,14 +191,13 @@ class GraphBuilder:
             self.parts.edges.append((value, key, Edge("", "", edge.position, edge.kind, label, edge.type)))
         return tuple(rows)
 
-    def _edge(self, expr: Expr, operand: Expr, position: int, name: str, kind: str) -> Edge:
-        source = self.plan.resolve(operand)
+    def _edge(self, expr: Expr, source: Expr, position: int, name: str, kind: str, type_: str) -> Edge:
         label = name or str(position)
         if isinstance(source, Var) and source in self.patterns:
             label = f"%{source.name_hint}"
         if isinstance(source, Function) and self._inside(expr, source):
             kind, label = "recursion", "recursion"
-        return Edge("", "", position, kind, "" if kind == "body" else label, facts.type_of(operand))
+        return Edge("", "", position, kind, "" if kind == "body" else label, type_)
 
     def _inside(self, expr: Expr, func: Function) -> bool:
         """Whether a node is in the body of a function."""
@@ -211,7 +220,7 @@ class GraphBuilder:
             family,
             rows=self._rows(expr),
             operands=operands,
-            type=facts.type_of(expr),
+            type=self._type(expr),
             attrs=facts.attrs_of(expr),
             span=facts.place_of(expr),
             text=self.texts.get(expr, ""),

@@ -39,8 +39,8 @@ class BoxPlan:
 
     def __post_init__(self) -> None:
         self.order = post_order(self.root)
-        self.homes = scopes(self.root)
-        self.uses = users(self.root)
+        self.homes = scopes(self.root, self.order)
+        self.uses = users(self.root, self.order)
         calls = [c for c in self.order if isinstance(c, Call) and self._is_kernel(c)]
         self.inlined = {c: c.op for c in calls if isinstance(c.op, Function)}
         self.kernels = {f: c for c, f in self.inlined.items()}

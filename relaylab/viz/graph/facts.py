@@ -110,11 +110,12 @@ def attrs_of(expr: ir.Expr) -> tuple[Attr, ...]:
     if attrs is None:
         return ()
     defaults: Mapping = getattr(attrs, "fields", {}) if isinstance(expr, ir.Call) else {}
-    return tuple(Attr(k, value_text(v), k in defaults and _same(defaults[k].default, v)) for k, v in attrs.items())
+    told = ((k, v, value_text(v)) for k, v in attrs.items())
+    return tuple(Attr(k, text, k in defaults and _same(defaults[k].default, v, text)) for k, v, text in told)
 
 
-def _same(default: object, value: object) -> bool:
-    return default is value or value_text(default) == value_text(value)
+def _same(default: object, value: object, text: str) -> bool:
+    return default is value or value_text(default) == text
 
 
 def value_text(value: object) -> str:

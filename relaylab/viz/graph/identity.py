@@ -109,6 +109,8 @@ class Identities:
 
     def origins(self, key: Hashable) -> tuple[str, ...]:
         """The ids of the nodes that a node was made from, nearest known first."""
+        if not self._makers(key):
+            return ()
         return tuple(dict.fromkeys(self._ids[p] for p in self._ancestors(key) if p in self._ids))
 
     def _ancestors(self, key: Hashable) -> Iterable[Hashable]:
