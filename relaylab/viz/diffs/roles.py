@@ -14,7 +14,7 @@ class Roles:
     """The roles of all parts of two views. A part is in both if its id is.
 
     added: only after. removed: only before. changed: operator, attributes, type, folded operands or binding
-    differ. moved: the same in another box,
+    differ; of a kernel, its attributes. moved: the same in another box,
     or no longer in a kernel. merged: stands for several parts of before, or is a new kernel.
     """
 
@@ -74,7 +74,9 @@ class Roles:
     def group(self, group: Group) -> Group:
         """A group of `after` with its role."""
         if group.id in self.kept_groups:
-            return group
+            old = self.before.group_by_id[group.id]
+            note = "; ".join(attribute_differences(old, group)) if group.kind == "primitive" else ""
+            return replace(group, role="changed", note=note) if note else group
         if group.kind == "primitive" and (inside := self._kept_inside[group.id]):
             return replace(group, role="merged", note=f"{counted(inside, 'node')} of before in one kernel")
         return replace(group, role="added")
@@ -99,12 +101,19 @@ class Roles:
             else node
         )
 
+    def old_group(self, group: Group) -> Group:
+        """A group of `before` with the role it has in a picture of its own."""
+        if group.id not in self.kept_groups:
+            return replace(group, role="removed")
+        role = self.group(self.after.group_by_id[group.id]).role
+        return replace(group, role=role) if role else group
+
     def sides(self) -> tuple[View, View]:
         """Both views with roles."""
         before = replace(
             self.before,
             nodes=tuple(map(self.old_node, self.before.nodes)),
-            groups=tuple(g if g.id in self.kept_groups else replace(g, role="removed") for g in self.before.groups),
+            groups=tuple(map(self.old_group, self.before.groups)),
             edges=tuple(e if _key(e) in self._new_edges else replace(e, role="removed") for e in self.before.edges),
         )
         after = replace(
@@ -154,6 +163,16 @@ def differences(old: Node, new: Node) -> Iterable[str]:
             yield f"{operand.name or operand.position} was {before.text}"
     if bool(old.names) != bool(new.names):
         yield f"bound to {', '.join(new.names)}" if new.names else f"no longer bound to {', '.join(old.names)}"
+
+
+def attribute_differences(old: Group, new: Group) -> Iterable[str]:
+    """What attributes of a kernel are others, in words: passes that label kernels write nothing else."""
+    known, now = ({a.name: a.value for a in group.attrs} for group in (old, new))
+    for name in dict.fromkeys((*known, *now)):
+        if name not in now:
+            yield f"without {name}"
+        elif now[name] != known.get(name):
+            yield f"{name}: {known[name]} → {now[name]}" if name in known else f"with {name} = {now[name]}"
 
 
 def _row(operand) -> tuple:
