@@ -183,21 +183,22 @@ class GraphBuilder:
             value = self._box(source := self.plan.resolve(operand))
             if value is not None:
                 rows.append(Operand(position, name, type=self._type(operand)))
-                brought.append((value, self._edge(expr, source, position, name, kind, self._type(operand))))
+                brought.append((value, source, position, name, kind, rows[-1].type))
             elif self.plan.params != "hide" or not isinstance(source, ATOMS[:2]):
                 rows.append(facts.operand_row(position, name, source, self._title(source)))
-        for value, edge in brought:
-            label = edge.label if ordered and len(brought) > 1 or edge.kind != "data" else ""
-            self.parts.edges.append((value, key, Edge("", "", edge.position, edge.kind, label, edge.type)))
+        named = ordered and len(brought) > 1
+        for value, *edge in brought:
+            self.parts.edges.append((value, key, self._edge(expr, named, *edge)))
         return tuple(rows)
 
-    def _edge(self, expr: Expr, source: Expr, position: int, name: str, kind: str, type_: str) -> Edge:
-        label = name or str(position)
-        if isinstance(source, Var) and source in self.patterns:
-            label = f"%{source.name_hint}"
+    def _edge(self, expr: Expr, named: bool, source: Expr, position: int, name: str, kind: str, type_: str) -> Edge:
         if isinstance(source, Function) and self._inside(expr, source):
-            kind, label = "recursion", "recursion"
-        return Edge("", "", position, kind, "" if kind == "body" else label, type_)
+            return Edge("", "", position, "recursion", "recursion", type_)
+        label = ""
+        if kind != "body" and (named or kind != "data"):
+            of_pattern = isinstance(source, Var) and source in self.patterns
+            label = f"%{source.name_hint}" if of_pattern else name or str(position)
+        return Edge("", "", position, kind, label, type_)
 
     def _inside(self, expr: Expr, func: Function) -> bool:
         """Whether a node is in the body of a function."""
@@ -252,13 +253,11 @@ class GraphBuilder:
         return not (isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in facts.COMMUTATIVE)
 
     def _inputs(self, expr: Expr) -> Inputs:
+        if isinstance(expr, Call):
+            named = zip(expr.args, facts.operand_names(expr, self._callee(expr.op)))
+            callee = [] if isinstance(expr.op, (Op, GlobalVar, Constructor)) else [(expr.op, "fn", "callee")]
+            return [*[(a, n, "data") for a, n in named], *callee]
         match expr:
-            case Call():
-                callee = [] if isinstance(expr.op, (Op, GlobalVar, Constructor)) else [(expr.op, "fn", "callee")]
-                return [
-                    *((a, n, "data") for a, n in zip(expr.args, facts.operand_names(expr, self._callee(expr.op)))),
-                    *callee,
-                ]
             case Function():
                 return [(expr.body, "body", "body")]
             case Let():

@@ -28,8 +28,8 @@ def texts(program: IRModule | Expr, name: Callable[[Constant], str] | None = Non
 
 def cost(expr: Expr) -> Mapping[str, float]:
     """Multiply-accumulates and bytes moved of a call in a typed program; empty where that is not known."""
-    if not isinstance(expr, Call) or any(e.inferred is None for e in (expr, *expr.args)):
+    if not isinstance(expr, Call) or expr.inferred is None or None in [a.inferred for a in expr.args]:
         return {}
-    figures = node_cost(expr)
-    named = {"MACs": figures.macs, "bytes read": figures.bytes_read, "bytes written": figures.bytes_written}
-    return {name: value for name, value in named.items() if value}
+    known = node_cost(expr)
+    figures = (("MACs", known.macs), ("bytes read", known.bytes_read), ("bytes written", known.bytes_written))
+    return {name: value for name, value in figures if value}
