@@ -47,7 +47,7 @@ def contraction_program(
     name: str, problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
 ) -> LoopProgram:
     """The contractions as a loop program with these operands: input, weights, output, side inputs."""
-    buffers = _buffers(problems, target, epilogue, roles)
+    buffers = contraction_buffers(problems, target, epilogue, roles)
     parts = ProgramParts({**buffers, **dict(zip(("x", "w", "out"), (buffers[role] for role in roles)))})
     nests = [_loops(p, target, epilogue, parts).nest() for p in problems]
     return LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), tuple(nests), tuple(parts.registers))
@@ -60,7 +60,7 @@ def _loops(problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: Progr
     return TileLoops(problem, schedule_contraction(problem, target), width, epilogue, parts)
 
 
-def _buffers(
+def contraction_buffers(
     problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
 ) -> dict[str, Tensor]:
     """The operands by role, with as many elements as are read or written."""

@@ -106,10 +106,9 @@ class TileLoops:
 
     def _place(self, batch: Place, tile: Place, panel: Place) -> Body:
         """The loops for every size that the tile may have."""
-        outer = [axis.extent for axis in self.problem.rows[:-2]]
-        spot = split_place(tile, (*outer, self.splits[0].count, self.splits[1].count))
         found: list[Statement] = []
-        pieces = [self.parts.named("piece", piece, found) for piece in spot[-2:]]
+        spot = self._spot(tile, found)
+        pieces = spot[-2:]
         starts = [self.parts.start(split, piece) for split, piece in zip(self.splits, pieces)]
         position = tuple(self.parts.named("m", at, found) for at in (*spot[:-2], *starts))
 
@@ -119,6 +118,12 @@ class TileLoops:
         columns = lambda a, b: self._by_columns(panel, lambda columns: tile_of(a, b, columns))
         second = lambda a: self._by_size(self.splits[1], pieces[1], lambda b: columns(a, b))
         return (*found, *self._by_size(self.splits[0], pieces[0], second))
+
+    def _spot(self, tile: Place, into: list[Statement]) -> list[Place]:
+        """Outer coordinates of a tile, and the numbers of its pieces along the last two row axes."""
+        outer = [axis.extent for axis in self.problem.rows[:-2]]
+        *outside, high, low = split_place(tile, (*outer, self.splits[0].count, self.splits[1].count))
+        return [*outside, *(self.parts.named("piece", piece, into) for piece in (high, low))]
 
     def _by_size(self, split: Split, piece: Place, body: Callable[[int], Body]) -> Body:
         if not split.larger:
@@ -221,19 +226,20 @@ class TileLoops:
         cell, place = self._cell(site, a, b, c), parts.simplify(c)
         value = parts.simplify(Load(acc, (cell,)) + x * Load(row, (place,)))
         products = For(c, "vectorized", (Store(acc, cell, value),))
-        scalar = parts.simplify(Load(parts.buffers["x"], (self._x(site, a, b, here),)))
+        scalar = self._x(site, turn(a), turn(b), here)
         rows = around((Define(x, scalar), products), (a, b), "unrolled")
         body = (first, *rows)
         return (*around(body, (k,), "unrolled"), *self._prefetch(site, at, turns))
 
-    def _x(self, site: TileSite, a: Axis, b: Axis, taps: Sequence[Place]) -> ScalarExpr:
-        p = self.problem
+    def _x(self, site: TileSite, a: Place, b: Place, taps: Sequence[Place]) -> ScalarExpr:
+        """The element of the input for a row of a tile."""
+        p, parts = self.problem, self.parts
         inner, last = p.rows[-2:]
         terms: list[tuple[Place, int]] = [(site.batch, p.batch.x)]
         terms += [(at, axis.x) for at, axis in zip(site.position, p.rows)]
         terms += [(at, tap.x) for at, tap in zip(taps, p.taps)]
-        terms += [(turn(a), inner.x), (turn(b), last.x)]
-        return self.parts.place(terms, p.x_start)
+        terms += [(a, inner.x), (b, last.x)]
+        return parts.simplify(Load(parts.buffers["x"], (parts.place(terms, p.x_start),)))
 
     def _weight(self, site: TileSite, k: ScalarExpr, c: Axis) -> ScalarExpr:
         p, parts = self.problem, self.parts
@@ -255,23 +261,27 @@ class TileLoops:
         return [(site.batch, member), (site.panel, p.depth * self.panel)]
 
     def _prefetch(self, site: TileSite, at: Sequence[Place], turns: int) -> Body:
-        """A share of the next panel: the tiles of a panel share the work of asking for it."""
-        p = self.problem
-        if not self.schedule.prefetch or p.weights.kind != "packed":
-            return ()
-        size = item_bytes(p.dtype)
-        share = p.depth * self.panel // self.tiles
-        step = max(1, share // p.depth)
+        """What is asked for while some steps are done."""
+        start, first, step = self._ahead(site)
+        size = item_bytes(self.problem.dtype)
         number: ScalarExpr = as_index(0)
-        for tap, index in zip(p.taps, at):
+        for tap, index in zip(self.problem.taps, at):
             number = number * tap.count + index
         # Every line exactly once over all tiles: fewer lose most of the gain, more cost loads (49 x 512 x 4608:
         # 65 to 87 % of peak).
-        terms = [*self._panel_start(site), (site.tile, share), (number, step)]
-        first = p.weights.start + p.depth * self.panel
+        terms = [*start, (number, step)]
         lines = range(-(-step * size * turns // LINE))
         spots = (self.parts.place(terms, first + line * LINE // size) for line in lines)
         return tuple(Prefetch(self.parts.buffers["w"], spot) for spot in spots)
+
+    def _ahead(self, site: TileSite) -> tuple[list[tuple[Place, int]], int, int]:
+        """The share of the next panel that a tile asks for: where it begins, and the elements for each step."""
+        p = self.problem
+        if not self.schedule.prefetch or p.weights.kind != "packed":
+            return [], 0, 0
+        share = p.depth * self.panel // self.tiles
+        start = [*self._panel_start(site), (site.tile, share)]
+        return start, p.weights.start + p.depth * self.panel, max(1, share // p.depth)
 
     # ---- the epilogue
 
