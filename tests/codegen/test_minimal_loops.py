@@ -1,4 +1,4 @@
-"""The loop programs of minimal filtering: proven, evaluated and compiled they say the same (law 8)."""
+"""The loop programs of minimal filtering and Strassen's products: proven; evaluated and compiled they agree (law 8)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_sc
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.templates.conv import conv_problem
+from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.strassen_kernel import strassen, strassen_program
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.run import run
@@ -18,7 +22,7 @@ FILTERED = {  # batch, height, width, in channels, out channels, kernel, stride,
     "images": (2, 6, 5, 3, 8, 3, 1, 0, 2, 0),
     "one channel": (1, 8, 8, 17, 1, 3, 1, 1, 2, 0),
     "many blocks": (1, 26, 20, 2, 5, 3, 1, 1, 4, 0),
-    "three kernels": (1, 3, 5, 70, 66, 3, 1, 1, 4, 0),
+    "three kernels": (1, 3, 3, 70, 66, 3, 1, 1, 4, 0),
     "phases": (1, 8, 6, 5, 18, 4, 2, 1, 3, 0),
     "phases apart": (1, 8, 6, 5, 18, 4, 2, 1, 3, 16),
 }
@@ -73,3 +77,40 @@ def test_every_access_of_filtering_is_proven(isa: str) -> None:
         spec, m = filtered(case)
         for program in winograd_programs(spec, m, TARGETS[isa], bias_relu_residual(spec.out)):
             assert unproven(program) is None, (case, program.name)
+
+
+def halved(case: str) -> tuple[T.GemmSpec | T.ConvSpec, Problem]:
+    if "x" in case:
+        m, n, k = map(int, case.split(" x "))
+        product = T.GemmSpec(*(MemoryView.dense((1, *shape)) for shape in ((m, k), (k, n), (m, n))))
+        return product, gemm_problem(product)
+    h, w, ic, oc = map(int, case.split()[1:])
+    data, out = (MemoryView.padded((1, h, w, c), ((0, 0), (1, 1), (1, 2), (0, 0))) for c in (ic, oc))
+    image = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
+    return image, conv_problem(image)
+
+
+HALVED = ("2 x 32 x 2", "61 x 160 x 10", "64 x 96 x 10", "image 6 7 8 32", "image 7 5 6 32")
+
+
+@pytest.mark.parametrize("case", HALVED)
+def test_seven_products_are_what_is_compiled(case: str) -> None:
+    spec, problem = halved(case)
+    target = TARGETS[runnable_targets()[-1]]
+    for epilogue in (bias_relu_residual(spec.out, rolled=case == "61 x 160 x 10"), index_scale(len(spec.out.shape))):
+        program = strassen_program("gemm", problem, target, epilogue, spec.roles)
+        kernel = strassen("gemm", problem, target, epilogue, spec.roles, 0)
+        assert str(program).split("(", 1)[1] == kernel.loops.split("(", 1)[1] and program.items == kernel.items
+        operands = filled((program,))
+        want = evaluated((program,), operands)
+        Runner(kernel, target).run(operands, splits=3)
+        np.testing.assert_array_equal(operands["out0"], want)
+        assert np.any(want)
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+def test_every_access_of_seven_products_is_proven(isa: str) -> None:
+    for case in (*HALVED, "1024 x 1024 x 1024"):
+        spec, problem = halved(case)
+        program = strassen_program("gemm", problem, TARGETS[isa], bias_relu_residual(spec.out), spec.roles)
+        assert unproven(program) is None, case

@@ -150,17 +150,17 @@ class StrassenLoops(TileLoops):
             (
                 *self.at_product,
                 Define(self.following, parts.simplify(ahead)),
-                self._over_tiles(lambda tile: self._place(self.number, tile, panel)),
+                *self._over_tiles(lambda tile: self._place(self.number, tile, panel)),
             ),
         )
-        over_panels = For(p, "serial", (*found, products), stop=self._size(self.groups, self.group))
+        over_panels = _loop(p, (*found, products), self._size(self.groups, self.group))
         sums = self._over_tiles(self._sums_of_tile)
-        return LoopNest(For(self.item, "serial", (*self.at_item, sums, over_panels)))
+        return LoopNest(For(self.item, "serial", (*self.at_item, *sums, *over_panels)))
 
-    def _over_tiles(self, body: Callable[[ScalarExpr], Body]) -> For:
+    def _over_tiles(self, body: Callable[[ScalarExpr], Body]) -> Body:
         """The tiles of a block."""
         t = self.parts.axis("t", self.blocks.sizes[0])
-        return For(t, "serial", body(self.parts.place([(self.first, 1), (t, 1)])), stop=self.tiles_in_block)
+        return _loop(t, body(self.parts.place([(self.first, 1), (t, 1)])), self.tiles_in_block)
 
     def _slot(self, tile: Place) -> list[tuple[Place, int]]:
         """The number of a tile's first row in scratch."""
@@ -184,7 +184,7 @@ class StrassenLoops(TileLoops):
         make = lambda paired: lambda: self._sum_row((*outer, y, x), row, paired)
         halved = y if self.by_image_row else x
         body = parts.choose(halved, self.cut - 1, make(True), make(False)) if self.odd else make(True)()
-        return (*found, For(b, "serial", body, stop=self._size(split, as_index(piece))))
+        return (*found, *_loop(b, body, self._size(split, as_index(piece))))
 
     def _sum_row(self, position: Sequence[Place], row: Sequence[tuple[Place, int]], paired: bool) -> Body:
         parts = self.parts
@@ -279,6 +279,11 @@ class StrassenLoops(TileLoops):
         moved = lambda a, b, c: (last, c, Load(acc, (c + (rows - 1) * site.columns,)))
         exists = self.parts.simplify(as_index(x) + (rows - 1) < self.extent)
         return (*biased, *whole, self._over_tile(end, moved), IfThenElse(exists, self._finish(end, last)))
+
+
+def _loop(axis: Axis, body: Body, stop: ScalarExpr | None) -> Body:
+    """A loop around a body, none of one turn."""
+    return (For(axis, "serial", body, stop=stop),) if axis.extent > 1 else body
 
 
 def strassen_program(
