@@ -1,4 +1,7 @@
-"""The loops of a matrix product by Strassen's algorithm: see `strassen` for the algorithm and when it pays."""
+"""The loops of a matrix product by Strassen's algorithm: see `strassen` for the algorithm and when it pays.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The loops and the kernels of convolutions by minimal filtering: see `winograd` for their two shapes."""
+"""The loops and the kernels of convolutions by minimal filtering: see `winograd` for their two shapes.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
