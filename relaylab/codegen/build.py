@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,7 +19,7 @@ from relaylab.codegen.network.network import Network, Operation, network_of
 from relaylab.codegen.operations.generic import VERIFY
 from relaylab.codegen.operations.layout import NetworkLayout, lay_out
 from relaylab.codegen.operations.memo import KernelMemo
-from relaylab.codegen.operations.plan import NetworkPlan, plan_network
+from relaylab.codegen.operations.plan import NetworkPlan, Planner
 from relaylab.codegen.operations.records import RecordsWarning, tuned_schedules
 from relaylab.codegen.operations.schedules import chosen_schedules
 from relaylab.codegen.operations.select import jobs_of
@@ -101,6 +101,28 @@ def _waited(started: Sequence[Future[bytes]]) -> Iterator[bytes]:
         yield kernel.result()
 
 
+def compiled_plan(
+    planner: Planner, target: CpuTarget, count: int, launched: Callable[[], None] = lambda: None
+) -> tuple[NetworkPlan, bytes, tuple[bytes, ...]]:
+    """The plan of a network of `count` jobs, the object file of the entry and those of the kernels.
+
+    `launched` is called when all kernels are written, before memory is planned.
+    """
+    cache = ObjectCache.default()
+    started: list[Future[bytes]] = []
+    with Compilation(target, cache) as compilation:
+        # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
+        def compile_kernel(kernel: Kernel) -> None:
+            part("loops", len(started) + 1, count)
+            started.append(compilation.add(module_text([kernel], attributes=target.attributes)))
+
+        planner.launch(compile_kernel)
+        launched()
+        planned = planner.plan()
+        (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
+        return planned, entry, tuple(_waited(started))
+
+
 def _compiled(
     mod: IRModule,
     network: Network,
@@ -115,17 +137,9 @@ def _compiled(
     jobs = [j for o in network.operations for j in jobs_of(o, target, minimal, schedules.get(o))]
     layouts = lay_out(network, jobs)
     cache = ObjectCache.default()
-    started: list[Future[bytes]] = []
-    with Compilation(target, cache) as compilation:
-        # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
-        def compile_kernel(kernel: Kernel) -> None:
-            part("loops", len(started) + 1, len(jobs))
-            started.append(compilation.add(module_text([kernel], attributes=target.attributes)))
-
-        options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
-        planned = plan_network(network, layouts, target, KernelMemo(target, cache, options), compile_kernel)
-        (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
-        objects = tuple(_waited(started))
+    options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
+    planner = Planner(network, layouts, target, KernelMemo(target, cache, options))
+    planned, entry, objects = compiled_plan(planner, target, len(jobs))
     executable = Executable(
         mod_name,
         TargetInfo(host_triple(), target.needs, str(target)),

@@ -1,9 +1,11 @@
-"""Compiled forms of an open program, one for each set of input shapes that was seen: a bounded cache.
+"""Compiled forms of an open program: one for all sizes, and a bounded cache of those for shapes that were seen.
 
-While there is room, shapes are compiled when they are first seen. A full cache, or one in which several forms were used
-once only (a decoder's past grows at each step), compiles a further set only when the virtual machine has spent as much
-time on it as a compilation takes (rent until the rent has paid the price: never more than twice the time of the best
-choice made in hindsight). What was used longest ago is dropped.
+The form for all sizes (`OpenForm`) serves at once. A form for shapes is compiled when that one, or the virtual machine,
+has spent as much time on them as a compilation takes (rent until the rent has paid the price: never more than twice
+the time of the best choice made in hindsight). What was used longest ago is dropped.
+
+Of a program that has no form for all sizes, shapes are compiled when they are first seen while there is room, and not
+several forms were used once only.
 
 Choices: docs/choices.md, Running.
 """
@@ -23,7 +25,9 @@ import numpy as np
 from relaylab.codegen.branching import Branching, as_branching, run_network
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
+from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
 from relaylab.ir.module import IRModule
@@ -38,6 +42,8 @@ from relaylab.transform import BindParams, InferType, PassContext
 LIMIT = "relay.codegen.specializations"
 """The option of a PassContext: how many forms are kept; 0 for none."""
 USUAL_LIMIT = 8
+OPEN = "relay.codegen.open"
+"""The option of a PassContext: whether a form for all sizes is compiled."""
 UNTRIED = 3
 """How many forms may wait for their second use before a further one is made at first sight."""
 _REMEMBERED = 1024
@@ -83,10 +89,14 @@ class Specializations:
     """Shapes and data types of arrays that were checked, and the key of their form."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
+    open: OpenForm | None = None
+    closed: str = ""
+    """Why there is no form for all sizes; "" while it is not known."""
 
     def __post_init__(self) -> None:
         self.deciding = deciding_inputs(self.mod)
         self.lock = threading.RLock()
+        self.closed = "" if self.context.config.get(OPEN, True) else "the build was told so"
 
     @staticmethod
     def of(mod: IRModule, params: Mapping[str, Any], target: CpuTarget) -> Specializations | None:
@@ -116,10 +126,36 @@ class Specializations:
             key = self.seen.get(signature)
             form = None if key is None else self.forms.get(key)
             if key is None or form is None:
-                return None
+                shapes = tuple([shape for shape, _ in signature])
+                known = self.open is not None and not self.is_time(shapes)
+                return self.opened(shapes, cast("list[np.ndarray]", arrays)) if known else None
             self.forms.move_to_end(key)
             form.uses += 1
         return form.run(cast("list[np.ndarray]", arrays))
+
+    def opened(self, key: Key, leaves: Sequence[np.ndarray]) -> Value | None:
+        """The result of the form for all sizes; None if it does not take these arrays."""
+        if self.open is None or not self.open.takes(leaves):
+            return None
+        start = time.perf_counter()
+        try:
+            outputs = self.open.run(leaves)
+        except RelayError as error:
+            if error.code != "vm.size":
+                raise
+            return None  # a size that no kernel takes: the virtual machine says what is wrong, if anything is
+        self.took(key, time.perf_counter() - start)
+        return _nested(self.mod["main"].ret_type, iter(outputs))
+
+    def _open_form(self, values: Sequence[Value]) -> OpenForm | None:
+        """The form for all sizes, made at the first call; None if there is none."""
+        if self.open is None and not self.closed:
+            try:
+                with self.context:
+                    self.open = OpenForm(self.mod, self.target, [x.shape for x in flat(tuple(values))])
+            except RelayError as error:
+                self.closed = error.message
+        return self.open
 
     def note(self, args: Sequence[object], key: Key) -> None:
         """Remember that arguments of these shapes and data types are taken, and have a form."""
@@ -129,7 +165,7 @@ class Specializations:
             _bound(self.seen, _REMEMBERED)
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
-        """The form for these inputs, made if it is time for it."""
+        """The form for the shapes of these inputs, made if it is time for it."""
         key = self.key(values)
         with self.lock:
             found = self.forms.get(key)
@@ -138,6 +174,7 @@ class Specializations:
                 found.uses += 1
                 return key, found
             sizes_of(self.mod["main"].params, list(map(_shapes, values)))  # says which inputs disagree
+            self._open_form(values)
             if self.never or key in self.refused or not self.is_time(key):
                 return key, None
             made = self.made(values)
@@ -155,6 +192,8 @@ class Specializations:
 
         Values that decide shapes may be others at each call: those of known shapes have to come twice.
         """
+        if self.open is not None:
+            return key not in self.refused and self.spent.get(key, 0.0) >= self.open.seconds
         shapes = len(self.mod["main"].params)
         if key not in self.spent and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False
@@ -165,7 +204,7 @@ class Specializations:
         return self.spent.get(key, 0.0) >= price
 
     def took(self, key: Key, seconds: float) -> None:
-        """Note what a call in the virtual machine took."""
+        """Note what a call took in the virtual machine or the form for all sizes."""
         with self.lock:
             self.spent[key] = self.spent.pop(key, 0.0) + seconds
             _bound(self.spent, _REMEMBERED)
@@ -216,8 +255,13 @@ class Specializations:
         """The forms that are kept, in words."""
         if self.never:
             return f"no specialization: {self.never}; the virtual machine runs it"
+        if self.open is not None:
+            named = ", ".join(map(str, self.open.sizes.named))
+            head = f"one form for all sizes ({named}): {self.open.seconds:.2f} s to compile\n"
+        else:
+            head = f"no form for all sizes: {self.closed}\n" if self.closed else ""
         rows = [f"  {f.shapes}: {f.seconds:.2f} s to compile, {f.uses} calls" for f in self.forms.values()]
-        return "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
+        return head + "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
 
     def text(self) -> str:
         """The program before the passes, with the options that `saved_options` reads."""

@@ -258,6 +258,8 @@ class VMInterpreter(Interpreter):
         if forms is not None and form is not None:
             forms.note(args if not kwargs and len(args) == len(values) else (), cast(Key, key))
             return form.run(flat(values))
+        if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:
+            return out
         start, machine = time.perf_counter(), self.machine()
         out = self.given(machine.call(machine.global_closure(self.mod.get_global_var("main")), values))
         if forms is not None and key is not None:

@@ -79,3 +79,15 @@ def split_block(value: Linear, size: int) -> tuple[Linear, Linear]:
     high = {a: f // size for a, f in value.terms.items() if f % size == 0}
     low = {a: f for a, f in value.terms.items() if f % size}
     return Linear(high), Linear(low, value.const)
+
+
+def verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
+    """For `difference op 0` with bounds: (is it decided, the answer), for both answers."""
+    return {
+        "lt": ((high < 0, True), (low >= 0, False)),
+        "le": ((high <= 0, True), (low > 0, False)),
+        "gt": ((low > 0, True), (high <= 0, False)),
+        "ge": ((low >= 0, True), (high < 0, False)),
+        "eq": ((low == high == 0, True), (low > 0 or high < 0, False)),
+        "ne": ((low > 0 or high < 0, True), (low == high == 0, False)),
+    }[op]

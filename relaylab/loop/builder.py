@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from relaylab.loop.expr import (
     INDEX,
     REDUCTIONS,
-    Axis,
     Const,
     Number,
     Reduce,
     ScalarExpr,
     apply,
     as_index,
+    axis_over,
     cast,
     const,
     guard,
@@ -64,6 +64,10 @@ class Builder:
     def const(self, value: Number, dtype: str) -> ScalarExpr:
         """A number of a dtype."""
         return const(value, dtype)
+
+    def number(self, value: Number | ScalarExpr, dtype: str) -> ScalarExpr:
+        """A number, or a size that is known when a kernel runs, as a value of a dtype."""
+        return cast(value, dtype) if isinstance(value, ScalarExpr) else const(value, dtype)
 
     def lowest(self, dtype: str) -> ScalarExpr:
         """The least value of a dtype (-inf for floats)."""
@@ -135,8 +139,8 @@ class Builder:
 
     # ---- reductions
     def _reduce(self, kind: str, extents: Sequence[int] | int, body: Callable[..., ScalarLike]) -> ScalarExpr:
-        extents = (extents,) if isinstance(extents, int) else tuple(extents)
-        axes = tuple(Axis(f"k{d}" if len(extents) > 1 else "k", int(n)) for d, n in enumerate(extents))
+        extents = (extents,) if isinstance(extents, (int, ScalarExpr)) else tuple(extents)
+        axes = tuple(axis_over(f"k{d}" if len(extents) > 1 else "k", n) for d, n in enumerate(extents))
         value = body(*axes)
         if not isinstance(value, ScalarExpr):
             raise RelayTypeError(f"the body of `{kind}` must be an expression", code="loop.not-an-expression")

@@ -1,6 +1,6 @@
 """Scalar expressions of the loop level: the value of one element, given its index.
 
-A closed union of eight frozen kinds of nodes, each with a `dtype`: `Const`, `Axis`, `Load`,
+A closed union of nine frozen kinds of nodes, each with a `dtype`: `Const`, `Size`, `Axis`, `Load`,
 `Apply`, `Cast`, `Guard`, `Reduce`, and `Local`, which only loop programs have. Expressions are DAGs: a shared
 node is computed once.
 Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1` is `i`.
@@ -9,7 +9,7 @@ Integer index arithmetic is folded while it is built, so that `(i * 1 + 0) // 1`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -97,6 +97,11 @@ class ScalarExpr:
             help="use b.select(condition, then, otherwise) or b.guard",
         )
 
+    def __index__(self) -> int:
+        raise RelayTypeError("a scalar expression is no number while the program is built", code="loop.no-number")
+
+    __int__ = __index__
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Const(ScalarExpr):
@@ -107,12 +112,35 @@ class Const(ScalarExpr):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Size(ScalarExpr):
+    """An extent known when a kernel runs: element `slot` of its operand "sizes"; it stands for a number in shapes."""
+
+    name: str
+    slot: int
+    dtype: str = INDEX
+
+
+MOST_SIZE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Axis(ScalarExpr):
-    """A loop index that runs over 0 .. extent-1; two axes are the same only if they are one object."""
+    """A loop index over 0 .. extent-1, or to a `size` below; two axes are the same only if they are one object."""
 
     name: str
     extent: int
     dtype: str = INDEX
+    size: ScalarExpr | None = None
+
+    @property
+    def length(self) -> ScalarExpr | int:
+        """How many turns there are, exactly."""
+        return self.extent if self.size is None else self.size
+
+
+def axis_over(name: str, length: ScalarExpr | int) -> Axis:
+    """An axis as long as a dimension of a shape."""
+    return Axis(name, MOST_SIZE, size=length) if isinstance(length, ScalarExpr) else Axis(name, int(length))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -346,7 +374,7 @@ def children(node: ScalarExpr) -> tuple[ScalarExpr, ...]:
     match node:
         case Apply():
             return node.args
-        case Const() | Axis() | Local():
+        case Const() | Axis() | Local() | Size():
             return ()
         case Load():
             return node.indices
@@ -420,16 +448,3 @@ def guard(condition: ScalarExpr, value: ScalarExpr, otherwise: ScalarExpr) -> Sc
     if isinstance(condition, Const):
         return value if condition.value else otherwise
     return Guard(condition, value, otherwise)
-
-
-def rewrite(root: ScalarExpr, rule: Callable[[ScalarExpr], ScalarExpr]) -> ScalarExpr:
-    """`root` with `rule` applied to every node bottom-up; shared nodes stay shared, unchanged ones the same."""
-    done: dict[int, ScalarExpr] = {}
-    for node in post_order(root):
-        done[id(node)] = rule(rebuild(node, tuple(done[id(c)] for c in children(node))))
-    return done[id(root)]
-
-
-def reductions(roots: Iterable[ScalarExpr]) -> list[Reduce]:
-    """The `Reduce` nodes under the roots, inner ones first."""
-    return [n for n in post_order(*roots) if isinstance(n, Reduce)]

@@ -16,6 +16,7 @@ from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import (
     INDEX,
+    MOST_SIZE,
     Axis,
     Cast,
     Const,
@@ -32,6 +33,7 @@ from relaylab.loop.keep import EXPENSIVE, kept, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
 from relaylab.loop.region import StoreRegion, substitute
 from relaylab.loop.simplify import Simplifier
+from relaylab.loop.sizes import factors
 from relaylab.loop.weight import weight
 
 GRAIN = 4096
@@ -63,10 +65,10 @@ def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     shared = _shared_by_reductions(region)
     if not order or (shared is not None and order[0] not in shared):
         return StoreRegion((Axis("p", 1), *order), region.stores)
-    strides = simplifier.linear(region.stores[0].address).terms
+    strides = strides_of(region, simplifier)
     innermost = min(order, key=lambda a: abs(strides.get(a, 1)))
     fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared)
-    if fusable and order[0].extent < FEW_ITEMS:
+    if fusable and all(a.size is None for a in order[:2]) and order[0].extent < FEW_ITEMS:
         outer, inner = order[0], order[1]
         items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
         values: dict[Axis, ScalarExpr] = {outer: items // inner.extent, inner: items % inner.extent}
@@ -89,7 +91,7 @@ def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     for load in (n for n in post_order(value) if isinstance(n, Load) and n.dtype.endswith(("32", "64"))):
         terms = simplifier.linear(load.indices[0]).terms
         along = next((a for a in axes if terms.get(a) == 1), None)
-        if along is None or terms.get(vector, 0) <= 1:
+        if along is None or along.size is not None or terms.get(vector, 0) <= 1:
             continue
         size = max((t for t in SQUARES if along.extent % t == 0), default=0)
         if size:
@@ -104,9 +106,15 @@ def _split(region: StoreRegion, axis: Axis, size: int, simplifier: Simplifier) -
     return StoreRegion((*(outer if a is axis else a for a in region.axes), inner), region.stores)
 
 
+def strides_of(region: StoreRegion, simplifier: Simplifier) -> dict[ScalarExpr, int]:
+    """By how much the first store moves along each axis; for a product with sizes, as if they were large."""
+    terms = simplifier.linear(region.stores[0].address).terms
+    return {part: n if part is atom else n * MOST_SIZE for atom, n in terms.items() for part in factors(atom)}
+
+
 def loop_order(region: StoreRegion, simplifier: Simplifier) -> tuple[Axis, ...]:
     """The axes from outermost to innermost."""
-    strides = simplifier.linear(region.stores[0].address).terms
+    strides = strides_of(region, simplifier)
     by_stride = sorted(region.axes, key=lambda a: -abs(strides.get(a, 1)))
     uses = [n for n in post_order(*region.roots) if isinstance(n, Reduce)]
     depends = Dependence()
@@ -154,7 +162,7 @@ class _Builder:
 
     def vector_axis(self) -> Axis | None:
         """The axis that the stores are vectorised along; None if their reductions are vectorised instead."""
-        strides = self.simplifier.linear(self.region.stores[0].address).terms
+        strides = strides_of(self.region, self.simplifier)
         axes = [a for a in self.region.axes if a.extent > 1 and a in strides]
         if not axes or self.plain:
             return None

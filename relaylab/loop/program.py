@@ -16,10 +16,10 @@ of the machine (`registers`). What follows from operands that are known when the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from relaylab.loop.expr import Axis, Const, Local, ScalarExpr, Tensor
+from relaylab.loop.expr import Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
 from relaylab.loop.scalar import highest, lowest
 from relaylab.loop.show import show
 
@@ -81,6 +81,9 @@ class IfThenElse:
     otherwise: tuple[Statement, ...] = ()
 
 
+SIZES = "sizes"
+"""The operand from which a program takes the sizes that are known when it runs."""
+
 Statement = Define | Accumulate | Store | Prefetch | For | IfThenElse
 Body = tuple[Statement, ...]
 
@@ -93,9 +96,9 @@ class LoopNest:
     grain: int = 1
 
     @property
-    def items(self) -> int:
+    def items(self) -> ScalarExpr | int:
         """The number of independent work items."""
-        return -(-self.loop.axis.extent // self.grain)
+        return (self.loop.axis.length + (self.grain - 1)) // self.grain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,12 +137,19 @@ class LoopProgram:
         return (*self.scratch, *self.registers)
 
     @property
-    def items(self) -> int:
+    def items(self) -> ScalarExpr | int:
         """The number of work items: every nest does the same share of its own items."""
-        return max((n.items for n in self.nests), default=1)
+        numbers = [n.items for n in self.nests if isinstance(n.items, int)]
+        total: ScalarExpr | int = max(numbers, default=0 if self.nests else 1)
+        for items in dict.fromkeys(n.items for n in self.nests):
+            if not isinstance(items, int):
+                total = items if total in (0, 1) else apply("max", items, total)
+        return total
 
     def __str__(self) -> str:
-        lines = [f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={self.items}"]
+        lines = [
+            f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={_number(self.items)}"
+        ]
         lines += [f"  scratch {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.scratch]
         lines += [f"  registers {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.registers]
         for part in self.prepared:
@@ -195,7 +205,13 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
         case IfThenElse(condition):
             return (condition,)
         case For():
-            return () if statement.stop is None else (statement.stop,)
+            return tuple(e for e in (statement.stop, statement.axis.size) if e is not None)
+
+
+def sizes_in(nests: Iterable[LoopNest]) -> list[Size]:
+    """The sizes that loops use, by their slots."""
+    parts = (e for nest in nests for s in statements((nest.loop,)) for e in values(s))
+    return sorted({n for n in post_order(*parts) if isinstance(n, Size)}, key=lambda s: s.slot)
 
 
 def _buffer(role: str, tensor: Tensor) -> str:
@@ -205,8 +221,12 @@ def _buffer(role: str, tensor: Tensor) -> str:
 def _nest_lines(nest: LoopNest) -> list[str]:
     loop = nest.loop
     by = f" by {nest.grain}" if nest.grain > 1 else ""
-    lines = [f"  parallel {loop.axis.name} in {loop.axis.extent}{by}{_how(loop)}:"]
+    lines = [f"  parallel {loop.axis.name} in {_number(loop.axis.length)}{by}{_how(loop)}:"]
     return lines + _body_lines(loop.body, 2)
+
+
+def _number(value: ScalarExpr | int) -> str:
+    return str(value) if isinstance(value, int) else show(value)
 
 
 def _how(loop: For) -> str:
@@ -238,7 +258,7 @@ def _line(statement: Statement) -> str:
     match statement:
         case For(axis):
             stop = "" if statement.stop is None else f" to {show(statement.stop)}"
-            return f"for {axis.name} in {axis.extent}{stop}{_how(statement)}:"
+            return f"for {axis.name} in {_number(axis.length)}{stop}{_how(statement)}:"
         case Define(local, value):
             return f"{local.name}: {local.dtype} = {show(value)}"
         case Accumulate(local, kind, value):

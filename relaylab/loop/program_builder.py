@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relaylab.loop.builder import OutSpec, b
 from relaylab.loop.evaluate import Readable
-from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, children, of_part, post_order, rebuild
+from relaylab.loop.expr import (
+    INDEX,
+    MOST_SIZE,
+    Axis,
+    Load,
+    Reduce,
+    ScalarExpr,
+    Tensor,
+    axis_over,
+    children,
+    of_part,
+    post_order,
+    rebuild,
+)
 from relaylab.loop.nest import build_nest, plain_nest
-from relaylab.loop.program import LoopNest, LoopProgram
+from relaylab.loop.program import SIZES, LoopNest, LoopProgram, sizes_in
 from relaylab.loop.region import Assign, StoreRegion, address, expand_reductions, flatten, normalise
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
@@ -40,6 +53,8 @@ class BufferLayout:
         """The number of elements from the base to the last element."""
         if 0 in self.shape:
             return 0
+        if any(isinstance(n, ScalarExpr) for n in self.shape):
+            return MOST_SIZE * MOST_SIZE
         return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
 
 
@@ -76,7 +91,7 @@ class ProgramBuilder:
 
     def compute(self, out: OutSpec, lower: Callable[..., ScalarExpr], inputs: Sequence[Readable]) -> Tensor:
         """The readable result of an operator's `lower(b, out, i, *inputs)`."""
-        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
+        axes = tuple(axis_over(f"i{d}", n) for d, n in enumerate(out.shape))
         value = lower(b, out, axes, *inputs)
         if value.dtype != out.dtype:
             message = f"the lowering gives {value.dtype}, the operator's type is {out.dtype}"
@@ -104,6 +119,8 @@ class ProgramBuilder:
             for part, simplifier in normalise(region):
                 nests.append(build_nest(part, simplifier, scratch))
         buffers = tuple((role, flat) for role, flat, _ in self.buffers)
+        if sizes := sizes_in(nests):
+            buffers += ((SIZES, Tensor(SIZES, (sizes[-1].slot + 1,), INDEX)),)
         return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
 
     def plain(self) -> LoopProgram:
@@ -124,7 +141,7 @@ class ProgramBuilder:
         return [self._region(shape, outputs) for shape, outputs in by_shape.items()]
 
     def _region(self, shape: tuple[int, ...], outputs: list[tuple[Tensor, Tensor, BufferLayout]]) -> StoreRegion:
-        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(shape))
+        axes = tuple(axis_over(f"i{d}", n) for d, n in enumerate(shape))
         stores: list[Assign] = []
         for value, flat, layout in outputs:
             place = address(axes, layout.strides, layout.offset)
@@ -194,7 +211,7 @@ class _Inlining:
         at = tuple(self.simplifier(i) for i in load.indices)
         key = (load.tensor, *at)
         if key not in self.expansions:
-            own = {a: Axis(a.name, a.extent) for n in post_order(body) if isinstance(n, Reduce) for a in n.axes}
+            own = {a: replace(a) for n in post_order(body) if isinstance(n, Reduce) for a in n.axes}
             self.expansions[key] = {**own, **dict(zip(axes, at))}
             self.parts[id(self.expansions[key])] = self.order[load.tensor]
         return self.expansions[key], body

@@ -117,13 +117,13 @@ def _plain_reduction(node: Reduce) -> ScalarExpr:
     if not node.kind.startswith("arg"):
         return node
     best = Reduce(node.kind[3:], node.axes, node.value, node.part)
-    axes = {a: Axis(a.name, a.extent) for a in node.axes}
+    axes = {a: replace(a) for a in node.axes}
     value = substitute(node.value, axes)
     hit = apply("lor", apply("eq", value, best), apply("isnan", value))
     flat: ScalarExpr = as_index(0)
     for axis in axes.values():
-        flat = flat * axis.extent + axis
-    size = math.prod(a.extent for a in node.axes)
+        flat = flat * axis.length + axis
+    size = math.prod(a.length for a in node.axes)
     return Reduce("min", tuple(axes.values()), apply("select", hit, flat, size - 1), node.part)
 
 
@@ -197,16 +197,18 @@ def merge_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]
     uses = list(linear_uses(region.roots, simplifier))
     boxes = [region.axes, *{n.axes for n in post_order(*region.roots) if isinstance(n, Reduce)}]
     for box in boxes:
-        for outer, inner in ((a, c) for a in box for c in box if a is not c):
+        for outer, inner in ((a, c) for a in box for c in box if a is not c and c.size is None):
             if all(u.terms.get(outer, 0) == u.terms.get(inner, 0) * inner.extent for u in uses):
-                merged = Axis(_merged_name(outer, inner), outer.extent * inner.extent)
+                merged = _merged(outer, inner)
                 values = {outer: Const(0, INDEX), inner: merged}
                 return [_exchange(region, values, {outer: (), inner: (merged,)})]
     return []
 
 
-def _merged_name(outer: Axis, inner: Axis) -> str:
-    return outer.name if outer.extent > 1 else inner.name
+def _merged(outer: Axis, inner: Axis) -> Axis:
+    """The axis that runs over both."""
+    size = None if outer.size is None else outer.size * inner.extent
+    return Axis(outer.name if outer.extent > 1 else inner.name, outer.extent * inner.extent, size=size)
 
 
 def split_axes(region: StoreRegion) -> list[StoreRegion]:
@@ -215,7 +217,7 @@ def split_axes(region: StoreRegion) -> list[StoreRegion]:
         if isinstance(node, Apply) and node.op in ("floordiv", "floormod") and isinstance(node.args[0], Axis):
             axis, divisor = node.args[0], node.args[1]
             size = int(divisor.value) if isinstance(divisor, Const) else 0
-            if 1 < size < axis.extent and axis.extent % size == 0:
+            if axis.size is None and 1 < size < axis.extent and axis.extent % size == 0:
                 outer, inner = Axis(axis.name, axis.extent // size), Axis(f"{axis.name}_", size)
                 return [_exchange(region, {axis: outer * size + inner}, {axis: (outer, inner)})]
     return []
@@ -229,7 +231,7 @@ def cut_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
             difference = simplifier.linear(node.args[0]) - simplifier.linear(node.args[1])
             axes = list(difference.terms)
             axis = axes[0] if len(axes) == 1 else None
-            if isinstance(axis, Axis) and axis in region.axes:
+            if isinstance(axis, Axis) and axis.size is None and axis in region.axes:
                 cuts.setdefault(axis, set()).update(_changes(node.op, difference, axis))
     for axis, places in cuts.items():
         if places and len(places) < region.segments:
@@ -291,7 +293,10 @@ def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int
         return const(0, node.dtype)
     extents = node.tensor.shape
     indices = tuple(limited(i, n) if by_data else i for i, n, by_data in zip(node.indices, extents, fed))
-    return Load(buffer, (address(indices, strides, offset),), node.part)
+    load = Load(buffer, (address(indices, strides, offset),), node.part)
+    for size in (n for n, by_data in zip(extents, fed) if by_data and isinstance(n, ScalarExpr)):
+        load = guard(size > 0, load, const(0, node.dtype))
+    return load
 
 
 def address(indices: tuple[ScalarExpr, ...], strides: tuple[int, ...], offset: int = 0) -> ScalarExpr:

@@ -7,8 +7,22 @@ import math
 import numpy as np
 
 from relaylab.loop.evaluate import guarded_only, reduce_box
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
+from relaylab.loop.expr import (
+    Apply,
+    Axis,
+    Cast,
+    Const,
+    Guard,
+    Load,
+    Local,
+    ScalarExpr,
+    Size,
+    Tensor,
+    children,
+    post_order,
+)
 from relaylab.loop.program import (
+    SIZES,
     Accumulate,
     Define,
     For,
@@ -37,10 +51,11 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
     """
     memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.private}
     memory |= {part.buffer: prepare(part, buffers) for part in program.prepared}
-    begin, end = items or (0, program.items)
+    total = _length(program.items, memory)
+    begin, end = items or (0, total)
     for nest in program.nests:
-        first, last = (x * nest.items // program.items for x in (begin, end))
-        stop = min(last * nest.grain, nest.loop.axis.extent)
+        first, last = (x * _length(nest.items, memory) // max(total, 1) for x in (begin, end))
+        stop = min(last * nest.grain, _length(nest.loop.axis.length, memory))
         with np.errstate(all="ignore"):
             _loop(nest.loop, first * nest.grain, stop, {}, memory)
 
@@ -64,6 +79,11 @@ def prepare(part: Prepared, buffers: Memory) -> Array:
         _check(part.buffer, found, where, "written")
         found[where] = convert(value, part.buffer.dtype)
     return found
+
+
+def _length(value: ScalarExpr | int, memory: Memory) -> int:
+    """A number, or what an expression of sizes gives for those in the memory."""
+    return value if isinstance(value, int) else int(value_of(value, {}, memory))
 
 
 def _loop(loop: For, low: int, high: int, env: Environment, memory: Memory) -> None:
@@ -102,8 +122,9 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
                 _check(buffer, memory[buffer], where, "written")
                 memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
             case For(axis):
-                stop = axis.extent if statement.stop is None else int(value_of(statement.stop, env, memory))
-                _loop(statement, 0, min(stop, axis.extent), env, memory)
+                end = _length(axis.length, memory)
+                stop = end if statement.stop is None else int(value_of(statement.stop, env, memory))
+                _loop(statement, 0, min(stop, end), env, memory)
             case IfThenElse(condition, then, otherwise):
                 own = dict(env)
                 _body(then if value_of(condition, env, memory).item() else otherwise, own, memory)
@@ -131,6 +152,8 @@ def _node(node: ScalarExpr, args: list[Array], env: Environment, memory: Memory,
     match node:
         case Axis() | Local():
             return env[node]
+        case Size(_, slot):
+            return next(array for tensor, array in memory.items() if tensor.name == SIZES)[slot]
         case Const(value, dtype):
             return np.asarray(value, compute_dtype(dtype))
         case Load(tensor):

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import math
 
-from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Local, Reduce, ScalarExpr, children, post_order
+from relaylab.loop.expr import (
+    Apply,
+    Axis,
+    Cast,
+    Const,
+    Guard,
+    Load,
+    Local,
+    Reduce,
+    ScalarExpr,
+    Size,
+    children,
+    post_order,
+)
 
 _INFIX = {
     "mul": ("*", 7), "div": ("/", 7), "floordiv": ("//", 7), "floormod": ("%", 7), "add": ("+", 6), "sub": ("-", 6),
@@ -30,7 +43,7 @@ def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
     match node:
         case Const(value, dtype):
             return _number(value, dtype), _ATOM
-        case Axis(name) | Local(name):
+        case Axis(name) | Local(name) | Size(name):
             return name, _ATOM
         case Load(tensor):
             return f"{tensor.name}[{', '.join(words)}]", _ATOM
@@ -46,7 +59,7 @@ def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
         case Guard():
             return f"guard({words[0]}, {words[1]}, {words[2]})", _ATOM
         case Reduce(kind, axes):
-            box = ", ".join(f"{a.name} in {a.extent}" for a in axes)
+            box = ", ".join(f"{a.name} in {a.extent if a.size is None else show(a.size)}" for a in axes)
             return f"{kind}[{box}]({words[0]})", _ATOM
         case _:
             return repr(node), _ATOM

@@ -22,9 +22,11 @@ from relaylab.loop.affine import (
     scale_interval,
     split_block,
     split_multiples,
+    verdicts,
 )
 from relaylab.loop.expr import (
     INDEX,
+    MOST_SIZE,
     Apply,
     Axis,
     Cast,
@@ -34,6 +36,7 @@ from relaylab.loop.expr import (
     Local,
     Reduce,
     ScalarExpr,
+    Size,
     apply,
     cast,
     children,
@@ -42,6 +45,7 @@ from relaylab.loop.expr import (
     rebuild,
 )
 from relaylab.loop.scalar import NARROW, is_integer
+from relaylab.loop.sizes import divided, product_of
 
 Key = tuple[str | int, ...]
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -167,18 +171,48 @@ class Simplifier:
             a, b = b, a
         if isinstance(b, Const):
             return self.index(self.linear(a) * int(b.value))
-        return self.intern(rebuild(node, (a, b)))
+        product = product_of(self.linear(a), self.linear(b))
+        return self.intern(rebuild(node, (a, b))) if product is None else self.rebuilt(product)
+
+    def rebuilt(self, value: Linear) -> ScalarExpr:
+        """The interned expression of a sum whose atoms are new."""
+        total, own = Linear({}, value.const), dict[ScalarExpr, ScalarExpr]()
+        for atom, factor in value.terms.items():
+            for n in post_order(atom, known=own):
+                new = tuple(own[c] for c in children(n))
+                own[n] = self.intern(Apply(n.op, new, n.dtype) if isinstance(n, Apply) and new != n.args else n)
+            total += Linear({own[atom]: factor})
+        return self.index(total)
 
     def _divide(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         floors = node.op == "floordiv" or self.bounds(a)[0] >= 0
         if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
             return self._floordiv(self.linear(a), int(b.value))
-        return self.intern(rebuild(node, (a, b)))
+        return self._by_size(node, a, b, 0) if floors else self.intern(rebuild(node, (a, b)))
 
     def _remainder(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         floors = node.op == "floormod" or self.bounds(a)[0] >= 0
         if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
             return self._floormod(self.linear(a), int(b.value))
+        return self._by_size(node, a, b, 1) if floors else self.intern(rebuild(node, (a, b)))
+
+    def _by_size(self, node: Apply, a: ScalarExpr, b: ScalarExpr, which: int) -> ScalarExpr:
+        """The quotient (0) or the remainder (1) of a division by a product of sizes and a number."""
+        terms, const = self.linear(b).terms, self.linear(b).const
+        if const or len(terms) != 1 or min(terms.values()) < 1 or self.bounds(a) == UNBOUNDED:
+            return self.intern(rebuild(node, (a, b)))
+        ((sizes, factor),) = terms.items()
+        for block in (1, *block_sizes(self.linear(a), factor)):
+            # x // (n * sizes) is x // block // sizes // (n / block)
+            first = divided(self.linear(self._floordiv(self.linear(a), block)), sizes)
+            if first is None:
+                continue
+            quotient, left = self.linear(self.rebuilt(first[0])), factor // block
+            if not which:
+                return self._floordiv(quotient, left)
+            high = product_of(self.linear(self._floormod(quotient, left)), Linear({sizes: 1}))
+            if high is not None:
+                return self.rebuilt((high + first[1]) * block + self.linear(self._floormod(self.linear(a), block)))
         return self.intern(rebuild(node, (a, b)))
 
     def _floordiv(self, value: Linear, divisor: int) -> ScalarExpr:
@@ -236,7 +270,7 @@ class Simplifier:
     def _comparison(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         difference = self.linear(a) - self.linear(b)
         low, high = self.linear_bounds(difference)
-        for decided, answer in _verdicts(node.op, low, high):
+        for decided, answer in verdicts(node.op, low, high):
             if decided:
                 return self.intern(Const(answer, "bool"))
         return self.intern(rebuild(node, (a, b)))
@@ -272,6 +306,8 @@ class Simplifier:
         match node:
             case Axis():
                 return self.ranges.get(node, (0, max(node.extent - 1, 0)))
+            case Size():
+                return 0, MOST_SIZE
             case Const(value, dtype) if is_integer(dtype):
                 return clip_interval((int(value), int(value)))
             case Cast(value, dtype) if is_integer(dtype):
@@ -309,18 +345,6 @@ def _divided(node: ScalarExpr | None, op: str) -> tuple[ScalarExpr, int] | None:
         dividend, divisor = node.args
         return (dividend, int(divisor.value)) if isinstance(divisor, Const) else None
     return None
-
-
-def _verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
-    """For `difference op 0` with bounds: (is it decided, the answer), for both answers."""
-    return {
-        "lt": ((high < 0, True), (low >= 0, False)),
-        "le": ((high <= 0, True), (low > 0, False)),
-        "gt": ((low > 0, True), (high <= 0, False)),
-        "ge": ((low >= 0, True), (high < 0, False)),
-        "eq": ((low == high == 0, True), (low > 0 or high < 0, False)),
-        "ne": ((low > 0 or high < 0, True), (low == high == 0, False)),
-    }[op]
 
 
 def _min_interval(a: Rect, b: Rect) -> Rect:
@@ -411,7 +435,7 @@ def _key(node: ScalarExpr) -> Key:
     match node:
         case Const(value, dtype):
             return ("const", repr(value), dtype)
-        case Axis() | Local():
+        case Axis() | Local() | Size():
             return ("leaf", id(node))
         case Load(tensor, indices):
             return ("load", id(tensor), *map(id, indices))

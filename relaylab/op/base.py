@@ -358,7 +358,7 @@ def at_run_time(record: Operator, *arrays: np.ndarray) -> Any:
 def element(x: Readable, i: Sequence[Position]) -> Element:
     """The element of `x` that broadcasts to index `i` of a result of higher or equal rank."""
     tail = i[len(i) - len(x.shape) :]
-    return x(*(0 if int(d) == 1 else k for d, k in zip(x.shape, tail)))
+    return x(*(0 if d == 1 else k for d, k in zip(x.shape, tail)))
 
 
 D = TypeVar("D", bound=Operator)

@@ -58,6 +58,10 @@ class ElementBuilder(Protocol):
         """A number of a dtype."""
         ...
 
+    def number(self, value: Number | Element, dtype: str, /) -> Element:
+        """A number, or a size that is known when a kernel runs, as a value of a dtype."""
+        ...
+
     def lowest(self, dtype: str, /) -> Element:
         """The least value of a dtype (-inf for floats)."""
         ...

@@ -10,24 +10,30 @@ import numpy as np
 
 from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import IntImm
+from relaylab.loop.expr import ScalarExpr
 from relaylab.op.helpers import Element, ElementBuilder
 from relaylab.support.errors import RelayTypeError, shown
+
+
+def length(n: Any) -> Any:
+    """A dimension as an int, or a size that is known when a kernel runs as it is."""
+    return n if isinstance(n, ScalarExpr) else int(n)
 
 
 def ravel(i: Sequence[Any], shape: Sequence[int]) -> Any:
     """The position of index `i` in the row-major order of `shape`."""
     flat: Any = 0
     for k, n in zip(i, shape):
-        flat = flat * int(n) + k if not isinstance(flat, int) or flat else k
+        flat = flat * length(n) + k if not isinstance(flat, int) or flat else k
     return flat
 
 
 def unravel(b: ElementBuilder, flat: Element, shape: Sequence[int]) -> tuple[Any, ...]:
     """The index at a row-major position; inverse of `ravel`."""
-    out, dims = [], [int(n) for n in shape]
+    out, dims = [], [length(n) for n in shape]
     for d, n in enumerate(dims):
         below = math.prod(dims[d + 1 :])
-        position = flat // below if below > 1 else flat
+        position = flat // below if isinstance(below, ScalarExpr) or below > 1 else flat
         out.append(b.index(0) if n == 1 else position if d == 0 else position % n)
     return tuple(out)
 

@@ -129,13 +129,15 @@ def _other_machine(why: str) -> ArtifactError:
 class Code:
     """The linked code and constants of an executable; shared by its instances."""
 
-    def __init__(self, executable: Executable):
+    def __init__(self, executable: Executable, library: Library | None = None):
+        """Link the code; `library` is that of the same kernels, if they are linked already."""
         self.executable = executable
         plan = executable.plan
         with _lock:  # LLVM's linker is one for the process; Python threads may build at the same time
             linker().check(executable.target)
             self.entry = RUN(linker().entry(executable.entry))
-            self.library = linker().link(executable.objects, {step.kernel for step in plan.steps})
+            names = {step.kernel for step in plan.steps}
+            self.library = linker().link(executable.objects, names) if library is None else library
         self.constants = _aligned_copy(executable.constants)
         self.base_of = np.array([base for step in plan.steps for base, _, _ in step.operands], np.int64)
         self.offset_of = np.array([at for step in plan.steps for _, at, _ in step.operands], np.uint64)
@@ -203,10 +205,14 @@ class Instance:
         self.bind(self.plan.output_base(index), self.outputs[index])
 
     def run(self) -> None:
-        """Run all steps."""
-        self._run(self._at)
+        """Run all steps, and copy results that no step writes."""
+        self.run_steps()
         for index, value in self.plan.copies:
             np.copyto(self.outputs[index], self.read(value))
+
+    def run_steps(self) -> None:
+        """Run all steps."""
+        self._run(self._at)
 
     def run_range(self, first: int, last: int) -> None:
         """Run the steps [first, last)."""

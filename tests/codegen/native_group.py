@@ -19,7 +19,13 @@ TARGETS = {"avx512": "llvm", "avx2": "llvm -mattr=+avx2,+fma", "generic": "llvm 
 _linked: dict[tuple[str, str], object] = {}
 
 
-def execute(kernel: Kernel, target: CpuTarget, arrays: Sequence[np.ndarray], shares: Sequence[float] = (0, 1)) -> None:
+def execute(
+    kernel: Kernel,
+    target: CpuTarget,
+    arrays: Sequence[np.ndarray],
+    shares: Sequence[float] = (0, 1),
+    items: int | None = None,
+) -> None:
     """Run all items of a kernel on flat arrays, in pieces cut at `shares`, each by another thread number."""
     key = (kernel.text, target.key)
     if key not in _linked:
@@ -32,7 +38,7 @@ def execute(kernel: Kernel, target: CpuTarget, arrays: Sequence[np.ndarray], sha
     if kernel.scratch:
         held.append(aligned(kernel.scratch * len(shares), "uint8"))
     table = (ctypes.c_void_p * max(len(held), 1))(*(a.ctypes.data for a in held))
-    cuts = [round(s * kernel.items) for s in shares]
+    cuts = [round(s * (kernel.items if items is None else items)) for s in shares]
     for thread, (begin, end) in enumerate(zip(cuts, cuts[1:])):
         function(table, begin, end, thread)
 

@@ -15,7 +15,9 @@ RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((8, 6)).astype("float32")
 
 
-def machine(main, **config):
+def machine(main, open=False, **config):
+    """A machine without a form for all sizes: test_open_forms has those that have one."""
+    config |= {"open": open}
     with PassContext(opt_level=3, config={f"relay.codegen.{k}": v for k, v in config.items()}):
         return VirtualMachine(relay.vm.compile(relay.IRModule.from_expr(main), "llvm"))
 
@@ -139,7 +141,7 @@ def test_tuples_go_in_and_out():
 
 
 def test_saved_programs_are_open_again():
-    with PassContext(opt_level=3, config={"relay.codegen.specializations": 3}):
+    with PassContext(opt_level=3, config={"relay.codegen.specializations": 3, "relay.codegen.open": False}):
         exe = relay.vm.compile(relay.IRModule.from_expr(attention(SizeVar("n"))), "llvm")
     vm = VirtualMachine(VMExecutable.load_exec(*exe.save()))
     x, past = given(6)

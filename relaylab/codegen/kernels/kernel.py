@@ -11,6 +11,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field, replace
 
+from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.program import LoopProgram
 from relaylab.support.errors import RelayTypeError
 
@@ -128,6 +129,12 @@ class Kernel:
     bytes: int = 0
     loops: str = ""
     program: LoopProgram | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def open_items(self) -> ScalarExpr | None:
+        """The number of items where sizes decide it; `items` is 0 then."""
+        items = 0 if self.program is None else self.program.items
+        return None if isinstance(items, int) else items
 
     def renamed(self, name: str) -> Kernel:
         """The same kernel under another symbol: only its definition; a call of a C function of that name stays."""

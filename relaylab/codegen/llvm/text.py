@@ -174,8 +174,10 @@ class IRFunction:
             return affine({t: k * b for t, k in terms.items()}, const * b)
         return self.pure("i64", f"mul nsw i64 {self.value(a).ref}, {self.value(b).ref}")
 
-    def div(self, a: Index, b: int) -> Index:
-        """a // b for a >= 0 and a constant b > 0."""
+    def div(self, a: Index, b: Index) -> Index:
+        """a // b for a >= 0 and b > 0."""
+        if not isinstance(b, int):
+            return self.pure("i64", f"udiv i64 {self.value(a).ref}, {self.value(b).ref}")
         if isinstance(a, int):
             return a // b
         terms, const = parts(a)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
 from relaylab.loop.expr import Apply, Const, ScalarExpr
+from relaylab.loop.program import For
 from relaylab.loop.scalar import NARROW
 
 
@@ -72,3 +73,10 @@ def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int
     mask = mask or constant(vector("i1", count), True)
     f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
     f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")
+
+
+def turns_of(loop: For, at: VectorContext) -> list[VectorContext]:
+    """The context of every turn of a loop inside a vector."""
+    return [
+        VectorContext(dict(at.env) | {loop.axis: Ramp(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)
+    ]

@@ -43,7 +43,7 @@ from relaylab.codegen.loops.contexts import (
 )
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
-from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Tensor, children
+from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Size, Tensor, children
 from relaylab.loop.scalar import NARROW
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
@@ -68,6 +68,7 @@ class Emitter:
     aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
     fuses: bool = False  # is a product that is added one instruction?
     fresh: bool = False  # is an element to be loaded even if it was before?
+    sizes: Mapping[int, Ramp] = field(default_factory=dict)
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
@@ -191,6 +192,8 @@ class Emitter:
                 if dtype == INDEX:
                     return Ramp(int(value))
                 return constant(scalars.register_type(dtype), value)
+            case Size(_, slot):
+                return self.sizes[slot]
             case Load(tensor, (address,)) if address in self.streams:
                 pointer, step, align = self._streamed(address, at)
                 return self.from_storage(self._near(tensor, pointer, align, step, mask, at), tensor.dtype)

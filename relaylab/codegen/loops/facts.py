@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, Apply, Axis, Guard, Load, Local, Tensor, post_order
+from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Guard, Load, Local, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
     Define,
@@ -22,6 +22,7 @@ from relaylab.loop.program import (
 from relaylab.loop.scalar import is_float as is_float_dtype
 
 ALIGN = 64
+LIKELY = 256  # what work is estimated by where a size is known at run time only
 
 
 def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
@@ -109,11 +110,16 @@ def work(program: LoopProgram, uses: dict[Statement, Uses]) -> tuple[int, int]:
         while stack:
             statement, times = stack.pop()
             if isinstance(statement, (For, IfThenElse)):  # of a condition, what it is there for
-                turns = statement.axis.extent if isinstance(statement, For) and statement.stop is None else 1
+                turns = _turns(statement) if isinstance(statement, For) else 1
                 stack.extend((s, times * turns) for s in statement.body)
                 continue
             flops += times * uses[statement].flops
-    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands)
+    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands if t.shape[0] < MOST_SIZE)
+
+
+def _turns(loop: For) -> int:
+    """How often a loop turns; one with a computed end once, one as long as a size `LIKELY` times."""
+    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else LIKELY
 
 
 def read_after_written(body: Sequence[Statement], uses: dict[Statement, Uses]) -> frozenset[Tensor]:

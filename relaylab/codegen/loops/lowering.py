@@ -13,7 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask
 from relaylab.codegen.loops import scalars
-from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type
+from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type, turns_of
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, Uses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
@@ -22,6 +22,7 @@ from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
+    SIZES,
     Accumulate,
     Body,
     Define,
@@ -33,6 +34,7 @@ from relaylab.loop.program import (
     Statement,
     Store,
     identity,
+    sizes_in,
     statements,
 )
 from relaylab.loop.scalar import compute_dtype
@@ -62,8 +64,8 @@ def lower_program(
         lowering.nest(nest)
     text, declares = f.finish()
     flops, traffic = cost or work(program, uses)
-    loops = str(program)
-    return Kernel(program.name, text, declares, roles, program.items, scratch, flops, traffic, loops, program)
+    items = program.items if isinstance(program.items, int) else 0
+    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, str(program), program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,20 @@ class _Lowering:
         every = [s for nest in self.program.nests for s in statements((nest.loop,))]
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         avx512 = self.target.isa == "avx512"
-        halves = self.target.converts_halves
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
-        self.emitter = Emitter(
-            self.f, self.pointers, avx512, lambda: dummy[0], private, shared, halves, aligned, self.tiles
-        )
+        places = (private, shared, self.target.converts_halves, aligned, self.tiles)
+        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], *places)
+        self.emitter.sizes = self._sizes()
+
+    def _sizes(self) -> dict[int, Ramp]:
+        """The sizes of the call, read before everything else."""
+        pointer = next((p for t, p in self.pointers.items() if t.name == SIZES), None)
+        slots = [] if pointer is None else [s.slot for s in sizes_in(self.program.nests)]
+        return {k: Ramp(self.f.load("i64", self.f.offset(pointer, 8 * k), 8)) for k in slots}
+
+    def _number(self, value: ScalarExpr | int) -> Index:
+        return value if isinstance(value, int) else self.emitter.value(value, VectorContext({}))
 
     def _in_registers(self, loop: For) -> bool:
         """Whether a loop reads or writes buffers in registers."""
@@ -113,16 +123,18 @@ class _Lowering:
         begin, end = (self._share(x, nest) for x in (self.f.begin, self.f.end))
         loop = nest.loop
         if loop.kind == "vectorized":
-            stop = self.f.minimum(self.f.mul(end, nest.grain), loop.axis.extent)
-            self._vector_range(loop, self.f.mul(begin, nest.grain), stop)
+            stop = self.f.minimum(self.f.mul(end, nest.grain), self._number(loop.axis.length))
+            self._vector_range(loop, self.f.mul(begin, nest.grain), stop, VectorContext({}))
             return
         self.f.loop(begin, end, lambda i: self._body(loop.body, [VectorContext({loop.axis: Ramp(i)})]))
 
     def _share(self, position: Value, nest: LoopNest) -> Index:
         """Where a share of the program's items lies among those of a nest."""
-        if nest.items == self.program.items:
+        own, total = nest.items, self.program.items
+        if own == total:
             return position
-        return self.f.div(self.f.mul(position, nest.items), self.program.items)
+        divisor = self.f.maximum(self._number(total), 1)  # there may be no items
+        return self.f.div(self.f.mul(position, self._number(own)), divisor)
 
     def _body(self, body: Sequence[Statement], group: list[VectorContext]) -> None:
         """Statements for every context of a group; the registers of the contexts are updated in place."""
@@ -181,7 +193,7 @@ class _Lowering:
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""
         cells = self.emitter.cells
-        alone = loop.body[0] if len(loop.body) == 1 and loop.stop is None else None
+        alone = loop.body[0] if len(loop.body) == 1 and loop.stop is loop.axis.size is None else None
         stop = None if loop.stop is None else self.emitter.value(loop.stop, group[0])
         if isinstance(alone, Store) and loop.axis.extent > 1 and not self._in_registers(loop):
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
@@ -207,7 +219,8 @@ class _Lowering:
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
         start += [self._begin(stream, group[0]) for stream in moving]
-        extent = loop.axis.extent if stop is None else self.f.minimum(stop, loop.axis.extent)
+        extent = self._number(loop.axis.length)
+        extent = extent if stop is None else self.f.minimum(stop, extent)
         results = self.f.loop(0, extent, turn, start)
         cells.put(kept, results[len(carried) :], written)
         for (k, local), result in zip(carried, results):
@@ -240,7 +253,7 @@ class _Lowering:
         """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""
         count, places = loop.axis.extent, []
         for at in group:
-            turns = _turns(loop, at)
+            turns = turns_of(loop, at)
             first = self._neighbours(store.address, turns)
             if at.width < 2 or first is None or first.step != count:
                 return False
@@ -255,7 +268,7 @@ class _Lowering:
         nodes = list(post_order(store.value))
         if any(isinstance(n, Guard) for n in nodes):
             return False
-        places = [(at, at.real, _turns(loop, at)) for at in group if at.width > 1 and at.real is not None]
+        places = [(at, at.real, turns_of(loop, at)) for at in group if at.width > 1 and at.real is not None]
         if len(places) < len(group):
             return False
         found = [
@@ -325,6 +338,10 @@ class _Lowering:
             if self._tile(loop, at):
                 continue
             facts, extent = self._facts_of(loop), loop.axis.extent
+            if loop.axis.size is not None:
+                ends = self._vector_range(loop, 0, self._number(loop.axis.size), at, facts.sums)
+                self._fold(loop, at, facts.sums, ends)
+                continue
             sums, width = facts.sums, facts.width
             step, written_out = width * loop.unroll, facts.registers  # they have no addresses that a loop computes
             rows = -(-extent // width) if written_out else loop.unroll
@@ -373,24 +390,27 @@ class _Lowering:
         real = width if mask.lanes is None else real
         return VectorContext(dict(at.env) | {loop.axis: Ramp(first, 1)}, width, mask, real)
 
-    def _vector_range(self, loop: For, low: Index, high: Index) -> None:
-        """A vectorised loop between bounds that are known at run time."""
+    def _vector_range(
+        self, loop: For, low: Index, high: Index, at: VectorContext, sums: Sequence[Local] = ()
+    ) -> list[Value]:
+        """A vectorised loop between bounds that are known at run time; its partial accumulators."""
         width = self.width(loop)
-        step, at = width * loop.unroll, VectorContext({})
+        step = width * loop.unroll
         main = self.f.add(low, self.f.mul(self.f.div(self.f.sub(high, low), step), step))
         # A share may be empty, with `low` above `high`: no vector then, and none in the loop of the rest.
         whole = self.f.select(self.f.compare("slt", low, high), self.f.value(main), self.f.value(low))
+        start = [neutral(self._kind(s, loop), s.dtype, width) for _ in range(loop.unroll) for s in sums]
 
-        def turn(i: Index) -> None:
+        def turn(i: Index, *flat: Value) -> list[Value]:
             offsets = [self.f.add(i, u * width) for u in range(loop.unroll)]
-            self._body(loop.body, [self._context(loop, at, first, width, Mask()) for first in offsets])
+            return self._turn(loop, [self._context(loop, at, first, width, Mask()) for first in offsets], sums, flat)
 
-        def last(i: Index) -> None:
+        def last(i: Index, *flat: Value) -> list[Value]:
             mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
-            self._body(loop.body, [self._context(loop, at, i, width, mask)])
+            return self._turn(loop, [self._context(loop, at, i, width, mask)], sums, flat)
 
-        self.f.loop(low, whole, turn, step=step)
-        self.f.loop(whole, high, last, step=width)
+        ends = self.f.loop(low, whole, turn, start, step)
+        return [*self.f.loop(whole, high, last, ends[: len(sums)], step=width), *ends[len(sums) :]]
 
     # ---- accumulators
 
@@ -415,13 +435,6 @@ class _Lowering:
             lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)], avx512)
             total = combine(self.f, kind, local.dtype, self._register(local, at), lanes, avx512)
             at.env[local] = self._as_lane(local, total)
-
-
-def _turns(loop: For, at: VectorContext) -> list[VectorContext]:
-    """The context of every turn of a loop inside a vector."""
-    return [
-        VectorContext(dict(at.env) | {loop.axis: Ramp(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)
-    ]
 
 
 __all__ = ["lower_program", "scratch_layout", "work"]

@@ -36,7 +36,7 @@ def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Calla
         around.append(loop.axis)
         loop = loop.body[0]
     store, axis = loop.body[0] if len(loop.body) == 1 else None, loop.axis
-    if loop.kind != "vectorized" or not isinstance(store, Store) or axis.extent < 2:
+    if loop.kind != "vectorized" or not isinstance(store, Store) or axis.extent < 2 or axis.size is not None:
         return False
     products = emitter.fused(store.value)
     to = None if products is None else _row(emitter, store.buffer, store.address, axis, at, around)

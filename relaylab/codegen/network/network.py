@@ -15,7 +15,9 @@ import numpy as np
 
 from relaylab import ir
 from relaylab.codegen.network.names import KernelNames
+from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.ir.expr import set_type
+from relaylab.loop.program import SIZES
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -58,13 +60,21 @@ NetworkValue: TypeAlias = "NetworkTensor | tuple[NetworkValue, ...]"
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """One call of a Primitive function. `inputs` has one value per parameter; `outputs` is flat."""
+    """One call of a Primitive function. `inputs` has one value per parameter; `outputs` is flat.
+
+    `sizes` are those of an open program.
+    """
 
     function: ir.Function
     inputs: tuple[NetworkValue, ...]
     outputs: tuple[NetworkTensor, ...]
     name: str
     node: int
+    sizes: OpenSizes | None = None
+
+    def shape(self, t: ir.TensorType) -> tuple[int, ...]:
+        """The shape of a type within the function, for the loop level."""
+        return t.concrete_shape if self.sizes is None else self.sizes.shape(t)
 
     @property
     def reshape_only(self) -> bool:
@@ -109,12 +119,12 @@ def tensor_type(expr: ir.Expr) -> ir.TensorType:
     return found
 
 
-def network_of(main: ir.Function, prefix: str = "tvmgen_default") -> Network:
-    """The network that a fused, typed `main` describes.
+def network_of(main: ir.Function, prefix: str = "tvmgen_default", sizes: OpenSizes | None = None) -> Network:
+    """The network that a fused, typed `main` describes; `sizes` are those of an open program.
 
     Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
     """
-    return _Reader(main, prefix).read()
+    return _Reader(main, prefix, sizes).read()
 
 
 def is_static_graph(mod: ir.IRModule) -> bool:
@@ -145,8 +155,8 @@ def is_plain(expr: ir.Expr) -> bool:
 class _Reader:
     """Gives every expression its value, operands first, without recursion."""
 
-    def __init__(self, main: ir.Function, prefix: str):
-        self.main, self.network = main, Network()
+    def __init__(self, main: ir.Function, prefix: str, sizes: OpenSizes | None):
+        self.main, self.network, self.sizes = main, Network(), sizes
         self.names = KernelNames(prefix)
         self.values: dict[ir.Expr, NetworkValue] = {}
         self.bound: dict[ir.Var, ir.Expr] = {}
@@ -159,6 +169,9 @@ class _Reader:
             if expr not in self.values:
                 self.values[expr] = self._value(expr)
         self.network.outputs = list(flatten(self.values[self.main.body]))
+        if self.sizes is not None:
+            self.sizes.tensor = NetworkTensor((0,), "int64", "input", self._unique(SIZES))
+            self.network.inputs.append(self._add(self.sizes.tensor))
         return self.network
 
     def _below(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -198,7 +211,7 @@ class _Reader:
     def _input(self, param: ir.Var, type: ir.Type, name: str) -> NetworkValue:
         if isinstance(type, ir.TupleType):
             return tuple(self._input(param, t, f"{name}.{k}") for k, t in enumerate(type.fields))
-        tensor = _tensor(type, "input", param)
+        tensor = _tensor(type, "input", param, self.sizes)
         tensor.name = self._unique(name)
         self.network.inputs.append(self._add(tensor))
         return tensor
@@ -223,8 +236,9 @@ class _Reader:
 
     def _operation(self, call: ir.Call, function: ir.Function) -> NetworkValue:
         inputs = tuple(self.values[arg] for arg in call.args)
-        value = _results(call.checked_type, call)
-        operation = Operation(function, inputs, tuple(flatten(value)), self.names.of(function), len(self.network.nodes))
+        value = _results(call.checked_type, call, self.sizes)
+        name, node = self.names.of(function), len(self.network.nodes)
+        operation = Operation(function, inputs, tuple(flatten(value)), name, node, self.sizes)
         for k, tensor in enumerate(operation.outputs):
             tensor.node, tensor.output = operation.node, k
         if operation.reshape_only:
@@ -234,15 +248,17 @@ class _Reader:
         return value
 
 
-def _results(type: ir.Type, call: ir.Call) -> NetworkValue:
+def _results(type: ir.Type, call: ir.Call, sizes: OpenSizes | None) -> NetworkValue:
     if isinstance(type, ir.TupleType):
-        return tuple(_results(field, call) for field in type.fields)
-    return _tensor(type, "result", call)
+        return tuple(_results(field, call, sizes) for field in type.fields)
+    return _tensor(type, "result", call, sizes)
 
 
-def _tensor(type: ir.Type, origin: str, place: ir.Expr) -> NetworkTensor:
+def _tensor(type: ir.Type, origin: str, place: ir.Expr, sizes: OpenSizes | None) -> NetworkTensor:
     if not isinstance(type, ir.TensorType):
         raise not_static(f"a value of type {type}", place)
+    if sizes is not None:
+        return NetworkTensor(sizes.shape(type), type.dtype, origin)
     if type.is_dynamic:
         raise not_static(f"a tensor of the unknown shape {type}", place)
     return NetworkTensor(type.concrete_shape, type.dtype, origin)

@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.network.network import NetworkTensor, NetworkValue, flatten, operator_of, tensor_type
+from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of, tensor_type
 from relaylab.codegen.operations.generic import KernelOperand, read
 from relaylab.ir import Attrs, Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, walk
 from relaylab.loop.builder import OutSpec
@@ -28,8 +28,8 @@ class FusedBody:
     `parts[k - 1]` is the expression that part k of the group computes.
     """
 
-    def __init__(self, group: ProgramBuilder):
-        self.group = group
+    def __init__(self, group: ProgramBuilder, operation: Operation | None = None):
+        self.group, self.operation = group, operation
         self.parts: list[Expr] = []
         self.tensors: dict[NetworkTensor, LoopTensor] = {}
         self.values: dict[Expr, BodyValue] = {}
@@ -90,10 +90,13 @@ class FusedBody:
         inputs = [cast("Readable", self.values[arg]) for arg in call.args]  # operators take flat tuples
         if isinstance(call.checked_type, TupleType):
             fields = enumerate(cast("tuple[TensorType, ...]", call.checked_type.fields))
-            specs = [OutSpec(t.concrete_shape, t.dtype, k) for k, t in fields]
+            specs = [OutSpec(self._shape(t), t.dtype, k) for k, t in fields]
             return tuple(self._part(call, spec, lower, inputs) for spec in specs)
         type_ = tensor_type(call)
-        return self._part(call, OutSpec(type_.concrete_shape, type_.dtype), lower, inputs)
+        return self._part(call, OutSpec(self._shape(type_), type_.dtype), lower, inputs)
+
+    def _shape(self, t: TensorType) -> tuple[int, ...]:
+        return t.concrete_shape if self.operation is None else self.operation.shape(t)
 
 
 def operands_of(expr: Expr) -> tuple[Expr, ...]:

@@ -23,7 +23,7 @@ from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.ir import Attrs, Call, Expr
 from relaylab.loop.procedure import Procedure
-from relaylab.loop.program import Prepared
+from relaylab.loop.program import SIZES, Prepared
 from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.run import prepare
 from relaylab.loop.schedule import Schedule, placed
@@ -87,9 +87,13 @@ class Job:
         inputs = list(flatten(self.operation.inputs))
         alike = tuple(inputs.index(t) for t in inputs)
         packed = tuple(t.origin == "constant" for t in self.reads)
+        sizes = self.operation.sizes
         views_ = tuple(map(views, (*self.reads, *self.writes)))
         by = self.schedule and f"by {self.schedule}"
-        return memo.once(self.operation.function, (self.part, alike, packed, by, views_), make)
+        key = (self.part, alike, packed, by, views_)
+        if sizes is None or not sizes.signature(self.operation.function):
+            return memo.once(self.operation.function, key, make)
+        return memo.once(self.operation.function, (*key, sizes.signature(self.operation.function)), make, stored=False)
 
     def parts(self) -> tuple[Expr | None, ...]:
         """What the parts of the kernels (see `IRFunction.at`) come from; None is the loops that all parts share."""
@@ -128,7 +132,10 @@ class GenericJob(Job):
         made = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),)))
         operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
         operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
-        return [Launch(made.kernels[0], operands | self._prepared(made.kernels[0]))]
+        operands |= self._prepared(made.kernels[0])
+        if SIZES in made.kernels[0].operands and self.operation.sizes is not None:
+            operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
+        return [Launch(made.kernels[0], operands)]
 
     def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
         group, body = self.group(views)
@@ -155,7 +162,7 @@ class GenericJob(Job):
         group = ProgramBuilder(
             "_".join(dict.fromkeys(operator_of(c).name.replace(".", "_") for c in self.calls))[:40] or "copy"
         )
-        body = FusedBody(group)
+        body = FusedBody(group, self.operation)
         body.read(self.reads, views)
         body.know(self.known)
         for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
@@ -163,7 +170,7 @@ class GenericJob(Job):
         return group, body
 
     def parts(self) -> tuple[Expr | None, ...]:
-        body = FusedBody(ProgramBuilder("parts"))
+        body = FusedBody(ProgramBuilder("parts"), self.operation)
         body.read(self.reads, lambda t: MemoryView.dense(t.shape, t.dtype))
         body.know(self.known)
         for expr, _ in self.results:
@@ -198,7 +205,7 @@ class ProcedureJob(Job):
     def _kernels(self, views: Views, target: CpuTarget) -> Iterator[Kernel]:
         operator = operator_of(self.call)
         group = ProgramBuilder(operator.name.replace(".", "_"))
-        body = FusedBody(group)
+        body = FusedBody(group, self.operation)
         body.read(self.reads, views)
         body.know(self.known)
         ins = [body.value(arg) for arg in self.call.args]

@@ -35,13 +35,18 @@ class KernelMemo:
         self.known: dict[tuple, KernelSequence] = {}
         self.hashes: dict[Function, str | None] = {}
 
-    def once(self, function: Function, key: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
-        """What `make` gives for this function and a key of plain values, made when it has not been made before."""
+    def once(
+        self, function: Function, key: tuple, make: Callable[[], KernelSequence], stored: bool = True
+    ) -> KernelSequence:
+        """What `make` gives for this function and a key of plain values, made when it has not been made before.
+
+        A key that holds sizes of an open program is known in this build only: not `stored`.
+        """
         digest_ = self._hash(function)
         # A function with foreign operators is known by itself: the network keeps it alive, so its id is not given away.
         whole = (digest_ if digest_ is not None else id(function), key)
         if whole not in self.known:
-            self.known[whole] = make() if digest_ is None else self._from_cache(whole, make)
+            self.known[whole] = make() if digest_ is None or not stored else self._from_cache(whole, make)
         return self.known[whole]
 
     def _hash(self, function: Function) -> str | None:

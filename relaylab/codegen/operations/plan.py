@@ -23,6 +23,7 @@ from relaylab.codegen.network.network import Network, NetworkTensor
 from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.loop.expr import ScalarExpr
 from relaylab.runtime import abi
 from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall, StoredTensor, TensorInfo
 from relaylab.runtime.memory import aligned
@@ -46,14 +47,6 @@ class NetworkPlan:
     constants: np.ndarray
     storage: dict[NetworkTensor, int]
     jobs: tuple[Job, ...] = ()
-
-
-def plan_network(
-    network: Network, layouts: NetworkLayout, target: CpuTarget, memo: KernelMemo, on_kernel: Callable[[Kernel], None]
-) -> NetworkPlan:
-    """Plan a network whose tensors have been laid out; `on_kernel` is told of every distinct kernel, in their
-    order, as soon as it exists."""
-    return _Planner(network, layouts, target, memo).planned(on_kernel)
 
 
 @dataclass(eq=False, slots=True)
@@ -135,34 +128,47 @@ class _ConstantPool:
         return self.memory[: self.size + PREFETCHED]
 
 
-class _Planner:
-    def __init__(self, network: Network, layouts: NetworkLayout, target: CpuTarget, memo: KernelMemo):
+class Planner:
+    """Plans a network; one of an open program again and again, for sizes `at` which it is told how large all is."""
+
+    def __init__(
+        self,
+        network: Network,
+        layouts: NetworkLayout,
+        target: CpuTarget,
+        memo: KernelMemo,
+        at: Callable[[ScalarExpr | int], int] = int,  # type: ignore[assignment]
+    ):
+        self.at = at
         self.network, self.layouts, self.target, self.memo = network, layouts, target, memo
         self.constants = _ConstantPool(EXPANSION * sum(t.constant.nbytes for t in network.constants))
-        self.buffers: dict[NetworkTensor | tuple[int, Workspace], _Buffer] = {}
         self.launches: list[tuple[Job, Launch]] = []
-        self.outputs: dict[NetworkTensor, int] = {}
-        self.copies: list[tuple[int, NetworkTensor]] = []
-        self.written: dict[NetworkTensor, int] = {}
+        self.kernels: dict[str, Kernel] = {}
 
-    def planned(self, on_kernel: Callable[[Kernel], None]) -> NetworkPlan:
-        """The plan and all that belongs to it."""
-        kernels: dict[str, Kernel] = {}
+    def launch(self, on_kernel: Callable[[Kernel], None]) -> None:
+        """Make the kernels; `on_kernel` is told of every distinct one, in their order, as soon as it exists."""
         for job in self.layouts.jobs:
             for launch in job.launches(self.layouts, self.target, self.memo):
                 self.launches.append((job, launch))
-                if launch.kernel.name not in kernels:
-                    kernels[launch.kernel.name] = launch.kernel
+                if launch.kernel.name not in self.kernels:
+                    self.kernels[launch.kernel.name] = launch.kernel
                     on_kernel(launch.kernel)
+
+    def plan(self) -> NetworkPlan:
+        """Where everything lies, and the steps."""
+        self.buffers: dict[NetworkTensor | tuple[int, Workspace], _Buffer] = {}
+        self.outputs: dict[NetworkTensor, int] = {}
+        self.copies: list[tuple[int, NetworkTensor]] = []
+        self.written: dict[NetworkTensor, int] = {}
         self._bind_outputs()
         self._allocate()
         operands = (thing for _, launch in self.launches for thing in launch.operands.values())
         self.constants.add_all(thing for thing in operands if isinstance(thing, PackedConstant))
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
-        scratch = max((kernel.scratch for kernel in kernels.values()), default=0)
+        scratch = max((kernel.scratch for kernel in self.kernels.values()), default=0)
         plan = ExecutionPlan(
-            tuple(TensorInfo(t.name, t.shape, t.dtype) for t in self.network.inputs),
-            tuple(TensorInfo(f"output{k}", t.shape, t.dtype) for k, t in enumerate(self.network.outputs)),
+            tuple(TensorInfo(t.name, self._all(t.shape), t.dtype) for t in self.network.inputs),
+            tuple(TensorInfo(f"output{k}", self._all(t.shape), t.dtype) for k, t in enumerate(self.network.outputs)),
             steps,
             self.arena,
             scratch,
@@ -170,9 +176,15 @@ class _Planner:
             self._values(),
             self._held(),
         )
-        return NetworkPlan(
-            plan, kernels, self.constants.blob(), self._storage(), tuple(job for job, _ in self.launches)
-        )
+        jobs = tuple(job for job, _ in self.launches)
+        return NetworkPlan(plan, self.kernels, self.constants.blob(), self._storage(), jobs)
+
+    def _all(self, numbers: Iterable[ScalarExpr | int]) -> tuple[int, ...]:
+        return tuple(map(self.at, numbers))
+
+    def _span(self, tensor: NetworkTensor) -> int:
+        """Bytes of the buffer of a tensor."""
+        return self.at(span_bytes(self.layouts(tensor)))
 
     # ---- where things lie
 
@@ -213,7 +225,7 @@ class _Planner:
             return
         if home in self.outputs:
             base = abi.FIRST_IO_BASE + len(self.network.inputs) + self.outputs[home]
-            self.buffers[home] = _Buffer(span_bytes(self.layouts(home)), first, step, base=base)
+            self.buffers[home] = _Buffer(self._span(home), first, step, base=base)
             return
         view = self.layouts(home)
         reused = self._reused(job, home, step, last) if home is tensor else None
@@ -224,7 +236,7 @@ class _Planner:
         # Zeros around a tensor are written once, when the arena is made: only tensors of the very same frame may take
         # turns there.
         halo = (view.shape, view.strides, view.halo, view.dtype) if view.halo else None
-        self.buffers[home] = _Buffer(span_bytes(view), first, max(step, last[home]), halo)
+        self.buffers[home] = _Buffer(self._span(home), first, max(step, last[home]), halo)
 
     def _reused(self, job: Job, tensor: NetworkTensor, step: int, last: dict[NetworkTensor, int]) -> _Buffer | None:
         """The buffer of an operand that dies with this job and lies as its result will."""
@@ -271,7 +283,7 @@ class _Planner:
     def _extent(self, root: NetworkTensor) -> tuple[int, int, int]:
         if root.origin == "input":
             base = abi.FIRST_IO_BASE + self.network.inputs.index(root)
-            return base, 0, span_bytes(self.layouts(root))
+            return base, 0, self._span(root)
         if root.origin == "constant":
             return self._constant(PackedConstant((id(root.data), None), lambda: root.constant))
         buffer = self.buffers[self.layouts.home(root)]
@@ -291,7 +303,7 @@ class _Planner:
         return KernelCall(
             kernel.name,
             places,
-            kernel.items,
+            kernel.items if kernel.open_items is None else self.at(kernel.open_items),
             shares_of(kernel),
             operation.node,
             kernel.flops,
@@ -303,8 +315,9 @@ class _Planner:
         """Where a tensor can be read after the steps that make it."""
         view: MemoryView = self.layouts(tensor)
         base, offset, _ = self._extent(tensor.root)
+        place_ = base, offset + self.at(view.offset) * view.itemsize
         return StoredTensor(
-            (base, offset + view.offset * view.itemsize), view.shape, view.strides, view.dtype, self._ready(tensor.root)
+            place_, self._all(view.shape), self._all(view.strides), view.dtype, self._ready(tensor.root)
         )
 
     def _ready(self, root: NetworkTensor) -> int:
@@ -354,4 +367,5 @@ class _Planner:
 def shares_of(kernel: Kernel) -> int:
     """How many threads may work on a kernel: one where waking others costs more than they help."""
     seconds = max(kernel.flops / FLOPS_PER_SECOND, kernel.bytes / BYTES_PER_SECOND)
-    return 1 if seconds < SMALL_SECONDS or kernel.items < 2 else abi.MAX_THREADS
+    few = kernel.open_items is None and kernel.items < 2
+    return 1 if seconds < SMALL_SECONDS or few else abi.MAX_THREADS

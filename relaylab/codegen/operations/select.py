@@ -21,10 +21,10 @@ from relaylab.codegen.operations.fused_body import operands_of, tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.codegen.templates.chosen import choices_of
 from relaylab.codegen.templates.problem import Choices
-from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, walk
+from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, is_dynamic, walk
 from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError
 
 
 def jobs_of(
@@ -95,6 +95,8 @@ class _Selection:
 
     def _contraction(self, call: Call) -> Contraction | None:
         """The contraction of a call whose weight is what the template needs."""
+        if any(is_dynamic(e.checked_type) for e in (call, *call.args)):
+            return None
         found = contraction_of(call, self.target, self.minimal)
         if found is None:
             return None
@@ -131,7 +133,7 @@ class _Selection:
             isinstance(expr, Call)
             and operator_of(expr).pattern <= OpPattern.BROADCAST
             and isinstance(expr.checked_type, TensorType)
-            and expr.checked_type.concrete_shape == tensor_type(anchor).concrete_shape
+            and expr.checked_type.shape == tensor_type(anchor).shape
         )
 
     def _with_template(
@@ -173,7 +175,10 @@ class _Selection:
         return found + self._copies(final)
 
     def _outputs(self, call: Call, final: dict[tuple[Expr, int | None], NetworkTensor]) -> tuple[NetworkTensor, ...]:
-        return tuple(final.pop((call, k), None) or _tensor(t) for k, t in _typed_parts(call.checked_type))
+        return tuple(final.pop((call, k), None) or self._tensor(t) for k, t in _typed_parts(call.checked_type))
+
+    def _tensor(self, t: TensorType) -> NetworkTensor:
+        return NetworkTensor(self.operation.shape(t), t.dtype, "result")
 
     def _copies(self, final: dict[tuple[Expr, int | None], NetworkTensor]) -> list[Job]:
         """What the body gives that no call computes: its inputs, and a field given twice."""
@@ -181,16 +186,16 @@ class _Selection:
 
 
 def _is_procedure(call: Call) -> bool:
-    return operator_of(call).definition.is_procedure()
+    """Whether an operator is a procedure; RelayTypeError if it is one over open shapes, which has no kernel yet."""
+    found = operator_of(call).definition.is_procedure()
+    if found and any(is_dynamic(e.checked_type) for e in (call, *call.args)):
+        raise RelayTypeError(f"`{operator_of(call).name}` has no kernel for open shapes", code="codegen.open-operator")
+    return found
 
 
 def _constant(expr: Constant) -> NetworkTensor:
     data = np.asarray(expr.data)
     return NetworkTensor(data.shape, data.dtype.name, "constant", data=data)
-
-
-def _tensor(type_: TensorType) -> NetworkTensor:
-    return NetworkTensor(type_.concrete_shape, type_.dtype, "result")
 
 
 def _typed_parts(type_: Type) -> list[tuple[int | None, TensorType]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, post_order, rewrite
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import Body, Define, For, LoopProgram, Prefetch, Statement, Store, statements, values
 from relaylab.loop.region import substitute
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.schedule.step import number, primitive
 from relaylab.loop.schedule.tree import (
     around,

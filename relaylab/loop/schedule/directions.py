@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from relaylab.loop.affine import UNBOUNDED, Linear
-from relaylab.loop.expr import Apply, Axis, Const, Load, ScalarExpr, post_order, rewrite
+from relaylab.loop.expr import Apply, Axis, Const, Load, ScalarExpr, post_order
 from relaylab.loop.program import Accumulate, Define, For, Statement, statements
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.simplify import Simplifier
 
 Signs = tuple[int, ...]

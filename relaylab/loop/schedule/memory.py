@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.expr import Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order, rewrite
+from relaylab.loop.expr import Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
     Define,
@@ -20,6 +20,7 @@ from relaylab.loop.program import (
     values,
 )
 from relaylab.loop.region import address, substitute
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.schedule.legal import conflict
 from relaylab.loop.schedule.step import named, primitive
 from relaylab.loop.schedule.tree import (

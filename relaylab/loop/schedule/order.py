@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order, rewrite
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order
 from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.schedule.legal import parting, private_to, turned
 from relaylab.loop.schedule.step import named, number, primitive

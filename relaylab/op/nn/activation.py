@@ -10,7 +10,7 @@ from relaylab.ir.types import TensorType, Type
 from relaylab.op import rules
 from relaylab.op.base import Broadcast, Elementwise, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place
+from relaylab.op.indexing import length, place
 from relaylab.op.tensor.unary import UnaryScalar
 from relaylab.op.tensor.unary import exp as _exp
 
@@ -113,7 +113,7 @@ class AlongAxis(OutElementwiseFusable):
     def reader(self, b: ElementBuilder, i: Index, data: Readable) -> tuple[Any, Any, int]:
         """A reader along the axis, the largest element there, and the extent."""
         axis = self.axis % len(i)
-        extent = int(data.shape[axis])
+        extent = length(data.shape[axis])
         read = lambda k: data(*place(i, axis, k))
         return read, b.rmax(extent, read), extent
 

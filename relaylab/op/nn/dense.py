@@ -12,6 +12,7 @@ from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Broadcast, Dtype, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import length
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import broadcast_dims, extent, same_dim
@@ -74,7 +75,7 @@ class MatrixProduct(Product):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, a: Readable, c: Readable) -> Element:
         *lead, n = i
-        inner = int(a.shape[-2 if self.transpose_a else -1])
+        inner = length(a.shape[-2 if self.transpose_a else -1])
 
         def product(k: Element) -> Element:
             x = a(*lead[:-1], k, lead[-1]) if self.transpose_a else a(*lead, k)
@@ -223,14 +224,14 @@ class batch_matmul(Product):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, a: Readable, c: Readable) -> Element:
         batch, m, n = i
-        at, ct = (0 if int(x.shape[0]) == 1 else batch for x in (a, c))
+        at, ct = (0 if x.shape[0] == 1 else batch for x in (a, c))
 
         def product(k: Element) -> Element:
             x = a(at, k, m) if self.transpose_a else a(at, m, k)
             y = c(ct, n, k) if self.transpose_b else c(ct, k, n)
             return b.cast(x, out.dtype) * b.cast(y, out.dtype)
 
-        return b.sum(int(a.shape[1 if self.transpose_a else 2]), product)
+        return b.sum(length(a.shape[1 if self.transpose_a else 2]), product)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         inner = dims(types[0])[1 if self.transpose_a else 2]

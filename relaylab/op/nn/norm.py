@@ -12,7 +12,7 @@ from relaylab.ir.types import TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Operator, OpPattern, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Body, Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place
+from relaylab.op.indexing import length, place
 
 
 def along(x: np.ndarray, axis: int, rank: int) -> np.ndarray:
@@ -135,7 +135,7 @@ class Moments(Affine):
         self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, gamma: Readable, beta: Readable
     ) -> Element:
         axes = self.reduced(len(i))
-        extents = [int(data.shape[d]) for d in axes]
+        extents = [length(data.shape[d]) for d in axes]
 
         def read(*k: Element) -> Element:
             inner = dict(zip(axes, k))
@@ -153,7 +153,7 @@ def standardize(
     b: ElementBuilder, x: Element, read: Body, extents: Sequence[int], dtype: str, epsilon: float
 ) -> Element:
     """The same for one element: `read` reads the elements over which mean and variance are taken."""
-    count = b.const(math.prod(extents), dtype)
+    count = b.number(math.prod(extents), dtype)
     mean = b.sum(extents, read) / count
 
     def square(*k: Element) -> Element:

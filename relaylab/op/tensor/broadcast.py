@@ -11,7 +11,7 @@ from relaylab.ir.types import Dim, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dims, Dtype, Injective, Input, OpPattern, Sample, arg, attr, element, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import as_shape_expr, ints
+from relaylab.op.indexing import as_shape_expr, ints, length
 from relaylab.op.shapes import broadcast_shapes, extent
 
 
@@ -112,7 +112,7 @@ class Collapsing(Injective):
             inner = dict(zip(summed, k))
             return data(*(inner[d] if d in inner else i[d - lead] for d in range(len(data.shape))))
 
-        return b.sum([int(data.shape[d]) for d in summed], read) if summed else data(*i)
+        return b.sum([length(data.shape[d]) for d in summed], read) if summed else data(*i)
 
 
 @op("collapse_sum_like", level=10)

@@ -27,6 +27,7 @@ from relaylab.op.base import (
     sample,
 )
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import length
 from relaylab.op.shapes import extent
 from relaylab.op.tensor.casts import as_dtype
 
@@ -158,11 +159,16 @@ class arange(Opaque):
     stop: Value = attr(None, "the number before which the sequence ends, where it is a constant")
     step: Value = attr(None, "the distance of the numbers, not 0, where it is a constant; None: 1")
     dtype: Dtype = attr(doc="the data type of the result")
+    count: Dims | None = attr(
+        None, "how many elements there are, where the compiler knows it from sizes: one dimension"
+    )
 
     def relation(self, s: TypeSolver, start: Type, stop: Type, step: Type) -> Type | None:
         for t, name in ((start, "start"), (stop, "stop"), (step, "step")):
             if (found := rules.tensor(s, t, name)) is not None:
                 rules.scalar(s, found, name)
+        if self.count is not None:
+            return TensorType(self.count, self.dtype or "float32")
         limits = [self.start, self.stop, self.step]
         if not all(isinstance(v, Constant) for v in limits):
             return TensorType((AnyDim(),), self.dtype or "float32")
@@ -230,7 +236,7 @@ class shape_of(Opaque):
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         value = b.const(0, out.dtype)
         for d, n in enumerate(data.shape):
-            value = b.select(b.eq(i[0], d), b.const(int(n), out.dtype), value)
+            value = b.select(b.eq(i[0], d), b.number(length(n), out.dtype), value)
         return value
 
     @classmethod
@@ -258,7 +264,7 @@ class ndarray_size(Injective):
         return np.array(data.size, self.dtype or "int32")
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        return b.const(math.prod(int(n) for n in data.shape), out.dtype)
+        return b.number(math.prod(map(length, data.shape)), out.dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -92,9 +92,7 @@ class einsum(OfSeveral):
 
         def value(*k: Element) -> Element:
             at = dict(zip(result, i)) | dict(zip(summed, k))
-            factors = [
-                x(*(0 if int(n) == 1 else at[a] for a, n in zip(term, x.shape))) for x, term in zip(data, letters)
-            ]
+            factors = [x(*(0 if n == 1 else at[a] for a, n in zip(term, x.shape))) for x, term in zip(data, letters)]
             return math.prod(factors[1:], start=factors[0])
 
         return b.sum([extent(extents[x]) for x in summed], value) if summed else value()

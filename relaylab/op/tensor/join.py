@@ -15,7 +15,7 @@ from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_tex
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place
+from relaylab.op.indexing import length, place
 from relaylab.op.shapes import better_known, derive, extent, product, same_dim, total
 from relaylab.support.errors import RelayValueError
 
@@ -68,7 +68,7 @@ class concatenate(OfSeveral):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: tuple[Readable, ...]) -> Element:
         axis = self.axis % len(i)
-        starts = list(accumulate((int(x.shape[axis]) for x in data), initial=0))
+        starts = list(accumulate((length(x.shape[axis]) for x in data), initial=0))
         value = b.const(0, out.dtype)
         for x, (low, high) in reversed(list(zip(data, pairwise(starts)))):
             at = place(i, axis, i[axis] - low)

@@ -26,8 +26,7 @@ def _quotient(total: np.ndarray, count: int, dtype: str) -> np.ndarray:
 def quotient(b: ElementBuilder, total: Element, count: int | Element, dtype: str) -> Element:
     """`total / count` at the loop level; for integers in int64, as the count may be no value of a narrow type."""
     wide = dtype if is_float(dtype) else "int64"
-    counted = b.const(count, wide) if isinstance(count, int) else b.cast(count, wide)
-    return b.cast(b.cast(total, wide) / counted, dtype)
+    return b.cast(b.cast(total, wide) / b.number(count, wide), dtype)
 
 
 @op("mean", level=4, attrs_key="Reduce")

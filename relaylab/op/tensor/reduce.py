@@ -12,6 +12,7 @@ from relaylab.loop.scalar import compute_dtype, highest, lowest
 from relaylab.op import rules
 from relaylab.op.base import CommReduce, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import length
 from relaylab.op.shapes import normalize_axes
 
 
@@ -41,7 +42,7 @@ class Over(CommReduce):
 
     def extents(self, data: Any) -> list[int]:
         """The extents of the reduced axes."""
-        return [int(data.shape[d]) for d in self.axes(len(data.shape))]
+        return [length(data.shape[d]) for d in self.axes(len(data.shape))]
 
     def index(self, rank: int, i: Index, k: Index) -> tuple[Any, ...]:
         """The index into a tensor of `rank` that result index `i` and the indices `k` of the reduced axes make."""

@@ -12,7 +12,7 @@ from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Dims, Injective, Input, Ints, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place, unravel
+from relaylab.op.indexing import length, place, unravel
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.shapes import derive, extent, product
 
@@ -246,7 +246,7 @@ class tile(Injective):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         tail = i[len(i) - len(data.shape) :]
-        return data(*(k % int(n) for k, n in zip(tail, data.shape)))
+        return data(*(k % length(n) for k, n in zip(tail, data.shape)))
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -22,7 +22,7 @@ from relaylab.op.base import (
     sample,
 )
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import insert, place, unravel
+from relaylab.op.indexing import insert, length, place, unravel
 from relaylab.op.shapes import same_dim
 from relaylab.op.tensor.casts import as_dtype
 
@@ -121,7 +121,7 @@ class take(Injective):
             return data(*unravel(b, flat, data.shape))
         axis, batch = self.axis % len(data.shape), self._batch(len(indices.shape))
         width = len(indices.shape) - batch
-        at = self._bounded(b, indices(*i[:batch], *i[axis : axis + width]), int(data.shape[axis]))
+        at = self._bounded(b, indices(*i[:batch], *i[axis : axis + width]), length(data.shape[axis]))
         return data(*i[:axis], at, *i[axis + width :])
 
     def _bounded(self, b: ElementBuilder, index: Element, extent: int) -> Element:
@@ -169,7 +169,7 @@ class gather(Injective):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, indices: Readable) -> Element:
         axis = (self.axis or 0) % len(i)
-        k, extent = b.load_index(indices(*i)), int(data.shape[axis])
+        k, extent = b.load_index(indices(*i)), length(data.shape[axis])
         return data(*place(i, axis, b.select(k < 0, k + extent, k)))
 
     @classmethod
@@ -222,7 +222,7 @@ class gather_nd(Injective):
         place_, rest = i[:width], i[width:]
         at = []
         for m in range(int(indices.shape[0])):
-            k, extent = b.load_index(indices(m, *place_)), int(data.shape[m + self.batch_dims])
+            k, extent = b.load_index(indices(m, *place_)), length(data.shape[m + self.batch_dims])
             at.append(b.select(k < 0, k + extent, k))
         return data(*place_[: self.batch_dims], *at, *rest)
 

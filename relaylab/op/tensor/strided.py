@@ -10,6 +10,7 @@ import numpy as np
 from relaylab.ir.dims import SymbolicDim, UndecidedSize
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
+from relaylab.loop.expr import ScalarExpr
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -79,8 +80,8 @@ class strided_slice(Injective):
         return data[tuple(self.slices(data.ndim))]
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        ranges = [c.indices(int(n)) for c, n in zip(self.slices(len(i)), data.shape)]
-        return data(*(k * step + start for k, (start, _, step) in zip(i, ranges)))
+        ranges = [_start(b, c, n) for c, n in zip(self.slices(len(i)), data.shape)]
+        return data(*(k * step + start for k, (start, step) in zip(i, ranges)))
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +172,15 @@ class slice_like(Injective):
             sample((4,), (4,), axes=()),
             sample((3, 4, 5), (1, 2), axes=None),
         ]
+
+
+def _start(b: ElementBuilder, part: slice, extent: int | Element) -> tuple[int | Element, int]:
+    """Where a slice of an axis begins, and its step."""
+    begin = part.start or 0
+    if not isinstance(extent, ScalarExpr) or part.step not in (1, None):
+        start, _, step = part.indices(int(extent))
+        return start, step
+    return begin if begin >= 0 else b.max(extent + begin, 0), 1
 
 
 def _parts(limits: Sequence[np.ndarray]) -> tuple[slice, ...]:

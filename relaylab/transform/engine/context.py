@@ -30,6 +30,7 @@ for _name, _kind in {
     "relay.ToMixedPrecision.keep_orig_output_dtype": bool,
     "relay.codegen.records": str,
     "relay.codegen.schedules": dict,
+    "relay.codegen.open": bool,
     "relay.codegen.specializations": int,
     "relay.codegen.verify": bool,
     "relay.codegen.winograd": bool,

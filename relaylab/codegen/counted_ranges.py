@@ -1,0 +1,115 @@
+"""How many elements ranges have, as far as sizes tell: `arange` from shapes of inputs gets a length with a name.
+
+The type of `arange` knows its length if its limits are constants. Here the values of small integer tensors that are
+computed from shapes are followed as expressions of sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from relaylab.ir.dims import AnyDim, SymbolicDim, UndecidedSize, dim
+from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import facets, op_name
+from relaylab.ir.trail import derived
+from relaylab.ir.types import TensorType
+from relaylab.ir.visit import post_order, rewrite
+from relaylab.support.errors import RelayError
+from relaylab.transform import InferType
+
+Values = np.ndarray
+"""Numbers and expressions of sizes, as objects."""
+MOST = 64
+
+
+def with_counted_ranges(mod: IRModule) -> IRModule:
+    """A typed module whose `main` has ranges of known length wherever sizes decide it."""
+    main = mod["main"]
+    known: dict[Expr, Values] = {}
+    for node in post_order(main.body):
+        found = _followed(node, known)
+        if found is not None:
+            known[node] = found
+    counts = {n: count for n in post_order(main.body) if (count := _count(n, known)) is not None}
+    if not counts:
+        return mod
+
+    def post(new: Expr, old: Expr) -> Expr:
+        if old not in counts or not isinstance(new, Call):
+            return new
+        record = facets(new)
+        return Call(new.op, new.args, type(record)(**{**dict(record.items()), "count": (counts[old],)}), span=new.span)
+
+    body = rewrite(main.body, post)
+    fresh: Function = derived(FunctionWithFields(main, body=body), main)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
+
+
+def _count(node: Expr, known: Mapping[Expr, Values]) -> object:
+    """The length of a range with step 1 that has none yet."""
+    if op_name(node) != "arange" or not isinstance(node, Call) or not isinstance(node.checked_type, TensorType):
+        return None
+    if not isinstance(node.checked_type.shape[0], AnyDim) or not all(a in known for a in node.args):
+        return None
+    first, stop, step = (known[a].reshape(-1)[0] for a in node.args)
+    return None if step != 1 else _kept(lambda: dim(stop - first))
+
+
+def _kept(make: Callable[[], Any]) -> Any:
+    """What `make` gives; None where it is no expression of sizes."""
+    try:
+        return make()
+    except (UndecidedSize, RelayError, IndexError, ValueError):
+        return None
+
+
+def _followed(node: Expr, known: Mapping[Expr, Values]) -> Values | None:
+    """The values of a node, where they follow from sizes."""
+    if isinstance(node, Constant):
+        small = node.data.size <= MOST and node.data.dtype.name in ("int32", "int64")
+        return node.data.numpy().astype(object) if small else None
+    name = op_name(node)
+    if not isinstance(node, Call) or name is None:
+        return None
+    if name == "shape_of":
+        t = node.args[0].checked_type
+        named = isinstance(t, TensorType) and all(isinstance(d, (int, SymbolicDim)) for d in t.shape)
+        return _objects(cast(TensorType, t).shape) if named else None
+    rule = _RULES.get(name)
+    if rule is None or not all(a in known for a in node.args):
+        return None
+    return _kept(lambda: np.asarray(rule(facets(node), *(known[a] for a in node.args)), object))
+
+
+def _objects(values: Sequence[object]) -> Values:
+    out = np.empty(len(values), object)
+    out[:] = [int(v) if isinstance(v, int) else v for v in values]
+    return out
+
+
+def _shaped(record: Any, x: Values) -> Values:
+    return x.reshape([int(n) for n in record.newshape])
+
+
+def _sliced(record: Any, x: Values) -> Values:
+    return x[tuple(record.slices(x.ndim))]
+
+
+def _taken(record: Any, x: Values, at: Values) -> Values:
+    return np.take(x, at.astype("int64"), axis=record.axis)
+
+
+def _whole(record: Any, x: Values) -> Values | None:
+    return x if record.dtype in ("int32", "int64") else None
+
+
+_RULES: Mapping[str, Callable[..., Any]] = {
+    "add": lambda _, a, b: a + b, "subtract": lambda _, a, b: a - b, "multiply": lambda _, a, b: a * b,
+    "reshape": _shaped, "strided_slice": _sliced, "take": _taken, "cast": _whole,
+    "squeeze": lambda record, x: np.squeeze(x, None if record.axis is None else tuple(record.axis)),
+    "expand_dims": lambda record, x: np.expand_dims(x, record.axis),
+}  # fmt: skip

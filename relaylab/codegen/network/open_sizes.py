@@ -1,0 +1,89 @@
+"""The sizes of an open program: which expression of its named sizes each slot of the operand "sizes" holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, cast
+
+from relaylab.ir.attrs import Attrs
+from relaylab.ir.dims import AnyDim, Dim, IntImm, SizeVar, SymbolicDim, with_sizes
+from relaylab.ir.expr import Call, Function
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.visit import post_order
+from relaylab.loop.expr import MOST_SIZE, Size
+from relaylab.support.errors import RelayTypeError, RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.codegen.network.network import NetworkTensor
+
+
+class OpenSizes:
+    """The slots of a program whose inputs have the sizes `named`; `tensor` is the input of the network with them."""
+
+    def __init__(self, named: frozenset[SizeVar]):
+        self.named = named
+        self.slots: dict[SymbolicDim, Size] = {}
+        self.tensor: NetworkTensor | None = None
+
+    def size(self, d: Dim) -> int:
+        """A dimension for the loop level: a number, or the size of its slot, which stands where a number stands.
+
+        Raises RelayTypeError `codegen.unknown-size` for one that the shapes of the inputs do not decide.
+        """
+        if isinstance(d, int):
+            return int(d)
+        if not isinstance(d, SymbolicDim) or not _sizes_in(d) <= self.named:
+            raise RelayTypeError(f"the size `{d}` does not follow from the inputs", code="codegen.unknown-size")
+        if d not in self.slots:
+            self.slots[d] = Size(_name(d), len(self.slots))
+        return cast(int, self.slots[d])
+
+    def shape(self, t: TensorType) -> tuple[int, ...]:
+        """The shape of a type."""
+        return tuple(map(self.size, t.shape))
+
+    def values(self, known: Mapping[SizeVar, IntImm]) -> list[int]:
+        """The number of every slot; RelayValueError `vm.size` for one that is negative or larger than kernels allow."""
+        return [self._value(d, known) for d in self.slots]
+
+    def _value(self, d: SymbolicDim, known: Mapping[SizeVar, IntImm]) -> int:
+        number = with_sizes(d, known)
+        if not isinstance(number, int) or not 0 <= number <= MOST_SIZE:
+            raise RelayValueError(
+                f"the size `{d}` is {number}", code="vm.size", help=f"a size is a number from 0 to {MOST_SIZE}"
+            )
+        return int(number)
+
+    def signature(self, function: Function) -> tuple[object, ...]:
+        """All dimensions in the types and attributes of a function, in order; nothing if none of them is open."""
+        found = [d for node in post_order(function) for d in _dims(node.inferred, node)]
+        return tuple(map(self._part, found)) if any(isinstance(d, AnyDim) for d in found) else ()
+
+    def _part(self, d: object) -> object:
+        return self.size(d) if isinstance(d, SymbolicDim) else str(d)
+
+
+def _sizes_in(d: SymbolicDim) -> set[SizeVar]:
+    """The named sizes that an expression is made of."""
+    found: set[SizeVar] = set()
+    stack: list[SymbolicDim] = [d]
+    while stack:
+        for atom in (a for monomial in stack.pop().terms for a in monomial):
+            if isinstance(atom, SizeVar):
+                found.add(atom)
+            else:
+                stack.append(atom.numerator)
+    return found
+
+
+def _dims(t: Type | None, node: object) -> Iterator[object]:
+    types = t.fields if isinstance(t, TupleType) else (t,)
+    yield from (d for part in types if isinstance(part, TensorType) for d in part.shape)
+    if isinstance(node, Call) and isinstance(node.attrs, Attrs):
+        for _, value in node.attrs.items():
+            parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+            yield from (d for d in parts if isinstance(d, AnyDim))
+
+
+def _name(d: SymbolicDim) -> str:
+    return f"{d}" if isinstance(d, SizeVar) else f"({d})"

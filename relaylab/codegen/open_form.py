@@ -1,0 +1,224 @@
+"""A program with open sizes as one network: kernels take extents when they run, memory is planned for capacities.
+
+Every expression of sizes in the program is a slot of the operand "sizes". Before a run the slots are filled in and the
+steps are told how many items they have; nothing is compiled. A slot that exceeds its capacity (a power of two) has
+the memory planned again. Inputs are read where they lie, results are written to memory that nobody looks at any more.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import numpy as np
+
+from relaylab.codegen.build import WINOGRAD, compiled_plan
+from relaylab.codegen.counted_ranges import with_counted_ranges
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.network.network import Network, NetworkTensor, network_of
+from relaylab.codegen.network.open_sizes import OpenSizes
+from relaylab.codegen.open_products import without_transposes
+from relaylab.codegen.open_rules import check_open
+from relaylab.codegen.operations.layout import lay_out
+from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.operations.plan import Planner
+from relaylab.codegen.operations.select import jobs_of
+from relaylab.ir.dims import IntImm, SizeVar, with_sizes
+from relaylab.ir.expr import Function
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.visit import walk
+from relaylab.loop.expr import ScalarExpr
+from relaylab.loop.sizes import number_of
+from relaylab.runtime import abi
+from relaylab.runtime.executable import Executable, TargetInfo
+from relaylab.runtime.executor import Lease
+from relaylab.runtime.memory import address, aligned, aligned_like, is_aligned
+from relaylab.runtime.native import Code, Instance, host_triple
+from relaylab.runtime.ndarray import NDArray
+from relaylab.runtime.threads import num_threads
+from relaylab.support.collection import no_collection
+from relaylab.transform import DynamicToStatic, InferType, PassContext, Sequential, default_passes
+from relaylab.transform.normal_forms.first_order import first_order
+
+SPARE = 2
+"""How many blocks of memory per result are kept that nobody looks at."""
+
+
+def tensors_in(types: Sequence[Type | None]) -> Iterator[TensorType]:
+    """The tensor types in the types of parameters, left to right."""
+    for t in types:
+        if isinstance(t, TupleType):
+            yield from tensors_in(t.fields)
+        elif isinstance(t, TensorType):
+            yield t
+
+
+class _Results:
+    """The memory of one result: blocks that are lent, and given back when no array over them lives."""
+
+    def __init__(self) -> None:
+        self.lent: list[tuple[weakref.ref[Lease] | None, np.ndarray]] = []
+
+    def lend(self, shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> np.ndarray:
+        """An array in a block of at least `nbytes`; who takes it calls `keep`."""
+        free = [block for ref, block in self.lent if ref is None or ref() is None]
+        fits = [block for block in free if block.nbytes >= nbytes][:SPARE]
+        self.lent = [(ref, block) for ref, block in self.lent if ref is not None and ref() is not None]
+        self.lent += [(None, block) for block in fits[1:]]
+        self.block = fits[0] if fits else aligned(max(nbytes, 1), "a result")
+        return np.ndarray(shape, dtype, self.block.data)
+
+    def keep(self, array: np.ndarray) -> NDArray:
+        """The array for the caller."""
+        lease = Lease(array)
+        self.lent.append((weakref.ref(lease), self.block))
+        return NDArray(np.asarray(lease))
+
+
+class OpenForm:
+    """One compiled form for all sizes. Calls from several threads take turns."""
+
+    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[tuple[int, ...]]):
+        """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
+
+        Raises RelayError for a program of which a part has no kernel that takes its extents when it runs.
+        """
+        start = time.perf_counter()
+        self.lock = threading.RLock()
+        self.target = target
+        main = mod["main"]
+        self.inputs = list(tensors_in([p.inferred or p.type_annotation for p in main.params]))
+        named = {d: None for t in self.inputs for d in t.shape if isinstance(d, SizeVar)}
+        self.sizes = OpenSizes(frozenset(named))
+        self.capacities: list[int] = []
+        with no_collection():
+            plain = first_order(without_transposes(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
+            final = Sequential(default_passes())(plain)
+            for node in walk((final["main"].body,)):
+                if isinstance(node, Function):
+                    check_open(node)
+            self.network = network_of(final["main"], "tvmgen_open", self.sizes)
+            self._compile(first)
+        self.results = [_Results() for _ in self.network.outputs]
+        self.shapes: object = None
+        self.dtypes = [np.dtype(t.dtype) for t in self.inputs]
+        self.seconds = time.perf_counter() - start
+
+    # ---- compiling and planning
+
+    def _compile(self, first: Sequence[tuple[int, ...]]) -> None:
+        minimal = bool(PassContext.current().get_config(WINOGRAD, True))
+        jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, minimal)]
+        layouts, cache = lay_out(self.network, jobs), ObjectCache.default()
+        memo = KernelMemo(self.target, cache, {WINOGRAD: minimal})
+        self.planner = Planner(self.network, layouts, self.target, memo, self._at)
+        self.known = self._known(first)
+        self.planned, self.entry, self.objects = compiled_plan(self.planner, self.target, len(jobs), self._reserve)
+        self.library = None
+        self._instantiate()
+
+    def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, IntImm]:
+        pairs = ((d, n) for t, shape in zip(self.inputs, shapes) for d, n in zip(t.shape, shape))
+        return {d: IntImm(n) for d, n in pairs if isinstance(d, SizeVar)}
+
+    def _reserve(self) -> None:
+        """Capacities for the known sizes: powers of two, and none less than it was."""
+        values = self.sizes.values(self.known)
+        before = self.capacities or [1] * len(values)
+        # A size that grows goes on growing: what was too little is planned for four times as much.
+        room = [n if n <= old or not self.capacities else 2 * n for n, old in zip(values, before)]
+        self.capacities = [max(1 << max(n - 1, 0).bit_length(), old) for n, old in zip(room, before)]
+        self.evaluated: dict[ScalarExpr, int] = {}
+        cast(NetworkTensor, self.sizes.tensor).shape = (len(values),)
+
+    def _at(self, value: ScalarExpr | int) -> int:
+        if not isinstance(value, ScalarExpr):
+            return int(value)
+        if value not in self.evaluated:
+            self.evaluated[value] = number_of(value, self.capacities)
+        return self.evaluated[value]
+
+    def _instantiate(self) -> None:
+        """An instance for the capacities as they are."""
+        info = TargetInfo(host_triple(), self.target.needs, str(self.target))
+        plan = self.planned.plan
+        code = Code(Executable("open", info, plan, self.entry, self.objects, self.planned.constants), self.library)
+        self.library = code.library
+        self.instance = Instance(code, num_threads())
+        bases = code.base_of - abi.FIRST_IO_BASE
+        self.users = np.flatnonzero(bases >= 0)
+        self.bases, self.offsets = bases[self.users], code.offset_of[self.users]
+        kernels = [self.planned.kernels[step.kernel].open_items for step in plan.steps]
+        self.open_steps = [(k, items) for k, items in enumerate(kernels) if items is not None]
+        self.filled = np.zeros(len(self.capacities) or 1, np.int64)
+
+    def _resize(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Get ready for inputs of other shapes."""
+        self.shapes, self.known = None, self._known(shapes)
+        values = self.sizes.values(self.known)
+        if any(n > most for n, most in zip(values, self.capacities)):
+            self._reserve()
+            self.planned = self.planner.plan()
+            self._instantiate()
+        self.filled[: len(values)] = values
+        done: dict[ScalarExpr, int] = {}
+        for step, items in self.open_steps:
+            if items not in done:
+                done[items] = number_of(items, values)
+            self.instance.steps[step, abi.STEP_ITEMS] = done[items]
+        self.out_shapes = [tuple(number_of(n, values) for n in t.shape) for t in self.network.outputs]
+        self.shapes = tuple(shapes)
+
+    # ---- running
+
+    def takes(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
+        if [x.dtype for x in arrays] != self.dtypes:
+            return False
+        if tuple([x.shape for x in arrays]) == self.shapes:
+            return True
+        if any(x.ndim != len(t.shape) for x, t in zip(arrays, self.inputs)):
+            return False
+        known = self._known([x.shape for x in arrays])
+        return all(with_sizes(d, known) == n for x, t in zip(arrays, self.inputs) for d, n in zip(t.shape, x.shape))
+
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
+        """The results for arrays of the inputs, whose ranks, data types and sizes have been checked."""
+        with self.lock:
+            shapes = tuple([x.shape for x in leaves])
+            if shapes != self.shapes:
+                self._resize(shapes)
+            inputs = [x if x.flags.c_contiguous and is_aligned(x) else _aligned_copy(x) for x in leaves]
+            outputs = [
+                results.lend(shape, np.dtype(info.dtype), info.nbytes)
+                for results, shape, info in zip(self.results, self.out_shapes, self.planned.plan.outputs)
+            ]
+            places = np.array([address(x) for x in (*inputs, self.filled, *outputs)], np.uint64)
+            self.instance.operands[self.users] = places[self.bases] + self.offsets
+            self.instance.run_steps()
+            for k, tensor in self.planner.copies:
+                np.copyto(outputs[k], self._source(tensor.root, inputs, outputs).reshape(outputs[k].shape))
+            return [results.keep(out) for results, out in zip(self.results, outputs)]
+
+    def _source(self, root: NetworkTensor, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> np.ndarray:
+        """What a result is a copy of: an input, a constant or another result."""
+        network: Network = self.network
+        if root.origin == "input":
+            return inputs[network.inputs.index(root)]
+        return root.constant if root.origin == "constant" else outputs[self.planner.outputs[root]]
+
+
+def _aligned_copy(x: np.ndarray) -> np.ndarray:
+    copy = aligned_like(x.shape, x.dtype)
+    np.copyto(copy, x)
+    return copy
+
+
+__all__ = ["OpenForm"]

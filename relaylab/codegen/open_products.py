@@ -1,0 +1,66 @@
+"""Products of an open program read their operands where they lie: kernels without packing need no transposed copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from relaylab.ir.expr import Call, Expr, FunctionWithFields
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, facets, is_call_to
+from relaylab.ir.trail import derived
+from relaylab.ir.types import TensorType, is_dynamic
+from relaylab.ir.visit import rewrite
+from relaylab.transform import InferType
+
+
+def without_transposes(mod: IRModule) -> IRModule:
+    """A typed module whose batched products of open matrices say that a side is transposed, and have no copy of it."""
+    main = mod["main"]
+    body = rewrite(main.body, lambda new, old: _plain(new, old))
+    if body is main.body:
+        return mod
+    fresh = derived(FunctionWithFields(main, body=body), main)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
+
+
+def _plain(new: Expr, old: Expr) -> Expr:
+    if is_call_to(new, "transpose"):
+        return _untransposed(new, old)
+    if not is_call_to(new, "nn.batch_matmul") or not any(is_dynamic(a.checked_type) for a in cast(Call, old).args):
+        return new
+    left, right = new.args
+    if not is_call_to(right, "transpose") or _axes(right) != (0, 2, 1):
+        return new
+    record = facets(new)
+    turned = {**dict(record.items()), "transpose_b": not record.transpose_b}
+    return Call(new.op, [left, right.args[0]], type(record)(**turned), span=new.span)
+
+
+def _untransposed(new: Call, old: Expr) -> Expr:
+    """The last two axes exchanged, leading ones merged, the last two exchanged again: only leading ones are merged."""
+    middle = new.args[0]
+    inner = middle.args[0] if is_call_to(middle, "reshape") else None
+    if inner is None or not is_call_to(inner, "transpose") or not (_swaps_last(new) and _swaps_last(inner)):
+        return new
+    before, after = (e.checked_type for e in (_first(_first(old)), _first(old)))
+    if cast(TensorType, before).shape[-2:] != cast(TensorType, after).shape[-2:]:
+        return new
+    record = {"newshape": cast(TensorType, old.checked_type).shape, "allowzero": True}
+    return Call(cast(Op, middle.op), [inner.args[0]], type(facets(middle))(**record), span=new.span)
+
+
+def _first(call: Expr) -> Expr:
+    return cast(Call, call).args[0]
+
+
+def _axes(call: Call) -> Sequence[int]:
+    rank = len(cast(TensorType, call.checked_type).shape) if call.inferred is not None else 3
+    axes = facets(call).axes
+    return tuple(a % rank for a in axes) if axes else tuple(reversed(range(rank)))
+
+
+def _swaps_last(call: Call) -> bool:
+    axes = facets(call).axes or ()
+    rank = len(axes)
+    return rank > 1 and [a % rank for a in axes] == [*range(rank - 2), rank - 1, rank - 2]

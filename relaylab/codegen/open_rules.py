@@ -1,0 +1,115 @@
+"""Which operators keep what the sizes of an open program promise: kernels read no element that is not there.
+
+Two sizes with different names may be equal, or one of them 1, when a program runs. A kernel for all sizes may
+rely on what holds always: dimensions that are compared have one normal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
+from relaylab.ir.expr import Call, Function
+from relaylab.ir.op import Op, facets
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import walk
+from relaylab.op.base import OpPattern
+from relaylab.op.shapes import product
+from relaylab.support.errors import RelayTypeError
+
+Shape = Sequence[Dim]
+Rule = Callable[[Call, Sequence[Shape], Shape], bool]
+
+
+def check_open(function: Function) -> None:
+    """RelayTypeError `codegen.open-operator` for the first operator that has no kernel for these open shapes."""
+    for node in walk((function.body,)):
+        if isinstance(node, Call) and isinstance(node.op, Op) and _touches_open(node) and not _holds(node, node.op):
+            raise RelayTypeError(
+                f"`{node.op.name}` has no kernel for the open shape {node.checked_type}", code="codegen.open-operator"
+            )
+
+
+def _touches_open(call: Call) -> bool:
+    return any(is_dynamic(t) for t in (call.checked_type, *(a.checked_type for a in call.args)))
+
+
+def _holds(call: Call, op: Op) -> bool:
+    ins = [t.shape for a in call.args for t in _tensors(a.checked_type)]
+    outs = [t.shape for t in _tensors(call.checked_type)]
+    if any(type(d) is AnyDim for shape in (*ins, *outs) for d in shape):
+        return False
+    rule = RULES.get(op.name)
+    if rule is not None:
+        return all(rule(call, ins, out) for out in outs)
+    if getattr(op.definition, "reshapes", False):
+        return all(product(ins[0]) == product(out) for out in outs)
+    if op.definition.pattern <= OpPattern.BROADCAST:
+        return all(_stretched(call, ins, out) for out in outs)
+    return len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
+
+
+def _tensors(t: Type) -> list[TensorType]:
+    parts = t.fields if isinstance(t, TupleType) else (t,)
+    return [p for p in parts if isinstance(p, TensorType)]
+
+
+def _stretched(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """Operands aligned right, each dimension that of the result or the number 1."""
+    return all(x in (1, n) for shape in ins for x, n in zip(reversed(shape), reversed(out)))
+
+
+def _joined(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    axis = cast(int, facets(call).axis) % len(out)
+    rest = [(*shape[:axis], *shape[axis + 1 :]) for shape in (*ins, out)]
+    return all(shape == rest[-1] for shape in rest)
+
+
+def _stacked(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    return all(shape == ins[0] for shape in ins)
+
+
+def _matrices(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    record, (a, c) = facets(call), ins
+    turned_a, turned_c = (bool(getattr(record, f"transpose_{side}", side == "b")) for side in "ab")
+    inner = a[-2 if turned_a else -1], c[-1 if turned_c else -2]
+    batches = zip(reversed(a[:-2]), reversed(c[:-2])) if len(c) > 2 else ()
+    return inner[0] == inner[1] and all(x == y or 1 in (x, y) for x, y in batches)
+
+
+def _split(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    return not isinstance(ins[0][cast(int, facets(call).axis) % len(out)], SymbolicDim)
+
+
+def _taken(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    return not getattr(facets(call), "batch_dims", 0)
+
+
+def _reduced(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """What has no result for nothing is taken over numbers only."""
+    kept = [d for d in out if isinstance(d, SymbolicDim)]
+    return len(kept) == sum(isinstance(d, SymbolicDim) for d in ins[0])
+
+
+def _about_mean(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    data, mean = ins
+    return len(mean) == len(data) and _stretched(call, [mean], data)
+
+
+def _along_numbers(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """Scale and shift have the numbers of the axes that they are along."""
+    return not any(isinstance(d, SymbolicDim) for shape in ins[1:] for d in shape)
+
+
+def _any(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    return True
+
+
+RULES: Mapping[str, Rule] = {
+    "concatenate": _joined, "stack": _stacked, "nn.dense": _matrices, "nn.matmul": _matrices,
+    "nn.batch_matmul": _matrices, "split": _split, "take": _taken, "argmax": _reduced, "argmin": _reduced,
+    "variance": _about_mean, "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
+    "arange": _any, "shape_of": _any, "ndarray_size": _any,
+    "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
+}  # fmt: skip

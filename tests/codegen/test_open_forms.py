@@ -1,0 +1,135 @@
+"""One form of an open program for all sizes: compiled once, the numbers of numpy, onnxruntime and the interpreter."""
+
+import threading
+
+import numpy as np
+import pytest
+from test_specializations import attention, attention_in_numpy, forms, given, machine
+
+from relaylab import relay
+from relaylab.codegen import open_form, specializations
+from relaylab.ir.dims import SizeVar
+from relaylab.support.errors import RelayError
+from relaylab.zoo.attention import gpt2
+
+RNG = np.random.default_rng(0)
+LENGTHS = (5, 1, 0, 7, 8, 9, 63, 64, 65, 300, 2)
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """How often something is compiled."""
+    counted = []
+    for place, name in [(open_form, "compiled_plan"), (specializations, "build")]:
+        plain = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *a, plain=plain, **k: counted.append(1) or plain(*a, **k))
+    return counted
+
+
+def test_new_lengths_compile_nothing(builds):
+    vm = machine(attention(SizeVar("n")), open=True)
+    for n in LENGTHS:
+        x, past = given(n)
+        got = vm.invoke("main", x, past).numpy()
+        np.testing.assert_allclose(got, attention_in_numpy(x, past), rtol=1e-4, atol=1e-5)
+    assert len(builds) == 1 and not forms(vm).forms
+    assert "one form for all sizes (n)" in vm.exe.stats
+
+
+def test_a_length_that_stays_gets_a_form_of_its_own(builds):
+    vm = machine(attention(SizeVar("n")), open=True)
+    x, past = given(4)
+    vm.invoke("main", x, past)
+    forms(vm).took(((2, 4, 6), (2, 4, 8)), 1e6)
+    np.testing.assert_allclose(vm.invoke("main", x, past).numpy(), attention_in_numpy(x, past), rtol=1e-4, atol=1e-5)
+    assert len(builds) == 2 and len(forms(vm).forms) == 1
+
+
+def test_a_cache_that_grows(builds):
+    """GPT-2 token by token: each step's results are the next one's inputs."""
+    sizes = {"layers": 2, "hidden": 24, "heads": 3, "vocabulary": 50}
+    past = SizeVar("past")
+    mod, params = gpt2.get_workload(length=1, cache=past, **sizes)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    whole = relay.create_executor("graph", mod=gpt2.get_workload(length=12, **sizes)[0]).evaluate()
+    tokens = RNG.integers(0, 50, (1, 12)).astype("int32")
+    wanted = whole(data=tokens, **params).numpy()
+    cache = [np.zeros((1, 3, 0, 8), "float32")] * 4
+    kept = []
+    for k in range(12):
+        out = list(vm.invoke("main", tokens[:, k : k + 1], *cache))
+        kept.append(out[0])
+        cache = out[1:]
+        assert cache[0].shape == (1, 3, k + 1, 8)
+    for k, logits in enumerate(kept):  # also those of long ago
+        np.testing.assert_allclose(logits.numpy()[0, 0], wanted[0, k], rtol=1e-3, atol=1e-4)
+    assert len(builds) == 1
+
+
+def test_sizes_that_disagree_are_named():
+    n = SizeVar("n")
+    vm = machine(attention(n), open=True)
+    vm.invoke("main", *given(4))
+    with pytest.raises(RelayError, match="the size `n` is 4 in axis 1 of the input `x` and 3 in axis 1"):
+        vm.invoke("main", given(4)[0], given(3)[1])
+    with pytest.raises(RelayError):
+        vm.invoke("main", given(4)[0], given(4)[1].astype("int32"))
+
+
+def test_what_may_be_one_of_two_sizes_has_no_form_for_all():
+    """At run time one of the two may be 1, or both equal: a kernel for all sizes would read beyond the shorter."""
+    n, m = SizeVar("n"), SizeVar("m")
+    cases = [((n,), (m,)), ((n,), (4,)), ((n, 3), (m, 3))]
+    for one, other in cases:
+        a, c = relay.var("a", shape=one), relay.var("c", shape=other)
+        vm = machine(relay.Function([a, c], relay.add(a, c)), open=True)
+        number = lambda d: d if isinstance(d, int) else 1 if d is n else 4
+        x, y = (RNG.standard_normal(list(map(number, s))).astype("float32") for s in (one, other))
+        np.testing.assert_allclose(vm.invoke("main", x, y).numpy(), x + y)
+        assert forms(vm).open is None and "add" in forms(vm).closed
+        assert "no form for all sizes" in vm.exe.stats
+
+
+def test_tuples_results_given_twice_and_inputs_given_back():
+    n = SizeVar("n")
+    pair = relay.var("pair", relay.TupleType([relay.TensorType((n, 2)), relay.TensorType((n, 3))]))
+    a, c = relay.TupleGetItem(pair, 0), relay.TupleGetItem(pair, 1)
+    both = relay.concatenate((a, c), 1)
+    vm = machine(
+        relay.Function([pair], relay.Tuple([both, both, a, relay.reshape(relay.nn.relu(c), (-1,))])), open=True
+    )
+    for k in (4, 0, 1, 70):
+        p, q = (RNG.standard_normal((k, w)).astype("float32") for w in (2, 3))
+        wanted = [np.concatenate([p, q], 1)] * 2 + [p, np.maximum(q, 0).reshape(-1)]
+        for got, value in zip(vm.invoke("main", (p, q)), wanted):
+            np.testing.assert_array_equal(got.numpy(), value)
+    assert forms(vm).open is not None
+
+
+def test_threads_take_turns():
+    vm, failed = machine(attention(SizeVar("n")), open=True), []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for k in range(12):
+            x, past = (rng.standard_normal((2, 1 + 9 * k, w)).astype("float32") for w in (6, 8))
+            got = vm.interpreter.main((x, past), {}).numpy()
+            if not np.allclose(got, attention_in_numpy(x, past), rtol=1e-3, atol=1e-4):
+                failed.append((seed, k))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert not failed
+
+
+def test_ranges_and_masks_of_open_length():
+    n = SizeVar("n")
+    x = relay.var("x", shape=(n, 3))
+    count = relay.take(relay.shape_of(x, "int64"), relay.const(0, "int64"), axis=0)
+    places = relay.arange(relay.const(0, "int64"), count, relay.const(1, "int64"), "int64")
+    body = relay.cast(relay.reshape(places, (n, 1)), "float32") * x
+    vm = machine(relay.Function([x], body), open=True)
+    for k in (3, 0, 1, 40):
+        value = RNG.standard_normal((k, 3)).astype("float32")
+        np.testing.assert_allclose(vm.invoke("main", value).numpy(), value * np.arange(k)[:, None], rtol=1e-6)
+    assert forms(vm).open is not None, forms(vm).closed
