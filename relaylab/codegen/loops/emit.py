@@ -232,8 +232,7 @@ class Emitter:
         spread = [self.spread(self._slim(e, v, width), width) for (e, _), v in zip(args, values)]
         if args[-1][0].dtype == INDEX:
             return self._index_function(op, node, spread)
-        result = scalars.apply(self.f, op, args[-1][0].dtype, spread, self.avx512)
-        return result
+        return scalars.apply(self.f, op, args[-1][0].dtype, spread, self.avx512)
 
     def _linear(self, op: str, args: list[tuple[ScalarExpr, LaneValue]]) -> Ramp | None:
         """Sums and products of symbolic indices; None if the function is no such thing."""
@@ -260,9 +259,8 @@ class Emitter:
     def _index_function(self, op: str, node: ScalarExpr, args: list[Value]) -> LaneValue:
         """A function of int64 numbers, done in 32 bits where operands and result fit."""
         narrow = all(element(a.type) != "i64" for a in args) and self._narrow(node)
-        if lanes(args[-1].type) > 1 and node.dtype == INDEX and not narrow:
-            args = [a if element(a.type) == "i1" else scalars.resize(self.f, a, "i64", True) for a in args]
-        elif len({element(a.type) for a in args[-2:]}) > 1:
+        wide = lanes(args[-1].type) > 1 and node.dtype == INDEX and not narrow
+        if wide or len({element(a.type) for a in args[-2:]}) > 1:
             args = [a if element(a.type) == "i1" else scalars.resize(self.f, a, "i64", True) for a in args]
         result = scalars.apply(self.f, op, INDEX, args, self.avx512)
         if node.dtype != INDEX:
