@@ -150,7 +150,8 @@ class GraphBuilder:
             return
         call = let.value
         badge = self._group_key((call.op, 0)) if isinstance(call, Call) and call in self.plan.inlined else value
-        self.parts.names.setdefault(badge, []).append(f"%{let.var.name_hint}")
+        name = self.texts.get(let.var) or f"%{let.var.name_hint}"  # two variables of one name have two in the text
+        self.parts.names.setdefault(badge, []).append(name)
         after = self._value(let.body.value if isinstance(let.body, Let) else let.body)
         if len(self.plan.uses[let.var]) == 1 and after not in (None, value):
             self.parts.edges.append((value, after, Edge("", "", -2, "order")))
