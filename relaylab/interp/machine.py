@@ -332,7 +332,7 @@ def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame
     try:
         record: Any = op.facets(call.attrs if op is call.op else None)
         record = with_known_sizes(record, frame.sizes) if frame.sizes else record
-        result = evaluated(record, args, call.inferred)
+        result = cast("Value", evaluated(record, args, call.inferred))
     except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
         given = ", ".join(map(_kind, args))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from relaylab.op.base import Known, Operator
 from relaylab.support.dtypes import BFLOAT16
 
 
-def evaluated(record: Operator, args: Sequence[Any], out: Type | None = None) -> Any:
+def evaluated(record: Operator, args: Sequence[object], out: Type | None = None) -> object:
     """`record.reference(*args)`, of which bfloat16 arguments become float32, and the parts that `out` (None: what the
     operator's type relation says) has as bfloat16 are rounded to the nearest, halves to even.
     """
@@ -25,23 +25,26 @@ def evaluated(record: Operator, args: Sequence[Any], out: Type | None = None) ->
 
 def _has_bfloat(value: object) -> bool:
     if isinstance(value, tuple):
-        return any(map(_has_bfloat, value))
+        return any(map(_has_bfloat, cast("tuple[object, ...]", value)))
     return isinstance(value, np.ndarray) and value.dtype == BFLOAT16
 
 
-def _type(value: Any) -> Type:
-    return TupleType(map(_type, value)) if isinstance(value, tuple) else TensorType(value.shape, value.dtype.name)
-
-
-def _wide(value: Any) -> Any:
+def _type(value: object) -> Type:
     if isinstance(value, tuple):
-        return tuple(map(_wide, value))
-    return value.astype("float32") if _has_bfloat(value) else value
+        return TupleType(map(_type, cast("tuple[object, ...]", value)))
+    array = np.asarray(value)
+    return TensorType(array.shape, array.dtype.name)
 
 
-def _narrow(value: Any, t: Type | None) -> Any:
+def _wide(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_wide, cast("tuple[object, ...]", value)))
+    return np.asarray(value).astype("float32") if _has_bfloat(value) else value
+
+
+def _narrow(value: object, t: Type | None) -> object:
     if isinstance(t, TupleType) and isinstance(value, (tuple, list)):
-        return tuple(map(_narrow, value, t.fields))
+        return tuple(map(_narrow, cast("Sequence[object]", value), t.fields))
     if not isinstance(t, TensorType) or t.dtype != BFLOAT16.name:
         return value
     with np.errstate(all="ignore"):

@@ -259,3 +259,17 @@ def test_any_strides_are_read_where_the_tensor_holds_them() -> None:
 def test_results_that_nobody_reads_are_not_made() -> None:
     mod, _ = relay.frontend.from_pytorch(program(Wrapped(lambda x: F.max_pool2d(x, 3, 2, 1)), IMAGE))
     assert "argmax" not in mod.astext()
+
+
+def test_bfloat16_as_torch_rounds_it() -> None:
+    """A block of a language model; its parameters keep their bits, its values are within two roundings of torch's."""
+    torch.manual_seed(0)
+    layers = torch.nn.Embedding(50, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 32), torch.nn.SiLU()
+    model = torch.nn.Sequential(*layers, torch.nn.Linear(32, 16)).to(torch.bfloat16).eval()
+    tokens = ints(2, 7, low=0, high=50)
+    mod, params = relay.frontend.from_pytorch(program(model, tokens))
+    assert {v.dtype for v in params.values()} == {"bfloat16"}
+    want = model(tokens).detach().float().numpy()
+    for executor in ("debug", "graph"):
+        found = relay.create_executor(executor, mod).evaluate()(tokens.numpy(), **params).numpy()
+        assert found.dtype == "bfloat16" and abs(found.astype("float32") - want).max() <= abs(want).max() * 2**-7

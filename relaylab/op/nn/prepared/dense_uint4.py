@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relaylab.ir.types import TensorType, Type, type_text
+from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, Position, TypeSolver
@@ -26,6 +26,8 @@ PANEL = 64
 """How many columns lie side by side: vectors of any instruction set, and more than one to hide an addition behind."""
 ROWS = 6
 """How many rows share the numbers that a weight was made into."""
+ITEMS = 8
+"""How many parts a layer has at least, if it has so many panels: each makes the data ready for itself."""
 FEW = 4
 """How many vectors are side by side for a single row."""
 
@@ -87,7 +89,7 @@ class contrib_dense_uint4(Opaque):
         panels, words, lanes = map(extent, weight.shape)
         rules.shaped(s, scales, (panels, None, lanes), "scales")
         blocks = extent(scales.shape[1])
-        if not same_dim(data.shape[-1], words * WORD):
+        if not same_dim(data.shape[-1], IntImm(words * WORD)):
             s.fail(f"the inner dimensions of {type_text(data)} and {type_text(weight)} do not match")
         if blocks < 1 or words % blocks:
             s.fail(f"{words} words of eight numbers are not {blocks} blocks of one length")
@@ -112,11 +114,14 @@ class contrib_dense_uint4(Opaque):
         for first, last, rows in ((0, whole, ROWS), (whole, count, count - whole)):
             tiles = (last - first) // rows if rows else 0
             for panel, panels, width in ((0, self.units // lanes, lanes), (self.units // lanes, 1, self.units % lanes)):
-                if not tiles or not width:
+                if not tiles or not width or not panels:
                     continue
-                with p.parallel(panels * tiles) as item:
+                each = max(n for n in range(1, max(panels // ITEMS, 1) + 1) if panels % n == 0)
+                with p.parallel(panels // each * tiles) as item:
                     start = item % tiles * rows + first
-                    layer.write(item // tiles + panel, width, [_unravelled(start + k, lead) for k in range(rows)])
+                    made = [layer.row(_unravelled(start + k, lead)) for k in range(rows)]
+                    with p.loop(each) as k:
+                        layer.write(item // tiles * each + k + panel, width, made)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         inner = dims(types[0])[-1]
@@ -155,10 +160,9 @@ class _Layer:
     scales: Tensor
     zeros: Tensor
 
-    def write(self, panel: Element, width: int, places: Sequence[Sequence[Position]]) -> None:
+    def write(self, panel: Element, width: int, rows: Sequence[_Row]) -> None:
         """The first `width` columns of a panel, in some rows."""
         p, b = self.p, self.p.b
-        rows = [self._row(at) for at in places]
         with p.loop(width, kind="vectorized", unroll=FEW if len(rows) == 1 else 2) as lane:
             totals = [p.let(b.const(0, "float32"), "total") for _ in rows]
             with p.loop(self.scales.shape[1]) as block:
@@ -176,24 +180,27 @@ class _Layer:
             for row, total in zip(rows, totals):
                 p.store(self.out, (*row.at, panel * self.weight.shape[2] + lane), b.cast(total, self.out.dtype))
 
-    def _row(self, at: Sequence[Position]) -> _Row:
+    def row(self, at: Sequence[Position]) -> _Row:
         """Number k of a word is not shifted down but taken for one of 16^k times its value: its factor is divided.
 
         But for the last one, whose value would be that of a sign.
         """
         p, b, words, blocks = self.p, self.p.b, self.weight.shape[1], self.scales.shape[1]
         row = _Row(at, p.scratch(words * WORD, "float32"), p.scratch(blocks, "float32"))
-        divided = (*(16.0**-k for k in range(WORD - 1)), 1.0)
+        divisors, length = p.scratch(WORD, "float32"), words * WORD // blocks
+        for k in range(WORD):
+            p.store(divisors, k, 16.0**-k if k < WORD - 1 else 1.0)
+        with p.loop(words) as word, p.loop(WORD, kind="vectorized") as k:
+            p.store(row.factors, word * WORD + k, self._x(at, word * WORD + k) * divisors(k))
         with p.loop(blocks) as block:
             total = p.let(b.const(0, "float32"), "sum")
-            with p.loop(words // blocks, kind="vectorized") as step:
-                for k, factor in enumerate(divided):
-                    place = (block * (words // blocks) + step) * WORD + k
-                    x = p.let(b.cast(self.data(*at, place), "float32"), "x")
-                    p.add(total, x)
-                    p.store(row.factors, place, x * factor)
+            with p.loop(length, kind="vectorized") as k:
+                p.add(total, self._x(at, block * length + k))
             p.store(row.sums, block, total)
         return row
+
+    def _x(self, at: Sequence[Position], k: Element) -> Element:
+        return self.p.b.cast(self.data(*at, k), "float32")
 
     def _add(
         self,
