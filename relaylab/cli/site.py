@@ -12,26 +12,44 @@ from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
     from relaylab.lab.site import Built
+    from relaylab.lab.site.lessons import LessonGroup
 
 
 def site_command(args: argparse.Namespace) -> int:
     """`relaylab site OUT`"""
     from relaylab.cli.notebooks import shipped
     from relaylab.lab.site import build
+    from relaylab.lab.site.lessons import LessonGroup
     from relaylab.study import timed
 
     out = folder(args.folder)
     networks = None if args.networks is None else [n for n in args.networks.split(",") if n]
-    source = Path(args.notebooks) if args.notebooks else shipped()
-    if args.notebooks and not source.is_dir():
-        raise RelayValueError(f"there is no folder {source}", code="cli.no-folder")
-    lessons = [] if args.lessons == "none" else sorted(source.glob("*.ipynb"))
+    own = Path(args.notebooks) if args.notebooks else None
+    if own is not None and not own.is_dir():
+        raise RelayValueError(f"there is no folder {own}", code="cli.no-folder")
+    groups = (
+        lesson_groups(shipped()) if own is None else [LessonGroup("Lessons", "lessons", sorted(own.glob("*.ipynb")))]
+    )
+    lessons = [] if args.lessons == "none" else [g for g in groups if g.paths]
     progress("building the site …")
     built, seconds = timed(lambda: list(map(_told, build(out, networks, lessons, args.lessons == "run"))))
     total = sum(b.stat().st_size for b in out.rglob("*") if b.is_file())
     say(f"{len(built)} files and notebooks, {total / 1e6:.1f} MB, {seconds:.1f} s")
     say(f"Open {out / 'index.html'} in a browser.")
     return 0
+
+
+def lesson_groups(notebooks: Path) -> list[LessonGroup]:
+    """What comes along: the course in its languages, the other notebooks, and the notes where there is a checkout."""
+    from relaylab.lab.site.lessons import LessonGroup
+
+    notes = notebooks.parent / "docs" / "notes"
+    return [
+        LessonGroup("The course", "course", sorted((notebooks / "course").glob("*.ipynb"))),
+        LessonGroup("Notebooks", "lessons", sorted(notebooks.glob("*.ipynb"))),
+        LessonGroup("Notes of one page", "notes", [p for p in sorted(notes.glob("*.md")) if p.stem != "index"]),
+        LessonGroup("课程", "course/zh", sorted((notebooks / "course" / "zh").glob("*.ipynb"))),
+    ]
 
 
 def _told(made: Built) -> Built:

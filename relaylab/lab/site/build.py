@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from relaylab.explorer.session import Session
 from relaylab.lab.page import classic, document, page_sheet
 from relaylab.lab.saved_page import snapshot
 from relaylab.lab.site.index import Listed, SearchEntry, StepLink, index_page
-from relaylab.lab.site.lessons import LessonPage, lesson
+from relaylab.lab.site.lessons import LessonGroup, LessonPage, lesson
 from relaylab.study.exploration import Exploration, Row, explore
 from relaylab.study.pipeline import operators
 from relaylab.transform import PASSES
@@ -46,23 +46,25 @@ class Built:
 
 
 def build(
-    out: Path, networks: Iterable[str] | None = None, lessons: Iterable[Path] = (), run_lessons: bool = True
+    out: Path, networks: Iterable[str] | None = None, lessons: Sequence[LessonGroup] = (), run_lessons: bool = True
 ) -> Iterator[Built]:
     """Write a site to a folder, file by file; each is told when it is there.
 
-    `networks` are names of the zoo or files of programs (default: the whole zoo), `lessons` notebooks. Lessons
-    without stored outputs are run, unless `run_lessons` is false.
+    `networks` are names of the zoo or files of programs (default: the whole zoo), `lessons` notebooks and pages.
+    Notebooks without stored outputs are run, unless `run_lessons` is false.
     """
-    for folder in ("assets", "networks", "lessons"):
+    for folder in ("assets", "networks", *(group.folder for group in lessons)):
         (out / folder).mkdir(parents=True, exist_ok=True)
     for name, text in SHARED.items():
         yield _timed(lambda name=name, text=text: files.write(out / "assets" / name, text()))
     listed: list[Listed] = []
     for name in NETWORKS if networks is None else networks:
         yield _timed(lambda name=name: _network(out / "networks", name, listed))
-    told: list[LessonPage] = []
-    for path in lessons:
-        yield _timed(lambda path=path: _lesson(out / "lessons", path, told, run_lessons))
+    hrefs = {path: href for group in lessons for path, href in group.hrefs().items()}
+    told: dict[str, list[LessonPage]] = {group.title: [] for group in lessons}
+    for group in lessons:
+        for path in group.paths:
+            yield _timed(lambda path=path, pages=told[group.title]: _lesson(out, path, hrefs, pages, run_lessons))
     yield _timed(lambda: files.write(out / "index.html", index_page(listed, told)))
 
 
@@ -109,11 +111,13 @@ def _change(row: Row) -> str:
     return ". ".join(filter(None, (delta, entry.summary if entry is not None else "")))
 
 
-def _lesson(folder: Path, path: Path, told: list[LessonPage], run: bool) -> Path:
-    found = lesson(path, run)
+def _lesson(out: Path, path: Path, hrefs: Mapping[Path, str], told: list[LessonPage], run: bool) -> Path:
+    found = lesson(path, hrefs, run)
     told.append(found)
-    files.write(folder / path.name, path.read_bytes())
-    return files.write(folder / f"{path.stem}.html", found.page)
+    page = out / found.href
+    if path.suffix == ".ipynb":
+        files.write(page.with_name(path.name), path.read_bytes())
+    return files.write(page, found.page)
 
 
 def notebook(what: str, name: str, about: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -52,9 +52,9 @@ def shell(title: str, body: str, root: str = "", scripts: Sequence[str] = ()) ->
     )
 
 
-def index_page(networks: Sequence[Listed], lessons: Sequence[LessonPage]) -> str:
+def index_page(networks: Sequence[Listed], lessons: Mapping[str, Sequence[LessonPage]]) -> str:
     """The first page: a search field, the lessons, the networks with their steps."""
-    entries = [*_entries(networks), *(e for lesson in lessons for e in lesson.entries)]
+    entries = [*_entries(networks), *(e for group in lessons.values() for lesson in group for e in lesson.entries)]
     data = json.dumps([asdict(e) for e in entries], ensure_ascii=False).replace("<", "\\u003c")
     steps = sum(len(n.steps) for n in networks)
     body = (
@@ -63,7 +63,8 @@ def index_page(networks: Sequence[Listed], lessons: Sequence[LessonPage]) -> str
         '<input id="search" type="search" placeholder="search networks, passes, operators, lessons ( / )" '
         'aria-label="search the site" hidden>\n<p id="count" role="status"></p></header>\n'
         '<main>\n<ol id="found"></ol>\n<div id="all">\n'
-        f"{_lessons(lessons)}<h2>Networks</h2>\n<p>{counted(len(networks), 'network')}, {counted(steps, 'step')}</p>\n"
+        f"{''.join(map(_lessons, lessons, lessons.values()))}"
+        f"<h2>Networks</h2>\n<p>{counted(len(networks), 'network')}, {counted(steps, 'step')}</p>\n"
         f'<ul class="networks">\n{"".join(map(_network, networks))}</ul>\n</div>\n</main>\n'
         f'<script type="application/json" id="site-data">{data}</script>\n'
     )
@@ -88,10 +89,10 @@ def _network(network: Listed) -> str:
     )
 
 
-def _lessons(lessons: Sequence[LessonPage]) -> str:
+def _lessons(title: str, lessons: Sequence[LessonPage]) -> str:
     if not lessons:
         return ""
     rows = "".join(
         f'<li><a href="{escape(x.href)}">{escape(x.title)}</a> <span>{escape(x.about)}</span></li>\n' for x in lessons
     )
-    return f'<h2>Lessons</h2>\n<ol class="lessons">\n{rows}</ol>\n'
+    return f'<h2>{escape(title)}</h2>\n<ol class="lessons">\n{rows}</ol>\n'

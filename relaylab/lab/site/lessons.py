@@ -3,28 +3,47 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import shorten
 from typing import cast
 
 import nbformat
+from latex2mathml.converter import convert
 from nbclient import NotebookClient
 from nbconvert.filters.ansi import strip_ansi
-from nbconvert.filters.markdown_mistune import markdown2html_mistune
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from relaylab.lab.site.index import SearchEntry, shell
 from relaylab.support.errors import RelayValueError
 from relaylab.viz.write import html
 from relaylab.viz.write.modules import script
 
+ABOUT = 240
+"""Letters of the first paragraph that the index shows."""
 TIME = 600
 """Seconds that a cell of a lesson may take."""
 _HEADING = re.compile(r"^#{1,3} +(.+?)\s*#*$", re.MULTILINE)
+_LINK = re.compile(r'<a href="([^":#?]+\.(?:ipynb|md))(#[^"]*)?">(.*?)</a>', re.DOTALL)
 Cell = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class LessonGroup:
+    """Notebooks and pages of Markdown under one heading of the index, and the folder of the site that they go to."""
+
+    title: str
+    folder: str
+    paths: Sequence[Path]
+
+    def hrefs(self) -> dict[Path, str]:
+        """Where the page of each stands in the site."""
+        return {path.resolve(): f"{self.folder}/{path.stem}.html" for path in self.paths}
 
 
 @dataclass(frozen=True)
@@ -38,26 +57,45 @@ class LessonPage:
     entries: tuple[SearchEntry, ...]
 
 
-def lesson(path: Path, run: bool = True) -> LessonPage:
-    """The page of a notebook; one without stored outputs is run first, in a folder of its own, if `run`."""
-    try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RelayValueError(f"{path} is no notebook: {error}", code="site.notebook") from None
-    if run and not any(c.get("outputs") for c in cells):
+def lesson(path: Path, hrefs: Mapping[Path, str], run: bool = True) -> LessonPage:
+    """The page of a notebook or of Markdown; a notebook without stored outputs is run first, in a folder of its own,
+    if `run`. `hrefs` are the pages of the site: links between their sources lead from page to page, others are words.
+    """
+    cells = _cells(path)
+    if run and path.suffix == ".ipynb" and not any(c.get("outputs") for c in cells):
         cells = executed(path)
     texts = [(str(c["cell_type"]), _joined(c["source"])) for c in cells]
     heading = next((t for kind, t in texts if kind == "markdown"), "")
     title = found[1] if (found := _HEADING.search(heading)) else path.stem
-    about = _HEADING.sub("", heading).strip().split("\n\n")[0].replace("\n", " ")
-    href = f"lessons/{path.stem}.html"
+    words = (p.replace("\n", " ") for p in _HEADING.sub("", heading).strip().split("\n\n"))
+    about = next((w for w in words if not w.startswith("*")), "")  # a line in italics says which lesson it is
+    href = hrefs[path.resolve()]
+    root = "../" * href.count("/")
+    book = f'<a href="{escape(path.name)}" download>open in a notebook</a>' if path.suffix == ".ipynb" else ""
     bar = (
-        f'<nav class="site-bar"><a href="../index.html">relaylab</a> <strong>{escape(title)}</strong> '
-        f'<a href="{escape(path.name)}" download>open in a notebook</a></nav>\n'
+        f'<nav class="site-bar"><a href="{root}index.html">relaylab</a> <strong>{escape(title)}</strong> {book}</nav>\n'
     )
-    body = f"{bar}<main>\n{''.join(_cell(c, k) for k, c in enumerate(cells))}</main>\n"
-    page = shell(title, _shared(body), "../")
-    return LessonPage(title, _plain(about), href, page, tuple(_sections(title, texts, href)))
+    text = _LINK.sub(lambda m: _led(m, path, href, hrefs), "".join(_cell(c, k) for k, c in enumerate(cells)))
+    page = shell(title, _shared(f"{bar}<main>\n{text}</main>\n", root), root)
+    return LessonPage(
+        _plain(title), shorten(_plain(about), ABOUT, placeholder=" …"), href, page, tuple(_sections(title, texts, href))
+    )
+
+
+def _cells(path: Path) -> list[Cell]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return [{"cell_type": "markdown", "source": text}] if path.suffix == ".md" else json.loads(text)["cells"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RelayValueError(f"{path} is no notebook: {error}", code="site.notebook") from None
+
+
+def _led(link: re.Match[str], path: Path, href: str, hrefs: Mapping[Path, str]) -> str:
+    """A link to another source as a link to its page, or as words where it has none."""
+    target = hrefs.get((path.parent / link[1]).resolve())
+    if target is None:
+        return link[3]
+    return f'<a href="{escape(posixpath.relpath(target, posixpath.dirname(href)))}{link[2] or ""}">{link[3]}</a>'
 
 
 def executed(path: Path) -> list[Cell]:
@@ -78,12 +116,29 @@ def _joined(text: object) -> str:
 def _cell(cell: Cell, number: int) -> str:
     source = _joined(cell["source"])
     if cell["cell_type"] == "markdown":
-        return f'<section id="cell{number}">{markdown2html_mistune(source)}</section>\n'
+        text = MarkdownWithMath(renderer=_Renderer(escape=False)).render(source)
+        return f'<section id="cell{number}">{text}</section>\n'
     if cell["cell_type"] != "code":
         return f"<pre>{escape(source)}</pre>\n"
     outputs = cast("list[Mapping[str, object]]", cell.get("outputs", []))
     shown = f'<pre class="code"><code>{escape(source)}</code></pre>' if source.strip() else ""
     return f'<section id="cell{number}">{shown}{"".join(map(_output, outputs))}</section>\n'
+
+
+class _Renderer(IPythonRenderer):
+    """Markdown as HTML, formulas as MathML: a page needs no script and no network for them."""
+
+    def inline_math(self, body: str) -> str:
+        return self._formula(body, "inline")
+
+    def block_math(self, body: str) -> str:
+        return self._formula(body, "block")
+
+    def _formula(self, body: str, display: str) -> str:
+        try:
+            return convert(body, display=display)
+        except Exception:  # the library's errors have no class in common
+            return escape(body)
 
 
 def _output(output: Mapping[str, object]) -> str:
@@ -112,10 +167,10 @@ def _pre(text: str) -> str:
     return f'<pre class="output">{escape(strip_ansi(text).rstrip())}</pre>' if text.strip() else ""
 
 
-def _shared(body: str) -> str:
+def _shared(body: str, root: str) -> str:
     """The page without the copies of the script that each picture of a notebook brings; the site has it once."""
     own = f"<script>({script(html.STATIC / 'hydrate.js')})("
-    return '<script src="../assets/picture.js"></script>\n' + body.replace(own, "<script>hydrate(")
+    return f'<script src="{root}assets/picture.js"></script>\n' + body.replace(own, "<script>hydrate(")
 
 
 def _sections(title: str, texts: Iterable[tuple[str, str]], href: str) -> Iterable[SearchEntry]:
@@ -132,4 +187,4 @@ def _sections(title: str, texts: Iterable[tuple[str, str]], href: str) -> Iterab
 
 def _plain(text: str) -> str:
     """Markdown as words."""
-    return re.sub(r"\]\([^)]*\)|[*`\[]|<[^>]+>", "", text).replace("\n", " ")
+    return re.sub(r"\]\([^)]*\)|[*`$\[]|<[^>]+>", "", text).replace("\n", " ")
