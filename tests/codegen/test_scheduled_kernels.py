@@ -150,6 +150,18 @@ def test_schedules_begin_with_the_picked_loops(name, steps):
         assert f"acc: float32[{3 * 2 * lanes}]" in trial.loops.replace("acc_2", "acc").replace("acc_3", "acc")
 
 
+def test_a_depthwise_convolution_has_the_choice_of_its_pixels():
+    x, w = relay.var("x", shape=(1, 20, 9, 11)), relay.const(np.ones((20, 1, 3, 3), "float32"))
+    body = relay.Function([x], relay.nn.conv2d(x, w, padding=(1, 1), groups=20, channels=20, kernel_size=(3, 3)))
+    program = study.Program("depthwise", relay.transform.InferType()(relay.IRModule.from_expr(body)))
+    trial = study.schedule(program, "conv2d", "from picked rows=3")
+    assert trial.error < 1e-6 and "in 3 unrolled" in trial.loops and "registers x" in trial.loops
+    wrong = {"vectors=2": "has no choice `vectors`", "rows=2x3": "no choice `high`"}
+    for steps, words in wrong.items():
+        with pytest.raises(RelayError, match=words):
+            study.schedule(program, "conv2d", f"from picked {steps}")
+
+
 REFUSED = {
     "from nowhere": "there are no `nowhere` loops",
     "from plain rows=2": "plain loops have no choice `rows=2`",

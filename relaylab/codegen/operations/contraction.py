@@ -243,9 +243,10 @@ class ConvolutionKernel:
         return pack_winograd(spec, self.m, target, plain)
 
     def chosen(self, choices: Choices) -> Contraction:
-        if self.method == "depthwise":
-            raise RelayValueError("a depthwise convolution has no choices", code="schedule.illegal")
-        method = self.method if self.method == "transposed" else "direct"
+        if self.method == "depthwise" and (other := [name for name, _ in choices if name != "rows"]):
+            message = f"a depthwise convolution has no choice `{other[0]}`"
+            raise RelayValueError(message, code="schedule.illegal", help="from picked rows=5: the pixels of a tile")
+        method = self.method if self.method in ("transposed", "depthwise") else "direct"
         return replace(self, method=method, spec=replace(self.spec, minimal=False, choices=choices))
 
 

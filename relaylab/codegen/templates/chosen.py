@@ -50,6 +50,14 @@ def choices_of(words: Sequence[str]) -> Choices:
     return tuple(sorted(found.items()))
 
 
+def check_products(products: int) -> None:
+    """RelayValueError `schedule.illegal` for more vector products than the body of a loop may have."""
+    if products > MOST_PRODUCTS:
+        raise RelayValueError(
+            f"a loop would contain {products} vector products", code="schedule.illegal", help=f"at most {MOST_PRODUCTS}"
+        )
+
+
 def chosen_tile(problem: Problem, vectors: int, tile: tuple[int, int]) -> tuple[int, tuple[int, int]]:
     """Vectors and rows of a register tile, those that are chosen instead of the given ones."""
     chosen = dict(problem.choices)
@@ -57,11 +65,8 @@ def chosen_tile(problem: Problem, vectors: int, tile: tuple[int, int]) -> tuple[
         tile = chosen.get("high", 1), chosen["rows"]
     inner = [min(n, axis.extent) for n, axis in zip(tile, problem.rows[-2:])]
     vectors = chosen.get("vectors", vectors)
-    products = math.prod(inner) * vectors * chosen.get("unroll", 1)
-    if problem.choices and products > MOST_PRODUCTS:
-        raise RelayValueError(
-            f"a loop would contain {products} vector products", code="schedule.illegal", help=f"at most {MOST_PRODUCTS}"
-        )
+    if problem.choices:
+        check_products(math.prod(inner) * vectors * chosen.get("unroll", 1))
     if problem.weights.kind == "gathered" and chosen.get("panels", 1) != 1:
         raise RelayValueError("a panel that is copied belongs to one item", code="schedule.illegal", help="panels=1")
     return vectors, (inner[0], inner[1])

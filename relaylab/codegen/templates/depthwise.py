@@ -15,6 +15,7 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.conv import ConvSpec, supports_conv
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Split
@@ -59,7 +60,10 @@ class DepthwiseLoops:
         spare = target.registers - spec.kernel[-1]
         self.resident = taps + LEAST_OUTPUTS <= spare
         limit = spare - taps if self.resident else MOST_OUTPUTS
-        self.split = Split.at_most(spec.out.shape[-2], min(limit, MOST_OUTPUTS))
+        pixels = dict(spec.choices).get("rows", min(limit, MOST_OUTPUTS))
+        self.split = Split.at_most(spec.out.shape[-2], pixels)
+        if spec.choices:
+            check_products(self.split.sizes[0] * (taps if self.resident else spec.kernel[-1]))
 
     def nest(self) -> LoopNest:
         """The parallel loop over output rows x chunks of channels."""
@@ -94,9 +98,9 @@ class DepthwiseLoops:
             (split.larger, split.size + 1, 0),
             (split.count - split.larger, split.size, split.larger),
         ):
-            tile = parts.axis("tile", count)
-            pixel = parts.place([(turn(tile), size)], first * (split.size + 1))
             if count:
+                tile = parts.axis("tile", count)
+                pixel = parts.place([(turn(tile), size)], first * (split.size + 1))
                 body = self._tile(PixelTile((*line, pixel), size, channel, lanes), weights)
                 found += around(body, (tile,), "serial")
         return tuple(found)
