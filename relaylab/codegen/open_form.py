@@ -22,24 +22,23 @@ from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.network.network import Network, NetworkTensor, network_of
-from relaylab.codegen.network.open_sizes import OpenSizes
+from relaylab.codegen.network.open_sizes import OpenSizes, evaluated
 from relaylab.codegen.open_products import without_transposes
 from relaylab.codegen.open_rules import check_open
 from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import Planner
 from relaylab.codegen.operations.select import jobs_of
-from relaylab.ir.dims import IntImm, SizeVar, with_sizes
+from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import walk
-from relaylab.loop.expr import ScalarExpr
-from relaylab.loop.sizes import number_of
+from relaylab.loop.expr import ScalarExpr, Size
+from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.executor import Lease
-from relaylab.runtime.memory import address, aligned, aligned_like, is_aligned
+from relaylab.runtime.memory import ALIGNMENT, address, aligned, aligned_like
 from relaylab.runtime.native import Code, Instance, host_triple
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -60,26 +59,35 @@ def tensors_in(types: Sequence[Type | None]) -> Iterator[TensorType]:
             yield t
 
 
+class _Lent:
+    """What arrays over a block hang on: as long as one of them lives, slices of it too, no run writes there."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "block")
+
+    def __init__(self, block: np.ndarray, place: int, shape: tuple[int, ...], kind: str):
+        self.block = block
+        self.__array_interface__ = {"shape": shape, "typestr": kind, "data": (place, False), "version": 3}
+
+
 class _Results:
     """The memory of one result: blocks that are lent, and given back when no array over them lives."""
 
-    def __init__(self) -> None:
-        self.lent: list[tuple[weakref.ref[Lease] | None, np.ndarray]] = []
+    def __init__(self, dtype: str) -> None:
+        self.kind = np.dtype(dtype).str
+        self.lent: list[tuple[weakref.ref[_Lent], np.ndarray, int]] = []
 
-    def lend(self, shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> np.ndarray:
-        """An array in a block of at least `nbytes`; who takes it calls `keep`."""
-        free = [block for ref, block in self.lent if ref is None or ref() is None]
-        fits = [block for block in free if block.nbytes >= nbytes][:SPARE]
-        self.lent = [(ref, block) for ref, block in self.lent if ref is not None and ref() is not None]
-        self.lent += [(None, block) for block in fits[1:]]
-        self.block = fits[0] if fits else aligned(max(nbytes, 1), "a result")
-        return np.ndarray(shape, dtype, self.block.data)
-
-    def keep(self, array: np.ndarray) -> NDArray:
-        """The array for the caller."""
-        lease = Lease(array)
-        self.lent.append((weakref.ref(lease), self.block))
-        return NDArray(np.asarray(lease))
+    def lend(self, shape: tuple[int, ...], nbytes: int) -> tuple[np.ndarray, int]:
+        """An array in a block of at least `nbytes`, and where it lies."""
+        free = [entry for entry in self.lent if entry[0]() is None]
+        block, place = next(((b, p) for _, b, p in free if b.nbytes >= nbytes), (None, 0))
+        if block is None:
+            block = aligned(max(nbytes, 1), "a result")
+            place = address(block)
+        lent = _Lent(block, place, shape, self.kind)
+        spare = [entry for entry in free if entry[1] is not block][:SPARE]
+        busy = [entry for entry in self.lent if entry not in free] if free else self.lent
+        self.lent = [*busy, *spare, (weakref.ref(lent), block, place)]
+        return np.asarray(lent), place
 
 
 class OpenForm:
@@ -95,8 +103,11 @@ class OpenForm:
         self.target = target
         main = mod["main"]
         self.inputs = list(tensors_in([p.inferred or p.type_annotation for p in main.params]))
-        named = {d: None for t in self.inputs for d in t.shape if isinstance(d, SizeVar)}
-        self.sizes = OpenSizes(frozenset(named))
+        dims = [(d, k, axis) for k, t in enumerate(self.inputs) for axis, d in enumerate(t.shape)]
+        self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
+        self.others = [(d, k, axis) for d, k, axis in dims if self.named.get(cast(SizeVar, d)) != (k, axis)]
+        self.ranks = [len(t.shape) for t in self.inputs]
+        self.sizes = OpenSizes(frozenset(self.named))
         self.capacities: list[int] = []
         with no_collection():
             plain = first_order(without_transposes(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
@@ -106,7 +117,7 @@ class OpenForm:
                     check_open(node)
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first)
-        self.results = [_Results() for _ in self.network.outputs]
+        self.results = [_Results(t.dtype) for t in self.network.outputs]
         self.shapes: object = None
         self.dtypes = [np.dtype(t.dtype) for t in self.inputs]
         self.seconds = time.perf_counter() - start
@@ -124,9 +135,8 @@ class OpenForm:
         self.library = None
         self._instantiate()
 
-    def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, IntImm]:
-        pairs = ((d, n) for t, shape in zip(self.inputs, shapes) for d, n in zip(t.shape, shape))
-        return {d: IntImm(n) for d, n in pairs if isinstance(d, SizeVar)}
+    def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
+        return {d: shapes[k][axis] for d, (k, axis) in self.named.items()}
 
     def _reserve(self) -> None:
         """Capacities for the known sizes: powers of two, and none less than it was."""
@@ -155,8 +165,13 @@ class OpenForm:
         bases = code.base_of - abi.FIRST_IO_BASE
         self.users = np.flatnonzero(bases >= 0)
         self.bases, self.offsets = bases[self.users], code.offset_of[self.users]
-        kernels = [self.planned.kernels[step.kernel].open_items for step in plan.steps]
-        self.open_steps = [(k, items) for k, items in enumerate(kernels) if items is not None]
+        steps: dict[ScalarExpr, list[int]] = {}
+        for k, step in enumerate(plan.steps):
+            items = self.planned.kernels[step.kernel].open_items
+            if items is not None:
+                steps.setdefault(items, []).append(k)
+        self.open_steps = [(formula(items), np.array(found)) for items, found in steps.items()]
+        self.nbytes = [info.nbytes for info in plan.outputs]
         self.filled = np.zeros(len(self.capacities) or 1, np.int64)
 
     def _resize(self, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -168,12 +183,12 @@ class OpenForm:
             self.planned = self.planner.plan()
             self._instantiate()
         self.filled[: len(values)] = values
-        done: dict[ScalarExpr, int] = {}
-        for step, items in self.open_steps:
-            if items not in done:
-                done[items] = number_of(items, values)
-            self.instance.steps[step, abi.STEP_ITEMS] = done[items]
-        self.out_shapes = [tuple(number_of(n, values) for n in t.shape) for t in self.network.outputs]
+        for items, steps in self.open_steps:
+            self.instance.steps[steps, abi.STEP_ITEMS] = items(values)
+        self.out_shapes = [
+            tuple([values[n.slot] if isinstance(n, Size) else n for n in cast("tuple[object, ...]", t.shape)])
+            for t in self.network.outputs
+        ]
         self.shapes = tuple(shapes)
 
     # ---- running
@@ -182,30 +197,38 @@ class OpenForm:
         """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
         if [x.dtype for x in arrays] != self.dtypes:
             return False
-        if tuple([x.shape for x in arrays]) == self.shapes:
+        shapes = [x.shape for x in arrays]
+        if tuple(shapes) == self.shapes:
             return True
-        if any(x.ndim != len(t.shape) for x, t in zip(arrays, self.inputs)):
+        if [len(shape) for shape in shapes] != self.ranks:
             return False
-        known = self._known([x.shape for x in arrays])
-        return all(with_sizes(d, known) == n for x, t in zip(arrays, self.inputs) for d, n in zip(t.shape, x.shape))
+        known = self._known(shapes)
+        for d, k, axis in self.others:
+            number = known.get(cast(SizeVar, d), d)
+            wanted = evaluated(number, known) if isinstance(number, SymbolicDim) else number
+            if wanted != shapes[k][axis]:
+                return False
+        return True
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
-        """The results for arrays of the inputs, whose ranks, data types and sizes have been checked."""
+        """The results for arrays of the inputs, which `takes` says are right."""
         with self.lock:
             shapes = tuple([x.shape for x in leaves])
             if shapes != self.shapes:
                 self._resize(shapes)
-            inputs = [x if x.flags.c_contiguous and is_aligned(x) else _aligned_copy(x) for x in leaves]
-            outputs = [
-                results.lend(shape, np.dtype(info.dtype), info.nbytes)
-                for results, shape, info in zip(self.results, self.out_shapes, self.planned.plan.outputs)
+            places = [address(x) for x in leaves]
+            kept = [
+                _aligned_copy(x) if p % ALIGNMENT or not x.flags.c_contiguous else x for x, p in zip(leaves, places)
             ]
-            places = np.array([address(x) for x in (*inputs, self.filled, *outputs)], np.uint64)
-            self.instance.operands[self.users] = places[self.bases] + self.offsets
+            places = [p if own is x else address(own) for x, own, p in zip(leaves, kept, places)]
+            lent = [r.lend(shape, n) for r, shape, n in zip(self.results, self.out_shapes, self.nbytes)]
+            places += [address(self.filled), *(place for _, place in lent)]
+            self.instance.operands[self.users] = np.array(places, np.uint64)[self.bases] + self.offsets
             self.instance.run_steps()
+            outputs = [array for array, _ in lent]
             for k, tensor in self.planner.copies:
-                np.copyto(outputs[k], self._source(tensor.root, inputs, outputs).reshape(outputs[k].shape))
-            return [results.keep(out) for results, out in zip(self.results, outputs)]
+                np.copyto(outputs[k], self._source(tensor.root, kept, outputs).reshape(outputs[k].shape))
+            return list(map(NDArray, outputs))
 
     def _source(self, root: NetworkTensor, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> np.ndarray:
         """What a result is a copy of: an input, a constant or another result."""
@@ -213,6 +236,11 @@ class OpenForm:
         if root.origin == "input":
             return inputs[network.inputs.index(root)]
         return root.constant if root.origin == "constant" else outputs[self.planner.outputs[root]]
+
+
+def _readable(x: np.ndarray, place: int) -> bool:
+    """Whether kernels can read an array where it lies: they may read whole cache lines."""
+    return place % ALIGNMENT == 0 and x.flags.c_contiguous
 
 
 def _aligned_copy(x: np.ndarray) -> np.ndarray:

@@ -116,22 +116,21 @@ class Specializations:
 
         None where there is no form for them, or more has to be looked at: tuples, numbers, values that decide shapes.
         """
-        if self.deciding:
+        if self.deciding or not (self.forms or self.open):
             return None
         arrays = [a.view() if type(a) is NDArray else a for a in args]
         if not all(type(a) is np.ndarray for a in arrays):
             return None
-        signature = tuple([(a.shape, a.dtype) for a in cast("list[np.ndarray]", arrays)])
+        plain = cast("list[np.ndarray]", arrays)
+        shapes = tuple([a.shape for a in plain])
         with self.lock:
-            key = self.seen.get(signature)
+            key = self.seen.get((shapes, tuple([a.dtype for a in plain]))) if self.forms else None
             form = None if key is None else self.forms.get(key)
             if key is None or form is None:
-                shapes = tuple([shape for shape, _ in signature])
-                known = self.open is not None and not self.is_time(shapes)
-                return self.opened(shapes, cast("list[np.ndarray]", arrays)) if known else None
+                return None if self.open is None or self.is_time(shapes) else self.opened(shapes, plain)
             self.forms.move_to_end(key)
             form.uses += 1
-        return form.run(cast("list[np.ndarray]", arrays))
+        return form.run(plain)
 
     def opened(self, key: Key, leaves: Sequence[np.ndarray]) -> Value | None:
         """The result of the form for all sizes; None if it does not take these arrays."""
@@ -161,7 +160,7 @@ class Specializations:
         """Remember that arguments of these shapes and data types are taken, and have a form."""
         if all(type(a) in (np.ndarray, NDArray) for a in args):
             arrays = [a.view() if isinstance(a, NDArray) else cast(np.ndarray, a) for a in args]
-            self.seen[tuple([(a.shape, a.dtype) for a in arrays])] = key
+            self.seen[tuple([a.shape for a in arrays]), tuple([a.dtype for a in arrays])] = key
             _bound(self.seen, _REMEMBERED)
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:

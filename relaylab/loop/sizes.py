@@ -108,19 +108,32 @@ _MEANING: Mapping[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-def number_of(value: ScalarExpr | int, sizes: Sequence[int] | Mapping[int, int]) -> int:
-    """An expression of sizes, whose numbers are given by slot; RelayTypeError for any other."""
+Numbers = Sequence[int]
+"""Those of sizes, by slot."""
+
+
+def formula(value: ScalarExpr | int) -> Callable[[Numbers], int]:
+    """What gives the number of an expression of sizes; RelayTypeError for any other."""
     if not isinstance(value, ScalarExpr):
-        return int(value)
-    done: dict[ScalarExpr, int] = {}
+        return lambda sizes: int(value)
+    done: dict[ScalarExpr, Callable[[Numbers], int]] = {}
     for node in post_order(value):
-        match node:
-            case Size(_, slot):
-                done[node] = int(sizes[slot])
-            case Const(number):
-                done[node] = int(number)
-            case Apply(op) if op in _MEANING:
-                done[node] = _MEANING[op](*(done[c] for c in children(node)))
-            case _:
-                raise RelayTypeError(f"not a size: {node!r}", code="loop.not-a-size")
+        done[node] = _formula(node, [done[c] for c in children(node)])
     return done[value]
+
+
+def _formula(node: ScalarExpr, parts: Sequence[Callable[[Numbers], int]]) -> Callable[[Numbers], int]:
+    match node:
+        case Size(_, slot):
+            return lambda sizes: sizes[slot]
+        case Const(number):
+            return lambda sizes: int(number)
+        case Apply(op) if op in _MEANING:
+            combine, (left, right) = _MEANING[op], parts
+            return lambda sizes: combine(left(sizes), right(sizes))
+    raise RelayTypeError(f"not a size: {node!r}", code="loop.not-a-size")
+
+
+def number_of(value: ScalarExpr | int, sizes: Numbers) -> int:
+    """The number of an expression of sizes."""
+    return formula(value)(sizes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.dims import AnyDim, Dim, IntImm, SizeVar, SymbolicDim, with_sizes
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Function
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import post_order
@@ -42,17 +42,15 @@ class OpenSizes:
         """The shape of a type."""
         return tuple(map(self.size, t.shape))
 
-    def values(self, known: Mapping[SizeVar, IntImm]) -> list[int]:
+    def values(self, known: Mapping[SizeVar, int]) -> list[int]:
         """The number of every slot; RelayValueError `vm.size` for one that is negative or larger than kernels allow."""
-        return [self._value(d, known) for d in self.slots]
-
-    def _value(self, d: SymbolicDim, known: Mapping[SizeVar, IntImm]) -> int:
-        number = with_sizes(d, known)
-        if not isinstance(number, int) or not 0 <= number <= MOST_SIZE:
-            raise RelayValueError(
-                f"the size `{d}` is {number}", code="vm.size", help=f"a size is a number from 0 to {MOST_SIZE}"
-            )
-        return int(number)
+        found = [evaluated(d, known) for d in self.slots]
+        for d, number in zip(self.slots, found):
+            if not 0 <= number <= MOST_SIZE:
+                raise RelayValueError(
+                    f"the size `{d}` is {number}", code="vm.size", help=f"a size is a number from 0 to {MOST_SIZE}"
+                )
+        return found
 
     def signature(self, function: Function) -> tuple[object, ...]:
         """All dimensions in the types and attributes of a function, in order; nothing if none of them is open."""
@@ -61,6 +59,16 @@ class OpenSizes:
 
     def _part(self, d: object) -> object:
         return self.size(d) if isinstance(d, SymbolicDim) else str(d)
+
+
+def evaluated(d: SymbolicDim, known: Mapping[SizeVar, int]) -> int:
+    """The number that an expression of sizes has; one that nothing is known of raises KeyError."""
+    total = 0
+    for monomial, factor in d.terms.items():
+        for a in monomial:
+            factor *= known[a] if isinstance(a, SizeVar) else evaluated(a.numerator, known) // a.divisor
+        total += factor
+    return total
 
 
 def _sizes_in(d: SymbolicDim) -> set[SizeVar]:
