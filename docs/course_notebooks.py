@@ -22,6 +22,8 @@ KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+TOLD = r"## 什么是\s*([^？\n]+)？[^\n]*\n(?:(?!## ).)*?\]\(\.\./notes/(\w+)\.md\)"
+"""A note in Chinese: its word, and the name of the English one."""
 Output = dict[str, Any]
 
 
@@ -133,18 +135,22 @@ def way_on(lesson: CourseLesson, language: str) -> str:
         back = f"上一课：[{before.title}]({before.name}.ipynb)。" if before else ""
         last = "这是最后一课。" if lesson.number == PLANNED else "下一课还没有写好。"
         on = f"**下一课：[{after.title}]({after.name}.ipynb)。**" if after else last
-        return f"---\n{back}{on}"
+        return f"---\n{_words(lesson, language)}{back}{on}"
     back = f"Before: [{before.title}]({before.name}.ipynb). " if before else ""
     last = "This is the last lesson." if lesson.number == PLANNED else "The next lesson is not written yet."
     on = f"**Next: [{after.title}]({after.name}.ipynb).**" if after else last
-    return f"---\n{_words(lesson)}{back}{on}"
+    return f"---\n{_words(lesson, language)}{back}{on}"
 
 
-def _words(lesson: CourseLesson) -> str:
-    """The notes that send their readers to this lesson."""
-    pages = ((path, path.read_text(encoding="utf-8")) for path in sorted(DOCS.glob("notes/*.md")))
-    found = [(path.name, text) for path, text in pages if f"/{lesson.name}.md)" in text]
-    links = [f"[{_asked(text)}](../../docs/notes/{name})" for name, text in found]
+def _words(lesson: CourseLesson, language: str) -> str:
+    """The notes that send their readers to this lesson; in Chinese all of them are one page."""
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("notes/*.md"))}
+    found = {name: _asked(text) for name, text in pages.items() if f"/{lesson.name}.md)" in text}
+    if language == "zh":
+        told = re.findall(TOLD, (DOCS / "zh" / "notes.md").read_text(encoding="utf-8"), re.S)
+        words = "、".join(word for word, name in told if name in found)
+        return f"一词一段：[{words}](../../../docs/zh/notes.md)。\n\n" if words else ""
+    links = [f"[{asked}](../../docs/notes/{name}.md)" for name, asked in found.items()]
     return f"One page each: {', '.join(links)}.\n\n" if links else ""
 
 

@@ -70,6 +70,15 @@ def test_a_lesson_asks_helps_and_shows(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("folder", ["", "zh"])
+def test_the_way_on_leads_somewhere(folder: str) -> None:
+    for path in (course_notebooks.FOLDER / folder).glob("*.ipynb"):
+        last = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][-1]["source"])
+        links = re.findall(r"\]\(([^)]+)\)", last)
+        assert any("/notes" in link for link in links) and any(link.endswith(".ipynb") for link in links), path.name
+        assert [link for link in links if not (path.parent / link).exists()] == [], path.name
+
+
 def test_names_of_exercises_are_unique() -> None:
     names = [e.name for x in LESSONS.values() for e in x.exercises]
     numbers = [x.number for x in LESSONS.values()]
