@@ -320,9 +320,16 @@ def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
         "int": not is_float(dtype),
         "logic": dtype == "bool",
         "select": dtype == "bool",
+        "bytes": dtype == "int32",
     }.get(kind, True)
     if not right:
-        wanted = {"same": "numbers", "float": "a float", "int": "an integer", "logic": "a bool"}.get(kind, "a bool")
+        wanted = {
+            "same": "numbers",
+            "float": "a float",
+            "int": "an integer",
+            "logic": "a bool",
+            "bytes": "an int32",
+        }.get(kind, "a bool")
         raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
 
 

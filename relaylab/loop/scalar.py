@@ -40,7 +40,8 @@ class ScalarOp:
     """A pure scalar function: `kind` says what it takes and gives.
 
     `same`: any dtype, gives it; `float`: floats only; `bool`: any dtype, gives bool;
-    `int`: integers and bool; `logic`: bool only; `select`: (bool, T, T) gives T.
+    `int`: integers and bool; `logic`: bool only; `select`: (bool, T, T) gives T;
+    `bytes`: int32, whose bytes count.
     """
 
     name: str
@@ -182,6 +183,14 @@ def _declare(kind: str, arity: int, **meanings: Callable[..., Array]) -> None:
         SCALAR_OPS.insert(name, ScalarOp(name, arity, kind, meaning))
 
 
+def _dot4(total: Array, x: Array, w: Array) -> Array:
+    """`total` and the four products of the unsigned bytes of `x` and the signed bytes of `w`, all int32 (wraps)."""
+    unsigned, signed = (np.ascontiguousarray(v)[..., None].view(dtype) for v, dtype in ((x, "uint8"), (w, "int8")))
+    shape = np.broadcast_shapes(unsigned.shape, signed.shape)[:-1]
+    products = unsigned.astype("int32") * signed
+    return total + products.sum(axis=-1, dtype="int32").reshape(shape)
+
+
 _declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
 _declare("same", 2, floordiv=_floor_div, floormod=_floor_mod, truncdiv=_trunc_div, truncmod=_trunc_mod, pow=_power)
 _declare("same", 1, neg=np.negative, abs=_absolute)
@@ -198,3 +207,4 @@ _declare("int", 1, bnot=np.invert)
 _declare("logic", 2, land=np.logical_and, lor=np.logical_or, lxor=np.logical_xor)
 _declare("logic", 1, lnot=np.logical_not)
 _declare("select", 3, select=np.where)
+_declare("bytes", 3, dot4=_dot4)

@@ -7,14 +7,23 @@ import re
 import numpy as np
 import pytest
 
+from kernel_runner import Runner, aligned, runnable_targets
+
 from relaylab import relay
 from relaylab.codegen.build import BASELINE
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.llvm.jit import emit_assembly
-from relaylab.codegen.templates import GemmSpec, gemm
+from relaylab.codegen.templates import Epilogue, GemmSpec, gemm
+from relaylab.codegen.templates.assemble import contraction_program
+from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.loop.expr import Local, apply
+from relaylab.loop.run import run as run_program
+from relaylab.loop.scalar import SCALAR_OPS
+from relaylab.loop.verify import unproven
 from relaylab.op.tensor.composite import round_even
 from relaylab.runtime import cpu, graph_executor
+from relaylab.support.errors import RelayTypeError
 
 TARGETS = ("llvm", "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", BASELINE)
 RANDOM = np.random.default_rng(5)
@@ -95,6 +104,49 @@ def test_the_instruction_of_the_machine_is_used(target: str, instruction: str) -
     assert re.search(instruction, text) and "pmaddubsw" not in text and "pmulld" not in text
     if machine.multiplies_bytes:
         assert not re.search(r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)", text), "vectors are spilled"
+
+
+def operands_of(program, extreme):
+    """Bytes in the words of input and weights, and no result yet."""
+    found = {}
+    for role, tensor in program.buffers:
+        found[role] = aligned(tensor.shape[0], tensor.dtype)
+        kind = {"in0": unsigned, "weight0": signed}.get(role)
+        found[role].view("uint8")[:] = 0 if kind is None else kind((tensor.shape[0] * 4,), extreme).view("uint8")
+    return found
+
+
+@pytest.mark.parametrize("extreme", [False, True])
+@pytest.mark.parametrize("isa", [t for t in TARGETS if CpuTarget.parse(t).isa in runnable_targets()])
+def test_the_loops_of_products_of_bytes_are_evaluated_proven_and_compiled(isa: str, extreme: bool) -> None:
+    """Law 8: the loop evaluator and machine code give the same words, whatever instructions there are."""
+    target = CpuTarget.parse(isa)
+    for m, k, n in ((7, 20, 37), (1, 8, 3), (30, 64, 100)):
+        shapes = dict(a=((1, m, k), "uint8"), b=((1, k, n), "int8"), out=((1, m, n), "int32"))
+        spec = GemmSpec(**{name: MemoryView.dense(*shape) for name, shape in shapes.items()})
+        program = contraction_program("bytes", [gemm_problem(spec)], target, Epilogue(), spec.roles)
+        assert "dot4(" in str(program) and unproven(program) is None
+        operands = operands_of(program, extreme)
+        memory = {t: operands[role].copy() for role, t in program.buffers}
+        run_program(program, memory)
+        want = memory[dict(program.buffers)["out0"]]
+        kernel = gemm(spec, target)
+        assert kernel.loops.split("(", 1)[1] == str(program).split("(", 1)[1]
+        Runner(kernel, target).run(operands, splits=2)
+        np.testing.assert_array_equal(operands["out0"], want)
+        assert np.any(want)
+
+
+def test_dot4_wraps_as_its_instruction_does() -> None:
+    """Hand-made words: 255 * -128 four times, and a sum beyond the largest int32."""
+    meaning = SCALAR_OPS["dot4"].meaning
+    word = lambda *bytes_: np.array(bytes_, "uint8").view("int32")
+    total = np.array([0], "int32")
+    assert meaning(total, word(255, 255, 255, 255), word(128, 128, 128, 128)).tolist() == [4 * 255 * -128]
+    assert meaning(total, word(1, 2, 3, 4), word(1, 255, 2, 254)).tolist() == [1 - 2 + 6 - 8]
+    assert meaning(total + (2**31 - 1), word(1, 0, 0, 0), word(1, 0, 0, 0)).tolist() == [-(2**31)]
+    with pytest.raises(RelayTypeError, match="`dot4` needs an int32, not float32"):
+        apply("dot4", *[Local("x", "float32")] * 3)
 
 
 def test_halves_to_even_are_one_function() -> None:

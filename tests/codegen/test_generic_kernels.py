@@ -200,7 +200,7 @@ def defined(op, dtype):
         return False
     is_float = "float" in dtype
     return {
-        "float": is_float, "int": not is_float, "logic": dtype == "bool", "select": False,
+        "float": is_float, "int": not is_float, "logic": dtype == "bool", "select": False, "bytes": dtype == "int32",
         "same": dtype != "bool" or op in ("add", "mul", "max", "min", "abs"),
     }.get(rule.kind, True)  # fmt: skip
 
@@ -215,7 +215,7 @@ def test_every_scalar_function_for_every_dtype(dtype, isa):
         rule = SCALAR_OPS[op]
         out = OutSpec((45,), "bool" if rule.kind == "bool" else dtype)
         lower = lambda b, o, i, *ins, op=op: apply(op, *(x(*i) for x in ins))
-        inputs = [x, y][: rule.arity]
+        inputs = [x, y, y[::-1]][: rule.arity]
         if op == "pow" and dtype != "bool":
             inputs = [x, (np.abs(y.astype("float64")) % 5).astype(dtype) if "float" in dtype else y]
         try:

@@ -47,8 +47,10 @@ class VectorContext:
 
 
 def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
-    """(a, x, y) of a float sum a + x * y, which is one instruction where the target has it."""
+    """(a, x, y) of a float sum a + x * y or of dot4(a, x, y), which are one instruction where the target has it."""
     match node:
+        case Apply("dot4", (total, x, y)):
+            return total, x, y
         case Apply("add", (total, Apply("mul", (x, y))), "float32" | "float64"):
             return total, x, y
     return None

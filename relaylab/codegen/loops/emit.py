@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import (
     Index,
@@ -29,6 +30,7 @@ from relaylab.codegen.llvm.text import (
 )
 from relaylab.codegen.llvm.types import parts
 from relaylab.codegen.loops import scalars
+from relaylab.codegen.loops.byte_products import dot4
 from relaylab.codegen.loops.contexts import (
     Done,
     Key,
@@ -60,15 +62,16 @@ class Emitter:
 
     f: IRFunction
     pointers: Mapping[Tensor, Value]
-    avx512: bool
+    target: CpuTarget
     dummy: Callable[[], Value]
     registers: frozenset[Tensor] = frozenset()
     shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
-    halves: bool = False  # has the target conversions of float16?
     aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
     fuses: bool = False  # is a product that is added one instruction?
     fresh: bool = False  # is an element to be loaded even if it was before?
     sizes: Mapping[int, Ramp] = field(default_factory=dict)
+    avx512: bool = field(init=False)
+    halves: bool = field(init=False)  # has the target conversions of float16?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
@@ -78,6 +81,7 @@ class Emitter:
 
     def __post_init__(self) -> None:
         self.cells = RegisterCells(self.f, self.registers)
+        self.avx512, self.halves = self.target.isa == "avx512", self.target.converts_halves
 
     def value(self, root: ScalarExpr, at: VectorContext) -> Value:
         """The value of `root`: a scalar when all lanes agree, else a vector."""
@@ -112,8 +116,13 @@ class Emitter:
 
     def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
         if node not in self._products:
-            self._products[node] = multiplied(node) if self.fuses else None
+            is_dot = isinstance(node, Apply) and node.op == "dot4"
+            self._products[node] = multiplied(node) if self.fuses or is_dot else None
         return self._products[node]
+
+    def add_product(self, dtype: str, total: Value, x: Value, y: Value) -> Value:
+        """A total and a product, of bytes in words of int32, as one instruction where the target has it."""
+        return dot4(self.f, total, x, y, self.target.multiplies_bytes) if dtype == "int32" else self.f.fma(x, y, total)
 
     def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:
         # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
@@ -212,7 +221,7 @@ class Emitter:
             case Apply() if (parts := self.fused(node)) is not None:
                 total, *factors = (self.number(e, self._get(e, mask, done, at), at) for e in parts)
                 width = max(lanes(v.type) for v in (total, *factors))
-                return self.f.fma(*(self.spread(v, width) for v in (*factors, total)))
+                return self.add_product(node.dtype, *(self.spread(v, width) for v in (total, *factors)))
             case Apply(op, args):
                 return self._apply(op, node, [(a, self._get(a, mask, done, at)) for a in args], at)
         raise RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
@@ -431,20 +440,3 @@ class Emitter:
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
             self.f.prefetch(self.f.offset(self.pointers[tensor], self.f.mul(where.base, item_bytes(tensor.dtype))))
-
-    def store_interleaved(self, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
-        """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
-        width, size, f = at.width, item_bytes(tensor.dtype), self.f
-        rows = [self.to_storage(row, tensor.dtype) for row in rows]
-        for k in range(len(rows)):
-            source = [divmod(p, len(rows)) for p in range(k * width, (k + 1) * width)]
-            x = rows[0]
-            for r, row in enumerate(rows[1:], 1):
-                kept = [lane for lane, _ in source] if r == 1 else range(width)
-                x = f.shuffle(x, row, [width + lane if own == r else old for (lane, own), old in zip(source, kept)])
-            pointer = f.offset(self.pointers[tensor], f.mul(f.add(base, k * width), size))
-            if at.mask.lanes is None:
-                f.store(x, pointer, size)
-            else:
-                mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
-                f.masked_store(x, pointer, mask, size)

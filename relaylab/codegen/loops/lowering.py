@@ -17,7 +17,7 @@ from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, Uses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
-from relaylab.codegen.loops.register_transpose import load_columns
+from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
 from relaylab.codegen.loops.rows import add_products
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
@@ -95,11 +95,10 @@ class _Lowering:
         private = frozenset(self.program.registers)
         every = [s for nest in self.program.nests for s in statements((nest.loop,))]
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
-        avx512 = self.target.isa == "avx512"
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
-        places = (private, shared, self.target.converts_halves, aligned, self.tiles)
-        self.emitter = Emitter(self.f, self.pointers, avx512, lambda: dummy[0], *places)
+        places = (private, shared, aligned, self.tiles)
+        self.emitter = Emitter(self.f, self.pointers, self.target, lambda: dummy[0], *places)
         self.emitter.sizes = self._sizes()
 
     def _sizes(self) -> dict[int, Ramp]:
@@ -260,7 +259,7 @@ class _Lowering:
             places.append((at, turns, first.base))
         for at, turns, base in places:
             rows = [self.emitter.spread(self.emitter.value(store.value, turn), at.width) for turn in turns]
-            self.emitter.store_interleaved(store.buffer, base, rows, at)
+            store_interleaved(self.emitter, store.buffer, base, rows, at)
         return True
 
     def _transpose(self, loop: For, store: Store, group: list[VectorContext]) -> bool:

@@ -1,10 +1,14 @@
-"""Vectors whose lanes lie rows apart in memory, several at a time: rows are loaded and transposed in registers."""
+"""Vectors whose lanes lie rows apart in memory: loaded and transposed, or stored, several at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylab.codegen.llvm.text import IRFunction, Value, constant, tail_mask, vector
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, tail_mask, vector
+from relaylab.codegen.loops.contexts import VectorContext
+from relaylab.codegen.loops.emit import Emitter
+from relaylab.loop.expr import Tensor
 
 
 def transpose_square(f: IRFunction, rows: Sequence[Value]) -> list[Value]:
@@ -42,3 +46,21 @@ def _row(f: IRFunction, place: Value, type: str, real: int, width: int, size: in
     if real == width:
         return f.load(type, place, size)
     return f.masked_load(type, place, tail_mask(real, width), size)
+
+
+def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
+    """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
+    width, size, f = at.width, item_bytes(tensor.dtype), emitter.f
+    rows = [emitter.to_storage(row, tensor.dtype) for row in rows]
+    for k in range(len(rows)):
+        source = [divmod(p, len(rows)) for p in range(k * width, (k + 1) * width)]
+        x = rows[0]
+        for r, row in enumerate(rows[1:], 1):
+            kept = [lane for lane, _ in source] if r == 1 else range(width)
+            x = f.shuffle(x, row, [width + lane if own == r else old for (lane, own), old in zip(source, kept)])
+        pointer = f.offset(emitter.pointers[tensor], f.mul(f.add(base, k * width), size))
+        if at.mask.lanes is None:
+            f.store(x, pointer, size)
+        else:
+            mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
+            f.masked_store(x, pointer, mask, size)

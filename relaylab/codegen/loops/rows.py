@@ -48,7 +48,7 @@ def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Calla
         if found is None:
             return False
         rows.append(found)
-    cells, f, width = emitter.cells, emitter.f, width_of(loop)
+    cells, width = emitter.cells, width_of(loop)
     for turn in itertools.product(*(range(a.extent) for a in around)):
         starts = [row.at(turn) if isinstance(row, TileRow) else 0 for row in (to, *rows)]
         for first in range(0, axis.extent, width):
@@ -59,7 +59,8 @@ def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Calla
                 else emitter.spread(row, width)
                 for row, start in zip(rows, starts[1:])
             )
-            cells.write(store.buffer, starts[0] + first, count, f.fma(x, w, total))
+            product = emitter.add_product(store.value.dtype, total, x, w)
+            cells.write(store.buffer, starts[0] + first, count, product)
     return True
 
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
-from relaylab.codegen.llvm.text import IRFunction
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.dots import DotLoops, dots_schedule, few_columns, weights_size
-from relaylab.codegen.templates.nest import OperandPointers, TileNest, loops_text
 from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.program_parts import ProgramParts, epilogue_buffers
@@ -37,8 +35,6 @@ def contractions(
     traffic: int,
 ) -> Kernel:
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
-    if any(p.word > 1 for p in problems):
-        return _in_words(prefix, problems, target, epilogue, roles, traffic)
     program = contraction_program(prefix, problems, target, epilogue, roles)
     return lower_program(program, target, True, (sum(p.flops for p in problems), traffic)).by_content(prefix)
 
@@ -88,36 +84,3 @@ def _out_reach(p: Problem) -> int:
     steps = [(axis.extent, axis.out) for axis in (p.batch, *p.rows)]
     steps += [(p.batch.extent, p.channel * p.out_column), (p.columns, p.out_column)]
     return p.out_start + 1 + sum((n - 1) * step for n, step in steps)
-
-
-def _in_words(
-    prefix: str,
-    problems: Sequence[Problem],
-    target: CpuTarget,
-    epilogue: Epilogue,
-    roles: tuple[str, ...],
-    traffic: int,
-) -> Kernel:
-    """A kernel of products of bytes, which are no loop programs yet."""
-    operands = (*roles, *epilogue.operands)
-    f = IRFunction.kernel(prefix, operands)
-    x, w, out, *others = f.pointers
-    pointers = OperandPointers(x, w, out, dict(zip(epilogue.operands, others)))
-    nests = [TileNest(f, p, schedule_contraction(p, target), target, pointers, epilogue) for p in problems]
-    items = run_in_order(f, nests)
-    text, declares = f.finish()
-    loops = "".join(loops_text(prefix, nest, epilogue) for nest in nests)
-    flops = sum(problem.flops for problem in problems)
-    return Kernel(prefix, text, declares, operands, items, 0, flops, traffic, loops).by_content(prefix)
-
-
-def run_in_order(f: IRFunction, nests: Sequence[TileNest]) -> int:
-    """Emit the nests so that their work items follow each other; the number of all items."""
-    first = 0
-    for nest in nests:
-        if len(nests) == 1:
-            nest.run(f.begin, f.end)
-        else:
-            nest.run(f.sub(f.maximum(f.begin, first), first), f.sub(f.minimum(f.end, first + nest.items), first))
-        first += nest.items
-    return first

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, llvm_type
-from relaylab.codegen.templates.byte_products import ByteArithmetic
 from relaylab.codegen.templates.output_site import Epilogue, OutputSite, load_lanes, split_index, store_lanes
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
@@ -148,7 +147,6 @@ class TileNest:
             tuple((a * inner.x + b * last.x) * self.size for a, b in offsets),
             p.taps,
             vectors * self.width * self.size,  # a narrow last panel is stored narrow
-            ByteArithmetic.on(self.target) if p.word > 1 else None,
         )
         x = f.add(f.mul(batch, p.batch.x), f.dot(position, [axis.x for axis in p.rows], p.x_start))
         w, prefetch = self._weights(batch, panel, tile)

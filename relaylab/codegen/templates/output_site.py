@@ -108,8 +108,7 @@ class Epilogue:
         env: dict[ScalarExpr, LaneValue] = {self.start: accumulator}
         if self.axes:
             env |= {axis: Ramp(at, int(axis is self.axes[-1])) for axis, at in zip(self.axes, site.index)}
-        avx512, halves = target.isa == "avx512", target.converts_halves
-        emitter = Emitter(f, {}, avx512, lambda: f.value(0), halves=halves)
+        emitter = Emitter(f, {}, target, lambda: f.value(0))
         for local, role, view in self.reads:
             side = site.read(role, view)
             env[local] = emitter.from_storage(side, view.dtype) if view.dtype in NARROW else side

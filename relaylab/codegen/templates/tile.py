@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, vector
-from relaylab.codegen.templates.byte_products import ByteArithmetic
 from relaylab.codegen.templates.problem import Tap
 
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
@@ -28,7 +27,6 @@ class RegisterTile:
     rows: tuple[int, ...]
     taps: tuple[Tap, ...]
     w_step: int
-    bytes: ByteArithmetic | None = None
 
     def zeros(self) -> list[Value]:
         """Accumulators that start from nothing."""
@@ -106,14 +104,9 @@ def _step(f: IRFunction, tile: RegisterTile, x: Value, w: Value, k: int, acc: Se
         for j in range(tile.vectors)
     ]
     results = []
-    parts = [tile.bytes.weights(f, v) for v in weights] if tile.bytes else []
     for row, offset in enumerate(tile.rows):
         where = f.offset(x, offset + k * tile.taps[-1].x * tile.itemsize)
-        wide = f.splat(f.load(tile.type, where, 1 if tile.bytes else tile.itemsize), tile.width)
+        wide = f.splat(f.load(tile.type, where, tile.itemsize), tile.width)
         sums = acc[row * tile.vectors : (row + 1) * tile.vectors]
-        if tile.bytes:
-            own = tile.bytes.row(f, wide)
-            results.extend(tile.bytes.add(f, own, part, total) for part, total in zip(parts, sums))
-        else:
-            results.extend(f.fma(wide, v, total) for v, total in zip(weights, sums))
+        results.extend(f.fma(wide, v, total) for v, total in zip(weights, sums))
     return tuple(results)

@@ -18,7 +18,7 @@ from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
 from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
 from relaylab.codegen.templates.tile import unroll
-from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, as_index, guard
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
@@ -224,7 +224,8 @@ class TileLoops:
         a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
         x = Local(parts.name("x"), acc.dtype)
         cell, place = self._cell(site, a, b, c), parts.simplify(c)
-        value = parts.simplify(Load(acc, (cell,)) + x * Load(row, (place,)))
+        total, w = Load(acc, (cell,)), Load(row, (place,))
+        value = parts.simplify(apply("dot4", total, x, w) if self.problem.word > 1 else total + x * w)
         products = For(c, "vectorized", (Store(acc, cell, value),))
         scalar = self._x(site, turn(a), turn(b), here)
         rows = around((Define(x, scalar), products), (a, b), "unrolled")
