@@ -318,18 +318,11 @@ def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
         "same": dtype != "bool" or op in _BOOL_ARITHMETIC,
         "float": is_float(dtype),
         "int": not is_float(dtype),
-        "logic": dtype == "bool",
-        "select": dtype == "bool",
+        **dict.fromkeys(("logic", "select"), dtype == "bool"),
         "bytes": dtype == "int32",
     }.get(kind, True)
     if not right:
-        wanted = {
-            "same": "numbers",
-            "float": "a float",
-            "int": "an integer",
-            "logic": "a bool",
-            "bytes": "an int32",
-        }.get(kind, "a bool")
+        wanted = {"same": "numbers", "float": "a float", "int": "an integer", "bytes": "an int32"}.get(kind, "a bool")
         raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from relaylab.codegen.llvm.jit import compile_objects, link, verify
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, apply, cast, const
 
 PAGE = mmap.PAGESIZE

@@ -11,7 +11,7 @@ from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays, supports_strassen
 from relaylab.codegen.templates.strassen_kernel import strassen
 

@@ -27,8 +27,8 @@ from relaylab.codegen.templates.conv_transpose import (
     supports_conv_transpose,
 )
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
-from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.problem import Choices
 from relaylab.codegen.templates.winograd import needed_winograd_halo, pack_winograd, winograd_workspace
 from relaylab.codegen.templates.winograd_kernel import winograd

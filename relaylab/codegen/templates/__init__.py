@@ -23,8 +23,8 @@ from relaylab.codegen.templates.conv_transpose import (
     supports_conv_transpose,
 )
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
-from relaylab.codegen.templates.output_site import Epilogue, OutputSite
 from relaylab.codegen.templates.winograd import (
     needed_winograd_halo,
     pack_winograd,
@@ -34,7 +34,7 @@ from relaylab.codegen.templates.winograd import (
 from relaylab.codegen.templates.winograd_kernel import winograd
 
 __all__ = [
-    "ConvSpec", "Epilogue", "GemmSpec", "OutputSite", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
+    "ConvSpec", "Epilogue", "GemmSpec", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
     "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
     "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
     "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",

@@ -8,7 +8,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.dots import DotLoops, dots_schedule, few_columns, weights_size
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.program_parts import ProgramParts, epilogue_buffers
 from relaylab.codegen.templates.schedule import schedule_contraction

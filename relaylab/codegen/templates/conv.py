@@ -18,7 +18,7 @@ from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import conv_matrix
 from relaylab.codegen.templates.problem import UNIT, Choices, OutputAxis, Problem, Tap, merge_axes, merge_taps
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays

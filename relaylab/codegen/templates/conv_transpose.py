@@ -24,7 +24,7 @@ from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.conv import ConvSpec, declined
 from relaylab.codegen.templates.dots import pack_weights, weights_size
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.support.errors import RelayValueError
 

@@ -17,7 +17,7 @@ from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.conv import ConvSpec, supports_conv
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index

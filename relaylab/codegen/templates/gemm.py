@@ -17,7 +17,7 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Choices, OutputAxis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
 from relaylab.codegen.templates.strassen_kernel import strassen

@@ -13,8 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.llvm.text import Index, IRFunction
-
 
 @dataclass(frozen=True, slots=True)
 class OutputAxis:
@@ -160,8 +158,3 @@ class Split:
     def sizes(self) -> tuple[int, ...]:
         """The distinct piece sizes, larger first."""
         return (self.size + 1, self.size) if self.larger else (self.size,)
-
-    def start(self, f: IRFunction, piece: Index) -> Index:
-        """Where a piece begins."""
-        extra = f.minimum(piece, self.larger) if self.larger else 0
-        return f.add(f.mul(piece, self.size), extra)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from relaylab.codegen.templates.output_site import Epilogue, broadcast_view
+from relaylab.codegen.templates.epilogue import Epilogue, broadcast_view
 from relaylab.codegen.templates.problem import Split
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
 from relaylab.loop.program import Body, Define, For, IfThenElse, Statement

@@ -26,6 +26,7 @@ ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
 COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
 SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
+UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
 STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
 
 
@@ -204,3 +205,9 @@ def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) ->
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
     # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
     return Blocking(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)
+
+
+def unroll(count: int, products: int) -> int:
+    """How many reduction steps a loop body holds."""
+    best = max(1, min(4, UNROLLED_PRODUCTS // max(1, products)))
+    return count if count <= best else max(u for u in range(1, best + 1) if u == 1 or count // u > 1)

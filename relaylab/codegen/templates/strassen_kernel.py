@@ -13,7 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.assemble import contraction_buffers
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts
 from relaylab.codegen.templates.schedule import packed_columns

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.output_site import Epilogue
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
-from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count
-from relaylab.codegen.templates.tile import unroll
+from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count, unroll
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 

@@ -12,8 +12,8 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.conv import ConvSpec
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
-from relaylab.codegen.templates.output_site import Epilogue
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
