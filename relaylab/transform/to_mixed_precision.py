@@ -299,9 +299,9 @@ def _is_called(func: ir.Function, mod: ir.IRModule) -> bool:
 class ToMixedPrecision(FunctionPass):
     """Computes convolutions and matrix products, and what follows them, in half precision.
 
-    Products of float16 are summed in float32, from weights that become float32 when the program is built: a CPU takes
-    as long for them as for the float32 program (mlp, resnet18, mobilenet: within 10 %), and as much memory. It pays
-    where inputs and outputs are to be half as large, or to see what a device with float16 arithmetic will give.
+    Products of float16 or bfloat16 are summed in float32, from weights that become float32 when the program is built:
+    a CPU takes as long for them as for the float32 program (mlp, resnet18, mobilenet: within 10 %), and as much memory.
+    It pays where inputs and outputs are to be half as large, or to see what a device with such arithmetic will give.
     """
 
     mixed_precision_type: Annotated[str, "The type of the numbers that operators take."] = "float16"
