@@ -28,7 +28,7 @@ from relaylab.codegen.llvm.text import (
     tail_mask,
     vector,
 )
-from relaylab.codegen.llvm.types import parts
+from relaylab.codegen.llvm.types import affine, parts
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.byte_products import dot4
 from relaylab.codegen.loops.contexts import (
@@ -99,7 +99,7 @@ class Emitter:
             key = self._key(node, mask, at)
             if key in done:
                 continue
-            known = at.env.get(node) or self._sum(node, at)
+            known = None if phase else at.env.get(node) or self._sum(node, at)
             if known is not None:
                 done[key] = known
                 continue
@@ -141,17 +141,17 @@ class Emitter:
         return self._sums[node]
 
     def total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
-        fixed, step, base = found[1], 0, 0
+        fixed, step = found[1], 0
+        terms: dict[Value, int] = {}
         for axis, factor in found[0]:
             x = at.env.get(axis)
             if not isinstance(x, Ramp):
                 return None
-            step += x.step * factor
-            if isinstance(x.base, int):
-                fixed += x.base * factor
-            else:
-                base = self.f.add(base, self.f.mul(x.base, factor))
-        return Ramp(self.f.add(base, fixed), step)
+            own, const = parts(x.base)
+            fixed, step = fixed + const * factor, step + x.step * factor
+            for term, times in own.items():
+                terms[term] = terms.get(term, 0) + times * factor
+        return Ramp(affine({term: times for term, times in terms.items() if times}, fixed), step)
 
     def _wanted(
         self, node: ScalarExpr, mask: Mask, phase: int, done: Done, at: VectorContext
