@@ -12,8 +12,10 @@ from relaylab.ir import OPERATORS
 from relaylab.loop.builder import b
 from relaylab.loop.evaluate import OutSpec, evaluate
 from relaylab.loop.expr import Axis, Const, Tensor, apply, guard
+from relaylab.loop.program import For, LoopNest, LoopProgram, Store
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
-from relaylab.loop.verify import expression_accesses, program_accesses
+from relaylab.loop.run import run
+from relaylab.loop.verify import expression_accesses, program_accesses, unproven
 from relaylab.op.base import Elementwise, op, sample
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
@@ -147,3 +149,23 @@ def test_a_row_of_conditions_is_what_was_stored():
     program = group.program()
     assert any(t.dtype == "bool" for t in program.scratch)
     assert all(a.proven for a in program_accesses(program))
+
+
+@pytest.mark.parametrize("extent", [22, 21])
+def test_a_turn_is_before_the_computed_end(extent):
+    """Pieces of six and five elements fill 22; with one element less the last turn of the last piece is outside."""
+    piece, turn = Axis("piece", 4), Axis("turn", 6)
+    first = lambda at: at * 5 + apply("min", at, 2)
+    out = Tensor("out0", (extent,), "float32")
+    body = For(
+        turn, "serial", (Store(out, first(piece) + turn, Const(1.0, "float32")),), stop=first(piece + 1) - first(piece)
+    )
+    program = LoopProgram("pieces", (("out0", out),), (), (LoopNest(For(piece, "serial", (body,))),))
+    assert (unproven(program) is None) == (extent == 22)
+    written = np.zeros(extent, "float32")
+    if extent == 22:
+        run(program, {out: written})
+        assert written.all()
+    else:
+        with pytest.raises(RelayError, match="outside"):
+            run(program, {out: written})
