@@ -11,9 +11,11 @@ from relaylab.explorer.session import Session
 from relaylab.ir import Expr, IRModule
 from relaylab.ir.trail import Trail
 from relaylab.viz import layout
+from relaylab.viz.draw.draw import draw
 from relaylab.viz.diffs.roles import Roles
 from relaylab.viz.graph.identity import Identities
 from relaylab.viz.graph.view import Edge, Group, Node, View
+from relaylab.viz.layout import level
 
 LENGTH = 1200
 
@@ -55,6 +57,20 @@ def test_a_pass_that_labels_kernels_changes_kernels_and_nothing_else() -> None:
     assert not any(n.role for n in after.nodes)
 
 
+def test_equal_kernels_are_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(study.explore(chain(LENGTH)))
+    view = session.frames.views[-1]
+    kernels = [g.id for g in view.groups if g.kind == "primitive"]
+    once, worked = draw(view), []
+    run = level._Work.run
+    monkeypatch.setattr(level._Work, "run", lambda work: worked.append(work.count) or run(work))
+    again = draw(view)
+    assert again == once and len(worked) < len(kernels)
+    monkeypatch.setattr(level.Level, "shape", property(lambda found: object()))
+    worked.clear()
+    assert draw(view) == once and len(worked) > len(kernels)
+
+
 def test_no_trail_is_asked_twice_for_a_node() -> None:
     class Asked:
         """A trail that knows nothing, and counts."""
@@ -85,7 +101,7 @@ def test_the_last_trail_that_knows_a_node_is_believed() -> None:
     first.record(bodies[0], bodies[1])
     second.record(bodies[1], bodies[2])
     identities = Identities()
-    names = []
+    names: list[dict[Expr, str]] = []
     for mod, trail in zip(mods, (None, first, second)):
         if trail is not None:
             identities.follow(trail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from relaylab.support.collection import no_collection
@@ -163,7 +163,7 @@ class _Drawing:
     # -- from the layout engine ------------------------------------------------------------------
 
     def _shift(self, place: engine.Bounds) -> engine.Bounds:
-        return replace(place, x=place.x + self.dx, y=place.y + self.dy)
+        return engine.Bounds(place.x + self.dx, place.y + self.dy, place.width, place.height)
 
     def _bands(self) -> tuple[tuple[float, float], ...]:
         """Rows of boxes from the top: merged intervals that no page cut should pass."""

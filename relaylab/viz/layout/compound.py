@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.viz.layout.graph import Bounds, Box, Cluster, GraphLayout, LayoutOptions, Link, Point
-from relaylab.viz.layout.level import Level, Placed, place
+from relaylab.viz.layout.level import Level, Placed, Placing
 from relaylab.viz.layout.pack import by_calls, components, shelves
 from relaylab.viz.layout.ranks import back_edges
 
@@ -82,6 +82,7 @@ class Compound:
         self.links = [k for k in links if k.source != k.target and not k.loose]
         self.loose = [k for k in links if k.loose]
         self.options, self.seed = options, seed
+        self.placing = Placing(options)
         self.rooms = {ROOT: _Room(ROOT), **{f.id: _Room(f.id) for f in frames}}
         self.parent = {**{b.id: b.group for b in boxes}, **{f.id: f.parent for f in frames}}
         for child, parent in self.parent.items():
@@ -231,7 +232,7 @@ class Compound:
     def _finish(self, group: str) -> None:
         """Place the level and draw the frame around what is in it."""
         room = self.rooms[group]
-        room.placed = place(room.level, self.options)
+        room.placed = self.placing.place(room.level)
         self.layout.crossings += room.placed.crossings
         frame, pad = self.frames[group], self.options.padding
         left, top, right, bottom = _extent(room)
@@ -247,7 +248,7 @@ class Compound:
     def _finish_root(self) -> None:
         """Lay out the parts of the top level that hang together, each by itself, and pack them on shelves."""
         root = self.rooms[ROOT]
-        root.placed, parts, crossings = components(root.level, self.options)
+        root.placed, parts, crossings = components(root.level, self.placing)
         self.layout.crossings += crossings
         self.layout.width, self.layout.height = shelves(root.placed, by_calls(parts, self._calls()), self.options)
 

@@ -6,8 +6,8 @@ trunk), order, places, and the bands of free space in which the curves turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from relaylab.viz.layout.graph import LayoutOptions, Point
 from relaylab.viz.layout.keep import make_room
@@ -48,6 +48,12 @@ class Level:
     shift: float = 0.0
     """How far from the left border of that picture this level's origin is."""
 
+    @property
+    def shape(self) -> Hashable:
+        """What says where everything goes if nothing has a place yet."""
+        sizes = tuple(self.width), tuple(self.height), tuple(self.strands)
+        return *sizes, frozenset(self.first), frozenset(self.last), frozenset(self.ordered)
+
     def add(self, name: str, width: float, height: float) -> int:
         """Add an item; its number."""
         self.names.append(name)
@@ -71,9 +77,23 @@ class Placed:
     seed: dict[str, float] = field(default_factory=dict)
 
 
-def place(level: Level, options: LayoutOptions) -> Placed:
-    """Lay out one level; its strands must form no cycle."""
-    return _Work(level, options).run()
+class Placing:
+    """Lays out levels of one picture, each of several equal ones (kernels, most of all) once."""
+
+    def __init__(self, options: LayoutOptions):
+        self.options = options
+        self._known: dict[Hashable, tuple[Placed, _Work]] = {}
+
+    def place(self, level: Level) -> Placed:
+        """Lay out one level; its strands must form no cycle."""
+        if not level.seed.keys().isdisjoint(level.names):
+            return _Work(level, self.options).run()
+        key = level.shape
+        if key not in self._known:
+            work = _Work(level, self.options)
+            self._known[key] = work.run(), work
+        placed, work = self._known[key]
+        return replace(placed, seed=work.named(level.names))
 
 
 class _Work:
@@ -87,6 +107,8 @@ class _Work:
         self.width, self.names = list(level.width), list(level.names)
         self.stubs = self._too_long()
         self.chains: list[list[int]] = []
+        self.tails: list[tuple[int, str]] = []
+        self.x: list[float] = []
         self.up: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self.down: list[list[tuple[int, float]]] = [[] for _ in range(self.count)]
         self._add_dummies()
@@ -103,7 +125,12 @@ class _Work:
         bands = self._bands(layers, x)
         y = [sum(bands[self.rank[v]]) / 2 for v in range(self.count)]
         routes = [self._route(i, x, y, bands) for i in range(len(self.chains))]
-        return Placed(x[: self.count], y, routes, bands, crossings, dict(zip(self.names, x)))
+        self.x = x
+        return Placed(x[: self.count], y, routes, bands, crossings, self.named(self.level.names))
+
+    def named(self, names: Sequence[str]) -> dict[str, float]:
+        """The places of everything if the items have these names: bends of lines are called after where they begin."""
+        return dict(zip([*names, *(names[source] + tail for source, tail in self.tails)], self.x))
 
     def _arrange(self, layers: list[list[int]], lane: Mapping[int, int]) -> Arranged:
         """Order and place, beginning with `layers`; what has a lane keeps it."""
@@ -198,7 +225,8 @@ class _Work:
     def _extend(self, trunk: list[int], source: int, out: float) -> None:
         dummy = len(self.rank)
         above, leave = (trunk[-1], 0.0) if trunk else (source, out)
-        self.names.append(f"{self.names[source]}\n{out:.0f}\n{len(trunk)}")
+        self.tails.append((source, f"\n{out:.0f}\n{len(trunk)}"))
+        self.names.append(self.names[source] + self.tails[-1][1])
         self.rank.append(self.rank[above] + 1)
         self.width.append(DUMMY_WIDTH)
         self.up.append([])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from relaylab.viz.layout.graph import LayoutOptions
-from relaylab.viz.layout.level import Level, Placed, place
+from relaylab.viz.layout.level import Level, Placed, Placing
 
 FEW = 4
 """Parts that stand in one row, whatever they call."""
@@ -25,11 +25,11 @@ class ConnectedComponent:
     names: list[str]
 
 
-def components(level: Level, options: LayoutOptions) -> tuple[Placed, list[ConnectedComponent], int]:
+def components(level: Level, placing: Placing) -> tuple[Placed, list[ConnectedComponent], int]:
     """Place every connected part of `level` around its own origin; which items and strands are in each."""
     count = len(level.width)
     whole = Placed([0.0] * count, [0.0] * count, [None] * len(level.strands), [], 0)
-    sizes = [_part(level, items, strands, whole, options) for items, strands in _parts(level)]
+    sizes = [_part(level, items, strands, whole, placing) for items, strands in _parts(level)]
     return whole, sizes, whole.crossings
 
 
@@ -57,9 +57,7 @@ def _merge(leader: list[int], a: int, b: int) -> None:
     leader[max(a, b)] = min(a, b)
 
 
-def _part(
-    level: Level, items: list[int], strands: list[int], whole: Placed, options: LayoutOptions
-) -> ConnectedComponent:
+def _part(level: Level, items: list[int], strands: list[int], whole: Placed, placing: Placing) -> ConnectedComponent:
     """Place one part; its results go to `whole` under the numbers of the level."""
     number = {item: i for i, item in enumerate(items)}
     part = Level(seed=level.seed, shift=level.shift)
@@ -67,7 +65,7 @@ def _part(
         part.add(level.names[i], level.width[i], level.height[i])
     part.strands = [(number[a], number[b], out, into) for a, b, out, into in (level.strands[s] for s in strands)]
     part.ordered = {i for i, s in enumerate(strands) if s in level.ordered}
-    placed = place(part, options)
+    placed = placing.place(part)
     for item, x, y in zip(items, placed.x, placed.y):
         whole.x[item], whole.y[item] = x, y
     for strand, route in zip(strands, placed.routes):
