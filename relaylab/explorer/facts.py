@@ -122,12 +122,20 @@ def part_facts(view: View, part: Part, expr: Expr | None = None, known: Previews
 def documentation(operator: str) -> str:
     """The documentation of an operator; empty for anything else."""
     found = OPERATORS.get(operator)
-    return inspect.cleandoc(Op.get(operator).description) if found is not None else ""
+    return _cleaned(Op.get(operator).description) if found is not None else ""
 
 
 def summary(operator: str) -> str:
     """The first paragraph about an operator."""
-    return " ".join(documentation(operator).split("\n\n")[0].split())
+    return _first_paragraph(documentation(operator))
+
+
+_cleaned = cache(inspect.cleandoc)  # every node of a picture asks, and there are few operators
+
+
+@cache
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.split("\n\n")[0].split())
 
 
 @cache

@@ -88,7 +88,8 @@ class Story:
         """Of what nodes were made from those that they were before, if they have been there: who was merged into a
         node has a life of its own."""
         names = set(self._names(frame, now))
-        same = tuple(n for n in made_from if self.frames.ids[frame - 1].get(n) in names)
+        ids = self.frames.ids[frame - 1]
+        same = tuple(n for n in made_from if ids.get(n) in names)
         return same or made_from
 
     def _forward(self, frame: int, start: Expr) -> Iterator[Chapter]:
@@ -105,7 +106,8 @@ class Story:
             yield from self._change(k, self._names(k - 1, (was,)), self._names(k, (at,)))
 
     def _names(self, frame: int, nodes: Iterable[Expr]) -> list[str]:
-        return [self.frames.ids[frame][n] for n in nodes if n in self.frames.ids[frame]]
+        ids = self.frames.ids[frame]
+        return [ids[n] for n in nodes if n in ids]
 
     def _change(self, frame: int, before: list[str], after: list[str]) -> Iterator[Chapter]:
         """What a pass did to a node, in the words of the diff; nothing if it only passed by."""

@@ -22,6 +22,7 @@ from relaylab.lab.page import script, sheet
 from relaylab.lab.saved_page import write
 from relaylab.study.exploration import Exploration
 from relaylab.study.record import SUFFIX, record
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayValueError
 from relaylab.support.language import preferred
 from relaylab.support.words import counted
@@ -79,7 +80,8 @@ class PassExplorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, widget: object, content: object, buffers: object) -> None:
-        self.send(self.session.reply(content))
+        with no_collection():  # it waits until the answer is sent
+            self.send(self.session.reply(content))
 
     def _doing(self, what: str) -> None:
         self.send({"doing": what})

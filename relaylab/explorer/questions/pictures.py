@@ -115,10 +115,10 @@ class TextRows(TypedDict):
 @question(saved=HELD)
 def text(session: Session, before: Frame, after: Frame) -> TextRows:
     """The difference of two frames as text, line by line; of a frame with itself all its lines."""
-    ids = session.frames.ids
+    ids = session.frames.ids[after], session.frames.ids[before]
 
     def name(node: Expr | None, old: bool) -> str:
-        return ids[before if old else after].get(node, "") if node is not None else ""
+        return ids[old].get(node, "") if node is not None else ""
 
     return {"rows": text_rows(session.frames.printed(before), session.frames.printed(after), name)}
 

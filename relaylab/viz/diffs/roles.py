@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 
 from relaylab.support.words import counted
 from relaylab.viz.graph.view import Edge, Group, Node, View
@@ -39,6 +40,16 @@ class Roles:
         return [
             o for o in node.origins if o in self.before.node_by_id and o not in self.kept and o not in self.absorbed
         ]
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes of `after` with their roles, by id: both sides and the merged view show them."""
+        return {n.id: self.node(n) for n in self.after.nodes}
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """The groups of `after` with their roles, by id."""
+        return {g.id: self.group(g) for g in self.after.groups}
 
     # -- after -----------------------------------------------------------------------------------
 
@@ -94,7 +105,7 @@ class Roles:
             return replace(node, role="merged", note=f"into {new.title}")
         if node.id not in self.kept:
             return replace(node, role="removed")
-        now = self.node(self.after.node_by_id[node.id])
+        now = self.nodes[node.id]
         return (
             replace(node, role=now.role, note="" if now.role == "changed" else now.note)
             if now.role != "added"
@@ -105,7 +116,7 @@ class Roles:
         """A group of `before` with the role it has in a picture of its own."""
         if group.id not in self.kept_groups:
             return replace(group, role="removed")
-        role = self.group(self.after.group_by_id[group.id]).role
+        role = self.groups[group.id].role
         return replace(group, role=role) if role else group
 
     def sides(self) -> tuple[View, View]:
@@ -118,8 +129,8 @@ class Roles:
         )
         after = replace(
             self.after,
-            nodes=tuple(map(self.node, self.after.nodes)),
-            groups=tuple(map(self.group, self.after.groups)),
+            nodes=tuple(self.nodes.values()),
+            groups=tuple(self.groups.values()),
             edges=tuple(map(self.edge, self.after.edges)),
         )
         return before, after
@@ -127,10 +138,10 @@ class Roles:
     def merged(self) -> View:
         """One view: `after` with roles, and what was removed as ghosts in its old place."""
         ghosts = [n for n in self.before.nodes if n.id not in self.kept and n.id not in self.absorbed]
-        groups = {g.id: self.group(g) for g in self.after.groups}
+        groups = dict(self.groups)
         for ghost in ghosts:
             self._keep_groups(ghost.group, groups)
-        nodes = [self.node(n) for n in self.after.nodes] + [replace(g, role="removed") for g in ghosts]
+        nodes = [*self.nodes.values()] + [replace(g, role="removed") for g in ghosts]
         known = {n.id for n in nodes} | groups.keys()
         gone = [replace(e, role="removed") for e in self.before.edges if _key(e) not in self._new_edges]
         gone = [e for e in gone if e.source in known and e.target in known]
