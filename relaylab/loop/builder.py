@@ -217,6 +217,11 @@ class Builder:
     isnan = _unary("isnan")
     isinf = _unary("isinf")
     isfinite = _unary("isfinite")
+
+    def dot4(self, total: ScalarExpr, x: ScalarExpr, w: ScalarExpr) -> ScalarExpr:
+        """`total` and the four products of the unsigned bytes of `x` and the signed bytes of `w`, all int32."""
+        return apply("dot4", total, x, w)
+
     max = _binary("max")
     min = _binary("min")
     pow = _binary("pow")

@@ -185,7 +185,7 @@ def _declare(kind: str, arity: int, **meanings: Callable[..., Array]) -> None:
 
 def _dot4(total: Array, x: Array, w: Array) -> Array:
     """`total` and the four products of the unsigned bytes of `x` and the signed bytes of `w`, all int32 (wraps)."""
-    unsigned, signed = (np.ascontiguousarray(v)[..., None].view(dtype) for v, dtype in ((x, "uint8"), (w, "int8")))
+    unsigned, signed = (np.array(v, order="C")[..., None].view(dtype) for v, dtype in ((x, "uint8"), (w, "int8")))
     shape = np.broadcast_shapes(unsigned.shape, signed.shape)[:-1]
     products = unsigned.astype("int32") * signed
     return total + products.sum(axis=-1, dtype="int32").reshape(shape)

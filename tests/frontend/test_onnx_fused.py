@@ -70,8 +70,9 @@ CASES = [
        {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 6, "K": 40, "bits": n, "block_size": 16})
       for n, z in ((2, None), (4, u(12)), (4, f(18)), (8, u(18)))],
     *[("MatMulNBits", {"a": f(*lead, 48), "b": u(70, 3, 8), "s": f(210), "z": z, "g": None, "c": f(70)},
-       {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 70, "K": 48, "bits": 4, "block_size": 16})
-      for lead, z in (((1,), None), ((2, 7), u(140)), ((13,), f(210)))],
+       {"constants": ("b", "s") if z is None else ("b", "s", "z"), "N": 70, "K": 48, "bits": 4, "block_size": 16,
+        "accuracy_level": level})
+      for lead, z, level in (((1,), None, 0), ((2, 7), u(140), 1), ((13,), f(210), 0), ((4,), u(140), 4))],
     *[("GatherBlockQuantized", {"d": u(6, 5 * n), "i": np.array([[1, 0], [4, 3]]), "s": f(6, 3), "z": z},
        {"constants": ("d", "s") if z is None else ("d", "s", "z"), "bits": n, "block_size": 16})
       for n, z in ((4, None), (4, u(6, 2)), (8, u(6, 3)))],

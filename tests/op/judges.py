@@ -299,6 +299,10 @@ def dense_uint4(a: Any, x: np.ndarray, weight: np.ndarray, scales: np.ndarray, z
         panel, lane = divmod(unit, weight.shape[2])
         each = weight.shape[1] * 8 // scales.shape[1]
         z, s = (np.broadcast_to(v, scales.shape)[panel, :, lane].repeat(each) for v in (zeros, scales))
+        if a.rounded and not unit:
+            blocks = x.astype("float32").reshape(*x.shape[:-1], -1, each)
+            step = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
+            x = (np.round(blocks / step) * step).reshape(x.shape).astype("float64")
         columns.append(x @ ((numbers[panel, :, lane].ravel() - z.astype("float64")) * s))
     return np.stack(columns, -1)
 

@@ -20,6 +20,8 @@ from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 from relaylab.op.nn.prepared.dense_uint4 import PANEL, WORD, in_panels, packed
 
+_INT8 = 4
+"""The level of accuracy that allows data of 8 bits; others ask for more."""
 _LEAST = 16
 """Columns from which on 4 bits are kept; below, most of a panel would be empty."""
 
@@ -32,14 +34,17 @@ class Blocks:
     scales: np.ndarray
     zeros: np.ndarray
 
-    def layer(self, a: Expr) -> Expr | None:
-        """The dense layer with this weight; None where blocks are not of one length or columns are few."""
+    def layer(self, a: Expr, rounded: bool = False) -> Expr | None:
+        """The dense layer with this weight, the data `rounded` to 8 bits if so.
+
+        None where blocks are not of one length or columns are few.
+        """
         (units, depth), blocks = self.numbers.shape, self.scales.shape[1]
         if units < _LEAST or depth % (blocks * WORD):
             return None
         zeros = in_panels(self.zeros, PANEL) if np.ptp(self.zeros) else self.zeros[:1, :1, None]
         parts = (packed(self.numbers, PANEL), in_panels(self.scales, PANEL), np.ascontiguousarray(zeros))
-        return nn.contrib_dense_uint4(a, *map(Constant, parts), units=units)
+        return nn.contrib_dense_uint4(a, *map(Constant, parts), units=units, rounded=rounded)
 
 
 def blocks_of(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> Blocks | None:
@@ -52,7 +57,7 @@ def blocks_of(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> Bloc
     return Blocks(numbers.astype("uint8"), scale.T, (shift.astype("int64") + low).astype("uint8"))
 
 
-@converts("MatMulNBits", domain=CONTRIB, unused=("accuracy_level",))
+@converts("MatMulNBits", domain=CONTRIB)
 def matmul_n_bits(
     g: Graph, node: OnnxNode, a: Expr, b: Expr, scales: Expr, zeros: Expr | None = None, order: Expr | None = None,
     bias: Expr | None = None,
@@ -71,7 +76,9 @@ def matmul_n_bits(
     if data.dtype != np.uint8 or data.size * 8 != rows * blocks * block * bits or by.size != rows * blocks:
         raise node.error(f"{data.shape} bytes are no {rows} x {blocks} blocks of {block}", code="import.shape")
     values, by = unpacked(data.reshape(rows, blocks, -1), bits), by.reshape(rows, blocks)
-    out = Blocks(values.reshape(rows, -1), by, shift).layer(a) if bits == 4 and depth == blocks * block else None
+    rounded = node.get("accuracy_level", 0) == _INT8
+    kept = bits == 4 and depth == blocks * block
+    out = Blocks(values.reshape(rows, -1), by, shift).layer(a, rounded) if kept else None
     if out is None:
         plain = (values.astype("float32") - shift[..., None].astype("float64")) * by[..., None]
         out = contract.product(g, a, g.const(plain.reshape(rows, -1)[:, :depth].T, a))
