@@ -197,8 +197,9 @@ class GraphBuilder:
             return Edge("", "", position, "recursion", "recursion", type_)
         label = ""
         if kind != "body" and (named or kind != "data"):
-            of_pattern = isinstance(source, Var) and source in self.patterns
-            label = f"%{source.name_hint}" if of_pattern else name or str(position)
+            label = name or str(position)
+            if isinstance(source, Var) and source in self.patterns:
+                label = f"%{source.name_hint}"
         return Edge("", "", position, kind, label, type_)
 
     def _inside(self, expr: Expr, func: Function) -> bool:
