@@ -2,6 +2,7 @@
 
 Two sizes with different names may be equal, or one of them 1, when a program runs. A kernel for all sizes may
 rely on what holds always: dimensions that are compared have one normal form.
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

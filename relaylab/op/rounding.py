@@ -1,4 +1,7 @@
-"""The meaning of operators for bfloat16, which numpy's functions do not know: computed in float32, then rounded."""
+"""The meaning of operators for bfloat16, which numpy's functions do not know: computed in float32, then rounded.
+
+Choices: docs/choices.md, Numbers.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 With AVX-512 VNNI or AVX-VNNI one instruction (`vpdpbusd`, which does not saturate) does all four products of each lane.
 Others widen to 16 bits and use `pmaddwd`, whose pairs of products cannot overflow either; `pmaddubsw` would saturate.
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

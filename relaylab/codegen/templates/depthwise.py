@@ -2,6 +2,7 @@
 
 The taps' weights of a channel block stay in registers when they fit; an input vector is loaded once per row of the
 kernel and feeds every output that it belongs to.
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 With three output channels a vector of columns would be mostly empty. Here the input and the weights are both read
 along the innermost tap axis, where they are contiguous, and a tile of rows x columns of whole vectors is accumulated.
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A dense layer whose weight has 4 bits a number, in blocks that share a scale: the weights of language models."""
+"""A dense layer whose weight has 4 bits a number, in blocks that share a scale: the weights of language models.
+
+Choices: docs/choices.md, Importing.
+"""
 
 from __future__ import annotations
 
