@@ -13,6 +13,7 @@ from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 from relaylab.support.errors import RelayValueError
 from relaylab.support.words import counted
+from relaylab.zoo.catalog import NETWORKS
 
 if TYPE_CHECKING:
     from relaylab.study import Tuning
@@ -43,14 +44,24 @@ def tune_command(args: argparse.Namespace) -> int:
         if args.table:
             say(json.dumps([asdict(r) for r in store.find()]) if args.json else study.records_table(store))
         return 0
-    if args.program is None:
+    names = [*args.program, *(list(NETWORKS) if args.catalogue else [])]
+    if not names:
         said = "tune which program?"
         raise RelayValueError(said, code="tune.program", help="relaylab tune resnet18, or a file of a model")
-    budget = seconds_of(args.budget)
+    budget = seconds_of(args.budget) / len(names)
     watch = None if args.json else _shown
-    tuning = study.tune(study.load(args.program), budget, path, args.threads, args.opt_level, watch, args.cluster)
-    progress("")
-    _report(tuning, args.json)
+    gains: list[study.TuningGain] = []
+    for name in names:
+        tuning = study.tune(study.load(name), budget, path, args.threads, args.opt_level, watch, args.cluster)
+        progress("")
+        if len(names) == 1 or not args.json:
+            _report(tuning, args.json)
+        if tuning.best:
+            gains.append(tuning.gain)
+        if tuning.stopped:
+            break
+    if len(names) > 1 and gains:
+        say(json.dumps([asdict(g) for g in gains]) if args.json else study.comparison(gains))
     return 0
 
 
@@ -82,8 +93,9 @@ COMMAND = Command(
     "tune",
     "search schedules for the kernels of a program; what is measured is kept, and builds use what is better",
     (
-        PROGRAM.but(nargs="?"),
-        MagicOption("--budget", default="5m", metavar="TIME", help="how long: seconds, or 90s, 5m, 1h (default 5m)"),
+        PROGRAM.but(nargs="*"),
+        MagicOption("--catalogue", action="store_true", help="every network that there is, and the mean of the gains"),
+        MagicOption("--budget", default="5m", metavar="TIME", help="how long in all: 90 or 90s, 5m, 1h (default 5m)"),
         MagicOption("--records", metavar="FILE", help="the file of records (default: this user's, which builds read)"),
         MagicOption("--threads", type=int, metavar="N", help="threads of a run (default: as runs have)"),
         CLUSTER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -44,11 +44,24 @@ class Tuning:
 
     @cached_property
     def milliseconds(self) -> tuple[float, float]:
-        """The median time of the whole program, with the picked loops and with the records, measured in turn."""
+        """The median time of the whole program, with the picked loops and with the records, measured in turn.
+
+        Where no kernel has a better schedule both are one program, measured once.
+        """
         with threads_used(self.threads):
-            ways = [built(self.program, self.opt_level, {RECORDS: path}) for path in ("", str(self.store.path))]
-            picked, own = (statistics.median(spent) / 1e3 for spent in race(ways))
-            return picked, own
+            paths = ("", str(self.store.path)) if self.gains else ("",)
+            ways = [built(self.program, self.opt_level, {RECORDS: path}) for path in paths]
+            times = [statistics.median(spent) / 1e3 for spent in race(ways)]
+            return times[0], times[-1]
+
+    @property
+    def gain(self) -> TuningGain:
+        """What the records are worth now, measured."""
+        records = self.store.find(threads=self.threads, version=current_version())
+        here = [r for r in records if r.schedule and r.kernel in self.best]
+        rest = [r.picked_us / r.us for r in here if r.status == "ok" and not self.best[r.kernel].better]
+        counts = len(self.best), len(self.gains), len(here)
+        return TuningGain(self.program.name, *self.milliseconds, *counts, max(rest, default=0.0))
 
     def __str__(self) -> str:
         width = max((len(_short(r.name)) for r in self.best.values()), default=6)
@@ -96,6 +109,39 @@ def tune(
     except KeyboardInterrupt:
         found.stopped = True
     return found
+
+
+@dataclass(frozen=True)
+class TuningGain:
+    """What the records are worth for a program: milliseconds with the picked loops and with the records, measured in
+    turn; kernels, those with a better schedule, schedules measured; of kernels that have none, the fastest schedule.
+    """
+
+    name: str
+    picked: float
+    tuned: float
+    kernels: int
+    better: int
+    schedules: int
+    other: float
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the picked loops."""
+        return self.picked / self.tuned
+
+    def __str__(self) -> str:
+        better = f"{self.better} of {self.kernels}"
+        other = f"{self.other:.2f} x as fast as picked" if self.other else ""
+        times = f"{self.picked:9.3f}  {self.tuned:9.3f}  {self.gain:5.3f}"
+        return f"{self.name:<14}  {times}  {self.schedules:9}  {better:>14}  {other}"
+
+
+def comparison(gains: Sequence[TuningGain]) -> str:
+    """Programs with the picked loops and with the records, and the geometric mean of what they gain."""
+    head = f"{'program':<14}  picked ms   tuned ms   gain  schedules  better kernels  the fastest of the others"
+    mean = statistics.geometric_mean(g.gain for g in gains)
+    return "\n".join([head, *map(str, gains), f"geometric mean of {len(gains)}: {mean:.3f}"])
 
 
 def records_table(store: RecordStore) -> str:

@@ -15,7 +15,7 @@ from relaylab.support.errors import RelayValueError
 from relaylab.support.line_process import Answer
 from relaylab.tune.fleet import Batch, Fleet, Measured, fleet_of
 from relaylab.tune.model import CostModel, Features, features_of
-from relaylab.tune.space import candidates
+from relaylab.tune.space import candidates, chosen
 from relaylab.tune.task import KernelTask, tasks_of
 
 PATIENCE = 16  # schedules without a better one before a kernel is left
@@ -48,6 +48,7 @@ class KernelSearch:
         self.known = {r.schedule for r in known}
         self.waiting: list[tuple[str, Features]] | None = None
         self.features: dict[str, Features] = {}
+        self.chosen: list[str] | None = None
         for record in known:
             self._seen(record)
 
@@ -75,6 +76,11 @@ class KernelSearch:
         """The schedules to measure next, the most promising ones; none if the kernel is done."""
         if self.since >= PATIENCE or not self.best:
             return ()
+        if self.chosen is None:
+            self.chosen = [s for s in chosen(target) if s not in self.known] if self.task.template else []
+        if self.chosen:
+            first, self.chosen, self.since = self.chosen[:count], self.chosen[count:], 0
+            return tuple(first)
         if self.waiting is None:
             listed = ((str(c.schedule), c.program) for c in candidates(self.task.plain, target))
             self.waiting = [(text, features_of(program, target)) for text, program in listed if text not in self.known]

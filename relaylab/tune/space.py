@@ -3,6 +3,7 @@
 * A loop over elements (`map`): one loop becomes lanes, another is shared out among the threads.
 * A sum for each element (`tile`): tiles of rows and columns in registers around the loops of the sum, with packed
   operands; or lanes along the sum.
+* A product or a convolution that a template computes: other numbers for the template's loops (`chosen`).
 * Anything else (a softmax, a norm): the innermost loops become lanes.
 
 A listed schedule is one that can be taken: a step that is refused ends it here.
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates.schedule import max_rows
 from relaylab.loop.expr import Axis, Load, post_order
 from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, statements, values
 from relaylab.loop.schedule import Schedule
@@ -25,6 +27,7 @@ from relaylab.support.errors import RelayError
 
 MOST_ROWS, MOST_VECTORS = 16, 4
 MOST_TILES = 6  # forms of a tile, the ones with most products per load first
+CHOSEN_VECTORS = (1, 2, 3, 4)
 Steps = list[str]
 
 
@@ -34,6 +37,17 @@ class Candidate:
 
     schedule: Schedule
     program: LoopProgram
+
+
+def chosen(target: CpuTarget) -> list[str]:
+    """Other numbers for the loops that the compiler picks for products and convolutions, simple changes first."""
+    found = [f"from picked {choice}" for choice in ("minimal=0", "unroll=1", "unroll=4", "prefetch=0", "prefetch=1")]
+    found += [f"from picked outer={which}" for which in ("tiles", "panels")]
+    for vectors in CHOSEN_VECTORS:
+        most = max_rows(target, vectors)
+        rows = dict.fromkeys(n for n in (most, most - 1, most // 2) if n > 0)
+        found += [f"from picked rows={n} vectors={vectors}" for n in rows]
+    return found
 
 
 def candidates(plain: LoopProgram, target: CpuTarget) -> Iterator[Candidate]:

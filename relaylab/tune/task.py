@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import Network, NetworkTensor, NetworkValue, Operation, network_of
-from relaylab.codegen.operations.jobs import GenericJob
+from relaylab.codegen.operations.jobs import ContractionJob, GenericJob
 from relaylab.codegen.operations.records import kernel_key
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tuple, Var
@@ -20,7 +20,8 @@ from relaylab.support.errors import RelayError
 class KernelTask:
     """One kernel to be tuned: `text` is a program of it alone (what a worker needs), `key` says what it computes.
 
-    `uses` counts how often the program runs it, `plain` are the loops that schedules begin with.
+    `uses` counts how often the program runs it, `plain` are the loops that schedules begin with, `template` says
+    whether the picked loops are those of a template.
     """
 
     name: str
@@ -28,6 +29,7 @@ class KernelTask:
     text: str
     uses: int
     plain: LoopProgram
+    template: bool = False
 
 
 def tasks_of(mod: IRModule, target: CpuTarget) -> list[KernelTask]:
@@ -45,7 +47,9 @@ def tasks_of(mod: IRModule, target: CpuTarget) -> list[KernelTask]:
     for key, operations in uses.items():
         if (plain := plain_loops(operations[0], target)) is not None:
             text = alone(operations[0]).astext(show_meta_data=False)
-            found.append(KernelTask(operations[0].name, key, text, len(operations), plain))
+            jobs = jobs_of(operations[0], target)
+            template = len(jobs) == 1 and isinstance(jobs[0], ContractionJob)
+            found.append(KernelTask(operations[0].name, key, text, len(operations), plain, template))
     return found
 
 

@@ -92,3 +92,16 @@ def test_the_correction_is_learned_from_records():
     assert wrong() == before  # too few
     model.learn([*records, TuningRecord("k", "cpu", "v", 1, "x", "ok", 1.0, 1, 0, "k", "[damaged")])
     assert wrong() < before / 4
+
+
+def test_other_numbers_of_a_template_are_tried():
+    """They are read by the template, and only kernels of templates have them."""
+    from relaylab.codegen.templates.chosen import choices_of
+    from relaylab.tune.space import chosen
+
+    for isa in ("llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"):
+        texts = chosen(CpuTarget.parse(isa))
+        assert len(texts) == len(set(texts)) > 10
+        for text in texts:
+            schedule = Schedule.parse(text)
+            assert schedule.picked and str(schedule) == text and choices_of(schedule.begins[1:])

@@ -258,16 +258,16 @@ class ContractionJob(Job):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
             if self.schedule is None:
                 return KernelSequence(tuple(replace(k, program=None) for k in made.kernels), made.workspaces)
-            if len(made.kernels) > 1 or made.kernels[0].program is None:
+            kernel, program = made.kernels[0], made.kernels[0].program
+            if len(made.kernels) > 1 or program is None:
                 raise RelayValueError(
                     "the picked kernel is not one loop program",
                     code="schedule.illegal",
                     help="from picked minimal=0, if minimal products are picked",
                 )
-        (kernel,), prefix = made.kernels, made.kernels[0].program.name
-        new = lower_checked(self.schedule.apply(unique(kernel.program)), target, (self.contraction.call,), tiles=True)
+        new = lower_checked(self.schedule.apply(unique(program)), target, (self.contraction.call,), tiles=True)
         new = replace(new, flops=kernel.flops, bytes=kernel.bytes, program=None)
-        return KernelSequence((new.by_content(prefix),), made.workspaces)
+        return KernelSequence((new.by_content(program.name),), made.workspaces)
 
     def parts(self) -> tuple[Expr | None, ...]:
         return (self.contraction.call, *(self.epilogue.parts if self.epilogue else ()))

@@ -61,7 +61,7 @@ class _Selection:
 
     def scheduled(self, schedule: Schedule) -> list[Job]:
         """The whole operation by a schedule, which begins with its plain loops or with those that are picked."""
-        found = [self._generic(self.calls, self.body, self.operation.outputs)]
+        found: list[Job] = [self._generic(self.calls, self.body, self.operation.outputs)]
         with placed(f"step 1: {' '.join((FROM, *schedule.begins))}"):
             if schedule.picked:
                 found = self._picked(choices_of(schedule.begins[1:]))

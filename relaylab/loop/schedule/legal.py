@@ -40,8 +40,12 @@ def turned(body: Sequence[Statement], before: Sequence[Axis], after: Sequence[Ax
     found = list(accesses(body))
     pairs = [(a, c) for k, a in enumerate(found) for c in found[: k + 1] if _matter(a, c)]
     pairs = [(a, c) for a, c in pairs if not a.kind or a.kind != c.kind]
-    leading = lambda signs, order: next((signs[a] for a in order if signs[a]), 0)
-    return _first(pairs, body, before, lambda signs: leading(signs, before) != leading(signs, after))
+    return _first(pairs, body, before, lambda signs: _leading(signs, before) != _leading(signs, after))
+
+
+def _leading(signs: dict[Axis, int], order: Sequence[Axis]) -> int:
+    """The first sign of a vector that is not 0."""
+    return next((signs[a] for a in order if signs[a]), 0)
 
 
 def parting(parts: Sequence[Sequence[Statement]], axis: Axis) -> str:

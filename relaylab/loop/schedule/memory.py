@@ -293,7 +293,7 @@ def _check_filled(program: LoopProgram, users: list[Statement], buffer: Tensor) 
         outside = any((statement, side) not in p for p in paths)
         if outside and isinstance(statement, IfThenElse):
             raise illegal(f"`{buffer.name}` is filled only where `{show(statement.condition)}`, and used elsewhere")
-        if outside and statement.kind == "serial":
+        if outside and isinstance(statement, For) and statement.kind == "serial":
             raise illegal(f"`{buffer.name}` is filled in a loop and used outside of it")
         if any((statement, side) in p for p in paths) and isinstance(statement, For) and statement.kind != "serial":
             others = {a.buffer for a in accesses(statement.body)} - {buffer}
