@@ -1,4 +1,7 @@
-"""What changed between two views whose common parts have the same ids: the five roles, and one merged view."""
+"""What changed between two views whose common parts have the same ids: the five roles, and one merged view.
+
+Choices: docs/choices.md, The explorer.
+"""
 
 from __future__ import annotations
 
