@@ -21,7 +21,8 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.analysis import call_macs, infer_module
-from relaylab.bench.peers import OURS, PEERS, installed
+from relaylab.bench import open_decoder
+from relaylab.bench.peers import OPEN, OURS, PEERS, installed
 from relaylab.bench.rows import ROWS, BenchmarkRow
 from relaylab.bench.turns import Player, interleaved, players
 from relaylab.frontend import to_onnx
@@ -67,6 +68,9 @@ def measure(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") 
     result = Result(row.name, threads, target, goal=row.goals[threads > 1])
     with tempfile.TemporaryDirectory() as directory:
         stored = Path(directory)
+        if row.past is not None:
+            _measure_open(result, stored, row.past, rounds)
+            return result
         result.cold, result.warm = _store(mod, params, stored, target)
         with players((OURS, *installed()), stored, threads) as engines:
             result.ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
@@ -75,6 +79,18 @@ def measure(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") 
     result.gflops = _flops(mod) / result.ms[OURS] / 1e6
     result.share = result.gflops * 1e9 / (peak_flops() * threads)
     return result
+
+
+def _measure_open(result: Result, stored: Path, past: int, rounds: int) -> None:
+    """The decoder whose caches grow: a step of each engine in turn, against onnxruntime only."""
+    program = open_decoder.model()
+    (stored / "net.onnx").write_bytes(program.SerializeToString())
+    np.savez(stored / "feed.npz", allow_pickle=False, **open_decoder.feed(program, past))
+    with players((OPEN, "onnxruntime"), stored, result.threads) as engines:
+        ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
+        mib = {name: player.mib for name, player in engines.items()}
+        result.ms, result.mib = ({OURS if k == OPEN else k: v for k, v in found.items()} for found in (ms, mib))
+        result.error = _error({OURS: engines[OPEN], "onnxruntime": engines["onnxruntime"]}, stored)
 
 
 def _store(mod: IRModule, params: Mapping[str, Any], stored: Path, target: str) -> tuple[float, float]:

@@ -13,8 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.bench.open_decoder import PAST
+
 Feed = Mapping[str, np.ndarray]
-OURS = "relaylab"
+OURS, OPEN = "relaylab", "relaylab-open"
+GROWTH = 64
+"""By how many tokens a cache grows before it begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,36 @@ def _onnxruntime(path: str, feed: Feed, threads: int) -> Ready:
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 3
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    if any(isinstance(d, str) for i in session.get_inputs() for d in i.shape):
+        return _growing(lambda given: session.run(None, dict(given)), feed)
     return _remembering(lambda: session.run(None, dict(feed)))
+
+
+def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
+    """A program with open sizes in the virtual machine, imported from ONNX."""
+    import onnx
+
+    from relaylab import relay
+    from relaylab.frontend import from_onnx
+    from relaylab.runtime.threads import set_num_threads
+
+    set_num_threads(threads)
+    mod, params = from_onnx(onnx.load(path))
+    with relay.transform.PassContext(opt_level=3):
+        machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    return _growing(lambda given: list(machine.invoke("main", *given.values())), feed)
+
+
+def _growing(step: Callable[[Feed], list[Any]], feed: Feed) -> Ready:
+    """Steps of which each takes the caches that the one before gave; from the beginning again after `GROWTH`."""
+    names = [name for name in feed if name.startswith(PAST)]
+    state, turns = dict(feed), [0]
+
+    def run() -> None:
+        turns[0] = (turns[0] + 1) % GROWTH
+        state.update(zip(names, step(state)[1:] if turns[0] else [feed[name] for name in names]))
+
+    return Ready(run, lambda: [np.asarray(value) for value in step(feed)])
 
 
 def _import_openvino() -> object:
@@ -138,11 +171,12 @@ def _remembering(run: Callable[[], list[np.ndarray]]) -> Ready:
 
 ENGINES: dict[str, InferenceEngine] = {
     OURS: InferenceEngine("relaylab", _import_ours, _ours, ".so"),
+    OPEN: InferenceEngine("relaylab", _import_ours, _ours_open),
     "onnxruntime": InferenceEngine("onnxruntime", _import_onnxruntime, _onnxruntime),
     "openvino": InferenceEngine("openvino", _import_openvino, _openvino),
     "torch": InferenceEngine("torch", _import_torch, _torch),
 }
-PEERS = tuple(name for name in ENGINES if name != OURS)
+PEERS = tuple(name for name in ENGINES if name not in (OURS, OPEN))
 
 
 def installed() -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from relaylab import relay
-from relaylab.bench import encoder
+from relaylab.bench import encoder, open_decoder
 from relaylab.bench.variants import batched, halves, quantized, two_inputs
+from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -21,11 +22,15 @@ Workload = tuple[IRModule, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRow:
-    """One program. `goals` are the ratios aimed at with one and with two threads; None where there is no aim."""
+    """One program. `goals` are the ratios aimed at with one and with two threads; None where there is no aim.
+
+    `past` is the length of the caches that an open decoder begins with; without one the program is static.
+    """
 
     name: str
     workload: Callable[[], Workload]
     goals: tuple[float, float | None]
+    past: int | None = None
 
 
 def _matmul(size: int = 1024) -> Workload:
@@ -39,6 +44,10 @@ def _toy() -> Workload:
     x = relay.var("x", shape=(1, 64))
     body = relay.sigmoid(relay.nn.relu(x * relay.const(2.0) + relay.const(1.0)) - x)
     return relay.transform.InferType()(IRModule.from_expr(relay.Function([x], body))), {}
+
+
+def _decoder() -> Workload:
+    return from_onnx(open_decoder.model())
 
 
 def _zoo(name: str, one: float, two: float | None = None) -> BenchmarkRow:
@@ -75,6 +84,8 @@ ROWS: dict[str, BenchmarkRow] = {
         BenchmarkRow("matmul-inputs", two_inputs, (1.2, 1.2)),
         BenchmarkRow("bert-float16", halves(NETWORKS["bert"].build), (1.0, 1.0)),
         BenchmarkRow("resnet18-int8", quantized(NETWORKS["resnet18"].build), (1.0, 1.0)),
+        BenchmarkRow("decoder-open", _decoder, (3.0, 3.0), past=64),
+        BenchmarkRow("decoder-open-long", _decoder, (3.0, 3.0), past=512),
         BenchmarkRow("mobilenet-int8", quantized(NETWORKS["mobilenet"].build), (1.0, 1.0)),
     )
 }

@@ -73,7 +73,9 @@ class _Results:
     """The memory of one result: blocks that are lent, and given back when no array over them lives."""
 
     def __init__(self, dtype: str) -> None:
-        self.kind = np.dtype(dtype).str
+        self.dtype = np.dtype(dtype)
+        # numpy has no name for data types that were added to it: their bits are lent.
+        self.kind = self.dtype.str if self.dtype.kind in "biuf" else f"u{self.dtype.itemsize}"
         self.lent: list[tuple[weakref.ref[_Lent], np.ndarray, int]] = []
 
     def lend(self, shape: tuple[int, ...], nbytes: int) -> tuple[np.ndarray, int]:
@@ -87,7 +89,7 @@ class _Results:
         spare = [entry for entry in free if entry[1] is not block][:SPARE]
         busy = [entry for entry in self.lent if entry not in free] if free else self.lent
         self.lent = [*busy, *spare, (weakref.ref(lent), block, place)]
-        return np.asarray(lent), place
+        return np.asarray(lent).view(self.dtype), place
 
 
 class OpenForm:

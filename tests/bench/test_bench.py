@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.bench import encoder, variants
+from relaylab.bench import encoder, open_decoder, variants
 from relaylab.bench.history import BenchHistory
 from relaylab.bench.measure import Result, inputs_of
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
+from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError
 from relaylab.study.running import seeded
@@ -43,6 +44,19 @@ def _same_in_onnx(mod: IRModule, params: dict) -> None:
     module.run()
     for k, value in enumerate(expected):
         np.testing.assert_allclose(module.get_output(k).numpy(), value, rtol=1e-3, atol=1e-5 * np.abs(value).max())
+
+
+def test_an_open_decoder_gives_what_onnxruntime_gives() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    program = open_decoder.model(layers=2, hidden=16, heads=2, vocabulary=30)
+    mod, params = from_onnx(program)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    session = ort.InferenceSession(program.SerializeToString(), providers=["CPUExecutionProvider"])
+    for past in (3, 0, 9):
+        feed = open_decoder.feed(program, past)
+        for got, wanted in zip(machine.invoke("main", *feed.values()), session.run(None, feed), strict=True):
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-3, atol=1e-4)
+    assert machine.exe.specializations.open is not None
 
 
 @pytest.mark.parametrize("name", ["mlp", "lstm", "dcgan", "mobilenet", "squeezenet1.1"])

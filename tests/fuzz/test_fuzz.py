@@ -23,7 +23,16 @@ SECONDS = float(os.environ.get("RELAYLAB_FUZZ_SECONDS", "0"))
 """A longer search; 0: the cases below."""
 
 CASES = dict(
-    api=1500, artefacts=1000, control=25, faults=4, loops=300, messages=120, operators=20, passes=50, texts=300
+    api=1500,
+    artefacts=1000,
+    control=25,
+    faults=4,
+    lengths=25,
+    loops=300,
+    messages=120,
+    operators=20,
+    passes=50,
+    texts=300,
 )  # of each family in about a second; as many everywhere: what passes on one machine passes on all
 
 

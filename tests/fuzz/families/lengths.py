@@ -1,0 +1,115 @@
+"""Every operator with one or two extents open: one compiled form for lengths from 0 on gives what the interpreter does.
+
+An extent of a sample's arguments becomes a named size wherever it occurs. Operators that have no kernel for that say so
+and are not run; what is run is held against the interpreter, which may refuse a length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from codegen.operator_programs import TOLERANCE, leaves, tensors, unlike
+from fuzz.choices import Choices
+from fuzz.search import Finding, family
+
+from relaylab import relay
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.open_form import OpenForm
+from relaylab.ir import OPERATORS, IRModule, TensorType, TupleType, Var
+from relaylab.ir.dims import SizeVar
+from relaylab.op.base import Sample, call_operator
+from relaylab.support.errors import RelayError
+from relaylab.transform import InferType, PassContext
+
+NAMES = [n for n in sorted(OPERATORS) if OPERATORS[n].definition.samples()]
+LENGTHS = (1, 0, 2, 3, 7, 8, 9, 17, 33)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator's sample, the extents that are open, and lengths for them."""
+
+    name: str
+    sample: Sample
+    opened: tuple[int, ...]
+    lengths: tuple[tuple[int, ...], ...]
+    seed: int
+
+
+@family("lengths", "operators over open extents: one compiled form for all lengths, and the interpreter")
+class Lengths:
+    """Cases of operators whose arguments are all drawn."""
+
+    def case(self, draw: Choices) -> Case:
+        name = draw.choice(NAMES)
+        sample = draw.choice(OPERATORS[name].definition.samples())
+        known = sorted({n for _, a in tensors(sample.args) if isinstance(a, TensorType) for n in a.concrete_shape})
+        count = min(len(known), 1 + draw.randrange(2))
+        opened = tuple(draw.sample(known, count)) if known else ()
+        lengths = tuple(tuple(draw.choice(LENGTHS) for _ in opened) for _ in range(4))
+        return Case(name, sample, opened, lengths, draw.randrange(100))
+
+    def run(self, case: Case) -> str:
+        drawn = [a for _, a in tensors(case.sample.args)]
+        if not case.opened or not all(isinstance(a, TensorType) for a in drawn):
+            return "nothing to open"
+        names = {n: SizeVar(f"n{n}") for n in case.opened}
+        params = [parameter(a, k, names) for k, a in enumerate(case.sample.args)]
+        call = call_operator(case.name, *params, **case.sample.attrs)
+        try:
+            mod = InferType()(IRModule.from_expr(relay.Function(params, call)))
+            with PassContext(opt_level=3):
+                form = OpenForm(mod, CpuTarget.host(), [t.concrete_shape for t in drawn])
+        except RelayError:
+            return "no open form"
+        debug = relay.create_executor("debug", mod=mod).evaluate()
+        ran = [self.compared(case, form, debug, drawn, dict(zip(case.opened, n))) for n in case.lengths]
+        return "compared" if any(ran) else "refused"
+
+    def compared(self, case: Case, form: OpenForm, debug: object, drawn: list, lengths: dict[int, int]) -> bool:
+        rng = np.random.default_rng(case.seed)
+        arrays = [array(rng, t, lengths, case.sample.low, case.sample.high) for t in drawn]
+        given = regrouped(case.sample.args, iter(arrays))
+        try:
+            with np.errstate(all="ignore"):
+                want = leaves(debug(*given))
+        except RelayError:
+            return False
+        said = f"{case.name}({case.sample.args}, {case.sample.attrs}) with {lengths}, values {case.seed}"
+        if not form.takes(arrays):
+            raise Finding(f"{case.name} refuses its own shapes", said)
+        try:
+            got = [x.numpy() for x in form.run(arrays)]
+        except RelayError as error:
+            if error.code == "vm.size":
+                return False
+            raise
+        wrong = unlike("the open form", got, want, TOLERANCE)
+        if wrong:
+            raise Finding(f"{case.name} is wrong for open lengths", f"{said}\n{wrong}")
+        return True
+
+
+def parameter(a: object, k: int, names: dict[int, SizeVar]) -> Var:
+    """A parameter for an argument, with sizes in place of extents."""
+    return Var(f"x{k}", opened(a, names))
+
+
+def opened(a: object, names: dict[int, SizeVar]) -> TensorType | TupleType:
+    if isinstance(a, TensorType):
+        return TensorType([names.get(int(n), n) for n in a.shape], a.dtype)
+    return TupleType([opened(part, names) for part in a])
+
+
+def array(rng: np.random.Generator, t: TensorType, lengths: dict[int, int], low: float, high: float) -> np.ndarray:
+    shape = [lengths.get(n, n) for n in t.concrete_shape]
+    if t.dtype == "bool":
+        return rng.integers(0, 2, shape).astype("bool")
+    if t.dtype.startswith(("int", "uint")):
+        return rng.integers(max(int(low), 0), max(int(high), 1) + 1, shape).astype(t.dtype)
+    return rng.uniform(0.1, 2.0, shape).astype(t.dtype)
+
+
+def regrouped(args: object, arrays: object) -> list:
+    return [next(arrays) if isinstance(a, TensorType) else tuple(regrouped(a, arrays)) for a in args]
