@@ -5,7 +5,7 @@ An engine imports only what it needs when it is used, so that a process which ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -97,7 +97,7 @@ def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
     return _growing(lambda given: list(machine.invoke("main", *given.values())), feed)
 
 
-def _growing(step: Callable[[Feed], list[Any]], feed: Feed) -> Ready:
+def _growing(step: Callable[[Feed], Sequence[np.ndarray]], feed: Feed) -> Ready:
     """Steps of which each takes the caches that the one before gave; from the beginning again after `GROWTH`."""
     names = [name for name in feed if name.startswith(PAST)]
     state, turns = dict(feed), [0]

@@ -7,7 +7,7 @@ computed from shapes are followed as expressions of sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -24,6 +24,17 @@ from relaylab.transform import InferType
 Values = np.ndarray
 """Numbers and expressions of sizes, as objects."""
 MOST = 64
+Kept = TypeVar("Kept")
+
+
+class Record(Protocol):
+    """What is read of operators' records: each has some of these."""
+
+    newshape: Sequence[int]
+    axis: int
+    dtype: str
+
+    def slices(self, rank: int, /) -> list[slice]: ...
 
 
 def with_counted_ranges(mod: IRModule) -> IRModule:
@@ -59,7 +70,7 @@ def _count(node: Expr, known: Mapping[Expr, Values]) -> object:
     return None if step != 1 else _kept(lambda: dim(stop - first))
 
 
-def _kept(make: Callable[[], Any]) -> Any:
+def _kept(make: Callable[[], Kept]) -> Kept | None:
     """What `make` gives; None where it is no expression of sizes."""
     try:
         return make()
@@ -82,7 +93,8 @@ def _followed(node: Expr, known: Mapping[Expr, Values]) -> Values | None:
     rule = _RULES.get(name)
     if rule is None or not all(a in known for a in node.args):
         return None
-    return _kept(lambda: np.asarray(rule(facets(node), *(known[a] for a in node.args)), object))
+    found = _kept(lambda: rule(facets(node), *(known[a] for a in node.args)))
+    return None if found is None else np.asarray(found, object)
 
 
 def _objects(values: Sequence[object]) -> Values:
@@ -91,23 +103,23 @@ def _objects(values: Sequence[object]) -> Values:
     return out
 
 
-def _shaped(record: Any, x: Values) -> Values:
+def _shaped(record: Record, x: Values) -> Values:
     return x.reshape([int(n) for n in record.newshape])
 
 
-def _sliced(record: Any, x: Values) -> Values:
+def _sliced(record: Record, x: Values) -> Values:
     return x[tuple(record.slices(x.ndim))]
 
 
-def _taken(record: Any, x: Values, at: Values) -> Values:
+def _taken(record: Record, x: Values, at: Values) -> Values:
     return np.take(x, at.astype("int64"), axis=record.axis)
 
 
-def _whole(record: Any, x: Values) -> Values | None:
+def _whole(record: Record, x: Values) -> Values | None:
     return x if record.dtype in ("int32", "int64") else None
 
 
-_RULES: Mapping[str, Callable[..., Any]] = {
+_RULES: Mapping[str, Callable[..., Values | None]] = {
     "add": lambda _, a, b: a + b, "subtract": lambda _, a, b: a - b, "multiply": lambda _, a, b: a * b,
     "reshape": _shaped, "strided_slice": _sliced, "take": _taken, "cast": _whole,
     "squeeze": lambda record, x: np.squeeze(x, None if record.axis is None else tuple(record.axis)),

@@ -188,7 +188,7 @@ class OpenForm:
         for items, steps in self.open_steps:
             self.instance.steps[steps, abi.STEP_ITEMS] = items(values)
         self.out_shapes = [
-            tuple([values[n.slot] if isinstance(n, Size) else n for n in cast("tuple[object, ...]", t.shape)])
+            tuple([values[n.slot] if isinstance(n, Size) else n for n in cast("tuple[Size | int, ...]", t.shape)])
             for t in self.network.outputs
         ]
         self.shapes = tuple(shapes)

@@ -40,8 +40,10 @@ def _plain(new: Expr, old: Expr) -> Expr:
 def _untransposed(new: Call, old: Expr) -> Expr:
     """The last two axes exchanged, leading ones merged, the last two exchanged again: only leading ones are merged."""
     middle = new.args[0]
-    inner = middle.args[0] if is_call_to(middle, "reshape") else None
-    if inner is None or not is_call_to(inner, "transpose") or not (_swaps_last(new) and _swaps_last(inner)):
+    if not is_call_to(middle, "reshape"):
+        return new
+    inner = middle.args[0]
+    if not is_call_to(inner, "transpose") or not (_swaps_last(new) and _swaps_last(inner)):
         return new
     before, after = (e.checked_type for e in (_first(_first(old)), _first(old)))
     if cast(TensorType, before).shape[-2:] != cast(TensorType, after).shape[-2:]:

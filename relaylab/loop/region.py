@@ -294,9 +294,10 @@ def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int
     extents = node.tensor.shape
     indices = tuple(limited(i, n) if by_data else i for i, n, by_data in zip(node.indices, extents, fed))
     load = Load(buffer, (address(indices, strides, offset),), node.part)
+    whole: ScalarExpr = load
     for size in (n for n, by_data in zip(extents, fed) if by_data and isinstance(n, ScalarExpr)):
-        load = guard(size > 0, load, const(0, node.dtype))
-    return load
+        whole = guard(apply("gt", size, 0), whole, const(0, node.dtype))
+    return whole
 
 
 def address(indices: tuple[ScalarExpr, ...], strides: tuple[int, ...], offset: int = 0) -> ScalarExpr:

@@ -48,17 +48,18 @@ def _is_below(value: Linear, sizes: Sequence[ScalarExpr]) -> bool:
     """Whether a sum is p * (b * c) + q * c + r for axes p, q, r of the sizes a, b, c: it is in 0 .. a * b * c - 1."""
     terms = dict(value.terms)
     while terms:
-        found = next(((t, left) for t in terms if (left := _stepped(t, sizes)) is not None), None)
-        if found is None or terms.pop(found[0]) != 1:
+        steps = ((t, _stepped(t, sizes)) for t in terms)
+        term, left = next(((t, left) for t, left in steps if left is not None), (None, None))
+        if term is None or left is None or terms.pop(term) != 1:
             return False
-        sizes = found[1]
+        sizes = left
     return value.const == 0
 
 
 def _stepped(term: ScalarExpr, sizes: Sequence[ScalarExpr]) -> list[ScalarExpr] | None:
     """All sizes but that of the axis which a term multiplies by them; None for other terms."""
     axis, *others = factors(term)
-    if not isinstance(axis, Axis) or axis.size not in sizes:
+    if not isinstance(axis, Axis) or axis.size is None or axis.size not in sizes:
         return None
     left = _without(sizes, [axis.size])
     return left if left is not None and sorted(map(id, left)) == sorted(map(id, others)) else None
@@ -131,6 +132,8 @@ def _formula(node: ScalarExpr, parts: Sequence[Callable[[Numbers], int]]) -> Cal
         case Apply(op) if op in _MEANING:
             combine, (left, right) = _MEANING[op], parts
             return lambda sizes: combine(left(sizes), right(sizes))
+        case _:
+            pass
     raise RelayTypeError(f"not a size: {node!r}", code="loop.not-a-size")
 
 

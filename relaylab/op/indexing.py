@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from relaylab.op.helpers import Element, ElementBuilder
 from relaylab.support.errors import RelayTypeError, shown
 
 
-def length(n: Any) -> Any:
-    """A dimension as an int, or a size that is known when a kernel runs as it is."""
-    return n if isinstance(n, ScalarExpr) else int(n)
+def length(n: ScalarExpr | int) -> int:
+    """A dimension as an int; a size that is known when a kernel runs stands where a number stands."""
+    return cast(int, n) if isinstance(n, ScalarExpr) else int(n)
 
 
 def ravel(i: Sequence[Any], shape: Sequence[int]) -> Any:

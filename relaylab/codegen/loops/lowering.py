@@ -104,7 +104,9 @@ class _Lowering:
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""
         pointer = next((p for t, p in self.pointers.items() if t.name == SIZES), None)
-        slots = [] if pointer is None else [s.slot for s in sizes_in(self.program.nests)]
+        if pointer is None:
+            return {}
+        slots = [s.slot for s in sizes_in(self.program.nests)]
         return {k: Ramp(self.f.load("i64", self.f.offset(pointer, 8 * k), 8)) for k in slots}
 
     def _number(self, value: ScalarExpr | int) -> Index:

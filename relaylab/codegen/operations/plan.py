@@ -137,7 +137,7 @@ class Planner:
         layouts: NetworkLayout,
         target: CpuTarget,
         memo: KernelMemo,
-        at: Callable[[ScalarExpr | int], int] = int,  # type: ignore[assignment]
+        at: Callable[[ScalarExpr | int], int] = lambda value: int(value),
     ):
         self.at = at
         self.network, self.layouts, self.target, self.memo = network, layouts, target, memo

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from relaylab.ir import Expr, Function, IRModule, Tuple, Var, const, free_vars, var
@@ -44,7 +46,7 @@ def get_net(
             key = concatenate([past[f"past_key{k}"], key], axis=2)
             value = concatenate([past[f"past_value{k}"], value], axis=2)
             kept += [key, value]
-        mixed = split.merge(split.attend(query, key, value, (length, dim(cache + length)), mask), length)
+        mixed = split.merge(split.attend(query, key, value, (length, cast(int, dim(cache + length))), mask), length)
         x = add(x, linear(mixed, f"layer{k}_output", hidden))
         wide = gelu_tanh(linear(norm(x, f"layer{k}_norm2"), f"layer{k}_inner", 4 * hidden))
         x = add(x, linear(wide, f"layer{k}_outer", hidden))
@@ -68,6 +70,6 @@ def is_past(param: Var) -> bool:
     return param.name_hint.startswith("past_")
 
 
-def get_workload(**sizes: int | SizeVar) -> tuple[IRModule, dict[str, NDArray]]:
+def get_workload(cache: int | SizeVar = 0, **sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net` (GPT-2 small if not given)."""
-    return create_workload(get_net(**sizes), is_input=is_past)
+    return create_workload(get_net(cache=cache, **sizes), is_input=is_past)
