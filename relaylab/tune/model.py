@@ -113,7 +113,7 @@ class _Counter:
     def features(self) -> Features:
         """All that was added up."""
         return Features(
-            self.arithmetic, self.loads, self.waiting, self.near, self.far, self.spilled, self.program.items
+            self.arithmetic, self.loads, self.waiting, self.near, self.far, self.spilled, int(self.program.items)
         )
 
     def nest(self, loop: For) -> None:
