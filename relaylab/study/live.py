@@ -75,7 +75,8 @@ class LiveText:
         before = self.before if since is None else since
         if name is None:
             return viz.diff(before, self.mod)
-        return viz.diff(*(viz.view(m, ViewOptions(texts=texts(m, name))) for m in (before, self.mod)))
+        old, new = (viz.view(m, ViewOptions(texts=texts(m, name))) for m in (before, self.mod))
+        return viz.diff(old, new)
 
 
 def _faults(error: RelayError, text: str) -> Iterator[Fault]:
