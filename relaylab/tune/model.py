@@ -112,9 +112,8 @@ class _Counter:
 
     def features(self) -> Features:
         """All that was added up."""
-        return Features(
-            self.arithmetic, self.loads, self.waiting, self.near, self.far, self.spilled, int(self.program.items)
-        )
+        items = self.program.items if isinstance(self.program.items, int) else 1  # as many as a call says
+        return Features(self.arithmetic, self.loads, self.waiting, self.near, self.far, self.spilled, items)
 
     def nest(self, loop: For) -> None:
         """Every statement of a nest, with the loops around it, outermost first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Protocol, TypedDict, cast
 
 import numpy as np
 
@@ -315,7 +315,13 @@ def _dense_result(call: Call) -> MemoryView:
     return MemoryView.dense(type.concrete_shape, type.dtype)
 
 
-def _geometry(attrs: ConvolutionAttrs, n: int) -> dict[str, Shape]:
+class _Geometry(TypedDict):
+    strides: Shape
+    dilation: Shape
+    padding: Shape
+
+
+def _geometry(attrs: ConvolutionAttrs, n: int) -> _Geometry:
     """Strides, dilation and the padding before each spatial axis."""
     return {
         "strides": spread(attrs.strides, n),
