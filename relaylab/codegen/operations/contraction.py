@@ -315,10 +315,7 @@ def _dense_result(call: Call) -> MemoryView:
     return MemoryView.dense(type.concrete_shape, type.dtype)
 
 
-class _Geometry(TypedDict):
-    strides: Shape
-    dilation: Shape
-    padding: Shape
+_Geometry = TypedDict("_Geometry", {"strides": Shape, "dilation": Shape, "padding": Shape})
 
 
 def _geometry(attrs: ConvolutionAttrs, n: int) -> _Geometry:
