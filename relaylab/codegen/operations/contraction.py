@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypedDict, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -280,7 +280,9 @@ def _convolution_of(
         _ideal(data, axes.template),
         _ideal(out, out_axes.template),
         kernel,
-        **_geometry(attrs, len(kernel)),
+        strides=spread(attrs.strides, len(kernel)),
+        dilation=spread(attrs.dilation, len(kernel)),
+        padding=spread_padding(attrs.padding, len(kernel))[: len(kernel)],
         groups=attrs.groups,
         minimal=minimal,
     )
@@ -313,18 +315,6 @@ def _dense_result(call: Call) -> MemoryView:
     """Where a result may lie."""
     type = tensor_type(call)
     return MemoryView.dense(type.concrete_shape, type.dtype)
-
-
-_Geometry = TypedDict("_Geometry", {"strides": Shape, "dilation": Shape, "padding": Shape})
-
-
-def _geometry(attrs: ConvolutionAttrs, n: int) -> _Geometry:
-    """Strides, dilation and the padding before each spatial axis."""
-    return {
-        "strides": spread(attrs.strides, n),
-        "dilation": spread(attrs.dilation, n),
-        "padding": spread_padding(attrs.padding, n)[:n],
-    }
 
 
 # The input is the broadcast side, one scalar at a time: three channels far apart (an image as it is given) cost less
