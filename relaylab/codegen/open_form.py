@@ -219,9 +219,7 @@ class OpenForm:
             if shapes != self.shapes:
                 self._resize(shapes)
             places = [address(x) for x in leaves]
-            kept = [
-                _aligned_copy(x) if p % ALIGNMENT or not x.flags.c_contiguous else x for x, p in zip(leaves, places)
-            ]
+            kept = [x if _readable(x, p) else _aligned_copy(x) for x, p in zip(leaves, places)]
             places = [p if own is x else address(own) for x, own, p in zip(leaves, kept, places)]
             lent = [r.lend(shape, n) for r, shape, n in zip(self.results, self.out_shapes, self.nbytes)]
             places += [address(self.filled), *(place for _, place in lent)]
