@@ -19,7 +19,7 @@ def schedule_command(args: argparse.Namespace) -> int:
         return 0
     text = Path(args.file).read_text(encoding="utf-8") if args.file else ""
     text = "\n".join([text, *args.step])
-    trial = study.schedule(study.load(args.program), args.kernel, text, args.opt_level)
+    trial = study.schedule(study.load(args.program), args.named or args.kernel, text, args.opt_level)
     if args.json:
         before, after = trial.microseconds
         found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before, "error": trial.error}
@@ -35,6 +35,7 @@ COMMAND = Command(
     (
         PROGRAM,
         MagicOption("kernel", nargs="?", default="", metavar="KERNEL", help="a kernel's name, or a part of it"),
+        MagicOption("--kernel", dest="named", metavar="KERNEL", help="the same by its option"),
         MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line"),
         MagicOption(
             "-s", "--step", action="append", default=[], metavar="STEP", help="one step more, as 'from picked rows=4'"

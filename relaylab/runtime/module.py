@@ -339,9 +339,11 @@ class GraphExecutorFactoryModule(Module):
         return "\n\n".join(self._stage(stage, name) for name in names)
 
     def kernel_called(self, name: str) -> str:
-        """The kernel of this name, or the only one whose name contains it; RelayValueError for none or several."""
+        """The kernel of this name, with or without the module's before it, or the only one whose name contains it;
+        RelayValueError for none or several.
+        """
         names = self.kernels()
-        found = [n for n in names if n == name] or [n for n in names if name in n]
+        found = [n for n in names if name in (n, n.partition("_fused_")[2])] or [n for n in names if name in n]
         if len(found) == 1:
             return found[0]
         few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")

@@ -103,6 +103,8 @@ def test_the_reason_is_that_of_the_choice() -> None:
 def test_names_of_kernels_and_stages(mobilenet) -> None:
     names = mobilenet.kernels()
     assert mobilenet.inspect("loop", "softmax") == mobilenet.inspect("loop", next(n for n in names if "softmax" in n))
+    first = next(n for n in names if any(m != n and m.startswith(n) for m in names))
+    assert mobilenet.kernel_called(first.removeprefix("tvmgen_default_fused_")) == first, "others begin with it"
     with pytest.raises(RelayValueError, match="kernels have `conv2d`"):
         mobilenet.inspect("loop", "conv2d")
     with pytest.raises(RelayValueError, match="did you mean"):
