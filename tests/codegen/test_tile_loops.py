@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, runnable_targets
@@ -73,6 +75,7 @@ CASES = {
     "few columns of a product": lambda: product(2, 9, 2, 37),
     "one column": lambda: product(1, 5, 1, 40),
     "depthwise": lambda: depthwise_convolution((2, 11), 21, 3),
+    "depthwise, rows of tiles": lambda: depthwise_convolution((2, 30), 16, 3),
     "depthwise, strides": lambda: depthwise_convolution((3, 12), 24, 3, stride=2),
     "depthwise, rows of weights": lambda: depthwise_convolution((2, 4), 17, 7),
     "depthwise, far taps": lambda: depthwise_convolution((9,), 16, 3, dilation=9),
@@ -81,9 +84,17 @@ CASES = {
 EPILOGUES = {
     "none": lambda view: Epilogue(),
     "residual": bias_relu_residual,
+    "channels first": lambda view: bias_relu_residual(channels_first(view)),
     "rolled": lambda view: bias_relu_residual(view, rolled=True),
     "index": lambda view: index_scale(len(view.shape)),
 }
+
+
+def channels_first(view: MemoryView) -> MemoryView:
+    """The same shape in memory whose neighbours are pixels: lanes lie apart."""
+    batch, *space, channels = view.shape
+    pixels = math.prod(space)
+    return MemoryView("float32", view.shape, (channels * pixels, *dense((batch, *space)).strides[1:], pixels))
 
 
 def filled(program: LoopProgram) -> dict[str, np.ndarray]:
@@ -106,7 +117,7 @@ def evaluated(program: LoopProgram, operands: dict[str, np.ndarray]) -> np.ndarr
 def test_the_program_is_what_is_compiled(case: str) -> None:
     spec, make, write = CASES[case]()
     isa = runnable_targets()[-1]
-    for name in EPILOGUES if case in ("tails", "taps", "few columns", "depthwise") else ("residual",):
+    for name in EPILOGUES if case in ("tails", "taps", "few columns", "depthwise") else ("residual", "channels first"):
         epilogue = EPILOGUES[name](spec.out)
         program = write(TARGETS[isa], epilogue)
         kernel = make(spec, TARGETS[isa], epilogue)

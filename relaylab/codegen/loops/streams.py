@@ -40,6 +40,7 @@ def streams_of(
     if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
         return {}
     inner = {s.axis for s in body if isinstance(s, For)}
+    side_by_side = [s.axis for s in body if isinstance(s, For) and s.kind == "vectorized"]
     # Lanes that are not in registers are those of a loop, whose index is no number.
     turning = {s.axis for s in body if isinstance(s, For) and s.kind == "vectorized" and not written_out(s)}
     found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
@@ -51,6 +52,8 @@ def streams_of(
         outside = tuple((a, f) for a, f in terms.items() if a is not loop.axis and a not in inner)
         if loop.axis not in terms or turning & set(terms) or any(_moves(a, {loop.axis, *inner}) for a, _ in outside):
             continue
+        if any(terms.get(lane, 0) not in (0, 1) for lane in side_by_side):
+            continue  # lanes that lie apart are gathered
         key = (buffer, terms[loop.axis], frozenset(outside))
         stream = found.setdefault(key, Stream(buffer, outside, terms[loop.axis]))
         streams[address] = (
