@@ -17,7 +17,7 @@ from relaylab.runtime import cpu, graph_executor
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
-TOLERANCE = {"float16": 8e-3, "float32": 1e-4, "float64": 1e-9}
+TOLERANCE = {"bfloat16": 6e-2, "float16": 8e-3, "float32": 1e-4, "float64": 1e-9}
 NAMES = "abcdefghijklmnop"
 DTYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "bool")
 Place = tuple[int, ...]

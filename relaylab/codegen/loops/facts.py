@@ -35,7 +35,7 @@ def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class StatementUses:
     """What a statement does, those in it included: buffers, registers, dtypes in lanes (index arithmetic apart).
 
     `carried` are the accumulators that it updates and that exist before it. `flops` are its own, once.
@@ -50,15 +50,15 @@ class Uses:
     flops: int = 0
 
 
-def uses_of(program: LoopProgram) -> dict[Statement, Uses]:
+def uses_of(program: LoopProgram) -> dict[Statement, StatementUses]:
     """What every statement of a program does."""
-    found: dict[Statement, Uses] = {}
+    found: dict[Statement, StatementUses] = {}
     for statement in reversed([s for nest in program.nests for s in statements((nest.loop,))]):  # what is inside first
         found[statement] = _with_inside(_own_uses(statement), [found[s] for s in inside(statement)])
     return found
 
 
-def _own_uses(statement: Statement) -> Uses:
+def _own_uses(statement: Statement) -> StatementUses:
     loads, lanes = set[Tensor](), set[str]()
     guards, flops = False, 0
     for node in post_order(*values(statement)):
@@ -73,7 +73,7 @@ def _own_uses(statement: Statement) -> Uses:
     carried = (statement.local,) if isinstance(statement, Accumulate) else ()
     defined = {statement.local} if isinstance(statement, Define) else set[Local]()
     dtypes = lanes | {t.dtype for t in stores}
-    return Uses(
+    return StatementUses(
         frozenset(loads),
         frozenset(stores),
         carried,
@@ -84,14 +84,14 @@ def _own_uses(statement: Statement) -> Uses:
     )
 
 
-def _with_inside(own: Uses, within: Sequence[Uses]) -> Uses:
+def _with_inside(own: StatementUses, within: Sequence[StatementUses]) -> StatementUses:
     """A statement with those that stand directly in it."""
     if not within:
         return own
     every = [own, *within]
     defined = own.defined.union(*(u.defined for u in within))
     carried = dict.fromkeys(local for u in every for local in u.carried if local not in defined)
-    return Uses(
+    return StatementUses(
         own.loads.union(*(u.loads for u in within)),
         own.stores.union(*(u.stores for u in within)),
         tuple(carried),
@@ -102,7 +102,7 @@ def _with_inside(own: Uses, within: Sequence[Uses]) -> Uses:
     )
 
 
-def work(program: LoopProgram, uses: dict[Statement, Uses]) -> tuple[int, int]:
+def work(program: LoopProgram, uses: dict[Statement, StatementUses]) -> tuple[int, int]:
     """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn."""
     flops = 0
     for nest in program.nests:
@@ -122,7 +122,7 @@ def _turns(loop: For) -> int:
     return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else LIKELY
 
 
-def read_after_written(body: Sequence[Statement], uses: dict[Statement, Uses]) -> frozenset[Tensor]:
+def read_after_written(body: Sequence[Statement], uses: dict[Statement, StatementUses]) -> frozenset[Tensor]:
     """The buffers that are not written any more once the first of their elements was read."""
     read, late = set[Tensor](), set[Tensor]()
     for statement in body:

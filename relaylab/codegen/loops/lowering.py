@@ -15,7 +15,7 @@ from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type, turns_of
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
-from relaylab.codegen.loops.facts import ALIGN, Uses, read_after_written, scratch_layout, uses_of, work
+from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
 from relaylab.codegen.loops.rows import add_products
@@ -84,7 +84,7 @@ class _Lowering:
     target: CpuTarget
     pointers: dict[Tensor, Value]
     tiles: bool
-    uses: dict[Statement, Uses]
+    uses: dict[Statement, StatementUses]
     emitter: Emitter = field(init=False)
     facts: dict[For, _LoopFacts] = field(default_factory=dict)
 

@@ -106,7 +106,7 @@ export interface KernelLevels {
   why: string;
 }
 
-/** What steps make of the plain loops of a kernel, line by line; the largest difference of the program's results relative to the largest; microseconds with the picked loops and with these; the steps that there are, and what each does. */
+/** What steps make of the loops of a kernel, line by line; the largest difference of the program's results relative to the largest; microseconds with the picked loops and with these; the steps that there are, and what each does. */
 export interface LoopsTried {
   rows: [string, string | number, string, number[]][];
   error_size: number;

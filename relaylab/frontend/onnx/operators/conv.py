@@ -9,8 +9,8 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx import windows
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.operators import windows
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Expr, const
 from relaylab.op import nn

@@ -10,10 +10,10 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
+from relaylab.frontend.onnx import windows
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.operators import windows
-from relaylab.frontend.onnx.operators.windows import Windows
 from relaylab.frontend.onnx.table import CONTRIB, converts
+from relaylab.frontend.onnx.windows import Windows
 from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
