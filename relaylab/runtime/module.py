@@ -339,7 +339,7 @@ class GraphExecutorFactoryModule(Module):
         return "\n\n".join(self._stage(stage, name) for name in names)
 
     def kernel_called(self, name: str) -> str:
-        """The kernel of a name, whole or after `_fused_`, or the only one that contains it; RelayValueError otherwise."""
+        """The kernel of a name, whole or after `_fused_`, or the only one with it; RelayValueError otherwise."""
         names = self.kernels()
         found = [n for n in names if name in (n, n.partition("_fused_")[2])] or [n for n in names if name in n]
         if len(found) == 1:
