@@ -82,7 +82,8 @@ def opened(program):
     return Schedule.parse(f"memory {buffers}\nserial {marked}").apply(program)
 
 
-PICKED = [pytest.param(c, unique, marks=[pytest.mark.slow] * (c != "one row")) for c in CASES if c != "deep panels"]
+FEW_STEPS = ("deep panels", "depthwise, rows of tiles")  # too large, or random steps are all refused
+PICKED = [pytest.param(c, unique, marks=[pytest.mark.slow] * (c != "one row")) for c in CASES if c not in FEW_STEPS]
 
 
 @pytest.mark.parametrize(
