@@ -29,7 +29,7 @@ _KINDS: dict[type, tuple[str, str]] = {
     ir.Op: ("operator", "value"),
     Constructor: ("constructor", "value"),
 }
-MOST_READ = 1 << 22
+MOST_READ = 1 << 18
 """Elements of a constant up to which its smallest, mean and largest value are said."""
 _DETAILS: WeakKeyDictionary[ir.Constant, str] = WeakKeyDictionary()
 COMMUTATIVE = frozenset(
