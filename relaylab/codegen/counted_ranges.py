@@ -11,15 +11,14 @@ from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
+from relaylab.codegen.specialize import with_body
 from relaylab.ir.dims import AnyDim, SymbolicDim, UndecidedSize, dim
-from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields
+from relaylab.ir.expr import Call, Constant, Expr
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import facets, op_name
-from relaylab.ir.trail import derived
 from relaylab.ir.types import TensorType
 from relaylab.ir.visit import post_order, rewrite
 from relaylab.support.errors import RelayError
-from relaylab.transform import InferType
 
 Values = np.ndarray
 """Numbers and expressions of sizes, as objects."""
@@ -55,9 +54,7 @@ def with_counted_ranges(mod: IRModule) -> IRModule:
         record = facets(new)
         return Call(new.op, new.args, type(record)(**{**dict(record.items()), "count": (counts[old],)}), span=new.span)
 
-    body = rewrite(main.body, post)
-    fresh: Function = derived(FunctionWithFields(main, body=body), main)
-    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
+    return with_body(mod, rewrite(main.body, post))
 
 
 def _count(node: Expr, known: Mapping[Expr, Values]) -> object:

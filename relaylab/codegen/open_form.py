@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -29,10 +29,10 @@ from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import Planner
 from relaylab.codegen.operations.select import jobs_of
+from relaylab.codegen.specialize import tensors_of
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import walk
 from relaylab.loop.expr import ScalarExpr, Size
 from relaylab.loop.sizes import formula, number_of
@@ -48,15 +48,6 @@ from relaylab.transform.normal_forms.first_order import first_order
 
 SPARE = 2
 """How many blocks of memory per result are kept that nobody looks at."""
-
-
-def tensors_in(types: Sequence[Type | None]) -> Iterator[TensorType]:
-    """The tensor types in the types of parameters, left to right."""
-    for t in types:
-        if isinstance(t, TupleType):
-            yield from tensors_in(t.fields)
-        elif isinstance(t, TensorType):
-            yield t
 
 
 class _Lent:
@@ -104,7 +95,7 @@ class OpenForm:
         self.lock = threading.RLock()
         self.target = target
         main = mod["main"]
-        self.inputs = list(tensors_in([p.inferred or p.type_annotation for p in main.params]))
+        self.inputs = [t for p in main.params for t in tensors_of(p.inferred or p.type_annotation) or ()]
         dims = [(d, k, axis) for k, t in enumerate(self.inputs) for axis, d in enumerate(t.shape)]
         self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
         self.others = [(d, k, axis) for d, k, axis in dims if self.named.get(cast(SizeVar, d)) != (k, axis)]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from relaylab.ir.expr import Call, Expr, FunctionWithFields
+from relaylab.codegen.specialize import with_body
+from relaylab.ir.expr import Call, Expr
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, is_call_to
-from relaylab.ir.trail import derived
 from relaylab.ir.types import TensorType, is_dynamic
 from relaylab.ir.visit import rewrite
-from relaylab.transform import InferType
 
 
 def without_transposes(mod: IRModule) -> IRModule:
@@ -20,8 +19,7 @@ def without_transposes(mod: IRModule) -> IRModule:
     body = rewrite(main.body, lambda new, old: _plain(new, old))
     if body is main.body:
         return mod
-    fresh = derived(FunctionWithFields(main, body=body), main)
-    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
+    return with_body(mod, body)
 
 
 def _plain(new: Expr, old: Expr) -> Expr:

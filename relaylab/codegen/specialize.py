@@ -155,10 +155,11 @@ def specialized(mod: IRModule, inputs: Sequence[Shape], values: Mapping[int, np.
     plain = unrolled(typed["main"].body)
     if plain is typed["main"].body:
         return typed
-    return InferType()(DynamicToStatic()(_with_body(typed, plain)))
+    return InferType()(DynamicToStatic()(with_body(typed, plain)))
 
 
-def _with_body(mod: IRModule, body: Expr) -> IRModule:
+def with_body(mod: IRModule, body: Expr) -> IRModule:
+    """A typed module whose `main` has another body, with types anew."""
     main = mod["main"]
     fresh = derived(FunctionWithFields(main, body=body, ret_type=None), main)
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from relaylab import relay
 from relaylab.frontend.onnx import from_onnx, input_shapes
@@ -57,9 +58,9 @@ def load(what: Loadable) -> Program:
     """
     if isinstance(what, Program):
         return what
-    mod, params = what if isinstance(what, tuple) and len(what) == 2 else (what, {})
+    mod, params = _pair(what)
     if isinstance(mod, (IRModule, Expr)) and isinstance(params or {}, Mapping):
-        return Program("module", mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), params or {})
+        return _named("module", mod, params)
     if not isinstance(what, (str, Path)):
         raise RelayTypeError(
             f"a program is a name, a path or a module, with parameters by their names, not {type(what).__name__}",
@@ -100,10 +101,20 @@ def _made(module: str, factory: str) -> Program:
         ) from None
     finally:
         sys.path.remove("")
-    mod, params = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    mod, params = _pair(found)
     if not isinstance(mod, (IRModule, Expr)):
         return Program(factory, *from_pytorch(mod, params))
-    return Program(factory, mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), params or {})
+    return _named(factory, mod, params)
+
+
+def _pair(what: object) -> tuple[object, object]:
+    """A program and its parameters, which may be missing."""
+    return cast("tuple[object, object]", what) if isinstance(what, tuple) and len(what) == 2 else (what, None)
+
+
+def _named(name: str, mod: IRModule | Expr, params: object) -> Program:
+    given = cast("Mapping[str, NDArray]", params or {})
+    return Program(name, mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), given)
 
 
 def imported(path: Path) -> tuple[IRModule, dict[str, NDArray]]:

@@ -184,3 +184,13 @@ def test_groups_have_ratios_of_sums(mlp):
     assert len(macs) > 3
     for group in (g for g in mlp.frames.views[last].groups if g.id in macs):
         assert intensity[group.id] == pytest.approx(macs[group.id] / moved[group.id])
+
+
+def test_a_constant_has_one_name_where_pipelines_and_texts_are_compared(mlp):
+    def named(found):
+        return {s[3] for s in found["scenes"][0]["figures"] for s in s["shapes"] if s[0] == "t" and "_weight" in s[3]}
+
+    wanted = named(mlp.ask("picture", 0, 0, "merged", ""))
+    assert len(wanted) == 3
+    assert named(mlp.ask("versus", "current", 0, "current", 0)) == wanted
+    assert named(mlp.ask("live", mlp.ask("source")["text"])) == wanted

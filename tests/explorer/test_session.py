@@ -192,16 +192,6 @@ def test_branches_that_do_the_same_do_not_differ():
     assert "a name of its own" in made.ask("branch", "keep", " ")["error"]
 
 
-def test_a_constant_has_one_name_where_pipelines_and_texts_are_compared(mlp):
-    def named(found):
-        return {s[3] for s in found["scenes"][0]["figures"] for s in s["shapes"] if s[0] == "t" and "_weight" in s[3]}
-
-    wanted = named(mlp.ask("picture", 0, 0, "merged", ""))
-    assert len(wanted) == 3
-    assert named(mlp.ask("versus", "current", 0, "current", 0)) == wanted
-    assert named(mlp.ask("live", mlp.ask("source")["text"])) == wanted
-
-
 def test_counterparts_in_other_stages(mlp):
     fuse = next(k for k, item in enumerate(mlp.pipeline.items) if item.name == "FuseOps")
     found = mlp.ask("counterparts", 0, "main/nn.bias_add", [0, fuse, fuse + 1])["ids"]

@@ -98,19 +98,24 @@ def registers(program: LoopProgram, words: Words) -> LoopProgram:
     """Private buffers live in the registers of the machine: all their addresses are known once loops are unrolled, but
     for one vectorized loop, whose lanes are neighbours."""
     for name in words:
-        buffer = buffer_named(program, name)
-        if buffer not in program.scratch:
-            raise illegal(f"`{name}` is no private buffer in memory")
+        buffer, users = _private(program, name)
         chosen = (*program.registers, buffer)
         if (size := sum(t.shape[0] for t in chosen)) > MOST_REGISTERS:
             raise illegal(f"{size:,} elements are more than registers hold", f"at most {MOST_REGISTERS:,}")
-        users = [s for nest in program.nests for s in statements((nest.loop,)) if _touches(s, buffer)]
         for statement in users:
             _check_addresses(program, statement, buffer)
         _check_filled(program, users, buffer)
         scratch = tuple(t for t in program.scratch if t is not buffer)
         program = replace(program, scratch=scratch, registers=chosen)
     return program
+
+
+def _private(program: LoopProgram, name: str) -> tuple[Tensor, list[Statement]]:
+    """A private buffer in memory, and the statements that touch it."""
+    buffer = buffer_named(program, name)
+    if buffer not in program.scratch:
+        raise illegal(f"`{name}` is no private buffer in memory")
+    return buffer, [s for nest in program.nests for s in statements((nest.loop,)) if _touches(s, buffer)]
 
 
 @primitive("memory BUFFER ...", 'set_scope("global")', 'set_scope(block, 0, "global")')
@@ -129,10 +134,7 @@ def memory(program: LoopProgram, words: Words) -> LoopProgram:
 def constant(program: LoopProgram, words: Words) -> LoopProgram:
     """Private buffers that are copies of constants are filled when the program is built, not when it runs."""
     for name in words:
-        buffer = buffer_named(program, name)
-        if buffer not in program.scratch:
-            raise illegal(f"`{name}` is no private buffer in memory")
-        users = [s for nest in program.nests for s in statements((nest.loop,)) if _touches(s, buffer)]
+        buffer, users = _private(program, name)
         stores = [s for s in users if isinstance(s, Store) and s.buffer is buffer]
         if len(stores) != 1 or users[0] is not stores[0] or update_of(stores[0]):
             raise illegal(f"`{name}` is not filled by one store, before it is used")
