@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -103,7 +103,7 @@ def _made(module: str, factory: str) -> Program:
         sys.path.remove("")
     mod, params = _pair(found)
     if not isinstance(mod, (IRModule, Expr)):
-        return Program(factory, *from_pytorch(mod, params))
+        return Program(factory, *from_pytorch(mod, cast("Sequence[object] | None", params)))
     return _named(factory, mod, params)
 
 
