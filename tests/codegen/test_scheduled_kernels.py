@@ -14,6 +14,8 @@ from test_tile_loops import CASES, evaluated, filled
 from relaylab import relay, study
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates import Epilogue
+from relaylab.loop.expr import Axis, Load, Tensor, apply, as_index
+from relaylab.loop.program import For, IfThenElse, LoopNest, LoopProgram, Store
 from relaylab.loop.schedule import Schedule
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.verify import unproven
@@ -190,3 +192,21 @@ def test_only_products_and_convolutions_have_choices():
     assert study.schedule(program, "add", "from picked").error == 0
     with pytest.raises(RelayError, match="only products and convolutions have choices"):
         study.schedule(program, "add", "from picked rows=2")
+
+
+@pytest.mark.parametrize("within", ["loop", "if", "turn"])
+def test_registers_first_written_in_a_loop_or_an_if_are_not_read_around_it(within):
+    """What a turn wrote is not known in the next one, nor after the loop."""
+    x, y, acc = Tensor("x", (8,), "float32"), Tensor("y", (8,), "float32"), Tensor("acc", (1,), "float32")
+    i, once, zero = Axis("i", 8), Axis("once", 1), as_index(0)
+    write, read = Store(acc, zero, Load(x, (i if within != "if" else zero,))), Store(y, zero, Load(acc, (zero,)))
+    body = {
+        "loop": (For(i, "serial", (write,)), read),
+        "if": (IfThenElse(apply("lt", Load(x, (zero,)), 1.0), (write,)), read),
+        "turn": (For(i, "serial", (read, write)),),
+    }[within]
+    nest = LoopNest(For(once, "serial", body))
+    program = LoopProgram("first", (("x", x), ("y", y)), (), (nest,), (acc,))
+    with pytest.raises(RelayError, match=r"`acc\[0\]` is read where it is not known to have been written") as told:
+        lower_program(program, TARGETS[runnable_targets()[-1]])
+    assert told.value.code == "codegen.registers"

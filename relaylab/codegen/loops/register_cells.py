@@ -13,6 +13,7 @@ from relaylab.codegen.llvm.text import IRFunction, Value, constant, lanes, vecto
 from relaylab.codegen.loops import scalars
 from relaylab.loop.expr import Tensor
 from relaylab.loop.scalar import compute_dtype
+from relaylab.support.errors import RelayValueError
 
 Cell = tuple[int, int]
 """The first element of a cell, and how many there are."""
@@ -27,7 +28,7 @@ class RegisterCells:
     held: dict[Tensor, dict[Cell, Value]] = field(default_factory=dict)
 
     def read(self, tensor: Tensor, start: int, count: int, width: int) -> Value:
-        """`count` elements in the first of `width` lanes; what was never written is 0."""
+        """`count` elements in the first of `width` lanes."""
         cells = self.held.get(tensor, {})
         whole = cells.get((start, count))
         if whole is not None and lanes(whole.type) == width:
@@ -49,7 +50,11 @@ class RegisterCells:
         for (start, count), x in self.held.get(tensor, {}).items():
             if start <= at < start + count:
                 return self.f.extract(x, at - start)
-        return constant(scalars.register_type(compute_dtype(tensor.dtype)), 0)
+        raise RelayValueError(
+            f"`{tensor.name}[{at}]` is read where it is not known to have been written",
+            code="codegen.registers",
+            help=f"write it before the loop or `if` around its first use, or let `{tensor.name}` live in memory",
+        )
 
     def write(self, tensor: Tensor, start: int, count: int, x: Value) -> None:
         """From now on these elements are the first lanes of `x`."""
