@@ -10,11 +10,14 @@ import numpy as np
 
 from relaylab import relay
 from relaylab.codegen.network.network import is_static_graph
+from relaylab.codegen.specialize import with_body
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
-from relaylab.ir import IRModule
+from relaylab.ir import IRModule, Tuple, is_call_to
 from relaylab.runtime.ndarray import NDArray
 from relaylab.transform import PassContext
+
+SATURATING = ("nn.softmax", "nn.fast_softmax", "sigmoid", "tanh")
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,22 @@ def check(
     mod = relay.transform.InferType()(mod)
     inputs = random_inputs(mod["main"], seed)
     values = [params.get(p.name_hint, value) for p, value in zip(mod["main"].params, inputs)]
-    expected = leaves(Interpreter(mod).evaluate()(*values))
+    judged = _with_logits(mod)
+    expected = leaves(Interpreter(judged).evaluate()(*values))
     with PassContext(opt_level=opt_level):
-        got = leaves(relay.create_executor("vm" if needs_vm(mod) else "graph", mod).evaluate()(*values))
+        got = leaves(relay.create_executor("vm" if needs_vm(mod) else "graph", judged).evaluate()(*values))
     error = max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
-    return Check(
-        error, tolerance, [e.shape for e in expected], [float(v) for v in expected[0].ravel()[:4]] if expected else []
-    )
+    told = expected if judged is mod else expected[:1]
+    return Check(error, tolerance, [e.shape for e in told], [float(v) for v in told[0].ravel()[:4]] if told else [])
+
+
+def _with_logits(mod: IRModule) -> IRModule:
+    """A program that ends in a softmax or sigmoid gives what went into it too: of logits that are small, or far apart,
+    the result tells nothing."""
+    body = mod["main"].body
+    if not is_call_to(body, *SATURATING):
+        return mod
+    return with_body(mod, Tuple([body, body.args[0]]))
 
 
 def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
