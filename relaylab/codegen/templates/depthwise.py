@@ -1,12 +1,13 @@
 """Depthwise convolution over channels-last tensors: every channel has its own kernel, lanes run along the channels.
 
-The taps' weights of a channel block stay in registers when they fit; an input vector is loaded once per row of the
-kernel and feeds every output that it belongs to.
+The taps' weights of a channel block are in registers while a tile of pixels is computed, if they fit; an input vector
+is loaded once per row of the kernel and feeds every output that it belongs to.
 Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,13 +23,14 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index
-from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Statement, Store
+from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
 from relaylab.support.errors import RelayValueError
 
 MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they cost registers
 LEAST_OUTPUTS = 4
 ITEMS_WANTED = 16
 LONGEST_ROW = 64  # taps of a kernel row, which are unrolled
+FAR_BYTES = 1 << 20  # data that is larger was pushed out of the second-level cache before it is read
 
 
 def supports_depthwise(spec: ConvSpec) -> str:
@@ -57,7 +59,7 @@ class DepthwiseLoops:
         self.spec, self.epilogue, self.parts = spec, epilogue, parts
         self.width, self.channels = target.lanes(spec.data.dtype), spec.out.shape[-1]
         taps = math.prod(spec.kernel)
-        # Weights stay in registers for a whole row of pixels if four sums and what a pixel reads fit beside them.
+        # Weights stay in registers for a whole tile if four sums and what a pixel reads fit beside them.
         spare = target.registers - spec.kernel[-1]
         self.resident = taps + LEAST_OUTPUTS <= spare
         limit = spare - taps if self.resident else MOST_OUTPUTS
@@ -67,7 +69,7 @@ class DepthwiseLoops:
             check_products(self.split.sizes[0] * (taps if self.resident else spec.kernel[-1]))
 
     def nest(self) -> LoopNest:
-        """The parallel loop over output rows x chunks of channels."""
+        """The parallel loop over output rows x chunks of channels: tiles of pixels, and channels within them."""
         parts, (*lines, _, channels) = self.parts, self.spec.out.shape
         blocks = -(-channels // self.width)
         # Small images have fewer rows than threads want items: channels are shared out too.
@@ -76,35 +78,30 @@ class DepthwiseLoops:
         item, start = parts.axis("item", math.prod(lines) * chunks), list[Statement]()
         names = [*(f"i{d}" for d in range(len(lines))), "chunk"]
         *line, chunk = (parts.named(name, x, start) for name, x in zip(names, split_place(item, (*lines, chunks))))
-        body = parts.blocked("b", chunk, each, blocks, lambda b: self._block(tuple(line), b))
+        # Channels within a tile: what lies side by side is read in that order, and no line of the cache twice.
+        over_channels = lambda at, size: parts.blocked("b", chunk, each, blocks, lambda b: self._block(at, size, b))
+        body = list[Statement]()
+        for count, size, first in self._tiles():
+            tile = parts.axis("tile", count)
+            position = (*line, parts.place([(turn(tile), size)], first))
+            body += around(over_channels(position, size), (tile,), "serial")
         return LoopNest(For(item, "serial", (*start, *body)))
 
-    def _block(self, line: tuple[Place, ...], block: Place) -> Body:
-        """An output row of a block of channels, which is a vector; the last one may be narrower."""
+    def _tiles(self) -> list[tuple[int, int, int]]:
+        """The tiles of a row, the larger ones first: how many, their pixels, where they begin."""
+        split = self.split
+        larger = (split.larger, split.size + 1, 0)
+        smaller = (split.count - split.larger, split.size, split.larger * (split.size + 1))
+        return [tiles for tiles in (larger, smaller) if tiles[0]]
+
+    def _block(self, position: tuple[Place, ...], pixels: int, block: Place) -> Body:
+        """A tile of a block of channels, which is a vector; the last one may be narrower."""
         whole, rest = divmod(self.channels, self.width)
         channel = self.parts.place([(block, self.width)])
-        whole_row = lambda: self._row(line, channel, self.width)
+        tile = lambda lanes: self._tile(PixelTile(position, pixels, channel, lanes))
         if not whole or not rest:
-            return whole_row() if whole else self._row(line, channel, rest)
-        return self.parts.choose(block, whole, whole_row, lambda: self._row(line, channel, rest))
-
-    def _row(self, line: tuple[Place, ...], channel: Place, lanes: int) -> Body:
-        """One output row: its tiles of the larger size, then the others."""
-        parts, split, found = self.parts, self.split, list[Statement]()
-        taps = math.prod(self.spec.kernel)
-        weights = parts.private("registers", "w", lanes * (taps if self.resident else self.spec.kernel[-1]), self.dtype)
-        if self.resident:
-            found.append(self._weights(weights, taps, 0, channel, lanes))
-        for count, size, first in (
-            (split.larger, split.size + 1, 0),
-            (split.count - split.larger, split.size, split.larger),
-        ):
-            if count:
-                tile = parts.axis("tile", count)
-                pixel = parts.place([(turn(tile), size)], first * (split.size + 1))
-                body = self._tile(PixelTile((*line, pixel), size, channel, lanes), weights)
-                found += around(body, (tile,), "serial")
-        return tuple(found)
+            return tile(self.width if whole else rest)
+        return self.parts.choose(block, whole, lambda: tile(self.width), lambda: tile(rest))
 
     @property
     def dtype(self) -> str:
@@ -126,9 +123,11 @@ class DepthwiseLoops:
         (loop,) = around((For(lane, "vectorized", (store,)),), axes, "unrolled")
         return loop
 
-    def _tile(self, tile: PixelTile, weights: Tensor) -> Body:
-        """The sums from the bias on, all taps, the epilogue and the stores."""
-        parts, lanes = self.parts, tile.lanes
+    def _tile(self, tile: PixelTile) -> Body:
+        """The weights, the sums from the bias on, all taps, the epilogue and the stores."""
+        parts, lanes, taps = self.parts, tile.lanes, math.prod(self.spec.kernel)
+        weights = parts.private("registers", "w", lanes * (taps if self.resident else self.spec.kernel[-1]), self.dtype)
+        own = (self._weights(weights, taps, 0, tile.channel, lanes),) if self.resident else ()
         acc = parts.private("registers", "acc", tile.pixels * lanes, self.dtype)
         p, c = parts.axis("p", tile.pixels), parts.axis("c", lanes)
         bias: ScalarExpr = Const(0, self.dtype)
@@ -136,7 +135,28 @@ class DepthwiseLoops:
             at = parts.place([(tile.channel, 1), (c, 1)])
             bias = Load(parts.buffers[self.epilogue.bias], (at,), self.epilogue.bias_part)
         start = self._vectors((p,), c, acc, parts.place([(turn(p), lanes), (c, 1)]), bias)
-        return (start, *self._taps(tile, acc, weights), self._result(tile, acc))
+        return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), self._result(tile, acc))
+
+    def _ahead(self, tile: PixelTile) -> Body:
+        """Ask for what the next output row reads below this tile, where data comes from beyond the caches."""
+        spec, parts, steps = self.spec, self.parts, self.spec.data.strides
+        if spec.data.bytes <= FAR_BYTES or len(spec.kernel) != 2:
+            return ()
+        terms = [*self._place_of(tile), (tile.channel, steps[-1])]
+        below = self._start() + spec.padding[-1] * steps[-2] + ((spec.kernel[0] - 1) * spec.dilation[0] + 1) * steps[1]
+        spots = itertools.product(range(spec.strides[0]), range(tile.pixels * spec.strides[-1]))
+        data = parts.buffers["in0"]
+        return tuple(Prefetch(data, parts.place(terms, below + y * steps[1] + x * steps[-2])) for y, x in spots)
+
+    def _place_of(self, tile: PixelTile) -> list[tuple[Place, int]]:
+        """Where the first tap of a tile is read, as terms of an address."""
+        moves = (1, *self.spec.strides)
+        return [(at, s * step) for at, s, step in zip(tile.position, moves, self.spec.data.strides)]
+
+    def _start(self) -> int:
+        """Where the first tap of the first pixel is read."""
+        data = self.spec.data
+        return data.offset - sum(p * step for p, step in zip(self.spec.padding, data.strides[1:]))
 
     def _taps(self, tile: PixelTile, acc: Tensor, weights: Tensor) -> Body:
         """All rows of the kernel: written out with the weights in registers, or loops that read them row by row."""
@@ -171,11 +191,10 @@ class DepthwiseLoops:
         """What a row of the kernel reads of the data, in registers: so many runs, a tap apart, of so many columns."""
         spec, parts, steps = self.spec, self.parts, self.spec.data.strides
         t, q, c = (parts.axis(name, n) for name, n in zip("tqc", (*counts, tile.lanes)))
-        terms = [(at, s * step) for at, s, step in zip(tile.position, (1, *spec.strides), steps)]
+        terms = self._place_of(tile)
         terms += [(turn(k), d * step) for k, d, step in zip((*rows, t), spec.dilation, steps[1:])]
         terms += [(turn(q), steps[-2]), (tile.channel, steps[-1]), (c, steps[-1])]
-        start = spec.data.offset - sum(p * step for p, step in zip(spec.padding, steps[1:]))
-        value = Load(parts.buffers["in0"], (parts.place(terms, start),))
+        value = Load(parts.buffers["in0"], (parts.place(terms, self._start()),))
         cell = parts.place([(turn(t), counts[1] * tile.lanes), (turn(q), tile.lanes), (c, 1)])
         return self._vectors((t, q), c, row, cell, value)
 
