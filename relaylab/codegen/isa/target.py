@@ -83,6 +83,11 @@ class CpuTarget:
         """The number of vector registers."""
         return 32 if self.isa == "avx512" else 16
 
+    @property
+    def second_cache(self) -> int:
+        """The bytes of a core's second-level cache that loops are blocked for: those of the smaller such CPUs."""
+        return (1 << 20) if self.isa == "avx512" else (512 << 10)
+
     def lanes(self, dtype: str) -> int:
         """How many elements of `dtype` a vector register holds."""
         return self.vector_bytes // item_bytes(dtype)

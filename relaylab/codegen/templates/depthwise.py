@@ -22,6 +22,7 @@ from relaylab.codegen.templates.conv import ConvSpec, supports_conv
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
+from relaylab.codegen.templates.schedule import FAR_BYTES
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
 from relaylab.support.errors import RelayValueError
@@ -30,7 +31,6 @@ MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they 
 LEAST_OUTPUTS = 4
 ITEMS_WANTED = 16
 LONGEST_ROW = 64  # taps of a kernel row, which are unrolled
-FAR_BYTES = 1 << 20  # data that is larger was pushed out of the second-level cache before it is read
 
 
 def supports_depthwise(spec: ConvSpec) -> str:

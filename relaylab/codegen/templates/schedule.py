@@ -19,7 +19,7 @@ from relaylab.codegen.templates.chosen import chosen_tile
 from relaylab.codegen.templates.problem import Problem, Split
 
 SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
-ROW_BLOCK_BYTES = 256 << 10  # activations of a row block that are read again for every panel
+FAR_BYTES = 1 << 20  # activations that are larger were pushed out of the second-level cache before they are read
 L1_PANEL = 20 << 10  # bytes of a weight panel that stays in the first-level cache beside the activations
 CACHE_WAYS = 8
 ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
@@ -79,7 +79,7 @@ def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SU
     """
     _, vectors, tile = candidates(problem, target, supply)[0]
     vectors, tile = chosen_tile(problem, vectors, tile)
-    plan, chosen = _order(problem, target.lanes(problem.dtype), vectors, tile), dict(problem.choices)
+    plan, chosen = _order(problem, target, vectors, tile), dict(problem.choices)
     return replace(
         plan,
         tiles=chosen.get("tiles", plan.tiles),
@@ -186,8 +186,8 @@ def tile_count(problem: Problem, tile: tuple[int, int]) -> int:
     return math.prod(axis.extent for axis in problem.rows[:-2]) * splits[0].count * splits[1].count
 
 
-def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) -> Blocking:
-    size = item_bytes(problem.dtype)
+def _order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, int]) -> Blocking:
+    width, size = target.lanes(problem.dtype), item_bytes(problem.dtype)
     tiles = tile_count(problem, tile)
     panels = -(-problem.columns // (vectors * width))
     weight_bytes = problem.columns * problem.depth * size
@@ -198,7 +198,8 @@ def _order(problem: Problem, width: int, vectors: int, tile: tuple[int, int]) ->
         # Weights that stay in the cache bind nothing: items are about 112 rows, fewer if threads want them.
         per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
         return Blocking(vectors, tile, per_item if panels == 1 else 1, panels, False)
-    rows_of_block = max(1, ROW_BLOCK_BYTES // (max(1, problem.depth) * size))
+    # Rows that are read again for every panel: a quarter of the second-level cache.
+    rows_of_block = max(1, target.second_cache // 4 // (max(1, problem.depth) * size))
     block = max(1, rows_of_block // (tile[0] * tile[1]))
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
         return Blocking(vectors, tile, block, 1, False)

@@ -16,7 +16,7 @@ from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
-from relaylab.codegen.templates.schedule import Blocking, packed_columns, tile_count, unroll
+from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, packed_columns, tile_count, unroll
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 
@@ -141,7 +141,23 @@ class TileLoops:
         acc = parts.private("registers", "acc", math.prod(site.sizes) * self._pitch(site), p.dtype)
         columns = self._pitch(site)
         start = self._over_tile(site, lambda a, b, c: (acc, self._cell(site, a, b, c), self._bias(site, c)), columns)
-        return (start, *self._reduction(site, acc), *self._finish(site, acc))
+        return (start, *self._rows_ahead(site), *self._reduction(site, acc), *self._finish(site, acc))
+
+    def _rows_ahead(self, site: TileSite) -> Body:
+        """Ask for a share of the rows of the tile after the next, where rows come from beyond the caches.
+
+        The panels of a tile share its rows out: what the first one would wait for is there when it is due.
+        """
+        p, parts, size = self.problem, self.parts, item_bytes(self.problem.dtype)
+        last, rows = p.rows[-1], self.splits[1].sizes[0]
+        side_by_side = len(p.taps) == 1 and p.taps[0].x == 1 and p.depth <= last.x <= 2 * p.depth
+        if self.schedule.panels == 1 or not side_by_side or p.row_count * last.x * size <= FAR_BYTES:
+            return ()
+        share = -(-rows * last.x * size // (LINE * self.panels))
+        spots = [(site.batch, p.batch.x), *((at, axis.x) for at, axis in zip(site.position, p.rows))]
+        spots.append((site.panel, share * LINE // size))
+        starts = (p.x_start + 2 * rows * last.x + line * LINE // size for line in range(share))
+        return tuple(Prefetch(parts.buffers["x"], parts.place(spots, start)) for start in starts)
 
     def _over_tile(
         self,
