@@ -217,6 +217,7 @@ class Builder:
     isnan = _unary("isnan")
     isinf = _unary("isinf")
     isfinite = _unary("isfinite")
+    ordinal = _unary("ordinal")
 
     def dot4(self, total: ScalarExpr, x: ScalarExpr, w: ScalarExpr) -> ScalarExpr:
         """`total` and the four products of the unsigned bytes of `x` and the signed bytes of `w`, all int32."""

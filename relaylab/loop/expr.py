@@ -292,7 +292,7 @@ def apply(op: str, *args: ScalarExpr | Number) -> ScalarExpr:
         simpler = _index_identity(op, exprs[0], exprs[1])
         if simpler is not None:
             return simpler
-    return Apply(op, exprs, "bool" if rule.kind == "bool" else exprs[-1].dtype)
+    return Apply(op, exprs, rule.result(exprs[-1].dtype))
 
 
 def _agree(op: str, args: tuple[ScalarExpr | Number, ...]) -> tuple[ScalarExpr, ...]:
@@ -316,13 +316,14 @@ def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
     dtype = args[0].dtype
     right = {
         "same": dtype != "bool" or op in _BOOL_ARITHMETIC,
-        "float": is_float(dtype),
+        **dict.fromkeys(("float", "ordinal"), is_float(dtype)),
         "int": not is_float(dtype),
         **dict.fromkeys(("logic", "select"), dtype == "bool"),
         "bytes": dtype == "int32",
     }.get(kind, True)
     if not right:
-        wanted = {"same": "numbers", "float": "a float", "int": "an integer", "bytes": "an int32"}.get(kind, "a bool")
+        names = {"same": "numbers", "float": "a float", "ordinal": "a float", "int": "an integer", "bytes": "an int32"}
+        wanted = names.get(kind, "a bool")
         raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
 
 
@@ -340,8 +341,7 @@ def _fold(op: str, args: list[Const]) -> Const:
     with np.errstate(all="ignore"):
         arrays = [_computing(v, a.dtype) for v, a in zip(values, args)]
         result = np.asarray(SCALAR_OPS[op].meaning(*arrays))
-    kind = SCALAR_OPS[op].kind
-    return const(result.item(), "bool" if kind == "bool" else args[-1].dtype)
+    return const(result.item(), SCALAR_OPS[op].result(args[-1].dtype))
 
 
 def _computing(value: Number, dtype: str) -> Array:

@@ -41,13 +41,18 @@ class ScalarOp:
 
     `same`: any dtype, gives it; `float`: floats only; `bool`: any dtype, gives bool;
     `int`: integers and bool; `logic`: bool only; `select`: (bool, T, T) gives T;
-    `bytes`: int32, whose bytes count.
+    `bytes`: int32, whose bytes count; `ordinal`: floats, gives the unsigned integers of their width.
     """
 
     name: str
     arity: int
     kind: str
     meaning: Callable[..., Array]
+
+    def result(self, dtype: str) -> str:
+        """The dtype of what it gives for arguments whose last has that dtype."""
+        ordinals = "uint64" if dtype == "float64" else "uint32"
+        return {"bool": "bool", "ordinal": ordinals}.get(self.kind, dtype)
 
 
 SCALAR_OPS: Table[ScalarOp] = Table("scalar function")
@@ -191,6 +196,14 @@ def _dot4(total: Array, x: Array, w: Array) -> Array:
     return total + products.sum(axis=-1, dtype="int32").reshape(shape)
 
 
+def _ordinal(x: Array) -> Array:
+    """The unsigned integers that are ordered as floats are: -0 as 0, every NaN as the largest."""
+    unsigned = np.dtype(f"uint{8 * x.itemsize}").type
+    bits = np.where(x == 0, x.dtype.type(0), x).view(unsigned)
+    top = unsigned(1 << 8 * x.itemsize - 1)
+    return np.where(np.isnan(x), unsigned(np.iinfo(unsigned).max), np.where(bits & top, ~bits, bits | top))
+
+
 _declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
 _declare("same", 2, floordiv=_floor_div, floormod=_floor_mod, truncdiv=_trunc_div, truncmod=_trunc_mod, pow=_power)
 _declare("same", 1, neg=np.negative, abs=_absolute)
@@ -208,3 +221,4 @@ _declare("logic", 2, land=np.logical_and, lor=np.logical_or, lxor=np.logical_xor
 _declare("logic", 1, lnot=np.logical_not)
 _declare("select", 3, select=np.where)
 _declare("bytes", 3, dot4=_dot4)
+_declare("ordinal", 1, ordinal=_ordinal)

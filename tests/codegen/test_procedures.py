@@ -134,6 +134,27 @@ def test_the_first_k_are_those_of_the_sorted_row(n, k, ascending):
             np.testing.assert_array_equal(alone, whole.T)
 
 
+@pytest.mark.parametrize("n", [129, 300, 2500])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16", "int32", "uint32", "int64", "uint64"])
+def test_long_rows_of_all_bits_are_sorted_as_numpy_sorts(dtype, n):
+    x = np.frombuffer(RNG.bytes(n * np.dtype(dtype).itemsize), dtype).copy()
+    x[n // 2 :] = x[: n - n // 2]  # ties
+    want = np.argsort(x, kind="stable")
+    np.testing.assert_array_equal(native("argsort", [x])[0], want)
+    for k in (2, 40):
+        np.testing.assert_array_equal(native("topk", [x], k=k, is_ascend=True, ret_type="indices")[0], want[:k])
+
+
+@pytest.mark.parametrize("attrs", [{"k": 300}, {"k": 5}, {"k": 60, "is_ascend": True}])
+def test_the_loop_evaluator_gives_the_first_k(attrs):
+    x = hard(300, "float32")
+    specs = [OutSpec((attrs["k"],), "float32"), OutSpec((attrs["k"],), "int32", 1)]
+    values, indices = perform(specs, OPERATORS["topk"].definition(**attrs).procedure, [x])
+    want = stable_order(x, 0, attrs.get("is_ascend", False))[: attrs["k"]]
+    np.testing.assert_array_equal(indices, want)
+    np.testing.assert_array_equal(values, x[want])
+
+
 def test_sorting_and_topk_are_those_of_torch():
     torch = pytest.importorskip("torch")
     x = hard(3 * 2000, "float32").reshape(3, 2000)

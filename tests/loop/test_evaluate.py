@@ -191,3 +191,14 @@ def test_every_scalar_function_evaluates():
                 OutSpec((64,), out_dtype), lambda b, o, i, x, name=name, op=op: apply(name, *[x(*i)] * op.arity), [x]
             )
             assert y.dtype == out_dtype
+
+
+@pytest.mark.parametrize("dtype, whole", [("float32", "uint32"), ("float64", "uint64")])
+def test_ordinals_are_ordered_as_numpy_orders_floats(dtype, whole):
+    x = np.frombuffer(RNG.bytes(4096), dtype).copy()
+    x[:6] = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan]
+    got = compute(OutSpec(x.shape, whole), lambda b, o, i, x: b.ordinal(x(*i)), [x])
+    np.testing.assert_array_equal(np.argsort(got, kind="stable"), np.argsort(x, kind="stable"))
+    assert got[0] == got[1] and got[4] == got[5] == np.iinfo(whole).max
+    with pytest.raises(RelayTypeError, match="`ordinal` needs a float, not int32"):
+        builder.ordinal(builder.const(1, "int32"))

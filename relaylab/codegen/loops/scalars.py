@@ -148,6 +148,15 @@ def _rsqrt(f: IRFunction, x: Value) -> Value:
     return f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x))
 
 
+def _ordinal(f: IRFunction, x: Value) -> Value:
+    """Unsigned integers in the order of floats: a set sign inverts all bits, else it is set."""
+    width = 64 if element(x.type) == "double" else 32
+    zero = constant(x.type, 0.0)
+    bits = f.cast("bitcast", f.select(f.compare("oeq", x, zero), zero, x), vector(f"i{width}", lanes(x.type)))
+    flipped = f.binary("or", f.binary("ashr", bits, width - 1), -(1 << width - 1))
+    return f.select(f.compare("uno", x, x), constant(bits.type, -1), f.binary("xor", bits, flipped))
+
+
 _REAL: dict[str, Callable[..., Value]] = {
     "neg": lambda f, x: f.negate(x),
     "abs": lambda f, x: f.intrinsic("fabs", x),
@@ -156,6 +165,7 @@ _REAL: dict[str, Callable[..., Value]] = {
     "floordiv": _floor_div,
     "floormod": _floor_mod,
     "truncdiv": _trunc_div,
+    "ordinal": _ordinal,
 }
 _OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
     "exp": vector_math.exp,

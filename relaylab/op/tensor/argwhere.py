@@ -111,7 +111,7 @@ class unique(Opaque):
         row.sort(count)
         with p.loop(count) as k:
             at = p.let(row.number(k))
-            with p.when(b.lor(b.eq(k, 0), row.before(row.keys(b.max(k - 1, 0)), row.keys(k)))):
+            with p.when(b.lor(b.eq(k, 0), row.keys(b.max(k - 1, 0)) < row.keys(k))):
                 p.store(start, groups, at)
                 p.add(groups, 1)
             p.store(group, at, groups - 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
-from relaylab.op.ordering import Heap, SortedRow
+from relaylab.op.ordering import SortedRow
 from relaylab.op.shapes import product
-from relaylab.op.vision.suppression import KeptBoxes, suppress
+from relaylab.op.vision.suppression import ChosenBoxes, KeptBoxes, number, suppress
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 def scalar_or(value: Any, dtype: str) -> Any:
     """A constant for a Python number, an expression as it is."""
     return const(value, dtype) if isinstance(value, (int, float)) else as_expr(value)
-
-
-def number(scalar: Tensor) -> Element:
-    """The one element of a tensor."""
-    return scalar(*(0 for _ in scalar.shape))
 
 
 def columns(s: TypeSolver, data: TensorType, least: int) -> TensorType:
@@ -163,17 +157,17 @@ class non_max_suppression(Opaque):
             p.each(out, lambda *i, out=out: b.const(-1, out.dtype))
         with p.parallel(batch) as n:
             found = p.let(b.max(b.min(b.load_index(valid_count(n)), count), 0))
-            heap = Heap(p, count, data.dtype)
+            row = SortedRow(p, count, data.dtype)
             with p.loop(count, kind="vectorized") as k:
-                heap.put(k, -data(n, k, self.score_index), k)
-            heap.build(found)
+                row.put(k, -data(n, k, self.score_index), k)
+            row.sort(found)
             looked = p.let(b.min(found, self.top_k) if self.top_k > 0 else found)
             limit = p.let(b.load_index(number(most)))
             limit = p.let(b.select(limit > 0, limit, b.index(count)))
             by_class = not self.force_suppress and self.id_index >= 0
             kept = KeptBoxes(p, count, data.dtype, number(threshold), by_class)
             with p.loop(count, stop=looked) as k, p.when(kept.count < limit):
-                _, at = heap.pop(found)
+                at = p.let(row.number(k))
                 corners = [data(n, at, self.coord_start + c) for c in range(4)]
                 with kept.add(corners, data(n, at, self.id_index) if by_class else None) as place:
                     self._keep(p, outs, n, place if self.return_indices or self.invalid_to_bottom else k, at, tensors)
@@ -299,57 +293,50 @@ class all_class_non_max_suppression(Opaque):
         return self._by_batch(scores, chosen)
 
     def procedure(self, p: Procedure, *tensors: Tensor) -> None:
-        *outs, boxes, scores, most, iou, score = tensors
+        *outs, boxes, scores, _, _, _ = tensors
+        (_, classes, count), ins = scores.shape, tensors[len(outs) :]
         for out in outs[:-1]:
             p.each(out, lambda *i, out=out: p.b.const(0, out.dtype))
         if self.output_format == "onnx":
-            with p.parallel(1):  # the rows of a class follow those of the class before it
-                total = p.let(0)
-                with p.loop(boxes.shape[0]) as n:
-                    with self._chosen(p, n, *tensors[len(outs) :]) as (c, k, _):
-                        for column, value in enumerate((n, c, k)):
-                            p.store(outs[0], (total, column), value)
-                        p.add(total, 1)
-                p.store(outs[1], 0, total)
-            return
-        classes, count = scores.shape[1:]
+            return self._rows(p, outs[0], outs[1], *ins)
         with p.parallel(boxes.shape[0]) as n:
-            found = SortedRow(p, classes * count, scores.dtype)
-            total = p.let(0)
-            with self._chosen(p, n, *tensors[len(outs) :]) as (c, k, key):
-                found.put(total, key, c * count + k)
+            found, total = SortedRow(p, classes * count, scores.dtype), p.let(0)
+            chosen = ChosenBoxes(p, *ins)
+            with p.loop(classes) as c, chosen.of_class(n, c) as (k, _):
+                found.put(total, -scores(n, c, k), c * count + k)
                 p.add(total, 1)
             found.sort(total)
             with p.loop(classes * count, stop=total) as place:
                 which = p.let(found.number(place))
-                p.store(outs[0], (n, place, 0), which // max(count, 1))
-                p.store(outs[0], (n, place, 1), which % max(count, 1))
-                p.store(outs[1], (n, place), p.b.cast(-found.key(place), outs[1].dtype))
+                c, k = which // max(count, 1), which % max(count, 1)
+                p.store(outs[0], (n, place, 0), c)
+                p.store(outs[0], (n, place, 1), k)
+                p.store(outs[1], (n, place), p.b.cast(scores(n, c, k), outs[1].dtype))
             p.store(outs[2], n, total)
 
     @staticmethod
-    @contextmanager
-    def _chosen(
-        p: Procedure, n: Element, boxes: Tensor, scores: Tensor, most: Tensor, iou: Tensor, score: Tensor
-    ) -> Iterator[tuple[Element, Element, Element]]:
-        """(class, box, negative score) of the boxes that stay, class by class; what follows is done for each."""
-        b, (_, classes, count) = p.b, scores.shape
-        heap, kept = Heap(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
-        least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
-        limit = p.let(b.select(limit > 0, limit, b.index(count)))
-        with p.loop(classes) as c:
-            found = p.let(0)
-            with p.loop(count) as k:
-                key = p.let(-scores(n, c, k))
-                with p.when(-key > least):
-                    heap.put(found, key, k)
-                    p.add(found, 1)
-            heap.build(found)
-            kept.clear()
-            with p.loop(count, stop=p.let(found)), p.when(kept.count < limit):
-                key, k = heap.pop(found)
-                with kept.add([boxes(n, k, e) for e in range(4)]):
-                    yield c, k, key
+    def _rows(p: Procedure, rows: Tensor, number_of_rows: Tensor, *ins: Tensor) -> None:
+        """All classes at the same time, each where it ends up if all boxes before it stay; then they are moved
+        together. Until then the first row of a class begins with their number.
+        """
+        batch, classes, count = ins[1].shape
+        with p.parallel(batch * classes) as each:
+            chosen = ChosenBoxes(p, *ins)
+            with chosen.of_class(each // max(classes, 1), each % max(classes, 1)) as (k, place):
+                p.store(rows, (each * count + place, 2), k)
+            p.store(rows, (each * count, 0), chosen.kept.count)
+        with p.parallel(1):
+            total = p.let(0)
+            with p.loop(batch * classes if count else 0) as each:
+                many = p.let(rows(each * count, 0))
+                p.store(rows, (each * count, 0), 0)
+                with p.loop(count, stop=many) as place:
+                    k = p.let(rows(each * count + place, 2))
+                    p.store(rows, (each * count + place, 2), 0)
+                    for column, value in enumerate((each // max(classes, 1), each % max(classes, 1), k)):
+                        p.store(rows, (total, column), value)
+                    p.add(total, 1)
+            p.store(number_of_rows, 0, total)
 
     @staticmethod
     def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:

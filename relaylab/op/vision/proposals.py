@@ -13,7 +13,7 @@ from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, TypeSolver
-from relaylab.op.ordering import Heap
+from relaylab.op.ordering import SortedRow
 from relaylab.op.shapes import extent
 from relaylab.op.vision.suppression import KeptBoxes, suppress
 
@@ -84,14 +84,14 @@ class proposal(Opaque):
         return out
 
     def procedure(self, p: Procedure, out: Tensor, cls_prob: Tensor, bbox_pred: Tensor, im_info: Tensor) -> None:
-        """Per image: all boxes and a heap of their scores; from the best on, what overlaps none kept before stays."""
+        """Per image: all boxes, by falling scores; from the best on, what overlaps none kept before stays."""
         b, most, (batch, _, height, width) = p.b, self.rpn_post_nms_top_n, cls_prob.shape
         sizes = self.anchors()
         count = height * width * len(sizes)
         p.each(out, lambda i, c: b.cast(b.select(b.eq(c, 0), i // max(most, 1), b.index(0)), out.dtype))
         with p.parallel(batch) as n:
             corners = [p.scratch(count, "float64") for _ in range(4)]
-            heap, found = Heap(p, count, "float64"), p.let(count)
+            row = SortedRow(p, count, "float64")
             kept = KeptBoxes(p, min(most, count), "float64", b.const(self.threshold, "float64"))
             chosen = p.scratch(most, "int64")
             spans = [p.scratch(len(sizes), "float64") for _ in range(2)]
@@ -103,10 +103,10 @@ class proposal(Opaque):
                 box, score = self._scored(p, n, y, x, k, [memory(k) for memory in spans], cls_prob, bbox_pred, im_info)
                 for memory, value in zip(corners, box):
                     p.store(memory, at, value)
-                heap.put(at, -score, at)
-            heap.build(found)
-            with p.loop(min(self.rpn_pre_nms_top_n, count)), p.when(kept.count < most):
-                _, at = heap.pop(found)
+                row.put(at, -score, at)
+            row.sort(count)
+            with p.loop(min(self.rpn_pre_nms_top_n, count)) as k, p.when(kept.count < most):
+                at = p.let(row.number(k))
                 grown = [memory(at) + float(d > 1) for d, memory in enumerate(corners)]
                 with kept.add(grown) as place:
                     p.store(chosen, place, at)

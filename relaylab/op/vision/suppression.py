@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relaylab.loop.expr import Local
+from relaylab.loop.expr import Local, Tensor
+from relaylab.loop.scalar import compute_dtype
 from relaylab.op.helpers import Element
-from relaylab.op.ordering import key_dtype
+from relaylab.op.ordering import SortedRow
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
 
 LANES = 16  # boxes that are compared with a candidate side by side
+
+
+def number(scalar: Tensor) -> Element:
+    """The one element of a tensor."""
+    return scalar(*(0 for _ in scalar.shape))
 
 
 def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -55,7 +61,7 @@ class KeptBoxes:
 
     def __init__(self, p: Procedure, room: int, dtype: str, threshold: Element, classes: bool = False):
         self.p, self.blocks = p, max(1, -(-room // LANES))
-        self.dtype = key_dtype(dtype)
+        self.dtype = compute_dtype(dtype)
         self.threshold = p.let(p.b.cast(threshold, self.dtype))
         self.edges = [p.scratch(self.blocks * LANES, self.dtype) for _ in range(4)]
         self.areas = p.scratch(self.blocks * LANES, self.dtype)
@@ -98,3 +104,31 @@ class KeptBoxes:
         union = self.areas(at) + area - inter
         hit = b.all_of(at < self.count, union > 0.0, inter / union >= self.threshold)
         return hit if kind is None or self.classes is None else b.land(hit, b.eq(self.classes(at), kind))
+
+
+class ChosenBoxes:
+    """The boxes of a class that stay, best first, of (B, N, 4) boxes by (B, C, N) scores, in a parallel loop."""
+
+    def __init__(self, p: Procedure, boxes: Tensor, scores: Tensor, most: Tensor, iou: Tensor, score: Tensor):
+        b, count = p.b, scores.shape[2]
+        self.p, self.boxes, self.scores = p, boxes, scores
+        self.row, self.kept = SortedRow(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
+        self.least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
+        self.limit = p.let(b.select(limit > 0, limit, b.index(count)))
+
+    @contextmanager
+    def of_class(self, n: Element, c: Element) -> Iterator[tuple[Local, Local]]:
+        """What is done with each box that stays, of an image and a class: its number, and how many stayed before it."""
+        p, row, kept, count = self.p, self.row, self.kept, self.scores.shape[2]
+        found = p.let(0)
+        with p.loop(count) as k:
+            x = p.let(self.scores(n, c, k))
+            with p.when(x > self.least):
+                row.put(found, -x, k)
+                p.add(found, 1)
+        row.sort(found)
+        kept.clear()
+        with p.loop(count, stop=found) as place, p.when(kept.count < self.limit):
+            k = p.let(row.number(place))
+            with kept.add([self.boxes(n, k, e) for e in range(4)]) as before:
+                yield k, before
