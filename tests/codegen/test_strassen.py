@@ -102,11 +102,13 @@ def test_more_cores_get_more_items_and_the_same_bits():
 
 
 @pytest.mark.parametrize("target", runnable_targets())
-@pytest.mark.parametrize("case", [(6, 7, 32, 64), (7, 7, 64, 96), (5, 30, 34, 32), (14, 3, 16, 32)], ids=str)
+@pytest.mark.parametrize(
+    "case", [(1, 6, 7, 32, 64), (3, 7, 7, 64, 96), (1, 5, 30, 34, 32), (4, 14, 3, 16, 32)], ids=str
+)
 def test_images_with_gaps_between_rows(case, target):
-    h, w, ic, oc = case
+    n, h, w, ic, oc = case
     halo = ((0, 0), (1, 1), (1, 2), (0, 0))
-    data, out = MemoryView.padded((1, h, w, ic), halo), MemoryView.padded((1, h, w, oc), halo)
+    data, out = MemoryView.padded((n, h, w, ic), halo), MemoryView.padded((n, h, w, oc), halo)
     spec = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
     problem, rng = conv_problem(spec), np.random.default_rng(2)
     assert supports_strassen(problem, TARGETS[target]) == ""

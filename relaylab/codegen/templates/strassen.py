@@ -28,9 +28,10 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
-from relaylab.codegen.templates.schedule import Blocking, estimate, schedule_contraction
+from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 
 SUM_CYCLES = 12.0  # per vector of the four sums (measured)
+FAR_SUM_CYCLES = 40.0  # the same where what is added comes from beyond the second-level cache
 LEAST_DEPTH = 128  # below this the sums eat the gain
 SUPPLY = 4.0  # cycles to get a vector of weights nearer, of which seven panels are used in turn
 ADVANTAGE = 0.92  # below it costs more code and memory than it saves (measured)
@@ -42,8 +43,8 @@ def supports_strassen(problem: Problem, target: CpuTarget) -> str:
     width = target.lanes(problem.dtype)
     if not problem.dtype.startswith("float") or problem.weights.kind != "packed" or problem.batch.extent > 1:
         return "anything but one product of floats by packed weights"
-    if len(problem.taps) != 1 or problem.taps[0].x != 1 or any(axis.extent > 1 for axis in problem.rows[:-2]):
-        return "rows or a reduction that are not evenly spaced"
+    if len(problem.taps) != 1 or problem.taps[0].x != 1:
+        return "a reduction that is not evenly spaced"
     # An odd row can be left out of the lower half; odd columns or taps would need masks in every product.
     if problem.columns % (2 * width) or problem.depth % 2 or halved_axis(problem).extent < 2:
         return "extents that do not halve into whole vectors"
@@ -51,7 +52,7 @@ def supports_strassen(problem: Problem, target: CpuTarget) -> str:
 
 
 def halved_axis(problem: Problem) -> OutputAxis:
-    """The row axis that is cut: image rows where the output has gaps between them, else all rows as one axis."""
+    """The row axis that is cut: each image's rows where the output has gaps between them, else all rows as one axis."""
     return problem.rows[-2] if problem.rows[-2].extent > 1 else problem.rows[-1]
 
 
@@ -60,7 +61,7 @@ def half_problem(problem: Problem) -> Problem:
     """One of the seven products: a quarter of A times a quarter of B."""
     axis = halved_axis(problem)
     cut = replace(axis, extent=-(-axis.extent // 2))
-    rows = tuple(cut if row is axis else row for row in problem.rows[-2:])
+    rows = tuple(cut if row is axis else row for row in problem.rows)
     return replace(problem, rows=rows, columns=problem.columns // 2, taps=(Tap(problem.depth // 2, 1),))
 
 
@@ -97,7 +98,9 @@ def weight_bytes(problem: Problem) -> int:
 def strassen_cycles(problem: Problem, target: CpuTarget, cold: bool = True, threads: int = 1) -> float:
     """Estimated cycles: the sums of quarters and the seven products."""
     half = half_problem(problem)
-    sums = half.row_count * half.depth / target.lanes(problem.dtype) * SUM_CYCLES / threads
+    far = problem.row_count * problem.depth * item_bytes(problem.dtype) > FAR_BYTES
+    each = FAR_SUM_CYCLES if far else SUM_CYCLES
+    sums = half.row_count * half.depth / target.lanes(problem.dtype) * each / threads
     return sums + PRODUCTS * estimate(half, target, weight_bytes(problem) // 4, cold, threads)
 
 

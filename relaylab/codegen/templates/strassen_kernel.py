@@ -22,7 +22,9 @@ from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
 from relaylab.loop.expr import INDEX, Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, of_part
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
 
-BLOCK_BYTES = 640 << 10  # sums of a block of rows: they stay in the second-level cache beside a panel of weights
+BLOCK_BYTES = {"avx512": 640 << 10, "avx2": 160 << 10, "generic": 160 << 10}
+"""Sums of a block of rows: they stay in the second-level cache beside a panel of weights and the rows themselves."""
+LEAST_TILES = 6  # of a block, which share each panel of weights
 BLOCKS = 4  # row blocks are a multiple of it
 PLACES = 2  # where tiles wait
 
@@ -76,7 +78,6 @@ class StrassenLoops(TileLoops):
         seven = replace(
             half,
             batch=OutputAxis(PRODUCTS, half.depth, 0),  # quarters lie side by side
-            rows=(*problem.rows[:-2], *half.rows),
             channel=half.columns,
             channels=problem.channels or problem.columns,
         )
@@ -85,7 +86,7 @@ class StrassenLoops(TileLoops):
         self.by_image_row, self.odd = axis is problem.rows[-2], axis.extent % 2 == 1
         self.cut, self.extent = -(-axis.extent // 2), axis.extent
         self.planes = LEFT_SUMS if self.odd else LEFT_SUMS[:-1]
-        self._divide_blocks(target.cores)
+        self._divide_blocks(target)
         self.sums = parts.private("scratch", "sums", len(self.planes) * self.block_rows * self.pitch, problem.dtype)
         self.kept = parts.private("scratch", "kept", PLACES * self.block_rows * self.panel, problem.dtype)
         self.item, self.number = parts.axis("item", self.groups.count * self.blocks.count), parts.axis("product", 7)
@@ -96,16 +97,17 @@ class StrassenLoops(TileLoops):
         self.at_product: list[Statement] = []
         self._look_up_all()
 
-    def _divide_blocks(self, cores: int) -> None:
+    def _divide_blocks(self, target: CpuTarget) -> None:
         """Cut the tiles into work items whose sums fit into scratch."""
         # One cache line more than whole lines: rows of sums a power of two apart would fall into the same cache sets.
         self.pitch = -(-self.problem.depth // 16) * 16 + 16
         self.rows_of_tile = self.splits[1].sizes[0]
         row_bytes = len(self.planes) * self.pitch * item_bytes(self.problem.dtype)
-        most = max(1, min(BLOCK_BYTES // (row_bytes * self.rows_of_tile), -(-self.tiles // BLOCKS)))
+        most = max(LEAST_TILES, BLOCK_BYTES[target.isa] // (row_bytes * self.rows_of_tile))
+        most = max(1, min(most, -(-self.tiles // BLOCKS)))
         count = -(-self.tiles // most)
         self.blocks = Split(self.tiles, min(self.tiles, -(-count // BLOCKS) * BLOCKS))
-        items = max(BLOCKS, cores) * (2 if self.blocks.larger else 1)  # as few as keep all cores evenly at work:
+        items = max(BLOCKS, target.cores) * (2 if self.blocks.larger else 1)  # as few as keep all cores evenly at work:
         self.groups = Split(self.panels, min(self.panels, -(-items // self.blocks.count)))  # each makes its own sums
         self.block_rows = self.blocks.sizes[0] * self.rows_of_tile
 
