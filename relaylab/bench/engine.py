@@ -43,9 +43,13 @@ def serve(name: str, program: str, feed: str, threads: int) -> None:
     values = dict(np.load(feed))
     engine.prepare()
     before = _status("VmRSS")
-    ready = engine.load(program, values, threads)
-    for _ in range(WARM_UP):
-        ready.run()
+    try:
+        ready = engine.load(program, values, threads)
+        for _ in range(WARM_UP):
+            ready.run()
+    except Exception as error:  # whatever an engine raises, the others go on
+        first = next(iter(str(error).strip().splitlines()), "")
+        return _answer({"error": f"{type(error).__name__}: {first}"})
     _answer({"mib": _status("VmHWM") - before})
     for line in map(str.strip, sys.stdin):
         if line.isdigit():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -41,7 +42,7 @@ class Result:
     `ms` are medians by engine; `gflops` is the useful work rate of ours (direct algorithms counted), `share` that over
     the peak of the threads used; `cold` and `warm` are seconds of `relay.build`; `mib` the peak memory of a process
     that loads the stored program and runs it, beyond what importing the engine takes; `error` is the largest
-    difference to onnxruntime over the largest output.
+    difference to onnxruntime over the largest output; `missing` says why peers cannot run the program.
     """
 
     row: str
@@ -55,6 +56,7 @@ class Result:
     mib: dict[str, float] = field(default_factory=dict)
     error: float = 0.0
     goal: float | None = None
+    missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -64,15 +66,17 @@ class Result:
 
 def measure(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:
     """Measure a row; engines take turns for `rounds` rounds. `target` is what relaylab builds for."""
-    mod, params = row.workload()
     result = Result(row.name, threads, target, goal=row.goals[threads > 1])
     with tempfile.TemporaryDirectory() as directory:
         stored = Path(directory)
-        if row.past is not None:
+        if row.model is not None:
+            (stored / "net.onnx").write_bytes(row.model().SerializeToString())
+        if row.open:
             _measure_open(result, stored, row.past, rounds)
             return result
+        mod, params = row.workload()
         result.cold, result.warm = _store(mod, params, stored, target)
-        with players((OURS, *installed()), stored, threads) as engines:
+        with players((OURS, *installed()), stored, threads) as (engines, result.missing):
             result.ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
             result.mib = {name: player.mib for name, player in engines.items()}
             result.error = _error(engines, stored)
@@ -82,15 +86,16 @@ def measure(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") 
 
 
 def _measure_open(result: Result, stored: Path, past: int, rounds: int) -> None:
-    """The decoder whose caches grow: a step of each engine in turn, against onnxruntime only."""
-    program = open_decoder.model()
-    (stored / "net.onnx").write_bytes(program.SerializeToString())
-    np.savez(stored / "feed.npz", allow_pickle=False, **open_decoder.feed(program, past))
-    with players((OPEN, "onnxruntime"), stored, result.threads) as engines:
+    """What is no static graph, beside onnxruntime only: a run, or a step of a decoder whose caches grow."""
+    import onnx
+
+    feed = open_decoder.feed(onnx.load(stored / "net.onnx"), past)
+    np.savez(stored / "feed.npz", allow_pickle=False, **feed)
+    with players((OPEN, "onnxruntime"), stored, result.threads) as (engines, result.missing):
         ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
         mib = {name: player.mib for name, player in engines.items()}
         result.ms, result.mib = ({OURS if k == OPEN else k: v for k, v in found.items()} for found in (ms, mib))
-        result.error = _error({OURS: engines[OPEN], "onnxruntime": engines["onnxruntime"]}, stored)
+        result.error = _error({OURS if k == OPEN else k: v for k, v in engines.items()}, stored)
 
 
 def _store(mod: IRModule, params: Mapping[str, Any], stored: Path, target: str) -> tuple[float, float]:
@@ -100,7 +105,7 @@ def _store(mod: IRModule, params: Mapping[str, Any], stored: Path, target: str) 
         lib, warm = built(mod, params, target)
     lib.export_library(str(stored / "net.so"))
     np.savez(stored / "feed.npz", allow_pickle=False, **inputs_of(lib))
-    if installed():
+    if installed() and not (stored / "net.onnx").exists():
         (stored / "net.onnx").write_bytes(to_onnx(mod, params).SerializeToString())
     return cold, warm
 
@@ -141,12 +146,15 @@ def _flops(mod: IRModule) -> int:
 
 
 def _error(engines: Mapping[str, Player], stored: Path) -> float:
-    """The largest difference between our outputs and the first peer's, over the largest output."""
+    """The largest difference between our outputs and the first peer's, over the largest output; infinite between
+    shapes that differ."""
     peers = [name for name in PEERS if name in engines]
     if not peers:
         return 0.0
     ours, theirs = (engines[name].outputs(stored / f"{name}.npz") for name in (OURS, peers[0]))
-    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs))
+    if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)):
+        return math.inf
+    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs) if a.size)
 
 
 def measure_apart(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:

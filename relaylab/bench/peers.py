@@ -88,18 +88,26 @@ def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
 
     from relaylab import relay
     from relaylab.frontend import from_onnx
+    from relaylab.runtime.ndarray import NDArray
     from relaylab.runtime.threads import set_num_threads
 
     set_num_threads(threads)
     mod, params = from_onnx(onnx.load(path))
     with relay.transform.PassContext(opt_level=3):
         machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
-    return _growing(lambda given: list(machine.invoke("main", *given.values())), feed)
+
+    def step(given: Feed) -> list[Any]:
+        found = machine.invoke("main", *given.values())
+        return [found] if isinstance(found, NDArray) else list(found)
+
+    return _growing(step, feed)
 
 
 def _growing(step: Callable[[Feed], Sequence[np.ndarray]], feed: Feed) -> Ready:
     """Steps of which each takes the caches that the one before gave; from the beginning again after `GROWTH`."""
     names = [name for name in feed if name.startswith(PAST)]
+    if not names:
+        return _remembering(lambda: step(feed))
     state, turns = dict(feed), [0]
 
     def run() -> None:
@@ -160,13 +168,13 @@ def _torch(path: str, feed: Feed, threads: int) -> Ready:
     return _remembering(run)
 
 
-def _remembering(run: Callable[[], list[np.ndarray]]) -> Ready:
-    last: list[list[np.ndarray]] = [[]]
+def _remembering(run: Callable[[], Sequence[Any]]) -> Ready:
+    last: list[Sequence[Any]] = [[]]
 
     def once() -> None:
         last[0] = run()
 
-    return Ready(once, lambda: last[0])
+    return Ready(once, lambda: [np.asarray(value) for value in last[0]])
 
 
 ENGINES: dict[str, InferenceEngine] = {

@@ -15,7 +15,7 @@ LEFT = 1
 
 
 def table(results: Sequence[Result]) -> str:
-    """One line per row and number of threads; a ratio that misses its goal is marked with `<`."""
+    """A line per row and number of threads, `<` where a ratio misses its goal; below, who could not run what."""
     peers = [name for name in PEERS if any(name in r.ms for r in results)]
     head = [
         "row",
@@ -38,7 +38,8 @@ def table(results: Sequence[Result]) -> str:
         "  ".join(c.ljust(w) if k < LEFT else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths)))
         for line in lines
     ]
-    return "\n".join([rows[0], "-" * len(rows[0]), *rows[1:]])
+    missing = [f"{r.row}, {r.threads} thread(s): not run by {why}" for r in results for why in r.missing.values()]
+    return "\n".join([rows[0], "-" * len(rows[0]), *rows[1:], *missing])
 
 
 def _line(r: Result, peers: Sequence[str]) -> list[str]:

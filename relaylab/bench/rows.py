@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from relaylab import relay
-from relaylab.bench import encoder, open_decoder
+from relaylab.bench import encoder, images, open_decoder, sequences
+from relaylab.bench.onnx_graph import Model
 from relaylab.bench.variants import batched, halves, quantized, two_inputs
 from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
@@ -24,13 +25,16 @@ Workload = tuple[IRModule, dict[str, Any]]
 class BenchmarkRow:
     """One program. `goals` are the ratios aimed at with one and with two threads; None where there is no aim.
 
-    `past` is the length of the caches that an open decoder begins with; without one the program is static.
+    `model` makes the ONNX model that all engines read; without it the workload is exported. What is not a static graph
+    is `open`: our virtual machine runs it. `past` is the length of the caches that a decoder begins with.
     """
 
     name: str
     workload: Callable[[], Workload]
     goals: tuple[float, float | None]
-    past: int | None = None
+    model: Model | None = None
+    open: bool = False
+    past: int = 0
 
 
 def _matmul(size: int = 1024) -> Workload:
@@ -46,12 +50,12 @@ def _toy() -> Workload:
     return relay.transform.InferType()(IRModule.from_expr(relay.Function([x], body))), {}
 
 
-def _decoder() -> Workload:
-    return from_onnx(open_decoder.model())
-
-
 def _zoo(name: str, one: float, two: float | None = None) -> BenchmarkRow:
     return BenchmarkRow(name, NETWORKS[name].build, (one, one if two is None else two))
+
+
+def _onnx(name: str, model: Model, goal: float, open: bool = False, past: int = 0) -> BenchmarkRow:
+    return BenchmarkRow(name, lambda: from_onnx(model()), (goal, goal), model, open, past)
 
 
 ROWS: dict[str, BenchmarkRow] = {
@@ -84,9 +88,22 @@ ROWS: dict[str, BenchmarkRow] = {
         BenchmarkRow("matmul-inputs", two_inputs, (1.2, 1.2)),
         BenchmarkRow("bert-float16", halves(NETWORKS["bert"].build), (1.0, 1.0)),
         BenchmarkRow("resnet18-int8", quantized(NETWORKS["resnet18"].build), (1.0, 1.0)),
-        BenchmarkRow("decoder-open", _decoder, (3.0, 3.0), past=64),
-        BenchmarkRow("decoder-open-long", _decoder, (3.0, 3.0), past=512),
         BenchmarkRow("mobilenet-int8", quantized(NETWORKS["mobilenet"].build), (1.0, 1.0)),
+        _onnx("decoder-open", open_decoder.model, 3.0, True, 64),
+        _onnx("decoder-open-long", open_decoder.model, 3.0, True, 512),
+        _onnx("super_resolution", images.super_resolution, 1.25),
+        _onnx("efficientnet", images.efficientnet, 1.1),
+        _onnx("mobilenet_v3", images.mobilenet_v3, 1.1),
+        _onnx("convnext", images.convnext, 1.2),
+        _onnx("swin", images.swin, 1.2),
+        _onnx("detector", images.detector, 1.0, True),
+        _onnx("wavenet", sequences.wavenet, 1.25),
+        _onnx("whisper", sequences.whisper, 1.2),
+        _onnx("t5", sequences.t5, 1.2),
+        _onnx("gru", sequences.gru, 1.5),
+        _onnx("bilstm", sequences.bilstm, 1.5),
+        _onnx("topk", sequences.topk, 1.0),
+        _onnx("loop", sequences.loop, 1.0, True),
     )
 }
 

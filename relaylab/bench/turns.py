@@ -59,13 +59,18 @@ class Player:
         assert self.process.stdout
         line = self.process.stdout.readline()
         if not line:
+            self.close()
             raise RelayError(
-                f"{self.name} stopped with exit code {self.process.wait()}",
+                f"{self.name} stopped with exit code {self.process.returncode}",
                 code="bench.engine",
                 help="its own message is above",
             )
+        found = json.loads(line)
+        if "error" in found:
+            self.close()
+            raise RelayError(f"{self.name}: {found['error']}", code="bench.engine")
         self._signal("SIGSTOP")
-        return json.loads(line)
+        return found
 
     def _signal(self, name: str) -> None:
         if hasattr(signal, name):
@@ -81,14 +86,23 @@ class Player:
 
 
 @contextlib.contextmanager
-def players(names: tuple[str, ...], stored: Path, threads: int) -> Iterator[dict[str, Player]]:
-    """The engines of these names with the program stored in a directory, ended with the block."""
+def players(names: tuple[str, ...], stored: Path, threads: int) -> Iterator[tuple[dict[str, Player], dict[str, str]]]:
+    """The engines of these names with the program stored in a directory, ended with the block; and why some of them
+    cannot run it. The first one is ours and must.
+    """
     with contextlib.ExitStack() as stack:
-        found = {}
+        found: dict[str, Player] = {}
+        missing: dict[str, str] = {}
         for name in names:
-            found[name] = Player(name, stored, threads)
-            stack.callback(found[name].close)
-        yield found
+            try:
+                found[name] = Player(name, stored, threads)
+            except RelayError as error:
+                if name == names[0]:
+                    raise
+                missing[name] = error.message
+            else:
+                stack.callback(found[name].close)
+        yield found, missing
 
 
 def interleaved(engines: Mapping[str, Player], rounds: int) -> dict[str, float]:

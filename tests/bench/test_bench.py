@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.bench import encoder, open_decoder, variants
+from relaylab.bench import encoder, open_decoder, sequences, variants
 from relaylab.bench.history import BenchHistory
 from relaylab.bench.measure import Result, inputs_of
+from relaylab.bench.peers import OPEN
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
+from relaylab.bench.turns import interleaved, players
 from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayError
@@ -105,6 +107,46 @@ def test_a_variant_says_the_same_in_onnx(kind, name: str) -> None:
     module = seeded(lib, feed)
     module.run()
     np.testing.assert_allclose(module.get_output(0).numpy(), expected, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "name", ["topk", "t5", *(pytest.param(n, marks=pytest.mark.slow) for n in ("efficientnet", "swin", "wavenet"))]
+)
+def test_a_row_of_onnx_gives_what_onnxruntime_gives(name: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    row = ROWS[name]
+    mod, params = row.workload()
+    lib = relay.build(mod, "llvm", params=params)
+    feed = inputs_of(lib)
+    (wanted,) = ort.InferenceSession(row.model().SerializeToString(), providers=["CPUExecutionProvider"]).run(
+        None, feed
+    )
+    np.testing.assert_allclose(np.asarray(lib.run(**feed)), wanted, rtol=1e-3, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ["loop", pytest.param("detector", marks=pytest.mark.slow)])
+def test_an_open_row_gives_what_onnxruntime_gives(name: str) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    program = ROWS[name].model()
+    mod, params = from_onnx(program)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    feed = open_decoder.feed(program, 0)
+    (wanted,) = ort.InferenceSession(program.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+    np.testing.assert_allclose(machine.invoke("main", *feed.values()).numpy(), wanted, rtol=1e-3, atol=1e-5)
+
+
+def test_a_peer_that_cannot_run_a_row_is_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    program = sequences.topk()
+    (tmp_path / "net.onnx").write_bytes(program.SerializeToString())
+    np.savez(tmp_path / "feed.npz", **open_decoder.feed(program, 0))
+    with players((OPEN, "torch"), tmp_path, 1) as (engines, missing):
+        assert list(engines) == [OPEN] and "TopK" in missing["torch"]
+        assert interleaved(engines, 1)[OPEN] > 0
+    with pytest.raises(RelayError, match="torch"), players(("torch",), tmp_path, 1):
+        pass
+    left_out = table([Result("topk", 1, ms={"relaylab": 1.0}, missing=missing)])
+    assert left_out.endswith("`TopK` has no PyTorch form here") and "topk, 1 thread(s): not run by torch" in left_out
 
 
 def test_a_history_tells_what_changed(tmp_path: Path) -> None:
