@@ -96,6 +96,7 @@ class Specializations:
     def __post_init__(self) -> None:
         self.deciding = deciding_inputs(self.mod)
         self.lock = threading.RLock()
+        self.result = self.mod["main"].ret_type
         self.closed = "" if self.context.config.get(OPEN, True) else "the build was told so"
 
     @staticmethod
@@ -118,7 +119,7 @@ class Specializations:
         """
         if self.deciding or not (self.forms or self.open):
             return None
-        arrays = [a.view() if type(a) is NDArray else a for a in args]
+        arrays = [a.read() if type(a) is NDArray else a for a in args]
         if not all(type(a) is np.ndarray for a in arrays):
             return None
         plain = cast("list[np.ndarray]", arrays)
@@ -144,7 +145,7 @@ class Specializations:
                 raise
             return None  # a size that no kernel takes: the virtual machine says what is wrong, if anything is
         self.took(key, time.perf_counter() - start)
-        return _nested(self.mod["main"].ret_type, iter(outputs))
+        return _nested(self.result, iter(outputs))
 
     def _open_form(self, values: Sequence[Value]) -> OpenForm | None:
         """The form for all sizes, made at the first call; None if there is none."""
@@ -159,7 +160,7 @@ class Specializations:
     def note(self, args: Sequence[object], key: Key) -> None:
         """Remember that arguments of these shapes and data types are taken, and have a form."""
         if all(type(a) in (np.ndarray, NDArray) for a in args):
-            arrays = [a.view() if isinstance(a, NDArray) else cast(np.ndarray, a) for a in args]
+            arrays = [a.read() if isinstance(a, NDArray) else cast(np.ndarray, a) for a in args]
             self.seen[tuple([a.shape for a in arrays]), tuple([a.dtype for a in arrays])] = key
             _bound(self.seen, _REMEMBERED)
 

@@ -53,7 +53,7 @@ class BufferLayout:
         """The number of elements from the base to the last element."""
         if 0 in self.shape:
             return 0
-        if any(isinstance(n, ScalarExpr) for n in self.shape):
+        if any(isinstance(n, ScalarExpr) for n in (*self.shape, *self.strides, self.offset)):
             return MOST_SIZE * MOST_SIZE
         return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
 

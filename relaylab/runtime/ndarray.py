@@ -44,9 +44,9 @@ class NDArray:
 
     __slots__ = ("_data", "_alone", "_lent", "__weakref__")
 
-    def __init__(self, data: np.ndarray, alone: bool = False):
-        """`alone`: nobody else can write to the memory of `data`."""
-        self._data, self._alone, self._lent = data, alone, False
+    def __init__(self, data: np.ndarray, alone: bool = False, lent: bool = False):
+        """`alone`: nobody else can write to the memory of `data`; `lent`: nor may this array, it takes its own first."""
+        self._data, self._alone, self._lent = data, alone, lent
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,6 +80,10 @@ class NDArray:
     def values(self) -> np.ndarray:
         """The elements without a copy, to read now."""
         return _frozen(self._data.view())
+
+    def read(self) -> np.ndarray:
+        """As `values`, for compiled code, which does not write to what it is given: not frozen, and at no cost."""
+        return self._data
 
     def lend(self) -> np.ndarray:
         """The elements as they are now, to keep: without a copy if nobody else can write to them.

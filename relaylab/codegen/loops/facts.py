@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Guard, Load, Local, Tensor, post_order
+from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     Accumulate,
     Define,
@@ -102,24 +102,32 @@ def _with_inside(own: StatementUses, within: Sequence[StatementUses]) -> Stateme
     )
 
 
-def work(program: LoopProgram, uses: dict[Statement, StatementUses]) -> tuple[int, int]:
-    """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn."""
-    flops = 0
+def work(
+    program: LoopProgram, uses: dict[Statement, StatementUses], at: Callable[[ScalarExpr], int] = lambda size: LIKELY
+) -> tuple[int, int]:
+    """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn.
+
+    `at` says how long a loop is whose length is a size. Operands of unknown extent count by what is stored.
+    """
+    flops = stored = 0
+    operands = {t for _, t in program.operands if t.shape[0] >= MOST_SIZE}
     for nest in program.nests:
         stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
         while stack:
             statement, times = stack.pop()
             if isinstance(statement, (For, IfThenElse)):  # of a condition, what it is there for
-                turns = _turns(statement) if isinstance(statement, For) else 1
+                turns = _turns(statement, at) if isinstance(statement, For) else 1
                 stack.extend((s, times * turns) for s in statement.body)
                 continue
             flops += times * uses[statement].flops
-    return flops, sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands if t.shape[0] < MOST_SIZE)
+            if isinstance(statement, Store) and statement.buffer in operands:
+                stored += 2 * times * item_bytes(statement.buffer.dtype)
+    return flops, stored + sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands if t.shape[0] < MOST_SIZE)
 
 
-def _turns(loop: For) -> int:
-    """How often a loop turns; one with a computed end once, one as long as a size `LIKELY` times."""
-    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else LIKELY
+def _turns(loop: For, at: Callable[[ScalarExpr], int]) -> int:
+    """How often a loop turns; one with a computed end once, one as long as a size as often as `at` says."""
+    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else at(loop.axis.size)
 
 
 def read_after_written(body: Sequence[Statement], uses: dict[Statement, StatementUses]) -> frozenset[Tensor]:

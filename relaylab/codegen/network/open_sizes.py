@@ -38,6 +38,16 @@ class OpenSizes:
             self.slots[d] = Size(_name(d), len(self.slots))
         return cast(int, self.slots[d])
 
+    def room(self, name: str) -> Size:
+        """A size that no shape tells: how much memory there is along an axis. Its value is given under `var_of`."""
+        var = SizeVar(name)
+        self.slots[var] = Size(name, len(self.slots))
+        return self.slots[var]
+
+    def var_of(self, size: Size) -> SymbolicDim:
+        """The dimension in a slot."""
+        return next(d for d, found in self.slots.items() if found is size)
+
     def shape(self, t: TensorType) -> tuple[int, ...]:
         """The shape of a type."""
         return tuple(map(self.size, t.shape))

@@ -366,6 +366,10 @@ class Planner:
 
 def shares_of(kernel: Kernel) -> int:
     """How many threads may work on a kernel: one where waking others costs more than they help."""
-    seconds = max(kernel.flops / FLOPS_PER_SECOND, kernel.bytes / BYTES_PER_SECOND)
     few = kernel.open_items is None and kernel.items < 2
-    return 1 if seconds < SMALL_SECONDS or few else abi.MAX_THREADS
+    return 1 if few else shares_for(kernel.flops, kernel.bytes)
+
+
+def shares_for(flops: int, traffic: int) -> int:
+    """How many threads may do so many operations on so many bytes."""
+    return 1 if max(flops / FLOPS_PER_SECOND, traffic / BYTES_PER_SECOND) < SMALL_SECONDS else abi.MAX_THREADS
