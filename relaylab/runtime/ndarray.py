@@ -45,7 +45,7 @@ class NDArray:
     __slots__ = ("_data", "_alone", "_lent", "__weakref__")
 
     def __init__(self, data: np.ndarray, alone: bool = False, lent: bool = False):
-        """`alone`: nobody else can write to the memory of `data`; `lent`: nor may this array, it takes its own first."""
+        """`alone`: nobody else can write to the memory of `data`; `lent`: nor can this array before it has its own."""
         self._data, self._alone, self._lent = data, alone, lent
 
     @property
