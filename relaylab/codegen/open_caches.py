@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.network.network import Network, NetworkTensor, flatten, operator_of
+from relaylab.codegen.network.network import Network, NetworkTensor, flatten, operator_of, tensor_type
 from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.codegen.operations.fused_body import operands_of, tensors_of
 from relaylab.codegen.operations.in_place_concat import ConcatenateAttrs, InPlaceConcat
@@ -128,7 +128,7 @@ def _cache(job: Job, network: Network) -> Cache | None:
         return None
     below = set(walk((new,), lambda e: () if e in job.known else operands_of(e)))
     known = {e: value for e, value in job.known.items() if e in below}
-    added = job.operation.shape(new.checked_type)
+    added = job.operation.shape(tensor_type(new))
     parts = NetworkTensor(source.shape, source.dtype, "result"), NetworkTensor(added, whole.dtype, "result")
     operation, calls = job.operation, tuple(c for c in job.calls if c in below)
     reads = tensors_of([t for value in known.values() for t in flatten(value)])

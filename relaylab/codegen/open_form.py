@@ -111,20 +111,20 @@ class OpenForm:
         """Which inputs and outputs are caches, and the sizes that say how much room they have."""
         ins, outs, sizes = self.network.inputs, self.network.outputs, self.sizes
         self.rooms: list[tuple[Rooms, SymbolicDim]] = []
-        self.room_names: list[tuple[SymbolicDim, SymbolicDim]] = []
+        self.room_names: list[tuple[SizeVar, SizeVar]] = []
         self.caches: dict[int, tuple[int, int]] = {}
         self.copying: list[set[Job]] = []
         for number, group in enumerate(groups):
             inputs = [ins.index(cache.source) for cache in group.caches]
             self.rooms.append((Rooms(inputs, group.axis), sizes.var_of(group.length)))
-            self.room_names.append((sizes.var_of(group.before), sizes.var_of(group.after)))
+            self.room_names.append(
+                (cast(SizeVar, sizes.var_of(group.before)), cast(SizeVar, sizes.var_of(group.after)))
+            )
             self.caches |= {outs.index(cache.join.whole): (number, k) for k, cache in enumerate(group.caches)}
             self.copying.append({cache.copy for cache in group.caches})
 
-    def _known(
-        self, shapes: Sequence[tuple[int, ...]], rooms: Sequence[tuple[int, int]] = ()
-    ) -> dict[SymbolicDim, int]:
-        found: dict[SymbolicDim, int] = {d: shapes[k][axis] for d, (k, axis) in self.named.items()}
+    def _known(self, shapes: Sequence[tuple[int, ...]], rooms: Sequence[tuple[int, int]] = ()) -> dict[SizeVar, int]:
+        found = {d: shapes[k][axis] for d, (k, axis) in self.named.items()}
         for names, numbers in zip(self.room_names, rooms):
             found.update(zip(names, numbers))
         return found
