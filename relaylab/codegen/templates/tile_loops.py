@@ -21,6 +21,7 @@ from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, app
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
+PART_OF_SUM = 128  # terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class TileLoops:
         self.panels = -(-problem.columns // self.panel)
         self.tiles = tile_count(problem, schedule.tile)
         self.rows: dict[int, Tensor] = {}  # what holds a row of weights, by its elements
+        self.partial: Tensor | None = None
         self.gathered: Tensor | None = None
         if problem.weights.kind == "gathered":
             self.gathered = parts.private("scratch", "panel", problem.depth * self.panel, problem.dtype)
@@ -203,7 +205,7 @@ class TileLoops:
     # ---- the reduction
 
     def _reduction(self, site: TileSite, acc: Tensor) -> Body:
-        """Loops over the taps; the innermost is unrolled, with a rest after it."""
+        """Loops over the taps; the innermost is unrolled, with a rest after it. Long sums are made of parts."""
         taps, parts = self.problem.taps, self.parts
         if not self.problem.depth:
             return ()
@@ -211,15 +213,51 @@ class TileLoops:
         outer = [parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
         by = self.schedule.unroll or unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
         by = min(by, last)
-        blocks, rest = divmod(last, by)
-        block = parts.axis("k", blocks)
-        body = self._steps(site, acc, [*outer, block * by], by)
-        inner: Body = (For(block, "serial", body),) if blocks > 1 else self._steps(site, acc, [*outer, 0], by)
-        if rest:
-            inner = (*inner, *self._steps(site, acc, [*outer, blocks * by], rest))
-        for axis in reversed(outer):
-            inner = (For(axis, "serial", inner),)
-        return inner
+        length = self._part_of_sum(last, by)
+        if not length:
+            return _nested(self._run(site, acc, outer, (0, last), by), outer)
+        sums, part = self._partial_sums(), parts.axis("part", last // length)
+
+        def over(into: Tensor, value: Callable[[ScalarExpr], ScalarExpr]) -> Statement:
+            cell = lambda *at: self._cell(site, *at)
+            return self._over_tile(site, lambda *at: (into, cell(*at), value(cell(*at))), self._pitch(site))
+
+        def partial(start: Place, count: int) -> Body:
+            zero = over(acc, lambda _: Const(0, acc.dtype))
+            return (
+                zero,
+                *self._run(site, acc, outer, (start, count), by),
+                over(sums, lambda c: Load(sums, (c,)) + Load(acc, (c,))),
+            )
+
+        body = around(partial(as_index(turn(part)) * length, length), (part,), "serial")
+        if rest := last % length:
+            body = (*body, *partial(last - rest, rest))
+        first, done = over(sums, lambda c: Load(acc, (c,))), over(acc, lambda c: Load(sums, (c,)))
+        return (first, *_nested(body, outer), done)
+
+    def _part_of_sum(self, last: int, by: int) -> int:
+        """The turns of the innermost tap after which a sum is added to that of the parts before; 0 without parts."""
+        # Rounding grows with the terms that a sum passes through: parts of c of n terms divide it by sqrt(n / c).
+        if self.problem.dtype != "float32" or self.problem.depth < 2 * PART_OF_SUM or last < PART_OF_SUM // 2:
+            return 0
+        return -(-last // (max(1, round(last / PART_OF_SUM)) * by)) * by
+
+    def _partial_sums(self) -> Tensor:
+        """Where the sum of the parts of a tile is."""
+        if self.partial is None:
+            rows = math.prod(split.sizes[0] for split in self.splits)
+            self.partial = self.parts.private("scratch", "sum", rows * self.panel, self.problem.dtype)
+        return self.partial
+
+    def _run(self, site: TileSite, acc: Tensor, outer: Sequence[Axis], turns: tuple[Place, int], by: int) -> Body:
+        """So many turns of the innermost tap from a first one on, `by` of them in a turn of the loop."""
+        first, count = as_index(turns[0]), turns[1]
+        blocks, rest = divmod(count, by)
+        block = self.parts.axis("k", blocks)
+        body = self._steps(site, acc, [*outer, first + as_index(turn(block)) * by], by) if blocks else ()
+        inner = around(body, (block,), "serial")
+        return (*inner, *self._steps(site, acc, [*outer, first + blocks * by], rest)) if rest else inner
 
     def _steps(self, site: TileSite, acc: Tensor, at: Sequence[Place], turns: int) -> Body:
         """Some steps of the reduction from `at` on, written out."""
@@ -329,3 +367,10 @@ class TileLoops:
             groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
             value = parts.finished(self.epilogue, value, [*groups, ((p.channels or p.columns,), column)])
         return parts.buffers["out"], where, value
+
+
+def _nested(body: Body, axes: Sequence[Axis]) -> Body:
+    """Loops around a body."""
+    for axis in reversed(axes):
+        body = (For(axis, "serial", body),)
+    return body
