@@ -19,9 +19,10 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from relaylab.loop.expr import Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
+from relaylab.loop.expr import MOST_SIZE, Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
 from relaylab.loop.scalar import highest, lowest
-from relaylab.loop.show import show
+from relaylab.loop.show import Shown, show
+from relaylab.loop.sizes import number_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,17 +148,7 @@ class LoopProgram:
         return total
 
     def __str__(self) -> str:
-        lines = [
-            f"kernel {self.name}({', '.join(_buffer(role, t) for role, t in self.buffers)}) items={_number(self.items)}"
-        ]
-        lines += [f"  scratch {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.scratch]
-        lines += [f"  registers {t.name}: {t.dtype}[{t.shape[0]}]" for t in self.registers]
-        for part in self.prepared:
-            lines += [f"  prepared {part.buffer.name}: {part.buffer.dtype}[{part.buffer.shape[0]}]"]
-            lines += _body_lines((part.fill,), 2)
-        for nest in self.nests:
-            lines += _nest_lines(nest)
-        return "\n".join(lines)
+        return "\n".join(_Writer().program(self))
 
 
 def identity(kind: str, dtype: str) -> Const:
@@ -214,58 +205,90 @@ def sizes_in(nests: Iterable[LoopNest]) -> list[Size]:
     return sorted({n for n in post_order(*parts) if isinstance(n, Size)}, key=lambda s: s.slot)
 
 
-def _buffer(role: str, tensor: Tensor) -> str:
-    return f"{tensor.name}: {role} {tensor.dtype}[{math.prod(tensor.shape)}]"
+SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", "all": "&=", "last": "="}
+"""How an `Accumulate` of a kind is written."""
 
 
-def _nest_lines(nest: LoopNest) -> list[str]:
-    loop = nest.loop
-    by = f" by {nest.grain}" if nest.grain > 1 else ""
-    lines = [f"  parallel {loop.axis.name} in {_number(loop.axis.length)}{by}{_how(loop)}:"]
-    return lines + _body_lines(loop.body, 2)
+def extent_of(length: ScalarExpr | int) -> int:
+    """The extent of an axis that is `length` long, with sizes at their largest."""
+    if isinstance(length, int):
+        return length
+    slots = [n.slot for n in post_order(length) if isinstance(n, Size)]
+    return number_of(length, [MOST_SIZE] * (max(slots, default=-1) + 1))
 
 
-def _number(value: ScalarExpr | int) -> str:
-    return str(value) if isinstance(value, int) else show(value)
+class _Writer:
+    """Writes a program; expressions that it has in several places are made to text once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.shown: Shown = {}
+        self.apart: list[str] = []  # of the line that is written
+
+    def program(self, program: LoopProgram) -> list[str]:
+        known = program.known
+        given = ", ".join(f"{t.name}: {role} {_type(t)}{' known' * (t in known)}" for role, t in program.buffers)
+        self.line(0, f"kernel {program.name}({given}) items={self.show(program.items)}")
+        if sizes := sizes_in(program.nests):
+            self.line(1, f"sizes {', '.join(dict.fromkeys(f'{show(s)}={s.slot}' for s in sizes))}")
+        for kind, tensors in (("scratch", program.scratch), ("registers", program.registers)):
+            for t in tensors:
+                self.line(1, f"{kind} {t.name}: {_type(t)}")
+        for part in program.prepared:
+            self.line(1, f"prepared {part.buffer.name}: {_type(part.buffer)}")
+            self.body((part.fill,))
+        for nest in program.nests:
+            by = f" by {nest.grain}" if nest.grain > 1 else ""
+            self.line(1, f"parallel {self.loop(nest.loop, by)}")
+            self.body(nest.loop.body)
+        return self.lines
+
+    def line(self, level: int, text: str) -> None:
+        """A line, below those of the long expressions in it."""
+        self.lines += [f"{'  ' * level}${k} = {part}" for k, part in enumerate(self.apart)]
+        self.lines.append("  " * level + text)
+        if self.apart:
+            self.shown, self.apart = {}, []
+
+    def show(self, value: ScalarExpr | int) -> str:
+        return show(value, self.shown, self.apart) if isinstance(value, ScalarExpr) else str(value)
+
+    def body(self, body: Body) -> None:
+        stack: list[tuple[Statement | str, int]] = [(s, 2) for s in reversed(body)]
+        while stack:
+            statement, level = stack.pop()
+            if isinstance(statement, str):
+                self.line(level, statement)
+                continue
+            self.line(level, self.statement(statement))
+            for k, part in reversed([*enumerate(bodies(statement))]):
+                stack.extend((s, level + 1) for s in reversed(part))
+                if k and part:
+                    stack.append(("else:", level))
+
+    def statement(self, statement: Statement) -> str:
+        match statement:
+            case Store(buffer, address, value):
+                return f"{buffer.name}[{self.show(address)}] = {self.show(value)}"
+            case For():
+                return f"for {self.loop(statement)}"
+            case Define(local, value):
+                return f"{local.name}: {local.dtype} = {self.show(value)}"
+            case Accumulate(local, kind, value):
+                return f"{local.name} {SIGNS[kind]} {self.show(value)}"
+            case Prefetch(buffer, address):
+                return f"prefetch {buffer.name}[{self.show(address)}]"
+            case IfThenElse(condition):
+                return f"if {self.show(condition)}:"
+
+    def loop(self, loop: For, by: str = "") -> str:
+        axis = loop.axis
+        below = "" if axis.size is None or axis.extent == extent_of(axis.size) else f" below {axis.extent}"
+        stop = "" if loop.stop is None else f" to {self.show(loop.stop)}"
+        how = "" if loop.kind == "serial" else f" {loop.kind}"
+        times = f" x{loop.unroll}" if loop.unroll > 1 and how else ""
+        return f"{axis.name} in {self.show(axis.length)}{below}{stop}{by}{how}{times}:"
 
 
-def _how(loop: For) -> str:
-    if loop.kind != "vectorized":
-        return " unrolled" if loop.kind == "unrolled" else ""
-    return " vectorized" if loop.unroll == 1 else f" vectorized x{loop.unroll}"
-
-
-def _body_lines(body: Body, depth: int) -> list[str]:
-    lines: list[str] = []
-    stack: list[tuple[Statement | str, int]] = [(s, depth) for s in reversed(body)]
-    while stack:
-        statement, level = stack.pop()
-        if isinstance(statement, str):
-            lines.append("  " * level + statement)
-            continue
-        lines.append("  " * level + _line(statement))
-        for k, part in reversed([*enumerate(bodies(statement))]):
-            stack.extend((s, level + 1) for s in reversed(part))
-            if k and part:
-                stack.append(("else:", level))
-    return lines
-
-
-_SIGNS = {"sum": "+=", "prod": "*=", "max": "max=", "min": "min=", "any": "|=", "all": "&=", "last": "="}
-
-
-def _line(statement: Statement) -> str:
-    match statement:
-        case For(axis):
-            stop = "" if statement.stop is None else f" to {show(statement.stop)}"
-            return f"for {axis.name} in {_number(axis.length)}{stop}{_how(statement)}:"
-        case Define(local, value):
-            return f"{local.name}: {local.dtype} = {show(value)}"
-        case Accumulate(local, kind, value):
-            return f"{local.name} {_SIGNS[kind]} {show(value)}"
-        case Store(buffer, address, value):
-            return f"{buffer.name}[{show(address)}] = {show(value)}"
-        case Prefetch(buffer, address):
-            return f"prefetch {buffer.name}[{show(address)}]"
-        case IfThenElse(condition):
-            return f"if {show(condition)}:"
+def _type(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{math.prod(tensor.shape)}]"

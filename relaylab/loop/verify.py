@@ -72,14 +72,21 @@ class Access:
 
 def program_accesses(program: LoopProgram) -> Iterator[Access]:
     """Every access of a loop program, each under every set of guards that it lies under."""
+    return (access for _, access in accesses_by_statement(program))
+
+
+def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Access]]:
+    """Every access of a loop program with the statement that makes it."""
     prover = _Prover()
     prover.registers([s for nest in program.nests for s in statements((nest.loop,))], program.private)
     for statement, conditions in _conditional(program.loops):
         above = tuple(c for c in conditions if prover.lasts(c))
         for load, under in loads_of(values(statement)):
-            yield from prover.accesses(load.tensor, load.indices, (*above, *under), load.part)
+            for access in prover.accesses(load.tensor, load.indices, (*above, *under), load.part):
+                yield statement, access
         if isinstance(statement, Store):
-            yield from prover.accesses(statement.buffer, (statement.address,), above, 0)
+            for access in prover.accesses(statement.buffer, (statement.address,), above, 0):
+                yield statement, access
 
 
 def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:

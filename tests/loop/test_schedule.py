@@ -24,7 +24,7 @@ registers sum0
 parallel jo
 """
 TILED_TEXT = """
-kernel matmul(in0: in0 float32[48], in1: in1 float32[128], in2: in2 float32[32], out0: out0 float32[384]) items=2
+kernel matmul(in0: in0 float32[48], in1: in1 float32[128] known, in2: in2 float32[32], out0: out0 float32[384]) items=2
   scratch panel: float32[64]
   registers sum0: float32[96]
   parallel jo in 2:

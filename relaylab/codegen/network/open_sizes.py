@@ -35,7 +35,7 @@ class OpenSizes:
         if not isinstance(d, SymbolicDim) or not _sizes_in(d) <= self.named:
             raise RelayTypeError(f"the size `{d}` does not follow from the inputs", code="codegen.unknown-size")
         if d not in self.slots:
-            self.slots[d] = Size(_name(d), len(self.slots))
+            self.slots[d] = Size(str(d), len(self.slots))
         return cast(int, self.slots[d])
 
     def room(self, name: str) -> Size:
@@ -101,7 +101,3 @@ def _dims(t: Type | None, node: object) -> Iterator[object]:
         for _, value in node.attrs.items():
             parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
             yield from (d for d in parts if isinstance(d, AnyDim))
-
-
-def _name(d: SymbolicDim) -> str:
-    return f"{d}" if isinstance(d, SizeVar) else f"({d})"
