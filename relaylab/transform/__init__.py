@@ -38,6 +38,7 @@ from relaylab.transform.engine.options import Option, PassRecord
 from relaylab.transform.engine.print_ir import PrintIR
 from relaylab.transform.flexible_shape_dispatch import FlexibleShapeDispatch
 from relaylab.transform.fusion.defuse_ops import DefuseOps
+from relaylab.transform.fusion.fuse_attention import FuseAttention
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
 from relaylab.transform.gradients.first_order_gradient import FirstOrderGradient, gradient
@@ -112,8 +113,8 @@ __all__ = [
     "ConvertLayout", "DeadCodeElimination", "Defunctionalization", "DefuseOps", "DenseToSparse", "DivToMul",
     "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FastMath",
     "FirstOrderGradient", "FlattenAtrousConv", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr",
-    "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseOps", "History", "InferType",
-    "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "IntegerProducts", "LabelOps", "LambdaLift",
+    "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseAttention", "FuseOps",
+    "History", "InferType", "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "IntegerProducts", "LabelOps", "LambdaLift",
     "LayoutConfig", "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern",
     "MergeCompilerRegions", "MergeComposite", "ModulePass", "Option",
     "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate", "PartitionConversions",

@@ -11,6 +11,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.history import History
 from relaylab.transform.engine.infer_type import InferType
 from relaylab.transform.engine.manager import Pass, run_pipeline
+from relaylab.transform.fusion.fuse_attention import FuseAttention
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
 from relaylab.transform.inline import Inline
@@ -66,6 +67,7 @@ def prefix_passes(vm: bool = False) -> list[Pass]:
         SimplifyExpr(),
         CanonicalizeCast(),
         CanonicalizeOps(),
+        FuseAttention(),
         FlattenAtrousConv(),
     ]
     if not vm:

@@ -63,6 +63,14 @@ def softmax(a: Any, x: np.ndarray) -> Any:
 # ---- elements by index
 
 
+@judge("nn.attention")
+def attention(a: Any, query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray) -> Any:
+    *lead, m, _ = query.shape
+    heads = [x.reshape(1, -1, *x.shape[-2:]) for x in (query, key, value)]
+    mask = np.broadcast_to(mask, (*lead, m, key.shape[-2])).reshape(1, -1, m, key.shape[-2])
+    return onnx("Attention", *heads, mask, opset=23, scale=a.scale).reshape(*lead, m, -1)
+
+
 @judge("gather_nd")
 def gather_nd(a: Any, x: np.ndarray, at: np.ndarray) -> Any:
     return onnx("GatherND", x, np.moveaxis(at, 0, -1).astype("int64"), batch_dims=a.batch_dims)

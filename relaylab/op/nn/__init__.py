@@ -2,6 +2,7 @@
 
 from relaylab.op.builder import offered as _offered
 from relaylab.op.nn.activation import fast_softmax, leaky_relu, log_softmax, prelu, relu, softmax
+from relaylab.op.nn.attention import attention
 from relaylab.op.nn.conv import conv1d, conv2d, conv3d
 from relaylab.op.nn.conv_packed import contrib_conv2d_nchwc, contrib_depthwise_conv2d_nchwc
 from relaylab.op.nn.conv_transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose

@@ -60,6 +60,21 @@ def adaptive_max_pool3d(data: Arg, output_size: Dims | None = None, layout: str 
     out_layout: the axes of the result: those of data, or empty
     Result: (N, C, *output_size) laid out as `layout`, dtype of data
     """
+def attention(query: Arg, key: Arg, value: Arg, mask: Arg, scale: float = 1.0, zero_empty: bool = False) -> Call:
+    """softmax(query key^T * scale + mask) value, for each matrix of a batch.
+
+    The scores are never in memory as a whole: a block of queries walks over blocks of keys and keeps for each query the
+    largest score so far, the sum of exponentials below it, and the values weighted by them. A query whose scores are
+    all -inf gives NaN, as softmax does, or with `zero_empty` zeros.
+
+    query: a row for each result; shape (..., m, d); dtype floats
+    key: a row for each value; shape (..., n, d); dtype that of query
+    value: the rows that are mixed; shape (..., n, e); dtype that of query
+    mask: what is added to the scores; 0 for nothing; shape one that broadcasts to (..., m, n); dtype that of query
+    scale: what the products are multiplied by, often 1 / sqrt(d)
+    zero_empty: whether a query whose scores are all -inf weighs every value with 0
+    Result: (..., m, e), of the dtype of query
+    """
 def avg_pool1d(data: Arg, pool_size: Ints = (1,), strides: Ints = (1,), dilation: Ints = (1,), padding: Ints = (0,), layout: str = 'NCW', out_layout: str = '', ceil_mode: bool = False, count_include_pad: bool = False) -> Call:
     """Mean over sliding windows of one axis.
 

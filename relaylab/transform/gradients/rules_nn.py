@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from relaylab.ir import Call, Expr, TupleGetItem, facets, op_name
 from relaylab.op.window import spread as spread_attr
 from relaylab.op.window import spread_padding
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of
+from relaylab.transform.gradients.decomposed import decomposition_of
 from relaylab.transform.gradients.rules import (
     GRADIENTS,
     div,
@@ -34,6 +35,20 @@ def _bias_add(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
 def _softmax(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     total = call("sum", mul(g, y), axis=[facets(c).axis], keepdims=True, exclude=False)
     return [mul(sub(g, total), y)]
+
+
+@decomposition_of("nn.attention")
+def _attention(c: Call, query: Expr, key: Expr, value: Expr, mask: Expr) -> Expr:
+    a, (*lead, m, d), dtype = facets(c), map(int, shape_of(c.args[0])), dtype_of(c)
+    n, e = map(int, shape_of(c.args[2])[-2:])
+    flat = lambda x, *matrix: reshaped(x, (math.prod(lead), *matrix))
+    products = call("nn.batch_matmul", flat(query, m, d), flat(key, n, d), transpose_b=True)
+    scores = call("add", mul(reshaped(products, (*lead, m, n)), scalar(a.scale, dtype)), mask)
+    weights = call("nn.softmax", scores, axis=-1)
+    if a.zero_empty:
+        seen = call("any", call("not_equal", scores, scalar(-math.inf, dtype)), axis=[-1], keepdims=True)
+        weights = call("where", seen, weights, scalar(0, dtype))
+    return reshaped(call("nn.batch_matmul", flat(weights, m, n), flat(value, n, e), transpose_b=False), (*lead, m, e))
 
 
 @gradient_of("nn.log_softmax")
