@@ -96,7 +96,7 @@ class attention(Opaque):
             first = item % blocks * QUERIES
 
             def write(start: Element, width: int) -> None:
-                _Queries(p, (query, key, value, mask), at, start, width).write(out, self)
+                _Queries(p, (query, key, value, mask), at, start, width).write(out, self.scale, self.zero_empty)
 
             if not whole or not rest:
                 write(first, QUERIES if whole else rest)
@@ -142,10 +142,10 @@ class _Queries:
         self.mixed = p.scratch(width * self.columns, self.dtype)
         self.most, self.total, self.fade = (p.scratch(width, self.dtype) for _ in range(3))
 
-    def write(self, out: Tensor, attrs: attention.definition) -> None:
+    def write(self, out: Tensor, scale: float, zero_empty: bool) -> None:
         """The results of these queries."""
         p, b = self.p, self.p.b
-        self._begin(attrs.scale)
+        self._begin(scale)
         blocks, rest = divmod(self.key.shape[-2], self.block)
         with p.loop(blocks) as block:
             self._look(block * self.block, self.block)
@@ -153,7 +153,7 @@ class _Queries:
             self._look(b.index(blocks * self.block), rest)
         with p.loop(self.width) as row, p.loop(self.columns, kind="vectorized", unroll=2) as c:
             total = self.total(row)
-            if attrs.zero_empty:  # what was mixed is the sum of the values times 0
+            if zero_empty:  # what was mixed is the sum of the values times 0
                 total = b.select(b.eq(total, 0.0), 1.0, total)
             p.store(out, (*self.at, self.first + row, c), b.cast(self.mixed(row * self.columns + c) / total, out.dtype))
 

@@ -215,7 +215,7 @@ class _Attention:
         lead = self.scores.lead or shape[:1]
         parts = [part.built(done, lead) for part in (self.query, self.key, self.value)]
         masks = [done[mask] for mask in self.scores.masks] or [scalar(0, dtype)]
-        mask = reduce(lambda a, b: call("add", a, b), masks)
+        mask = reduce(lambda a, b: cast(Expr, call("add", a, b)), masks)
         made = call("nn.attention", *parts, mask, scale=self.scale, zero_empty=self.zero_empty)
         return made if (*lead, *shape[1:]) == shape else reshaped(made, shape)
 
