@@ -231,7 +231,8 @@ class _Builder:
         """Scratch for what the loop over `following` would compute again at each of its turns."""
         body: list[Statement] = []
         while (value := repeated_value(roots, self.depends, available, following)) is not None:
-            changing = self.depends(value) - available
+            own = self.depends(value) - available
+            changing = [n for n in post_order(value) if isinstance(n, Axis) and n in own]  # sets have no order
             ranks = {a: (contiguity(self.simplifier, [value], a), a.extent) for a in changing}
             fill, element = kept(value, sorted(changing, key=ranks.__getitem__), self.simplifier, self.scratch)
             body.append(fill)

@@ -195,7 +195,7 @@ def linear_uses(roots: tuple[ScalarExpr, ...], simplifier: Simplifier) -> Iterat
 def merge_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
     """The region with one pair of axes merged that is only used as `outer * extent + inner`; [] if there is none."""
     uses = list(linear_uses(region.roots, simplifier))
-    boxes = [region.axes, *{n.axes for n in post_order(*region.roots) if isinstance(n, Reduce)}]
+    boxes = dict.fromkeys((region.axes, *(n.axes for n in post_order(*region.roots) if isinstance(n, Reduce))))
     for box in boxes:
         for outer, inner in ((a, c) for a in box for c in box if a is not c and c.size is None):
             if all(u.terms.get(outer, 0) == u.terms.get(inner, 0) * inner.extent for u in uses):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
-from relaylab.loop.expr import Apply, Const, ScalarExpr
+from relaylab.loop.expr import Apply, Axis, Const, ScalarExpr
 from relaylab.loop.program import For
 from relaylab.loop.scalar import NARROW
 
 
-@dataclass(frozen=True, slots=True)
-class Ramp:
+class Ramp(NamedTuple):
     """An index: `base` in lane 0, `step` more in each further lane."""
 
     base: Index
@@ -44,6 +44,10 @@ class VectorContext:
     width: int = 1
     mask: Mask = Mask()
     real: int | None = None
+
+    def within(self, axis: Axis, value: Ramp) -> VectorContext:
+        """The same lanes in a turn of a loop."""
+        return VectorContext({**self.env, axis: value}, self.width, self.mask, self.real)
 
 
 def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
@@ -79,6 +83,4 @@ def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int
 
 def turns_of(loop: For, at: VectorContext) -> list[VectorContext]:
     """The context of every turn of a loop inside a vector."""
-    return [
-        VectorContext(dict(at.env) | {loop.axis: Ramp(k)}, at.width, at.mask, at.real) for k in range(loop.axis.extent)
-    ]
+    return [at.within(loop.axis, Ramp(k)) for k in range(loop.axis.extent)]

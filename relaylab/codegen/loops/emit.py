@@ -141,16 +141,23 @@ class Emitter:
         return self._sums[node]
 
     def total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
-        fixed, step = found[1], 0
+        fixed, step, env = found[1], 0, at.env
         terms: dict[Value, int] = {}
         for axis, factor in found[0]:
-            x = at.env.get(axis)
+            x = env.get(axis)
             if not isinstance(x, Ramp):
                 return None
-            own, const = parts(x.base)
-            fixed, step = fixed + const * factor, step + x.step * factor
+            base, own_step = x
+            step += own_step * factor
+            if isinstance(base, int):
+                fixed += base * factor
+                continue
+            own, const = parts(base)
+            fixed += const * factor
             for term, times in own.items():
                 terms[term] = terms.get(term, 0) + times * factor
+        if not terms:
+            return Ramp(fixed, step)
         return Ramp(affine({term: times for term, times in terms.items() if times}, fixed), step)
 
     def _wanted(

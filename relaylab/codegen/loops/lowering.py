@@ -186,7 +186,7 @@ class _Lowering:
             return
         sums = self._facts_of(loop).sums
         for i in range(loop.axis.extent):
-            inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
+            inner = [at.within(loop.axis, Ramp(i)) for at in group]
             self._body(loop.body, inner)
             for at, turn in zip(group, inner):
                 at.env.update((local, turn.env[local]) for local in sums)
@@ -210,7 +210,7 @@ class _Lowering:
             self.emitter.streams |= {
                 address: (stream, rest, here[stream]) for address, (stream, rest) in streams.items()
             }
-            inner = [VectorContext(dict(at.env) | {loop.axis: Ramp(i)}, at.width, at.mask, at.real) for at in group]
+            inner = [at.within(loop.axis, Ramp(i)) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = self._as_lane(local, phi)
             cells.put(kept, phis[len(carried) :], written)
@@ -389,7 +389,7 @@ class _Lowering:
         self, loop: For, at: VectorContext, first: Index, width: int, mask: Mask, real: int | None = None
     ) -> VectorContext:
         real = width if mask.lanes is None else real
-        return VectorContext(dict(at.env) | {loop.axis: Ramp(first, 1)}, width, mask, real)
+        return VectorContext({**at.env, loop.axis: Ramp(first, 1)}, width, mask, real)
 
     def _vector_range(
         self, loop: For, low: Index, high: Index, at: VectorContext, sums: Sequence[Local] = ()
