@@ -259,7 +259,7 @@ class ExpressionReader:
             if [a.dtype for a in args] != ["bool", last.dtype, last.dtype]:
                 shown = ", ".join(a.dtype for a in args)
                 raise line.error(f"`guard` takes a bool and two values of one dtype, not {shown}", token)
-            return self._made_once(Guard(*args), name, *args)
+            return self._made_once(Guard(args[0], args[1], last), name, *args)
         if name not in SCALAR_OPS:
             help = did_you_mean(name, [*SCALAR_OPS, *DTYPES, "guard"]) or "reductions are loops here"
             raise line.error(f"there is no function `{name}`", token, help)
