@@ -30,7 +30,6 @@ from relaylab.runtime.aot_executor import AOTExecutorFactoryModule
 from relaylab.runtime.device import FOREIGN
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
-from relaylab.runtime.native import host_triple
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.support.progress import part
@@ -119,7 +118,7 @@ def compiled_plan(
         planner.launch(compile_kernel)
         launched()
         planned = planner.plan()
-        (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=cache)
+        (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=cache)
         return planned, entry, tuple(_waited(started))
 
 
@@ -142,7 +141,7 @@ def _compiled(
     planned, entry, objects = compiled_plan(planner, target, len(jobs))
     executable = Executable(
         mod_name,
-        TargetInfo(host_triple(), target.needs, str(target)),
+        TargetInfo(target.triple, target.needs, str(target)),
         planned.plan,
         entry,
         objects,
@@ -223,7 +222,7 @@ def entry_target(target: CpuTarget) -> CpuTarget:
     """The entry uses no special features, so that all modules of a process share one."""
     # It only walks the table of steps: wider vectors would gain nothing, and two targets' modules in one process can
     # then share the one pool of threads (docs/choices.md, Running).
-    return CpuTarget.parse(BASELINE) if host_triple().startswith("x86_64") else target
+    return CpuTarget(target.architecture.baseline, "", 1, target.triple)
 
 
 def _stages(network: Network, planned: NetworkPlan, layouts: NetworkLayout, target: CpuTarget) -> Stages:

@@ -44,7 +44,7 @@ from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.memory import address
-from relaylab.runtime.native import Code, Instance, host_triple
+from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
 from relaylab.support.collection import no_collection
@@ -148,7 +148,7 @@ class OpenForm:
 
     def _instantiate(self) -> None:
         """An instance for the capacities as they are."""
-        info = TargetInfo(host_triple(), self.target.needs, str(self.target))
+        info = TargetInfo(self.target.triple, self.target.needs, str(self.target))
         plan = self.planned.plan
         code = Code(Executable("open", info, plan, self.entry, self.objects, self.planned.constants), self.library)
         self.library = code.library

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylab.codegen.build import parse_target
-from relaylab.codegen.isa.cpus import BASELINE, LEVEL_OF, LEVELS
+from relaylab.codegen.isa.cpus import X86
 from relaylab.codegen.isa.target import FOREIGN_KINDS
 from relaylab.codegen.isa.target import CpuTarget as NativeTarget
 from relaylab.ir.base import VirtualDevice, named_device, named_target
@@ -124,12 +124,8 @@ def _multiplies_bytes() -> bool | None:
     if target is None or target.kind.name != "llvm" or "aarch64" in target.text or "arm_cpu" in target.text:
         return None
     named = re.search(r"-mcpu[= ](\S+)", target.text)
-    cpu = named[1] if named else BASELINE
-    return (
-        "sse4.2" in target.native.needs
-        if cpu in ("native", "host")
-        else "sse4.2" in LEVELS[LEVEL_OF.get(cpu, BASELINE)]
-    )
+    cpu = named[1] if named else X86.baseline
+    return "sse4.2" in (target.native.needs if cpu in ("native", "host") else X86.features(cpu))
 
 
 multiplies_bytes.register(_multiplies_bytes)

@@ -26,6 +26,9 @@ from relaylab.support.errors import RelayError
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
+WITH_ANOTHER = 'build it here, or build it with a target that both machines have, such as "llvm -mcpu=x86-64-v3"'
+
+
 class Library(Protocol):
     """Linked code, loaded as long as this lives."""
 
@@ -72,8 +75,8 @@ class Linker:
     def check(self, target: TargetInfo) -> None:
         """ArtifactError unless this machine has what the object code uses."""
         here = self.llvm.get_process_triple()
-        if _family(target.triple) != _family(here):
-            raise _other_machine(f"it is compiled for {target.triple}, this is {here}")
+        if not same_machine(target.triple, here):
+            raise _other_machine(f"it is compiled for {target.triple}, this is {here}", "load it on such a machine, or")
         have = self.llvm.get_host_cpu_features()
         missing = sorted(name for name in target.features if not have.get(name, False))
         if missing:
@@ -111,18 +114,24 @@ def linker() -> Linker:
         return _linker[0]
 
 
+def same_machine(triple: str, other: str) -> bool:
+    """Does object code for one triple fit where the other is?"""
+    return _family(triple) == _family(other)
+
+
 def _family(triple: str) -> tuple[str, str]:
     """Architecture and operating system of a triple: what decides whether object code fits."""
     parts = (triple + "---").split("-")
-    system = next((name for name in ("linux", "darwin", "macosx", "windows") if name in triple), "")
-    return parts[0], {"macosx": "darwin"}.get(system, system)
+    system = next((name for name in ("linux", "darwin", "macos", "windows") if name in triple), "")
+    architecture = {"arm64": "aarch64", "amd64": "x86_64"}.get(parts[0], parts[0])
+    return architecture, {"macos": "darwin"}.get(system, system)
 
 
-def _other_machine(why: str) -> ArtifactError:
+def _other_machine(why: str, help: str = "") -> ArtifactError:
     return ArtifactError(
         f"the module does not run on this machine: {why}",
         code="runtime.other-machine",
-        help='build it here, or build it with a target that both machines have, such as "llvm -mcpu=x86-64-v3"',
+        help=f"{help} build it here" if help else WITH_ANOTHER,
     )
 
 

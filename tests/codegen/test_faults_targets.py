@@ -16,7 +16,7 @@ from relaylab import relay
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.build import entry_target
 from relaylab.codegen.llvm.cache import FORMAT, ObjectCache
-from relaylab.codegen.isa.cpus import LEVEL_OF, LEVELS
+from relaylab.codegen.isa.cpus import AARCH64, X86, Architecture
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
 from relaylab.runtime.archive import ArtifactError
@@ -53,7 +53,7 @@ def built(target: str = "llvm") -> object:
     ("llvm -mattr=-sse2", "target.feature", "every x86-64 CPU has `sse2`"),
     ("llvm -mattr=-64bit", "target.feature", "64bit"),
     ("llvm -mcpu='x", "target.text", "quotation"),
-    ("llvm -mtriple=arm64", "target.option", "known are"),
+    ("llvm -mtriple=arm64", "target.triple", "aarch64-linux-gnu"),
     ("llvm -num-cores=0", "target.cores", "-num-cores=0"),
     ("llvm -num-cores=many", "target.cores", "number of cores"), ("cuda", "target.kind", "llvm"),
 ])  # fmt: skip
@@ -68,26 +68,27 @@ CPUS = """
 import sys
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.isa.target import CpuTarget
-for name in sys.argv[1:]:
-    target = CpuTarget.parse(f"llvm -mcpu={name}")
+for name in sys.argv[2:]:
+    target = CpuTarget.parse(f"llvm -mtriple={sys.argv[1]} -mcpu={name}")
     attributes = f'attributes #0 = {{ {target.attributes} }}'
     assert jit.emit_object(f'define void @f() #0 {{\\n ret void\\n}}\\n{attributes}\\n', target)
 """
 
 
-@pytest.mark.skipif(not jit._llvm().get_process_triple().startswith("x86_64"), reason="names of x86-64")
-def test_llvm_knows_every_cpu_of_the_table() -> None:
+@pytest.mark.parametrize(("architecture", "triple"), [(X86, "x86_64-linux-gnu"), (AARCH64, "aarch64-linux-gnu")])
+def test_llvm_knows_every_cpu_of_the_table(architecture: Architecture, triple: str) -> None:
     """LLVM ends the process for a CPU that it does not know, and warns of a name that it knows otherwise."""
-    done = subprocess.run(
-        [sys.executable, "-c", CPUS, *LEVEL_OF], capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [sys.executable, "-c", CPUS, triple, *architecture.cpus]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_file_says_every_feature_that_its_code_may_use() -> None:
-    for name, level in LEVEL_OF.items():
-        target = CpuTarget.parse(f"llvm -mcpu={name}")
-        assert set(target.needs) == set(LEVELS[level]) and target.level == level
+    for architecture, triple in ((X86, "x86_64-linux-gnu"), (AARCH64, "aarch64-linux-gnu")):
+        for name, level in architecture.cpus.items():
+            target = CpuTarget.parse(f"llvm -mtriple={triple} -mcpu={name}")
+            assert set(target.needs) == set(architecture.levels[level])
+            assert target.stated == ",".join("+" + n for n in target.needs)
     assert set(CpuTarget.host().needs) <= {n for n, here in jit._llvm().get_host_cpu_features().items() if here}
     assert "avx512fp16" in CpuTarget.parse("llvm -mcpu=x86-64-v4 -mattr=+avx512fp16").needs
     assert entry_target(CpuTarget.host()).needs == ()

@@ -6,6 +6,7 @@ CpuTarget.parse("llvm -mattr=-avx512f")           this machine without AVX-512
 CpuTarget.parse("llvm -mattr=+avx2,+fma")         baseline x86-64 plus these features
 CpuTarget.parse("llvm -mcpu=skylake")             a CPU that LLVM knows: its feature level, tuned for it
 CpuTarget.parse("llvm -num-cores=8")              this machine, large products divided for eight cores
+CpuTarget.parse("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1")   another machine: code to look at and to export
 
 Choices: docs/choices.md, Kernels.
 """
@@ -16,16 +17,15 @@ import shlex
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from relaylab.codegen.isa.cpus import BASELINE, LEVEL_OF, LEVELS, PERMANENT
+from relaylab.codegen.isa.cpus import ARCHITECTURES, Architecture
+from relaylab.codegen.isa.families import ByteProducts, Family, family_of
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.runtime.abi import MAX_THREADS
 from relaylab.runtime.device import FOREIGN, READ_AS_CPU
+from relaylab.runtime.native import host_triple, same_machine
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-
-_AVX2 = ("avx2", "fma")
-_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class CpuTarget:
     cpu: str
     features: str
     cores: int = field(default_factory=available_processors)
+    triple: str = field(default_factory=host_triple)
 
     @staticmethod
     def host() -> CpuTarget:
@@ -50,38 +51,46 @@ class CpuTarget:
         if isinstance(text, CpuTarget):
             return text
         options = _options(text or "llvm")
+        triple = _triple(options.get("-mtriple", ""))
+        architecture = architecture_of(triple)
         attributes = [a for a in options.get("-mattr", "").split(",") if a]
         for attribute in attributes:
-            _check_feature(attribute)
+            _check_feature(attribute, architecture, triple)
         cpu = options.get("-mcpu", "")
         # Only Strassen's kernels look at it: each item makes sums anew, so there are as few items as keep the cores
         # at work.
         cores = _cores(options["-num-cores"]) if "-num-cores" in options else available_processors()
-        if cpu in ("native", "host") or (not cpu and all(a[0] == "-" for a in attributes)):
+        here = triple == host_triple()
+        if here and (cpu in ("native", "host") or (not cpu and all(a[0] == "-" for a in attributes))):
             host = CpuTarget.host()
             return CpuTarget(host.cpu, ",".join([host.features, *attributes]) if attributes else host.features, cores)
         try:
-            _check_cpu(cpu)
+            _check_cpu(cpu, architecture)
         except RelayValueError:
             if not FOREIGN.read(f"the CPU `{cpu}`"):
                 raise
             return CpuTarget(CpuTarget.host().cpu, CpuTarget.host().features, cores)
-        return CpuTarget(cpu or BASELINE, ",".join(attributes), cores)
+        return CpuTarget(cpu or architecture.baseline, ",".join(attributes), cores, triple)
+
+    @property
+    def facts(self) -> Family:
+        """What is known of its family: the row of the table in `isa/families.py`."""
+        return _facts(self.cpu, self.features, self.triple)
 
     @property
     def isa(self) -> str:
-        """The kernel family: "avx512", "avx2" (with FMA) or "generic" (vectors of 16 bytes)."""
-        return _isa(self.cpu, self.features)
+        """The kernel family: "avx512", "avx2" (with FMA), "neon" or "generic" (SSE2)."""
+        return self.facts.name
 
     @property
     def vector_bytes(self) -> int:
         """The width of a vector register."""
-        return {"avx512": 64, "avx2": 32, "generic": 16}[self.isa]
+        return self.facts.vector_bytes
 
     @property
     def registers(self) -> int:
         """The number of vector registers."""
-        return 32 if self.isa == "avx512" else 16
+        return self.facts.registers
 
     @property
     def second_cache(self) -> int:
@@ -94,72 +103,84 @@ class CpuTarget:
 
     @property
     def converts_halves(self) -> bool:
-        """Are there instructions between float16 and float32 (F16C; every 64-bit ARM has them)?"""
-        return not _x86() or "f16c" in _needs(self.cpu, self.features)
+        """Are there instructions between float16 and float32?"""
+        return self.facts.halves in ("", *self.needs)
 
     @property
-    def multiplies_bytes(self) -> bool:
-        """Has it `vpdpbusd` in vectors of its width (AVX-512 VNNI, AVX-VNNI)?"""
-        return {"avx512": "avx512vnni", "avx2": "avxvnni"}.get(self.isa) in _needs(self.cpu, self.features)
+    def byte_products(self) -> ByteProducts:
+        """What products of bytes are made of."""
+        return next(how for feature, how in self.facts.bytes_by.items() if feature in ("", *self.needs))
 
     @property
-    def level(self) -> str:
-        """The CPU that LLVM takes features from: on x86-64 a feature level, so that none goes unlisted."""
-        return _level(self.cpu, self.features)
+    def architecture(self) -> Architecture:
+        """The instruction set."""
+        return architecture_of(self.triple)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The CPU features that code for this target may use."""
-        return tuple(sorted(_needs(self.cpu, self.features)))
+        return _needs(self.cpu, self.features, self.triple)
+
+    @property
+    def stated(self) -> str:
+        """Every feature for LLVM, which is told the baseline and no CPU: so none goes unlisted."""
+        return ",".join([*("+" + name for name in self.needs), *(a for a in self.features.split(",") if a[:1] == "-")])
 
     @property
     def attributes(self) -> str:
         """The attribute group of every function compiled for this target."""
         bits = self.vector_bytes * 8
-        tune = f'"tune-cpu"="{self.cpu}" ' if self.cpu != self.level else ""
         return (
-            f'{tune}nounwind "no-trapping-math"="true" "frame-pointer"="none" '
+            f'"tune-cpu"="{self.cpu}" nounwind "no-trapping-math"="true" "frame-pointer"="none" '
             f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
         )
 
     @property
     def key(self) -> str:
         """What object code depends on, as one string."""
-        return f"{self.level}|{self.cpu}|{self.features}|{self.cores}"
+        return f"{self.triple}|{self.cpu}|{self.stated}|{self.cores}"
 
     def __str__(self) -> str:
         attributes = f" -mattr={self.features}" if self.features else ""
         cores = f" -num-cores={self.cores}" if self.cores != available_processors() else ""
-        return f"llvm -mcpu={self.cpu}{attributes}{cores}"
+        triple = "" if self.triple == host_triple() else f" -mtriple={self.triple}"
+        return f"llvm{triple} -mcpu={self.cpu}{attributes}{cores}"
+
+
+def architecture_of(triple: str) -> Architecture:
+    """The instruction set of a triple that can be compiled for."""
+    return next(a for a in ARCHITECTURES if triple.startswith(a.spellings))
+
+
+def _triple(text: str) -> str:
+    """The triple of a target: this machine's for "" and for all that runs here. Raises RelayValueError."""
+    here = host_triple()
+    if not text or same_machine(text, here):
+        return here
+    system = any(f"-{name}" in text for name in ("linux", "darwin", "macos", "windows"))
+    if not system or not text.startswith(tuple(f"{s}-" for a in ARCHITECTURES for s in a.spellings if s)):
+        raise RelayValueError(
+            f"there is no code for the machine `{text}`",
+            code="target.triple",
+            help="machines are x86_64 and aarch64 with linux, macos or windows, such as -mtriple=aarch64-linux-gnu",
+        )
+    return text
 
 
 @lru_cache(maxsize=64)
-def _level(cpu: str, features: str) -> str:
-    if not _x86():
-        return cpu
-    return BASELINE if _lists_all(features) else LEVEL_OF.get(cpu, BASELINE)
-
-
-def _lists_all(features: str) -> bool:
-    """Is it a full list, as the host's? Then the CPU's name adds nothing."""
-    # Every x86-64 has SSE2, every 64-bit ARM has NEON: who lists them lists everything.
-    return not {"+sse2", "+neon"}.isdisjoint(features.split(","))
-
-
-@lru_cache(maxsize=64)
-def _needs(cpu: str, features: str) -> frozenset[str]:
-    have: set[str] = set(() if _lists_all(features) else LEVELS.get(_level(cpu, features), ()))
-    for name in filter(None, features.split(",")):
+def _needs(cpu: str, features: str, triple: str) -> tuple[str, ...]:
+    listed = features.split(",") if features else []
+    # Every x86-64 has SSE2, every 64-bit ARM has NEON: who lists them, as the host does, lists everything.
+    whole = not {"+sse2", "+neon"}.isdisjoint(listed)
+    have = set(() if whole else architecture_of(triple).features(cpu))
+    for name in listed:
         (have.add if name[0] == "+" else have.discard)(name[1:])
-    return frozenset(have)
+    return tuple(sorted(have))
 
 
 @lru_cache(maxsize=64)
-def _isa(cpu: str, features: str) -> str:
-    have = _needs(cpu, features)
-    if not have >= set(_AVX2):
-        return "generic"
-    return "avx512" if have >= set(_AVX512) else "avx2"
+def _facts(cpu: str, features: str, triple: str) -> Family:
+    return family_of(architecture_of(triple).name, frozenset(_needs(cpu, features, triple)))
 
 
 @lru_cache(maxsize=1)
@@ -170,14 +191,7 @@ def _known_features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-@lru_cache(maxsize=1)
-def _x86() -> bool:
-    import llvmlite.binding as llvm
-
-    return llvm.get_process_triple().startswith("x86_64")
-
-
-def _check_feature(attribute: str) -> None:
+def _check_feature(attribute: str, architecture: Architecture, triple: str) -> None:
     sign, name = attribute[0], attribute[1:]
     if sign not in "+-":
         raise RelayValueError(
@@ -185,26 +199,30 @@ def _check_feature(attribute: str) -> None:
             code="target.feature",
             help="write -mattr=+avx2,+fma or -mattr=-avx512f",
         )
-    if name not in _known_features():
+    here = architecture is architecture_of(host_triple())
+    known = architecture.known | (_known_features().keys() if here else set())
+    if name not in known:
         raise RelayValueError(
             f"there is no CPU feature `{name}`",
             code="target.feature",
-            help=did_you_mean(name, _known_features()) or "write -mattr=+avx2,+fma",
+            help=did_you_mean(name, sorted(known)) or f"write -mattr=+{min(architecture.known)}",
         )
-    if sign == "-" and _x86() and name in PERMANENT:
+    if sign == "-" and name in architecture.permanent:
         raise RelayValueError(
-            f"every x86-64 CPU has `{name}`: code cannot do without it",
+            f"every {architecture.name} CPU has `{name}`: code cannot do without it",
             code="target.feature",
             help=f"leave out -{name}",
         )
 
 
-def _check_cpu(cpu: str) -> None:
-    if cpu and _x86() and cpu not in LEVEL_OF:
+def _check_cpu(cpu: str, architecture: Architecture) -> None:
+    if cpu and cpu not in architecture.cpus:
+        other = next((a for a in ARCHITECTURES if cpu in a.cpus), None)
+        elsewhere = f"it is of another architecture: -mtriple={other.spellings[0]}-linux-gnu" if other else ""
         raise RelayValueError(
-            f"there is no x86-64 CPU `{cpu}`",
+            f"there is no {architecture.name} CPU `{cpu}`",
             code="target.cpu",
-            help=did_you_mean(cpu, LEVEL_OF) or "name a feature level, such as -mcpu=x86-64-v3",
+            help=elsewhere or did_you_mean(cpu, architecture.cpus) or f"name one, such as -mcpu={architecture.example}",
         )
 
 
@@ -260,11 +278,11 @@ def _options(text: str) -> dict[str, str]:
         name, _, value = word.replace("--", "-", 1).partition("=")
         if name in _WITHOUT_MEANING and FOREIGN.as_cpu:
             continue
-        if name not in ("-mcpu", "-mattr", "-num-cores", "-opt-level"):
+        if name not in ("-mcpu", "-mattr", "-mtriple", "-num-cores", "-opt-level"):
             raise RelayValueError(
                 f"unknown target option `{word}`",
                 code="target.option",
-                help="known are -mcpu=<name>, -mattr=<+feature,-feature> and -num-cores=<number>",
+                help="known are -mcpu=<name>, -mattr=<+feature,-feature>, -mtriple=<machine> and -num-cores=<number>",
             )
         options[name] = value
     return options

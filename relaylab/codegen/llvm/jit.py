@@ -59,12 +59,16 @@ def _machine(target: CpuTarget):
     machines = _local.__dict__.setdefault("machines", {})
     if target.key not in machines:
         llvm = _llvm()
-        native = llvm.Target.from_triple(llvm.get_process_triple())
-        # `level` and not the CPU's name: LLVM would add features that no file could list (docs/choices.md, Kernels).
+        if target.architecture is not CpuTarget.host().architecture:
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+        machine = llvm.Target.from_triple(target.triple)
+        # The baseline and not the CPU's name: LLVM would add features that no file could list (docs/choices.md,
+        # Kernels).
         # Small code and pic: the default of its JIT is the large model, with 64-bit addresses in registers for every
         # constant.
-        machines[target.key] = native.create_target_machine(
-            cpu=target.level, features=target.features, opt=2, reloc="pic", codemodel="small", jit=True
+        machines[target.key] = machine.create_target_machine(
+            cpu=target.architecture.baseline, features=target.stated, opt=2, reloc="pic", codemodel="small", jit=True
         )
     if not hasattr(_local, "context"):
         _local.context = _llvm().create_context()

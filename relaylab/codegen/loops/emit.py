@@ -81,7 +81,7 @@ class Emitter:
 
     def __post_init__(self) -> None:
         self.cells = RegisterCells(self.f, self.registers)
-        self.avx512, self.halves = self.target.isa == "avx512", self.target.converts_halves
+        self.avx512, self.halves = self.target.facts.scales, self.target.converts_halves
 
     def value(self, root: ScalarExpr, at: VectorContext) -> Value:
         """The value of `root`: a scalar when all lanes agree, else a vector."""
@@ -122,7 +122,9 @@ class Emitter:
 
     def add_product(self, dtype: str, total: Value, x: Value, y: Value) -> Value:
         """A total and a product, of bytes in words of int32, as one instruction where the target has it."""
-        return dot4(self.f, total, x, y, self.target.multiplies_bytes) if dtype == "int32" else self.f.fma(x, y, total)
+        return (
+            dot4(self.f, total, x, y, self.target.byte_products.name) if dtype == "int32" else self.f.fma(x, y, total)
+        )
 
     def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:
         # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.

@@ -17,11 +17,6 @@ from relaylab.codegen.templates.minimal import TAPS
 from relaylab.codegen.templates.schedule import estimate
 from relaylab.codegen.templates.winograd import point_problem, supports_winograd, winograd_shape
 
-TRANSFORM_CYCLES = {
-    2: (70.0, 65.0),
-    3: (70.0, 80.0),
-    4: (280.0, 230.0),
-}  # cycles per tile and vector of channels: input, output (measured with AVX-512)
 ADVANTAGE = 0.95  # minimal filtering must be estimated this much faster: it rounds more and its kernels are larger
 
 
@@ -35,7 +30,7 @@ def direct_cycles(spec: ConvSpec, target: CpuTarget, cold: bool = True, threads:
 def winograd_cycles(spec: ConvSpec, m: int, target: CpuTarget, cold: bool = True, threads: int = 1) -> float:
     """Estimated cycles of the F(m, r) kernels."""
     shape, width = winograd_shape(spec, m), target.lanes("float32")
-    into, back = TRANSFORM_CYCLES[m]
+    into, back = target.facts.winograd[m]
     vectors = -(-shape.in_channels // width) * into + -(-shape.out_channels // width) * back
     problem = point_problem(shape)
     products = estimate(problem, target, shape.points * shape.in_channels * shape.out_channels * 4, cold, threads)

@@ -24,7 +24,6 @@ L1_PANEL = 20 << 10  # bytes of a weight panel that stays in the first-level cac
 CACHE_WAYS = 8
 ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
-COLD_BYTES_PER_CYCLE = 7.0  # what one core reads from memory beside a matrix product, measured
 SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
 STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
@@ -50,10 +49,8 @@ class Blocking:
 
 def max_rows(target: CpuTarget, vectors: int) -> int:
     """The most rows of a register tile that is `vectors` wide without spilling: accumulators, weights, a scalar."""
-    # Beside accumulators and a row of weights: the scalar, with AVX2 one to load ahead, without FMA one for products.
-    # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
-    spare, most = {"avx512": (1, 28), "avx2": (2, 12), "generic": (3, 8)}[target.isa]
-    limit = min(most, target.registers - vectors - spare)
+    facts = target.facts
+    limit = min(facts.accumulators, facts.registers - vectors - facts.spare)
     return max(0, limit) // vectors
 
 
@@ -67,7 +64,7 @@ def estimate(problem: Problem, target: CpuTarget, weight_bytes: int, cold: bool 
 def overlapped(work: float, weight_bytes: int, target: CpuTarget, cold: bool) -> float:
     """Cycles of `work` while `weight_bytes` stream in: the longer of both, and a part of the shorter."""
     # Inside a network other layers have pushed these weights out: warm measurements would prefer too many bytes.
-    memory = weight_bytes / (COLD_BYTES_PER_CYCLE * target.vector_bytes / 64) if cold else 0.0
+    memory = weight_bytes / target.facts.cold_bytes if cold else 0.0
     return max(work, memory) + 0.2 * min(work, memory)
 
 
@@ -86,7 +83,7 @@ def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SU
         panels=chosen.get("panels", plan.panels),
         panels_outer=bool(chosen.get("outer", plan.panels_outer)),
         prefetch=bool(chosen.get("prefetch", plan.prefetch)),
-        unroll=chosen.get("unroll", 0),
+        unroll=chosen.get("unroll", target.byte_products.unroll if problem.word > 1 else 0),
     )
 
 
@@ -111,8 +108,8 @@ def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, in
     # More than 8 vectors leave registers for three rows at most: loads of weights would bound such tiles.
     for vectors in range(1, min(most, 8) + 1):
         rows = min(max_rows(target, vectors), crowd)
-        if problem.word > 1 and not target.multiplies_bytes:
-            rows = rows * 2 // 3  # halves of words take registers of their own
+        if problem.word > 1:  # halves of words take registers of their own
+            rows = int(rows * target.byte_products.rows)
         if rows < 1:
             continue
         found.append((vectors, (1, min(rows, inner))))

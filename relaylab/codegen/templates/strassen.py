@@ -30,8 +30,7 @@ from relaylab.codegen.templates.pack import pack_panels
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
 from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 
-SUM_CYCLES = 12.0  # per vector of the four sums (measured)
-FAR_SUM_CYCLES = 40.0  # the same where what is added comes from beyond the second-level cache
+FAR_SUM_CYCLES = 40.0  # per vector of the four sums where what is added comes from beyond the second-level cache
 LEAST_DEPTH = 128  # below this the sums eat the gain
 SUPPLY = 4.0  # cycles to get a vector of weights nearer, of which seven panels are used in turn
 ADVANTAGE = 0.92  # below it costs more code and memory than it saves (measured)
@@ -99,7 +98,7 @@ def strassen_cycles(problem: Problem, target: CpuTarget, cold: bool = True, thre
     """Estimated cycles: the sums of quarters and the seven products."""
     half = half_problem(problem)
     far = problem.row_count * problem.depth * item_bytes(problem.dtype) > FAR_BYTES
-    each = FAR_SUM_CYCLES if far else SUM_CYCLES
+    each = FAR_SUM_CYCLES if far else target.facts.strassen_sums
     sums = half.row_count * half.depth / target.lanes(problem.dtype) * each / threads
     return sums + PRODUCTS * estimate(half, target, weight_bytes(problem) // 4, cold, threads)
 

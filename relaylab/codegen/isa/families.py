@@ -1,0 +1,85 @@
+"""The families of instruction sets, as one table: what every decision about kernels knows of a machine.
+
+A target belongs to the first family of its architecture whose `needs` it has. Numbers of cycles and bytes are those
+that the cost model was measured with on one machine of the family, or the next one's where none was at hand (NEON).
+
+Choices: docs/choices.md, Kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from relaylab.codegen.isa.cpus import AARCH64, X86
+
+
+@dataclass(frozen=True, slots=True)
+class ByteProducts:
+    """How four products of bytes are added to an int32 (`loops/byte_products.py`).
+
+    `whole`: by one instruction, or nearly. `rows` is the share of a tile's rows for which registers are left; `unroll`
+    the steps of a loop's turn, 0 for as many as other products have.
+    """
+
+    name: str
+    whole: bool
+    rows: float = 1.0
+    unroll: int = 0
+
+
+VPDPBUSD, USDOT, SDOT = (ByteProducts(name, True) for name in ("vpdpbusd", "usdot", "sdot"))
+PMADDWD, SMULL = ByteProducts("pmaddwd", False, 2 / 3), ByteProducts("smull", False, 1 / 3, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family, of an architecture or ("") of any: its registers, its instructions, what the cost model counts.
+
+    `accumulators` are the most vectors of a register tile that LLVM keeps in registers, `spare` the registers that a
+    step of it needs beside them and a row of weights. `bytes_by` maps a feature to the products of bytes that come
+    with it, the best first; "" is every CPU. `halves` is the feature that converts float16, "" if every CPU does.
+    """
+
+    name: str
+    architecture: str
+    needs: frozenset[str]
+    vector_bytes: int
+    registers: int
+    fma: bool
+    accumulators: int
+    spare: int
+    bytes_by: Mapping[str, ByteProducts]
+    halves: str
+    scales: bool  # has it a scaling by powers of two, `vscalefps`?
+    cold_bytes: float  # what a core reads from memory in a cycle, beside a product
+    winograd: Mapping[int, tuple[float, float]]  # cycles of F(m, r) per tile and vector of channels: into it, back
+    strassen_sums: float  # cycles per vector of the four sums
+
+
+_WIDE = {2: (70.0, 65.0), 3: (70.0, 80.0), 4: (280.0, 230.0)}
+_PLAIN = {"": PMADDWD}
+_AVX2 = ("avx2", "fma")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
+_NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
+
+# fmt: off
+FAMILIES = (
+    # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
+    Family("avx512", X86.name, frozenset(_AVX512), 64, 32, True, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
+           "f16c", True, 7.0, _WIDE, 12.0),
+    # One register more to load ahead.
+    Family("avx2", X86.name, frozenset(_AVX2), 32, 16, True, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
+           "f16c", False, 3.5, _WIDE, 12.0),
+    Family("neon", AARCH64.name, frozenset(), 16, 32, True, 24, 2, _NEON_BYTES,
+           "", False, 3.5, _WIDE, 12.0),
+    # Without a fused multiply-add one for products: SSE2, and whatever else has vectors of 16 bytes.
+    Family("generic", "", frozenset(), 16, 16, False, 8, 3, _PLAIN,
+           "f16c", False, 1.75, _WIDE, 12.0),
+)
+# fmt: on
+
+
+def family_of(architecture: str, features: frozenset[str]) -> Family:
+    """The family of a machine with these features."""
+    return next(f for f in FAMILIES if f.architecture in ("", architecture) and f.needs <= features)
