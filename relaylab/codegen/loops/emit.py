@@ -122,9 +122,8 @@ class Emitter:
 
     def add_product(self, dtype: str, total: Value, x: Value, y: Value) -> Value:
         """A total and a product, of bytes in words of int32, as one instruction where the target has it."""
-        return (
-            dot4(self.f, total, x, y, self.target.byte_products.name) if dtype == "int32" else self.f.fma(x, y, total)
-        )
+        how = self.target.byte_products.name
+        return dot4(self.f, total, x, y, how) if dtype == "int32" else self.f.fma(x, y, total)
 
     def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:
         # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
