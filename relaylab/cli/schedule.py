@@ -36,7 +36,7 @@ COMMAND = Command(
         PROGRAM,
         MagicOption("kernel", nargs="?", default="", metavar="KERNEL", help="a kernel's name, or a part of it"),
         MagicOption("--kernel", dest="named", metavar="KERNEL", help="the same by its option"),
-        MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line"),
+        MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line, or loops written out"),
         MagicOption(
             "-s", "--step", action="append", default=[], metavar="STEP", help="one step more, as 'from picked rows=4'"
         ),

@@ -409,7 +409,7 @@ class RelayMagics(_Shell, Magics):
     @cell_magic
     @needs_local_scope
     def relay_schedule(self, line: str, cell: str, local_ns: Namespace | None = None) -> object:
-        """Give a kernel the loops of a schedule: the cell holds its steps."""
+        """Give a kernel the loops of a schedule: the cell holds its steps, or loops written out."""
         args, names = parse(self.relay_schedule, line), self.names(local_ns)
         program = with_params(program_of(args.program, names), None, names)
         trial = study.schedule(program, args.kernel or "", cell, self.level(args))

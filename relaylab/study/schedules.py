@@ -66,7 +66,8 @@ class Trial:
 def schedule(program: Program, kernel: str, text: str | Schedule = "", opt_level: int = 3) -> Trial:
     """Build a program with a schedule for one kernel, beside the program as it is picked.
 
-    `kernel` is a name of `lib.kernels()` or a part of one. Raises RelayValueError for names that no kernel has and for
+    `kernel` is a name of `lib.kernels()` or a part of one; `text` are steps, or the kernel's loops written out (they
+    begin with `kernel`). Raises RelayValueError for names that no kernel has and for
     steps that may not be taken.
     """
     picked = built(program, opt_level)

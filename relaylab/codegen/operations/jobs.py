@@ -254,7 +254,7 @@ class ContractionJob(Job):
     def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
         epilogue = self.epilogue.bind(views, self.contraction) if self.epilogue else Epilogue()
         weight = None if packed else views(self.weight)
-        with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule else ""):
+        with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule and self.schedule.steps else ""):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
             if self.schedule is None:
                 return KernelSequence(tuple(replace(k, program=None) for k in made.kernels), made.workspaces)

@@ -27,7 +27,7 @@ def vectorize(program: LoopProgram, words: Words) -> LoopProgram:
         outside = [s for s in around(program, loop) if s.kind == "vectorized"]
         if inside or outside:
             raise illegal(f"`{name}` and `{(inside or outside)[0].axis.name}` cannot both be lanes")
-        if reason := conflict(loop.body, [loop.axis], sums=True) or _differing(loop):
+        if reason := conflict(loop.body, [loop.axis], sums=True) or differing(loop):
             raise illegal(reason)
         program = exchanged(program, loop, lambda s: (replace(s, kind="vectorized"),))
     return program
@@ -103,7 +103,7 @@ def _serial(program: LoopProgram, name: str) -> For:
     return whole(loop)
 
 
-def _differing(loop: For) -> str:
+def differing(loop: For) -> str:
     """What the lanes of a loop would do at different times: sides of conditions, ends of loops; empty if nothing."""
     depends = Dependence()
     for statement in statements(loop.body):

@@ -23,6 +23,8 @@ from relaylab.support.table import Table
 
 MOST_STEPS = 1000
 FROM = "from"  # begins a schedule
+KERNEL = "kernel"  # begins loops
+PACKED = ": weight0 "
 Rewrite = Callable[[LoopProgram, tuple[str, ...]], LoopProgram]
 
 
@@ -98,16 +100,20 @@ class ScheduleStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in their order. Equal schedules are equal values; the text says all of one."""
+    """Steps in their order, or the text of loops in place of a kernel's. Equal schedules are equal values; the text
+    says all of one."""
 
     steps: tuple[ScheduleStep, ...] = ()
+    loops: str = ""
 
     @staticmethod
     def parse(text: str) -> Schedule:
-        """The schedule of a text, one step a line; `#` begins a remark.
+        """The schedule of a text, one step a line; `#` begins a remark. A text that begins with `kernel` is loops.
 
         Raises RelayValueError `schedule-step.unknown` and `schedule.arguments` with the line.
         """
+        if text.split(None, 1)[:1] == [KERNEL]:
+            return Schedule(loops=text)
         steps: list[ScheduleStep] = []
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split("#")[0].split()
@@ -117,11 +123,13 @@ class Schedule:
         return Schedule(tuple(steps))
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.steps))
+        return "\n".join((*([self.loops] if self.loops else ()), *map(str, self.steps)))
 
     @property
     def begins(self) -> tuple[str, ...]:
         """The words of `from`: which loops the steps begin with, and what is chosen of them."""
+        if PACKED in self.loops.partition("\n")[0]:  # the operand of picked loops
+            return ("picked",)
         return self.steps[0].words if self.steps and self.steps[0].name == FROM else ("plain",)
 
     @property
@@ -137,14 +145,14 @@ class Schedule:
     @property
     def kept(self) -> bool:
         """Whether the text of a kernel is all that there is to keep of it: `constant` makes more."""
-        return self.ours and all(s.name != "constant" for s in self.steps)
+        return self.ours and "prepared " not in self.loops and all(s.name != "constant" for s in self.steps)
 
     def then(self, name: str, *words: str | int) -> Schedule:
         """This schedule with one step more: `s.then("split", "i0", 6)`."""
-        return Schedule((*self.steps, step(name, *words)))
+        return self + Schedule((step(name, *words),))
 
     def __add__(self, other: Schedule) -> Schedule:
-        return Schedule((*self.steps, *other.steps))
+        return Schedule((*self.steps, *other.steps), self.loops)
 
     def trail(self, program: LoopProgram) -> Iterator[tuple[ScheduleStep, LoopProgram]]:
         """Every step with the program after it. What refuses a step is raised with its place."""
@@ -161,6 +169,10 @@ class Schedule:
 
     def apply(self, program: LoopProgram) -> LoopProgram:
         """The program after all steps."""
+        if self.loops:
+            from relaylab.loop.schedule.written import loops_in_place  # which asks what the steps ask
+
+            program = loops_in_place(program, self.loops)
         return [program, *(after for _, after in self.trail(program))][-1]
 
 

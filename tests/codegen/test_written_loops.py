@@ -1,0 +1,71 @@
+"""Loops that are written out stand in place of those of a kernel, or are refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+from test_scheduled_kernels import program_of
+
+from relaylab import relay, study
+from relaylab.loop.schedule import Schedule
+from relaylab.support.errors import RelayError
+
+
+def product() -> study.Program:
+    x, w = relay.var("x", shape=(12, 16)), relay.var("w", shape=(16, 24))
+    body = relay.Function([x, w], relay.nn.relu(relay.nn.matmul(x, w)))
+    return study.Program("product", relay.transform.InferType()(relay.IRModule.from_expr(body)))
+
+
+PLAIN = study.schedule(product(), "matmul").loops
+
+
+@pytest.mark.parametrize("name", ["conv2d", "matmul"])
+@pytest.mark.parametrize("begin", ["from plain", "from picked"])
+def test_the_loops_that_are_printed_are_the_loops(name: str, begin: str) -> None:
+    program = program_of(name)
+    printed = study.schedule(program, name, begin)
+    again = study.schedule(program, name, printed.loops)
+    assert again.loops == printed.loops and again.error == printed.error
+
+
+def test_edited_loops_are_compiled() -> None:
+    edited = PLAIN.replace("for k in 16:", "for k in 16 unrolled:").replace("items=1", "items=12")
+    edited = edited.replace("parallel once in 1:\n    for i0 in 12:", "parallel i0 in 12:\n    for once in 1:")
+    trial = study.schedule(product(), "matmul", edited)
+    assert "parallel i0 in 12:" in trial.loops and trial.error < 1e-6
+    wrong = study.schedule(product(), "matmul", PLAIN.replace("sum0: float32 = 0f", "sum0: float32 = 1f"))
+    assert wrong.error > 0.01
+
+
+REFUSED = {
+    ("for i0 in 12:", "for i0 in 12"): "loop.parse: expected `:`",
+    ("in0[i0 *", "in0[1 + i0 *"): "loop.parse: not proven to stay in its buffer",
+    ("float32[192]", "float32[191]"): "loop.parse: not proven to stay",
+    (", in1: in1 ", ", in1: in2 "): "schedule.illegal: the operands of these loops are not those of the kernel",
+    ("float32[192],", "float32[192] known,"): "schedule.illegal: `in0` is not known when the program is built",
+    ("parallel once in 1:", "parallel once in 2:"): "schedule.illegal: several turns of `once` write `out0",
+    ("for i0 in 12:", "for i0 in 12 vectorized:\n      if in0[i0] < 0f:\n       for q in 1:"): "different sides",
+    ("for i1 in 24:", "for i1 in 24 to i0 + 1:\n       for i2 in 2 vectorized:"): "several turns of `i2` write",
+    ("for i1 in 24:\n", "for i1 in 24:\n        acc[i1] = 0f\n"): "schedule.illegal: `acc` lives in registers",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edit", REFUSED, ids=range(len(REFUSED)))
+def test_loops_that_cannot_be_are_refused(edit: tuple[str, str]) -> None:
+    edited = PLAIN.replace(*edit).replace(" items=1", "")
+    if edit[1].endswith("0f\n"):
+        edited = edited.replace("  parallel", "  registers acc: float32[24]\n  parallel", 1)
+    if "q in 1" in edit[1]:
+        head, _, body = edited.partition("for q in 1:\n")
+        edited = head + "for q in 1:\n" + "\n".join("  " + line for line in body.splitlines())
+    assert edited != PLAIN
+    with pytest.raises(RelayError) as told:
+        study.schedule(product(), "matmul", edited)
+    code, _, words = REFUSED[edit].rpartition(": ")
+    assert words in told.value.message and code in ("", told.value.code)
+
+
+def test_a_schedule_of_loops_is_a_value() -> None:
+    schedule = Schedule.parse(PLAIN)
+    assert str(schedule) == PLAIN and schedule == Schedule.parse(str(schedule)) and hash(schedule)
+    assert "unrolled" in study.schedule(product(), "matmul", schedule.then("unroll", "k")).loops
