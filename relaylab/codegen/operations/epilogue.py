@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.network.network import NetworkTensor, NetworkValue, tensor_type
+from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
 from relaylab.codegen.operations.fused_body import BodyValue, FusedBody, Views
 from relaylab.codegen.templates import Epilogue
@@ -97,12 +97,14 @@ class EpilogueExpr:
         return None, self.value, 0
 
 
-def epilogue_of(root: Expr, anchor: Call, known: Mapping[Expr, NetworkValue]) -> EpilogueExpr | None:
+def epilogue_of(
+    root: Expr, anchor: Call, known: Mapping[Expr, NetworkValue], operation: Operation
+) -> EpilogueExpr | None:
     """The epilogue from a contraction `anchor` to `root`; `known` are the values of what else it reads.
 
     None if an operator between reads anything but elements at affine places, or dtypes that vectors do not hold.
     """
-    reader = _EpilogueReader(anchor, known)
+    reader = _EpilogueReader(anchor, known, operation)
     value = reader.expression(root)
     sides = reader.sides(value)
     if sides is None or tensor_type(root).dtype not in (*PLAIN, "bool"):
@@ -117,12 +119,13 @@ def epilogue_of(root: Expr, anchor: Call, known: Mapping[Expr, NetworkValue]) ->
 class _EpilogueReader:
     """The scalar expression of an epilogue, element reads found and named."""
 
-    def __init__(self, anchor: Call, known: Mapping[Expr, NetworkValue]):
+    def __init__(self, anchor: Call, known: Mapping[Expr, NetworkValue], operation: Operation):
         type_ = tensor_type(anchor)
-        self.anchor, self.known, self.shape = anchor, known, type_.concrete_shape
+        self.anchor, self.known, self.operation = anchor, known, operation
+        self.shape = operation.shape(type_)
         self.accumulator = loop.Tensor("x", self.shape, type_.dtype)
         self.start = loop.Local("x", type_.dtype)
-        self.axes = tuple(loop.Axis(f"i{d}", n) for d, n in enumerate(self.shape))
+        self.axes = tuple(loop.axis_over(f"i{d}", n) for d, n in enumerate(self.shape))
         self.simplifier = Simplifier()
         self.tensors: dict[loop.Tensor, NetworkTensor] = {}
         self.started: dict[loop.ScalarExpr, loop.ScalarExpr] = {}
@@ -130,7 +133,7 @@ class _EpilogueReader:
 
     def expression(self, root: Expr) -> loop.ScalarExpr:
         """The element of `root` at the axes."""
-        body = FusedBody(ProgramBuilder("epilogue"))
+        body = FusedBody(ProgramBuilder("epilogue"), self.operation)
         body.values = {expr: self._readable(value) for expr, value in self.known.items()}
         body.values[self.anchor] = self.accumulator
         value = body.tensor(root)

@@ -249,6 +249,8 @@ class ContractionJob(Job):
             )
         else:
             operands["in1"] = weight
+        if self.operation.sizes is not None:
+            operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
         return [Launch(kernel, operands) for kernel in made.kernels]
 
     def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
@@ -257,7 +259,9 @@ class ContractionJob(Job):
         with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule and self.schedule.steps else ""):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
             if self.schedule is None:
-                return KernelSequence(tuple(replace(k, program=None) for k in made.kernels), made.workspaces)
+                # Of open products the number of threads is decided anew for other sizes.
+                kept = [k if SIZES in k.operands else replace(k, program=None) for k in made.kernels]
+                return KernelSequence(tuple(kept), made.workspaces)
             kernel, program = made.kernels[0], made.kernels[0].program
             if len(made.kernels) > 1 or program is None:
                 raise RelayValueError(

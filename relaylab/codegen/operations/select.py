@@ -19,6 +19,7 @@ from relaylab.codegen.operations.contraction import Contraction, contraction_of
 from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import operands_of, tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
+from relaylab.codegen.operations.open_product import open_product_of
 from relaylab.codegen.templates.chosen import choices_of
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, is_dynamic, walk
@@ -96,8 +97,9 @@ class _Selection:
     def _contraction(self, call: Call) -> Contraction | None:
         """The contraction of a call whose weight is what the template needs."""
         if any(is_dynamic(e.checked_type) for e in (call, *call.args)):
-            return None
-        found = contraction_of(call, self.target, self.minimal)
+            found = open_product_of(call, self.operation, self.target)
+        else:
+            found = contraction_of(call, self.target, self.minimal)
         if found is None:
             return None
         weight = self.values.get(call.args[1])
@@ -114,7 +116,7 @@ class _Selection:
         if self.body not in after or not all(self._pointwise(call, anchor) for call in after - {anchor}):
             return None
         known = self._known_below(self.body, {anchor})
-        epilogue = epilogue_of(self.body, anchor, known) if self.body is not anchor else None
+        epilogue = epilogue_of(self.body, anchor, known, self.operation) if self.body is not anchor else None
         if self.body is not anchor and (epilogue is None or not epilogue.fits(contraction)):
             return None
         return self._with_template(anchor, contraction, self.operation.outputs[0], epilogue)

@@ -1,0 +1,111 @@
+"""Products with constant weights whose number of rows is known when they run, as contractions.
+
+Data, result and side inputs are row-major; all their axes but the last are walked as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+from relaylab.codegen.network.network import Operation, tensor_type
+from relaylab.codegen.operations.contraction import Contraction, KernelSequence, MatrixProductAttrs
+from relaylab.codegen.templates.assemble import DTYPES
+from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
+from relaylab.codegen.templates.problem import Choices
+from relaylab.ir import Call, Op, is_dynamic
+from relaylab.loop.expr import Const, ScalarExpr, as_index
+from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayError
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProduct:
+    """dense or matmul of open rows and a matrix."""
+
+    call: Call
+    spec: OpenRows
+    transpose_b: bool
+    packs: bool = True
+
+    @property
+    def data_order(self) -> tuple[int, ...]:
+        return tuple(range(len(tensor_type(self.call.args[0]).shape)))
+
+    @property
+    def out_order(self) -> tuple[int, ...]:
+        return self.data_order
+
+    def halo(self) -> tuple[tuple[int, int], ...]:
+        return ()
+
+    def accepts(self, data: MemoryView) -> bool:
+        found = _as_rows(data)
+        return found is not None and (found.strides, found.offset) == ((self.spec.depth, 1), 0)
+
+    def out_view(self, out: MemoryView) -> MemoryView:
+        found = _as_rows(out)
+        if found is None:
+            raise RelayError("a product was given an operand with gaps", code="codegen.operand")
+        return found
+
+    def places(self, side: MemoryView) -> bool:
+        return _as_rows(side) is not None
+
+    @property
+    def row_major(self) -> bool:
+        return True
+
+    def build(
+        self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
+    ) -> KernelSequence:
+        return KernelSequence((open_rows(self.spec, target, epilogue),))
+
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+        return pack_open_rows(self.spec, target, weight.T if self.transpose_b else weight)
+
+    def chosen(self, choices: Choices) -> Contraction:
+        raise RelayError("a product of open rows has no choices", code="schedule.illegal")
+
+
+def open_product_of(call: Call, operation: Operation, target: CpuTarget) -> Contraction | None:
+    """The product that a call is, if only the number of its rows is open; None for any other call."""
+    if not isinstance(call.op, Op) or call.op.name not in ("nn.dense", "nn.matmul") or operation.sizes is None:
+        return None
+    left, right, out = (tensor_type(e) for e in (*call.args[:2], call))
+    attrs = cast("MatrixProductAttrs", call.attrs)
+    if attrs.transpose_a or len({left.dtype, right.dtype, out.dtype}) > 1 or left.dtype not in DTYPES:
+        return None
+    if len(right.shape) != 2 or is_dynamic(right) or len(left.shape) < 2 or len(out.shape) != len(left.shape):
+        return None
+    rows = cast("Sequence[int]", operation.shape(out)[:-1])
+    total = math.prod(rows)
+    columns, depth = right.concrete_shape if attrs.transpose_b else right.concrete_shape[::-1]
+    if not isinstance(total, ScalarExpr):
+        return None
+    spec = OpenRows(Simplifier()(total), depth, columns, left.dtype)
+    return OpenProduct(call, spec, bool(attrs.transpose_b)) if supports_open_rows(spec, target) else None
+
+
+def _as_rows(view: MemoryView) -> MemoryView | None:
+    """The view with its last axis and all others as one; None if they do not lie evenly."""
+    simple = Simplifier()
+    plain = lambda n: int(x.value) if isinstance(x := simple(as_index(n)), Const) else x
+    *steps, last = map(plain, view.strides)
+    offset, columns = plain(view.offset), plain(view.shape[-1])
+    dense = list(map(plain, dense_strides(view.shape)))[:-1]
+    moving = [k for k, n in enumerate(view.shape[:-1]) if plain(n) != 1]
+    if not all(isinstance(n, int) for n in (last, offset, columns)):
+        return None
+    if all(steps[k] is dense[k] or steps[k] == dense[k] for k in moving):
+        return MemoryView(view.dtype, (MOST_ROWS, columns), (columns, last), offset) if last == 1 else None
+    if any(isinstance(steps[k], ScalarExpr) or steps[k] for k in moving):
+        return None
+    return MemoryView(view.dtype, (MOST_ROWS, columns), (0, last), offset)
