@@ -208,11 +208,15 @@ class _Queries:
             # -inf - -inf is no number, but exp(-inf - 0) is the 0 that a score of -inf weighs.
             least = p.let(b.select(b.eq(most, -math.inf), 0.0, most), "least")
             fade = p.let(b.exp(self.most(c) - least), "fade")
-            total = p.let(self.total(c) * fade, "total")
-            with p.loop(count) as k:
-                weight = p.let(b.exp(self.scores(k * self.width + c) - least), "weight")
-                p.store(self.scores, k * self.width + c, weight)
-                p.add(total, weight)
+            # Sums of a quarter of a block each, and then of blocks: one long sum would round more than two passes do.
+            sums = [p.let(b.const(0, self.dtype), "sum") for _ in range(STEPS)]
+            for first, steps in self._pieces(count, STEPS):
+                for k in range(steps):
+                    at = (first + k) * self.width + c
+                    weight = p.let(b.exp(self.scores(at) - least), "weight")
+                    p.store(self.scores, at, weight)
+                    p.add(sums[k], weight)
+            total = p.let(self.total(c) * fade + ((sums[0] + sums[1]) + (sums[2] + sums[3])), "total")
             for tensor, value in ((self.most, most), (self.fade, fade), (self.total, total)):
                 p.store(tensor, c, value)
 
@@ -221,13 +225,14 @@ class _Queries:
         with p.loop(self.columns, kind="vectorized", unroll=2) as c:
             for first, rows in self._tiles(self.width):
                 row = [first + r for r in range(rows)]
-                sums = [p.let(self.mixed(r * self.columns + c) * self.fade(r), "sum") for r in row]
+                sums = [p.let(p.b.const(0, self.dtype), "sum") for _ in row]
                 for k in self._steps(count):
                     x = p.let(self._read(self.value, start + k, c))
                     for r, total in zip(row, sums):
                         p.add(total, x * self.scores(k * self.width + r))
                 for r, total in zip(row, sums):
-                    p.store(self.mixed, r * self.columns + c, total)
+                    at = r * self.columns + c
+                    p.store(self.mixed, at, self.mixed(at) * self.fade(r) + total)
 
     # ---- parts
 
