@@ -97,15 +97,15 @@ def open_product_of(call: Call, operation: Operation, target: CpuTarget) -> Cont
 def _as_rows(view: MemoryView) -> MemoryView | None:
     """The view with its last axis and all others as one; None if they do not lie evenly."""
     simple = Simplifier()
-    plain = lambda n: int(x.value) if isinstance(x := simple(as_index(n)), Const) else x
-    *steps, last = map(plain, view.strides)
-    offset, columns = plain(view.offset), plain(view.shape[-1])
-    dense = list(map(plain, dense_strides(view.shape)))[:-1]
-    moving = [k for k, n in enumerate(view.shape[:-1]) if plain(n) != 1]
-    if not all(isinstance(n, int) for n in (last, offset, columns)):
+    plain = lambda n: simple(as_index(n))
+    known = [x.value if isinstance(x := plain(n), Const) else None for n in (view.strides[-1], view.offset)]
+    last, offset = (int(x) if x is not None else None for x in known)
+    columns, dense = view.shape[-1], dense_strides(view.shape)
+    moving = [k for k, n in enumerate(view.shape[:-1]) if plain(n) is not plain(1)]
+    if last is None or offset is None or isinstance(columns, ScalarExpr):
         return None
-    if all(steps[k] is dense[k] or steps[k] == dense[k] for k in moving):
+    if all(plain(view.strides[k]) is plain(dense[k]) for k in moving):
         return MemoryView(view.dtype, (MOST_ROWS, columns), (columns, last), offset) if last == 1 else None
-    if any(isinstance(steps[k], ScalarExpr) or steps[k] for k in moving):
+    if any(plain(view.strides[k]) is not plain(0) for k in moving):
         return None
     return MemoryView(view.dtype, (MOST_ROWS, columns), (0, last), offset)
