@@ -2,7 +2,9 @@
 
 Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray, Fast Algorithms for Convolutional Neural
 Networks (2016). F(m, r) makes a tile of m x m outputs from (m + r - 1) x (m + r - 1) inputs with as many products,
-instead of r^2 m^2. Its points are 0, 1, -1 and infinity, with 2 and -2 for m = 4.
+instead of r^2 m^2. Its points are 0, 1, -1 and infinity; for m = 4 they are 0, 5/8, -5/8, 3/2, -3/2 and infinity, which
+round half as much as 0, 1, -1, 2, -2 and infinity (Barabasz et al., Error analysis and improving the accuracy of
+Winograd convolution, 2020). All their numbers but the weights' are exact.
 
 Choices: docs/choices.md, Kernels.
 """
@@ -20,19 +22,19 @@ Keep = Callable[[str, ScalarExpr], ScalarExpr]
 
 Transform = Callable[[int, Sequence[ScalarExpr], Keep], list[ScalarExpr]]
 TAPS = {2: 3, 3: 2, 4: 3}  # r of each F(m, r)
+NEAR, FAR = 5 / 8, 3 / 2  # the points of F(4, 3) beside 0 and infinity, with either sign
+
+
+def _taps_at(point: float, other: float) -> list[list[float]]:
+    """The rows of G for a point of F(4, 3) and its negative: 1, p, p^2 over the product of distances to all others."""
+    norm = 2 * point**2 * (point**2 - other**2)
+    return [[1 / norm, sign * point / norm, point**2 / norm] for sign in (1, -1)]
+
+
 WEIGHT_TRANSFORM = {  # G: r taps -> m + r - 1 points
     2: np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
     3: np.array([[1, 0], [1 / 2, 1 / 2], [1 / 2, -1 / 2], [0, 1]]),
-    4: np.array(
-        [
-            [1 / 4, 0, 0],
-            [-1 / 6, -1 / 6, -1 / 6],
-            [-1 / 6, 1 / 6, -1 / 6],
-            [1 / 24, 1 / 12, 1 / 6],
-            [1 / 24, -1 / 12, 1 / 6],
-            [0, 0, 1],
-        ]
-    ),
+    4: np.array([[1 / (NEAR * FAR) ** 2, 0, 0], *_taps_at(NEAR, FAR), *_taps_at(FAR, NEAR), [0, 0, 1]]),
 }
 COLUMNS = 768  # of a product that stays in the second-level cache, and for which OpenBLAS wakes no threads
 
@@ -41,16 +43,10 @@ def input_points(m: int, d: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExpr
     """B^T d: inputs to as many points; `keep` names a value that is used twice."""
     if len(d) == 4:
         return [d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]]
-    even, odd = keep("even", d[4] + d[2] * -4.0), keep("odd", d[3] + d[1] * -4.0)
-    near, wide = keep("near", d[4] - d[2]), keep("wide", d[3] - d[1])
-    return [
-        d[4] + d[2] * -5.0 + d[0] * 4.0,
-        even + odd,
-        even - odd,
-        near + wide * 2.0,
-        near + wide * -2.0,
-        d[5] + d[3] * -5.0 + d[1] * 4.0,
-    ]
+    even, odd = keep("even", d[4] + d[2] * -(FAR**2)), keep("odd", d[3] + d[1] * -(FAR**2))
+    near, wide = keep("near", d[4] + d[2] * -(NEAR**2)), keep("wide", d[3] + d[1] * -(NEAR**2))
+    ends = [d[k + 4] + d[k + 2] * -(NEAR**2 + FAR**2) + d[k] * (NEAR * FAR) ** 2 for k in (0, 1)]
+    return [ends[0], even + odd * NEAR, even + odd * -NEAR, near + wide * FAR, near + wide * -FAR, ends[1]]
 
 
 def outputs(m: int, p: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExpr]:
@@ -59,7 +55,12 @@ def outputs(m: int, p: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExpr]:
     if m < 4:
         return [p[0] + both, apart, both - p[3]] if m == 3 else [p[0] + both, apart - p[3]]
     far, split = keep("far", p[3] + p[4]), keep("split", p[3] - p[4])
-    return [p[0] + both + far, apart + split * 2.0, both + far * 4.0, apart + p[5] + split * 8.0]
+    return [
+        p[0] + both + far,
+        apart * NEAR + split * FAR,
+        both * NEAR**2 + far * FAR**2,
+        p[5] + apart * NEAR**3 + split * FAR**3,
+    ]
 
 
 def transform_weights(m: int, taps: np.ndarray) -> np.ndarray:

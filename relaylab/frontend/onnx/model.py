@@ -54,7 +54,7 @@ def read_model(model: object) -> tuple[ModelProto, Path | None]:
     if hasattr(model, "graph") and hasattr(model, "opset_import"):
         return cast("ModelProto", model), None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _parse(bytes(model), "the bytes"), None
+        return _checked(_parse(bytes(model), "the bytes"), "the bytes"), None
     if not isinstance(model, (str, Path)):
         raise RelayTypeError(
             f"from_onnx takes a ModelProto, bytes or a path, not {kind_of(model)}", code="import.model"
@@ -65,7 +65,9 @@ def read_model(model: object) -> tuple[ModelProto, Path | None]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise RelayValueError(f"cannot read {path}: {why}", code="import.unreadable") from None
-    return _parse(data, str(path)), path.resolve().parent
+    proto = _parse(data, str(path))
+    del data  # the proto has its own copy of the weights
+    return _checked(proto, str(path)), path.resolve().parent
 
 
 def _parse(data: bytes, what: str) -> ModelProto:
@@ -74,6 +76,11 @@ def _parse(data: bytes, what: str) -> ModelProto:
         proto.ParseFromString(data)
     except Exception as error:  # google.protobuf.message.DecodeError, whose module moves between releases
         raise RelayValueError(f"{what}: not an ONNX model: {error}", code="import.garbage") from None
+    return proto
+
+
+def _checked(proto: ModelProto, what: str) -> ModelProto:
+    """The model, if it has a graph and its texts can be read."""
     if not proto.HasField("graph"):
         raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
     _check_texts(proto, what)
@@ -186,12 +193,13 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
     if tensor.data_location == 1:
         values = np.frombuffer(_external(tensor, what, folder, math.prod(dims) * dtype.itemsize), dtype)
     elif tensor.HasField("raw_data"):
-        values = np.frombuffer(tensor.raw_data[: len(tensor.raw_data) // dtype.itemsize * dtype.itemsize], dtype)
+        data = tensor.raw_data  # once: each time it is another copy
+        values = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
     else:
         values = _listed(tensor, dtype)
     if values.size != math.prod(dims):
         raise RelayValueError(f"{what} has {values.size} values for the shape {dims}", code="import.tensor")
-    return values.astype(dtype.newbyteorder("=")).reshape(dims)
+    return values.astype(dtype.newbyteorder("="), copy=False).reshape(dims)  # of raw bytes a view, which is read-only
 
 
 def few_bits(tensor: TensorProto, what: str, folder: Path | None = None) -> np.ndarray:
