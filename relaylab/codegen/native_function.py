@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,21 +20,40 @@ from relaylab.transform import InferType
 
 
 class NativeFunction:
-    """A Primitive function as machine code: takes and gives values of evaluation."""
+    """A Primitive function, or a network of them, as machine code: takes and gives values of evaluation."""
 
     def __init__(self, func: Function, target: CpuTarget):
         self.function = func
-        params = [Var(p.name_hint, p.inferred) for p in func.params]
-        lib = compile_main(InferType()(IRModule.from_expr(Function(params, Call(func, params)))), target, "vm")
+        main = func
+        if func.is_primitive:
+            params = [Var(p.name_hint, p.inferred) for p in func.params]
+            main = Function(params, Call(func, params))
+        lib = compile_main(InferType()(IRModule.from_expr(main)), target, "vm")
         self.library = lib
         self.executor = lib["default"](cpu(0)).executor
         self.single = isinstance(func.body.inferred, TensorType)
 
+    @property
+    def name(self) -> str:
+        """What listings and reports call it: its kernel, or how many it has."""
+        names = list(self.library.kernels())
+        return f"network_of_{len(names)}_kernels" if len(names) > 1 else names[0] if names else "kernel"
+
     def __call__(self, *args: Value) -> Value:
+        return self.run(args, self.executor.run)
+
+    def timed(self, args: Sequence[Value], clock: Callable[[], int]) -> tuple[Value, list[tuple[str, int]]]:
+        """The result, and the time of each kernel in the clock's unit."""
+        times: list[int] = []
+        value = self.run(args, lambda: times.extend(self.executor.timed_steps(clock)))
+        return value, [(s.name, t) for s, t in zip(self.executor.plan.steps, times)]
+
+    def run(self, args: Sequence[Value], run: Callable[[], None]) -> Value:
+        """The result when `run` runs the code."""
         executor = self.executor
         with executor.lock:
             self.read([leaf for a in args for leaf in flat(a)] if any(isinstance(a, tuple) for a in args) else args)
-            executor.run()
+            run()
             leaves = [executor.get_output(i).view() for i in range(len(executor.plan.outputs))]
         return leaves[0] if self.single else tuple(leaves)
 

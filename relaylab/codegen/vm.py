@@ -20,6 +20,7 @@ from relaylab.codegen.native_function import NativeFunction, compilable, flat
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
+from relaylab.codegen.vm_networks import is_network, with_networks
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
@@ -29,7 +30,7 @@ from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Constant, Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import children, walk
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
@@ -77,7 +78,7 @@ class VMExecutable:
     @property
     def bytecode(self) -> str:
         """What the functions do, one instruction for each value, as text."""
-        return listing(self.mod, {f: next(iter(n.library.kernels()), "kernel") for f, n in self.natives.items()})
+        return listing(self.mod, {f: n.name for f, n in self.natives.items()})
 
     @property
     def constants(self) -> list[NDArray]:
@@ -142,7 +143,8 @@ def executable_of(
     """The executable of a module after the passes; `source` is the module before them and its parameters."""
     native = parse_target(target)
     forms = None if source is None else Specializations.of(*source, native)
-    return VMExecutable(final, natives_of(final, native), {}, str(native), forms)
+    whole = with_networks(final)
+    return VMExecutable(whole, natives_of(whole, native), {}, str(native), forms)
 
 
 @checked
@@ -191,12 +193,12 @@ class VMCompiler:
 
 
 def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunction]:
-    """Machine code for the Primitive functions of a module; equal ones share it."""
+    """Machine code for the networks and Primitive functions of a module; equal ones share it."""
     natives: dict[Function, NativeFunction] = {}
     made: StructuralTable[NativeFunction] = StructuralTable()
-    for func in [
-        n for n in walk(mod.functions.values()) if isinstance(n, Function) and n.is_primitive and compilable(n)
-    ]:
+    nodes = walk(mod.functions.values(), lambda n: () if isinstance(n, Function) and is_network(n) else children(n))
+    functions = [n for n in nodes if isinstance(n, Function)]
+    for func in [f for f in functions if is_network(f) or (f.is_primitive and compilable(f))]:
         natives[func] = made.at(func, lambda _, func=func: NativeFunction(func, target))  # type: ignore[misc]
     return natives
 

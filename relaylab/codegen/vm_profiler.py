@@ -18,7 +18,7 @@ __all__ = ["VirtualMachineProfiler", "enabled"]
 
 
 class _TimedMachine(NativeMachine):
-    """Measures each call of native code."""
+    """Measures each kernel."""
 
     def __init__(self, executable: VMExecutable, calls: list[tuple[str, float]]):
         super().__init__(executable)
@@ -26,10 +26,12 @@ class _TimedMachine(NativeMachine):
 
     def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
         native = self.natives.get(closure.function)
-        start = time.perf_counter_ns()
-        super().enter(call, frame, closure, args)
-        if native is not None:
-            self.calls.append((next(iter(native.library.kernels()), "kernel"), (time.perf_counter_ns() - start) / 1e3))
+        if native is None:
+            super().enter(call, frame, closure, args)
+            return
+        frame.values[call], times = native.timed(args, time.perf_counter_ns)
+        frame.release(call)
+        self.calls += [(name, ns / 1e3) for name, ns in times]
 
 
 class _TimedInterpreter(VMInterpreter):
@@ -53,7 +55,7 @@ class VirtualMachineProfiler(VirtualMachine):
         self._timed = self.interpreter = _TimedInterpreter(exe)
 
     def profile(self, *args: object, func_name: str = "main", collectors: object = None, **kwargs: object) -> Report:
-        """Call a function once to warm up and once measured; the time of each call of native code."""
+        """Call a function once to warm up and once measured; the time of each kernel."""
         self.invoke(func_name, *args, **kwargs)
         self._timed.calls.clear()
         self.invoke(func_name, *args, **kwargs)
