@@ -286,9 +286,14 @@ def _run(
     outs: list[Expr] = []
     for t in reversed(range(steps)) if back else range(steps):
         at = None if lens is None else g.const(t, lens)
-        out, h, c = _step(cell, _direction(inputs, t), at, lens, h, c)
+        out, h, c = _step(cell, _row(inputs, t), at, lens, h, c)
         outs.append(out)
     return op.stack(outs[::-1] if back else outs, 0), h, c
+
+
+def _row(inputs: Expr, t: int) -> Expr:
+    """The inputs of a step. Its number is data, not an attribute, so that all steps have one kernel."""
+    return op.squeeze(op.take(inputs, Constant(np.array([t])), axis=0), axis=[0])
 
 
 def _step(
