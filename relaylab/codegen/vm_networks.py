@@ -150,18 +150,19 @@ class _Chain:
         constants = {a: c for v in members.values() for a in children(v) if (c := self.constant(a)) is not None}
         if not constants and sum(isinstance(v, Call) for v in members.values()) < 2:
             return list(members.items())
-        inner = {var: Var(var.name_hint, var.checked_type) for var in members}
-        params: dict[Expr, Expr] = {}
+        inner: dict[Expr, Var] = {var: Var(var.name_hint, var.checked_type) for var in members}
+        params: dict[Expr, Var] = {}
         body: list[tuple[Var, Expr]] = []
         for var, value in members.items():
+            kernel = facts.kernel(value)
             if isinstance(value, TupleGetItem):
                 body.append((inner[var], TupleGetItem(inner[value.tuple_value], value.index)))
-                continue
-            for a in value.args:
-                if a not in inner and a not in constants and a not in params:
-                    params[a] = Var(f"p{len(params)}", a.checked_type)
-            args = [inner.get(a) or constants.get(a) or params[a] for a in value.args]
-            body.append((inner[var], Call(facts.kernel(value), args, span=value.span)))
+            elif isinstance(value, Call) and kernel is not None:
+                for a in value.args:
+                    if a not in inner and a not in constants and a not in params:
+                        params[a] = Var(f"p{len(params)}", a.checked_type)
+                args = [inner.get(a) or constants.get(a) or params[a] for a in value.args]
+                body.append((inner[var], Call(kernel, args, span=value.span)))
         within = Counter(a for v in members.values() for a in children(v))
         return _called([v for v in members if facts.uses[v] > within[v]], inner, params, body)
 
@@ -181,7 +182,7 @@ def _is_plain(value: Expr) -> bool:
 
 
 def _called(
-    cuts: list[Var], inner: dict[Var, Var], params: dict[Expr, Expr], body: list[tuple[Var, Expr]]
+    cuts: list[Var], inner: dict[Expr, Var], params: dict[Expr, Var], body: list[tuple[Var, Expr]]
 ) -> list[tuple[Var, Expr]]:
     """The lets that give `cuts` their values: the call of a network of the lets `body`, and its results."""
     outputs: list[Expr] = []

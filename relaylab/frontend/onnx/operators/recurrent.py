@@ -2,6 +2,8 @@
 
 Shapes: X (steps, batch, inputs), W (directions, gates * hidden, inputs), R (directions, gates * hidden, hidden), B
 (directions, 2 * gates * hidden); Y (steps, directions, batch, hidden). Gates are ordered as in the ONNX specification.
+
+Choices: docs/choices.md, Importing.
 """
 
 from __future__ import annotations
