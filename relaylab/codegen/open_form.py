@@ -55,8 +55,10 @@ from relaylab.transform.normal_forms.first_order import first_order
 class OpenForm:
     """One compiled form for all sizes. Calls from several threads take turns."""
 
-    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[tuple[int, ...]]):
+    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[tuple[int, ...]], caches: bool = True):
         """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
+
+        Without `caches` results lie on their own, whatever they were joined of.
 
         Raises RelayError for a program of which a part has no kernel that takes its extents when it runs.
         """
@@ -82,7 +84,7 @@ class OpenForm:
                 if isinstance(node, Function):
                     check_open(node)
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
-            self._compile(first)
+            self._compile(first, caches)
         groups = [self.caches.get(k, (None, 0))[0] for k in range(len(self.network.outputs))]
         self.out_alike = [(t.shape, t.dtype, group) for t, group in zip(self.network.outputs, groups)]
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
@@ -92,10 +94,10 @@ class OpenForm:
 
     # ---- compiling and planning
 
-    def _compile(self, first: Sequence[tuple[int, ...]]) -> None:
+    def _compile(self, first: Sequence[tuple[int, ...]], caches: bool) -> None:
         minimal = bool(PassContext.current().get_config(WINOGRAD, True))
         jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, minimal)]
-        jobs, groups = with_caches(self.network, jobs)
+        jobs, groups = with_caches(self.network, jobs) if caches else (jobs, [])
         layouts, cache = lay_out(self.network, jobs), ObjectCache.default()
         for group in groups:
             group.lay_out(layouts)
@@ -241,6 +243,14 @@ class OpenForm:
             if wanted != shapes[k][axis]:
                 return False
         return True
+
+    def bind(self, shapes: tuple[tuple[int, ...], ...], inputs: Sequence[int], results: Sequence[int]) -> None:
+        """Get ready for inputs of these shapes at these addresses, and results at those; of a form without caches."""
+        if shapes != self.shapes:
+            self._resize(shapes, [])
+            self.shapes = shapes
+        places = [*inputs, address(self.filled), *results]
+        self.instance.operands[self.users] = np.array(places, np.uint64)[self.bases] + self.offsets
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
         """The results for arrays of the inputs, which `takes` says are right."""

@@ -22,16 +22,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from relaylab.codegen.branching import Branching, as_branching, run_network
 from relaylab.codegen.build import build
+from relaylab.codegen.flow_form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
+from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import TupleType, Type
+from relaylab.ir.visit import walk
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
@@ -58,15 +60,24 @@ class Specialization:
 
     shapes: str
     seconds: float
-    executor: GraphExecutor | Branching
+    executor: GraphExecutor | FlowForm
     result: Type | None
     uses: int = 1
 
     def run(self, leaves: Sequence[np.ndarray]) -> Value:
         """The result for the arrays of the inputs."""
         parts = self.executor
-        outputs = parts.run(leaves) if isinstance(parts, Branching) else run_network(parts, leaves)
+        outputs = parts.run(leaves) if isinstance(parts, FlowForm) else _run_network(parts, leaves)
         return _nested(self.result, iter(outputs))
+
+
+def _run_network(executor: GraphExecutor, leaves: Sequence[np.ndarray]) -> list[NDArray]:
+    """The outputs of a network for arrays of its shapes and data types."""
+    with executor.lock:
+        for target, value in zip(executor.instance.inputs, leaves):
+            np.copyto(target, value)
+        executor.run()
+        return [executor.get_output(i) for i in range(len(executor.plan.outputs))]
 
 
 def _nested(t: Type | None, outputs: Iterator[NDArray]) -> Value:
@@ -89,7 +100,7 @@ class Specializations:
     """Shapes and data types of arrays that were checked, and the key of their form."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
-    open: OpenForm | None = None
+    open: OpenForm | FlowForm | None = None
     closed: str = ""
     """Why there is no form for all sizes; "" while it is not known."""
 
@@ -117,7 +128,7 @@ class Specializations:
 
         None where there is no form for them, or more has to be looked at: tuples, numbers, values that decide shapes.
         """
-        if self.deciding or not (self.forms or self.open):
+        if self.open is None and (self.deciding or not self.forms):
             return None
         arrays = [a.read() if type(a) is NDArray else a for a in args]
         if not all(type(a) is np.ndarray for a in arrays):
@@ -125,7 +136,7 @@ class Specializations:
         plain = cast("list[np.ndarray]", arrays)
         shapes = tuple([a.shape for a in plain])
         with self.lock:
-            key = self.seen.get((shapes, tuple([a.dtype for a in plain]))) if self.forms else None
+            key = self.seen.get((shapes, tuple([a.dtype for a in plain]))) if self.forms and not self.deciding else None
             form = None if key is None else self.forms.get(key)
             if key is None or form is None:
                 return None if self.open is None or self.is_time(shapes) else self.opened(shapes, plain)
@@ -147,12 +158,13 @@ class Specializations:
         self.took(key, time.perf_counter() - start)
         return _nested(self.result, iter(outputs))
 
-    def _open_form(self, values: Sequence[Value]) -> OpenForm | None:
+    def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
         """The form for all sizes, made at the first call; None if there is none."""
         if self.open is None and not self.closed:
             try:
                 with self.context:
-                    self.open = OpenForm(self.mod, self.target, [x.shape for x in flat(tuple(values))])
+                    made = FlowForm if _has_choices(self.mod) else OpenForm
+                    self.open = made(self.mod, self.target, [x.shape for x in flat(tuple(values))])
             except RelayError as error:
                 self.closed = error.message
         return self.open
@@ -192,6 +204,8 @@ class Specializations:
 
         Values that decide shapes may be others at each call: those of known shapes have to come twice.
         """
+        if isinstance(self.open, FlowForm) and (self.open.repeats or not self.open.named):
+            return False  # a loop written out takes as long to compile as it turns often
         if self.open is not None:
             return key not in self.refused and self.spent.get(key, 0.0) >= self.open.seconds
         shapes = len(self.mod["main"].params)
@@ -226,7 +240,7 @@ class Specializations:
         try:
             with self.context:
                 mod = specialized(self.mod, shapes, bound)
-                executor = self.compiled(mod)
+                executor = self.compiled(mod, [x.shape for x in flat(tuple(values))])
                 if executor is None:
                     self.never = reason_of(mod)
                     return self.never
@@ -239,12 +253,15 @@ class Specializations:
         seconds = time.perf_counter() - start
         return Specialization(text, seconds, executor, mod["main"].ret_type)
 
-    def compiled(self, mod: IRModule) -> GraphExecutor | Branching | None:
+    def compiled(self, mod: IRModule, shapes: Sequence[tuple[int, ...]]) -> GraphExecutor | FlowForm | None:
         """What runs a program of numbers for sizes; None if it is no graph."""
         if is_static_graph(mod):
             return self.network(mod)
-        branching = as_branching(mod)
-        return None if branching is None else Branching(branching, self.network)
+        try:
+            with self.context:
+                return FlowForm(mod, self.target, shapes)
+        except RelayError:
+            return None
 
     def network(self, mod: IRModule) -> GraphExecutor:
         """A static graph compiled."""
@@ -256,8 +273,9 @@ class Specializations:
         if self.never:
             return f"no specialization: {self.never}; the virtual machine runs it"
         if self.open is not None:
-            named = ", ".join(map(str, self.open.sizes.named))
-            head = f"one form for all sizes ({named}): {self.open.seconds:.2f} s to compile\n"
+            named = ", ".join(map(str, self.open.named))
+            of = f"for all sizes ({named})" if named else "with its control flow"
+            head = f"one form {of}: {self.open.seconds:.2f} s to compile\n"
         else:
             head = f"no form for all sizes: {self.closed}\n" if self.closed else ""
         rows = [f"  {f.shapes}: {f.seconds:.2f} s to compile, {f.uses} calls" for f in self.forms.values()]
@@ -286,6 +304,10 @@ def saved_options(text: str) -> PassContext | None:
         return PassContext(found["opt_level"], found["required_pass"], found["disabled_pass"], None, found["config"])
     except (ValueError, KeyError, TypeError):
         raise RelayValueError("the bytes are no saved program", code="vm.code") from None
+
+
+def _has_choices(mod: IRModule) -> bool:
+    return any(isinstance(node, If) for node in walk(mod.functions.values()))
 
 
 def _bound(kept: OrderedDict[Key, Any], most: int) -> None:

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.codegen.build import parse_target
+from relaylab.codegen.flow_form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, compilable, flat
 from relaylab.codegen.network.external import inline_external
@@ -77,8 +78,10 @@ class VMExecutable:
 
     @property
     def bytecode(self) -> str:
-        """What the functions do, one instruction for each value, as text."""
-        return listing(self.mod, {f: n.name for f, n in self.natives.items()})
+        """What the functions do, one instruction for each value, as text; then those that run natively, if some do."""
+        text = listing(self.mod, {f: n.name for f, n in self.natives.items()})
+        form = None if self.specializations is None else self.specializations.open
+        return f"{text}\n\n{form.listing()}" if isinstance(form, FlowForm) else text
 
     @property
     def constants(self) -> list[NDArray]:

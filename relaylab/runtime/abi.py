@@ -8,6 +8,15 @@ A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)`
     pool      see the offsets below; zeroed memory is a pool that has not been started
 
 `shares` bounds how many threads work on a step; 1 runs it on the calling thread.
+
+`i32 @relaylab_flow(ptr ctx)` runs instructions, which call steps and say what comes next:
+
+    flow          instructions*, next, fuel, threads, pool*     (8 bytes each)
+    instruction   kind, four operands                           (8 bytes each)
+    collector     memory*, bytes of room, bytes used
+
+It returns FLOW_DONE, FLOW_PAUSED when `fuel` instructions were run, or FLOW_FULL at an APPEND that needs room;
+called again it goes on at `next`.
 """
 
 from __future__ import annotations
@@ -20,6 +29,15 @@ CTX_STEPS, CTX_FIRST, CTX_LAST, CTX_THREADS, CTX_POOL = range(CONTEXT_WORDS)
 
 STEP_WORDS = 4
 STEP_KERNEL, STEP_OPERANDS, STEP_ITEMS, STEP_SHARES = range(STEP_WORDS)
+
+FLOW = "relaylab_flow"
+FLOW_CONTEXT_WORDS = 5
+FLOW_CODE, FLOW_NEXT, FLOW_FUEL, FLOW_THREADS, FLOW_POOL = range(FLOW_CONTEXT_WORDS)
+FLOW_DONE, FLOW_PAUSED, FLOW_FULL = range(3)
+INSTRUCTION_WORDS = 5
+# END; STEP step*; JUMP to; UNLESS condition*, to; COPY to*, from*, bytes; APPEND collector*, from*, bytes, before
+END, STEP, JUMP, UNLESS, COPY, APPEND = range(6)
+COLLECTOR_WORDS = 3
 
 # The pool, in bytes. Every field that several threads write has two cache lines to itself.
 MAX_THREADS = 64

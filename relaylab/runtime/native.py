@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol
@@ -47,7 +48,7 @@ class Linker:
         llvm.initialize_native_asmprinter()
         self.jit = llvm.create_lljit_compiler()
         self.numbers = itertools.count()
-        self.entries: dict[bytes, tuple[Library, int]] = {}
+        self.entries: dict[tuple[bytes, str], tuple[Library, int]] = {}
 
     def link(self, objects: tuple[bytes, ...], symbols: set[str]) -> Library:
         """Link object files; the result maps symbols to addresses and keeps the code loaded while it lives."""
@@ -65,12 +66,12 @@ class Linker:
                 help="build the module again; if that does not help, this is a defect of relaylab",
             ) from None
 
-    def entry(self, code: bytes) -> int:
-        """The address of `relaylab_run`. It is linked once and never unloaded: the pool's workers run in it."""
-        if code not in self.entries:
-            library = self.link((code,), {abi.ENTRY})
-            self.entries[code] = (library, library[abi.ENTRY])
-        return self.entries[code][1]
+    def entry(self, code: bytes, name: str = abi.ENTRY) -> int:
+        """The address of an entry. It is linked once and never unloaded: the pool's workers run in it."""
+        if (code, name) not in self.entries:
+            library = self.link((code,), {name})
+            self.entries[code, name] = (library, library[name])
+        return self.entries[code, name][1]
 
     def check(self, target: TargetInfo) -> None:
         """ArtifactError unless this machine has what the object code uses."""
@@ -81,6 +82,12 @@ class Linker:
         missing = sorted(name for name in target.features if not have.get(name, False))
         if missing:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
+
+
+def flow_entry(code: bytes) -> Callable[[object], int]:
+    """`relaylab_flow` of an entry's object file."""
+    with _lock:
+        return RUN(linker().entry(code, abi.FLOW))
 
 
 def host_triple() -> str:

@@ -1,4 +1,4 @@
-"""The native entry of every compiled network, as LLVM IR text: `relaylab_run` and the thread pool below it.
+"""The native entries of every compiled network, as LLVM IR text: `relaylab_run`, `relaylab_flow`, the thread pool.
 
 The text is the same for all networks of a machine (the step table is data, see `runtime/abi.py`), so it is
 compiled once.
@@ -8,6 +8,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+from relaylab.codegen.native.flow import FLOW
 from relaylab.codegen.native.thread_pool import NO_POOL, NO_SPREAD, POOL, SPREAD
 from relaylab.runtime import abi
 
@@ -21,7 +22,7 @@ def entry_text(triple: str) -> str:
     """LLVM IR of the entry for a machine; without pthreads (Windows) steps run on the calling thread."""
     threaded = "windows" not in triple
     pool = [POOL, SPREAD if "linux" in triple else NO_SPREAD] if threaded else [NO_POOL]
-    parts = [_float_mode(triple), _RUN, _pause(triple), *pool]
+    parts = [_float_mode(triple), _RUN, FLOW, _pause(triple), *pool]
     return _fill("\n".join(parts))
 
 
@@ -131,10 +132,23 @@ next:
 step:
   %word = mul i64 %index, {STEP_WORDS}
   %at = getelementptr i64, ptr %steps, i64 %word
-  %operands.at = getelementptr i64, ptr %at, i64 {STEP_OPERANDS}
-  %items.at = getelementptr i64, ptr %at, i64 {STEP_ITEMS}
-  %shares.at = getelementptr i64, ptr %at, i64 {STEP_SHARES}
-  %kernel = load ptr, ptr %at, align 8
+  call void @run_step(ptr %at, ptr %pool, i64 %threads)
+  br label %done
+done:
+  %index.next = add i64 %index, 1
+  br label %next
+leave:
+  call void @pool_leave(ptr %pool, i64 %threads)
+  call void @restore_mode(i64 %mode)
+  ret i32 0
+}
+
+define internal void @run_step(ptr %step, ptr %pool, i64 %threads) alwaysinline {
+entry:
+  %operands.at = getelementptr i64, ptr %step, i64 {STEP_OPERANDS}
+  %items.at = getelementptr i64, ptr %step, i64 {STEP_ITEMS}
+  %shares.at = getelementptr i64, ptr %step, i64 {STEP_SHARES}
+  %kernel = load ptr, ptr %step, align 8
   %operands = load ptr, ptr %operands.at, align 8
   %items = load i64, ptr %items.at, align 8
   %shares = load i64, ptr %shares.at, align 8
@@ -144,17 +158,10 @@ step:
   br i1 %parallel, label %many, label %one
 one:
   call void %kernel(ptr %operands, i64 0, i64 %items, i64 0)
-  br label %done
+  ret void
 many:
   call void @parallel_for(ptr %pool, ptr %kernel, ptr %operands, i64 %items, i64 %n)
-  br label %done
-done:
-  %index.next = add i64 %index, 1
-  br label %next
-leave:
-  call void @pool_leave(ptr %pool, i64 %threads)
-  call void @restore_mode(i64 %mode)
-  ret i32 0
+  ret void
 }
 
 declare i64 @llvm.umin.i64(i64, i64)

@@ -1,0 +1,372 @@
+"""A program with `if` and loops as one native call: its blocks are compiled as open forms, instructions join them.
+
+`relaylab_flow` walks the instructions: steps of blocks, jumps, copies of tensors, rows that are collected. They are
+written anew for each set of sizes; nothing is compiled then. A run comes back when a collector needs room, and now and
+then, so that it can be interrupted.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from relaylab.codegen.build import entry_target
+from relaylab.codegen.flow_program import (
+    Append,
+    FlowBlock,
+    FlowChoice,
+    FlowProgram,
+    Item,
+    Move,
+    Pin,
+    Repeat,
+    flow_program,
+    leaf_types,
+)
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.llvm.jit import compile_objects
+from relaylab.codegen.native.entry import entry_text
+from relaylab.codegen.network.open_sizes import evaluated
+from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.open_results import ResultMemory
+from relaylab.codegen.specialize import sizes_of
+from relaylab.ir.dims import SizeVar, SymbolicDim
+from relaylab.ir.expr import Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import TensorType
+from relaylab.runtime import abi
+from relaylab.runtime.memory import address, aligned
+from relaylab.runtime.native import flow_entry, host_triple
+from relaylab.runtime.ndarray import NDArray
+from relaylab.runtime.threads import num_threads, pool_address
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.progress import part
+from relaylab.transform import InferType
+
+FIRST_ROOM = 1 << 12
+"""Bytes of room that a collector of unknown length begins with."""
+FIRST_FUEL = 1 << 14
+STRETCH = 0.05
+"""Seconds after which a run comes back, about."""
+KINDS = {abi.END: "ret", abi.STEP: "invoke", abi.JUMP: "goto", abi.UNLESS: "unless", abi.COPY: "copy",
+         abi.APPEND: "append"}  # fmt: skip
+
+
+class FlowForm:
+    """One compiled form, for all sizes. Calls from several threads take turns."""
+
+    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[tuple[int, ...]]):
+        """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
+
+        Raises RelayError for a program that has more than graphs, `if` and loops, or that has no open form.
+        """
+        start = time.perf_counter()
+        self.lock = threading.RLock()
+        self.program: FlowProgram = flow_program(mod)
+        self.params = self.program.params
+        self.types = {p: leaf_types(p.type_annotation)[0] for p in self.params}
+        self.dtypes = [np.dtype(t.dtype) for t in self.types.values()]
+        self.named = list(dict.fromkeys(d for t in self.types.values() for d in t.shape if isinstance(d, SizeVar)))
+        self.shapes: object = None
+        self.known = self._known(first)
+        self.blocks: dict[FlowBlock, OpenForm] = {}
+        for block in _blocks(self.program.items):
+            shapes = [self.shape(p) for p in block.function.params]
+            self.blocks[block] = OpenForm(InferType()(IRModule.from_expr(block.function)), target, shapes, caches=False)
+        (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=ObjectCache.default())
+        self.run_native = flow_entry(entry)
+        self.repeats = any(isinstance(i, Repeat) for i in all_items(self.program.items))
+        self.results = [ResultMemory() for _ in self.program.results]
+        self.memory: dict[Var, np.ndarray] = {}
+        self.seconds = time.perf_counter() - start
+
+    # ---- sizes
+
+    def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
+        return {d: int(n) for d, n in sizes_of(self.params, shapes).items()}
+
+    def _extent(self, d: object) -> int:
+        return evaluated(d, self.known) if isinstance(d, SymbolicDim) else int(cast(int, d))
+
+    def shape(self, var: Var) -> tuple[int, ...]:
+        """The shape of a tensor for the sizes as they are."""
+        return tuple(self._extent(d) for d in leaf_types(var.type_annotation)[0].shape)
+
+    def takes(self, arrays: Sequence[np.ndarray]) -> bool:
+        """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
+        if [x.dtype for x in arrays] != self.dtypes:
+            return False
+        shapes = tuple([x.shape for x in arrays])
+        if shapes == self.shapes:
+            return True
+        types = self.types.values()
+        if [len(s) for s in shapes] != [len(t.shape) for t in types]:
+            return False
+        known = self._known(shapes)
+        wanted = [[evaluated(d, known) if isinstance(d, SymbolicDim) else d for d in t.shape] for t in types]
+        return all(list(s) == w for s, w in zip(shapes, wanted))
+
+    # ---- instructions
+
+    def _resize(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        self.shapes, self.known = None, self._known(shapes)
+        self.pinned = {i.target: i.collector for i in all_items(self.program.items) if isinstance(i, Pin)}
+        self.records: dict[Var, np.ndarray] = {}
+        self.constants: list[np.ndarray] = []
+        for var, value in self.program.constants.items():
+            self._array(var)[...] = value
+        for var in self.program.collectors:
+            self._collector(var)
+        writer = _Writer(self)
+        writer.write(self.program.items)
+        writer.add(abi.END)
+        self.code = np.array(writer.code, np.uint64)
+        self.names, self.zero = writer.names, writer.zero
+        words = (address(self.code), 0, 0, num_threads(), pool_address())
+        self.context = np.array(words, np.uint64)
+        self.places = [self._array(p) for p in self.params]
+        self.shapes = shapes
+
+    def memory_of(self, var: Var) -> np.ndarray:
+        """The bytes of a tensor, at least as many as it needs."""
+        if var in self.program.collectors:
+            raise RelayTypeError("rows of a loop are used before their number is known", code="codegen.no-flow")
+        holder, need = self.pinned.get(var, var), max(1, self.bytes_of(var))
+        have = self.memory.get(holder)
+        if have is None or have.nbytes < need:
+            have = self.memory[holder] = aligned(need, f"a tensor {var.type_annotation}")
+        return have
+
+    def place(self, var: Var) -> int:
+        """Where a tensor lies."""
+        return address(self.memory_of(var))
+
+    def bytes_of(self, var: Var) -> int:
+        """How large a tensor is."""
+        return math.prod(self.shape(var)) * _dtype(var).itemsize
+
+    def _array(self, var: Var) -> np.ndarray:
+        return self.memory_of(var)[: self.bytes_of(var)].view(_dtype(var)).reshape(self.shape(var))
+
+    def _collector(self, var: Var) -> None:
+        """The record of a collector: its room is that of the tensor it becomes, if that is known."""
+        target = next((t for t, c in self.pinned.items() if c is var), None)
+        if target is not None:
+            memory, room = self.memory_of(target), self.bytes_of(target)
+        else:
+            memory = self.memory.setdefault(var, aligned(FIRST_ROOM, "the rows of a loop"))
+            room = memory.nbytes
+        self.records[var] = np.array([address(memory), room, 0], np.uint64)
+
+    def constant(self, value: np.ndarray) -> np.ndarray:
+        """The elements of a constant in a row, kept as long as the instructions."""
+        self.constants.append(np.ascontiguousarray(value))
+        return self.constants[-1]
+
+    def _grow(self, var: Var, need: int) -> None:
+        """More room for the rows of a loop whose number is not known."""
+        _, room, used = map(int, self.records[var])
+        target = next((t for t, c in self.pinned.items() if c is var), None)
+        if target is not None:
+            raise _wrong_rows(target, self.shape(target)[0])
+        old = self.memory[var]
+        new = aligned(max(2 * room, 2 * (used + need)), "the rows of a loop")
+        if self.program.collectors[var]:
+            new[new.nbytes - used :] = old[room - used : room]
+        else:
+            new[:used] = old[:used]
+        self.memory[var] = new
+        self.records[var][:2] = (address(new), new.nbytes)
+
+    # ---- running
+
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
+        """The results for arrays of the inputs, which `takes` says are right."""
+        with self.lock:
+            shapes = tuple([x.shape for x in leaves])
+            if shapes != self.shapes:
+                self._resize(shapes)
+            for own, value in zip(self.places, leaves):
+                np.copyto(own, value)
+            self.context[abi.FLOW_NEXT] = 0
+            self._finish()
+            for target, collector in self.pinned.items():
+                if self.records[collector][2] != self.bytes_of(target):
+                    raise _wrong_rows(target, self.shape(target)[0])
+            return [NDArray(self._lend(v, r)) for v, r in zip(self.program.results, self.results)]
+
+    def _finish(self) -> None:
+        """Run to the end, in stretches between which a run can be interrupted."""
+        context, fuel = self.context, FIRST_FUEL
+        stretches, status = 0, abi.FLOW_PAUSED
+        while status != abi.FLOW_DONE:
+            context[abi.FLOW_FUEL] = fuel
+            start = time.perf_counter()
+            status = self.run_native(address(context))
+            took = time.perf_counter() - start
+            if took < STRETCH and status == abi.FLOW_PAUSED:
+                fuel = min(2 * fuel, 1 << 40)
+            elif took > 4 * STRETCH:
+                fuel = max(fuel // 2, 1)
+            if status == abi.FLOW_FULL:
+                row = self.code[int(context[abi.FLOW_NEXT])]
+                var = next(v for v, r in self.records.items() if address(r) == int(row[1]))
+                self._grow(var, int(row[3]))
+            elif status == abi.FLOW_PAUSED:
+                stretches += 1
+                part("stretch of a loop", stretches, stretches + 1)
+
+    def _lend(self, var: Var, memory: ResultMemory) -> np.ndarray:
+        if var not in self.program.collectors:
+            source, shape = self._array(var), self.shape(var)
+        else:
+            source, shape = self._rows(var)
+        owner, _ = memory.lend(source.nbytes)
+        out = np.ndarray(shape, source.dtype, owner)
+        np.copyto(out, source.reshape(shape))
+        return out
+
+    def _rows(self, var: Var) -> tuple[np.ndarray, tuple[int, ...]]:
+        """What a collector has."""
+        t: TensorType = leaf_types(var.type_annotation)[0]
+        _, room, used = map(int, self.records[var])
+        start = room - used if self.program.collectors[var] else 0
+        row = tuple(self._extent(d) for d in t.shape[1:])
+        size = max(1, math.prod(row) * _dtype(var).itemsize)
+        data = self.memory[var][start : start + used].view(_dtype(var))
+        return data, (used // size, *row)
+
+    # ---- looking
+
+    def listing(self) -> str:
+        """The instructions, one on a line, for the sizes of the last call."""
+        if self.shapes is None:
+            return ""
+        lines = [_line(k, row.tolist(), self.names[k]) for k, row in enumerate(self.code)]
+        return "\n".join(
+            [f"VM Function: main, native, {len(lines)} instructions for the sizes of the last call", *lines]
+        )
+
+
+def _dtype(var: Var) -> np.dtype:
+    return np.dtype(leaf_types(var.type_annotation)[0].dtype)
+
+
+def _line(k: int, row: Sequence[int], name: str) -> str:
+    kind, first, second, _, _ = row
+    to = f" -> {first}" if kind == abi.JUMP else f" -> {second}" if kind == abi.UNLESS else ""
+    return f"  {k}: {KINDS[kind]} {name}{to}".rstrip()
+
+
+def _wrong_rows(target: Var, wanted: int) -> RelayError:
+    return RelayValueError(
+        f"a loop does not give the {wanted} rows that its result has: {target.type_annotation}", code="vm.size",
+        help="the number of turns has to be that of the shape that its rows get",
+    )  # fmt: skip
+
+
+def all_items(items: Sequence[Item]) -> list[Item]:
+    """Items, and those in them."""
+    found: list[Item] = []
+    stack = [*reversed(items)]
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        if isinstance(item, FlowChoice):
+            stack += [*reversed(item.false), *reversed(item.true)]
+        elif isinstance(item, Repeat):
+            stack += reversed(item.body)
+    return found
+
+
+def _blocks(items: Sequence[Item]) -> list[FlowBlock]:
+    return [i for i in all_items(items) if isinstance(i, FlowBlock)]
+
+
+class _Writer:
+    """Writes the instructions of items for the sizes as they are."""
+
+    def __init__(self, form: FlowForm):
+        self.form = form
+        self.code: list[list[int]] = []
+        self.names: list[str] = []
+        self.leaving: list[list[int]] = []
+        self.zero = np.zeros(1, np.uint64)
+
+    def add(self, kind: int, *operands: int, name: str = "") -> int:
+        """One instruction; its number."""
+        self.code.append([kind, *operands, *[0] * (abi.INSTRUCTION_WORDS - 1 - len(operands))])
+        self.names.append(name)
+        return len(self.code) - 1
+
+    def write(self, items: Sequence[Item]) -> None:
+        """Instructions for items, in order. Depth is bounded by `flow_program.DEEPEST`."""
+        form = self.form
+        for item in items:
+            match item:
+                case FlowBlock():
+                    self.block(item)
+                case Move(target, source):
+                    self.copy(form.place(target), form.place(source), form.bytes_of(target), target.name_hint)
+                case Append(target, None):
+                    self.copy(address(form.records[target]) + 16, address(self.zero), 8, f"{target.name_hint} is empty")
+                case Append(target, Var() as source, before):
+                    words = address(form.records[target]), form.place(source), form.bytes_of(source), int(before)
+                    self.add(abi.APPEND, *words, name=f"{source.name_hint} to {target.name_hint}")
+                case FlowChoice(condition, true, false):
+                    test = self.add(abi.UNLESS, form.place(condition), 0, name=condition.name_hint)
+                    self.write(true)
+                    jump = self.add(abi.JUMP)
+                    self.code[test][2] = len(self.code)
+                    self.write(false)
+                    self.code[jump][1] = len(self.code)
+                case Repeat(body):
+                    self.repeat(body)
+                case Pin():
+                    pass
+                case _:
+                    self.leaving[-1].append(self.add(abi.JUMP))
+
+    def copy(self, to: int, source: int, nbytes: int, name: str) -> None:
+        """A copy of a tensor."""
+        if nbytes:
+            self.add(abi.COPY, to, source, nbytes, name=name)
+
+    def repeat(self, body: Sequence[Item]) -> None:
+        """A loop."""
+        head = len(self.code)
+        self.leaving.append([])
+        self.write(body)
+        self.add(abi.JUMP, head)
+        for jump in self.leaving.pop():
+            self.code[jump][1] = len(self.code)
+
+    def block(self, block: FlowBlock) -> None:
+        """The steps of a graph, and copies of results that no step writes."""
+        form, own = self.form.blocks[block], self.form
+        inputs = [own.place(p) for p in block.function.params]
+        outputs = [own.place(v) for v in block.outputs]
+        form.bind(tuple(own.shape(p) for p in block.function.params), inputs, outputs)
+        steps = address(form.instance.steps)
+        for k, step in enumerate(form.instance.plan.steps):
+            self.add(abi.STEP, steps + 8 * abi.STEP_WORDS * k, name=step.name)
+        for k, tensor in form.planner.copies:
+            root, v = tensor.root, block.outputs[k]
+            if root.origin == "input":
+                place = inputs[form.network.inputs.index(root)]
+            elif root.origin == "constant":
+                place = address(own.constant(root.constant))
+            else:
+                place = outputs[form.planner.outputs[root]]
+            self.copy(outputs[k], place, own.bytes_of(v), v.name_hint)
+
+
+__all__ = ["FlowForm"]
