@@ -18,18 +18,8 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.build import entry_target
-from relaylab.codegen.flow_program import (
-    Append,
-    FlowBlock,
-    FlowChoice,
-    FlowProgram,
-    Item,
-    Move,
-    Pin,
-    Repeat,
-    flow_program,
-    leaf_types,
-)
+from relaylab.codegen.flow_items import Append, FlowBlock, FlowChoice, FlowProgram, Item, Move, Pin, Repeat
+from relaylab.codegen.flow_program import flow_program, leaf_types
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import compile_objects

@@ -10,11 +10,9 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-
+from relaylab.codegen.flow_items import Append, FlowBlock, FlowChoice, FlowProgram, Item, Leave, Move, Pin, Repeat
 from relaylab.codegen.network.network import is_plain
 from relaylab.ir.dims import AnyDim, SymbolicDim
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Tuple, TupleGetItem, Var, set_type
@@ -32,73 +30,7 @@ DEEPEST = 64
 """How deep loops and choices may stand in each other: reading them takes as many calls within calls."""
 
 
-@dataclass(eq=False)
-class FlowBlock:
-    """A graph: what `function` gives for the tensors of its parameters goes to `outputs`."""
-
-    function: Function
-    outputs: list[Var]
-
-
-@dataclass(eq=False)
-class Move:
-    """A copy of a tensor."""
-
-    target: Var
-    source: Var
-
-
-@dataclass(eq=False)
-class Append:
-    """Rows put behind those of a collector, or before them; `source` None empties it."""
-
-    target: Var
-    source: Var | None = None
-    before: bool = False
-
-
-@dataclass(eq=False)
-class Pin:
-    """The rows of a collector are a tensor of known extents: there have to be as many."""
-
-    target: Var
-    collector: Var
-
-
-@dataclass(eq=False)
-class FlowChoice:
-    """An `if`."""
-
-    condition: Var
-    true: list[Item]
-    false: list[Item]
-
-
-@dataclass(eq=False)
-class Repeat:
-    """Items that are run again and again, until one of them is a `Leave`."""
-
-    body: list[Item]
-
-
-class Leave:
-    """The end of the innermost `Repeat`."""
-
-
-Item: TypeAlias = FlowBlock | Move | Append | Pin | FlowChoice | Repeat | Leave
 Known: TypeAlias = Mapping[Expr, Expr]
-
-
-@dataclass(eq=False)
-class FlowProgram:
-    """A `main` of tensors as items; `results` are those that it returns, `constants` the values of some variables."""
-
-    params: list[Var]
-    items: list[Item] = field(default_factory=list)
-    results: list[Var] = field(default_factory=list)
-    constants: dict[Var, np.ndarray] = field(default_factory=dict)
-    collectors: dict[Var, bool] = field(default_factory=dict)
-    """Variables that are collectors, and whether rows are put before the others."""
 
 
 def flow_program(mod: IRModule) -> FlowProgram:
@@ -143,7 +75,7 @@ class _FlowReader:
         """All of `main`."""
         fresh = [(p, [self.fresh(t) for t in leaf_types(p.checked_type)]) for p in self.main.params]
         self.program.params = [v for _, leaves in fresh for v in leaves]
-        known = {p: _nest(p.checked_type, iter(leaves)) for p, leaves in fresh}
+        known: Known = {p: _nest(p.checked_type, iter(leaves)) for p, leaves in fresh}
         self.program.items, self.program.results = _FlowScope(self, self.main.body, known).read()
         return self.program
 

@@ -1,0 +1,81 @@
+"""What a program with `if` and loops is made of: blocks (graphs), choices, repetitions, moves between tensors.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from relaylab.ir.expr import Function, Var
+
+
+@dataclass(eq=False)
+class FlowBlock:
+    """A graph: what `function` gives for the tensors of its parameters goes to `outputs`."""
+
+    function: Function
+    outputs: list[Var]
+
+
+@dataclass(eq=False)
+class Move:
+    """A copy of a tensor."""
+
+    target: Var
+    source: Var
+
+
+@dataclass(eq=False)
+class Append:
+    """Rows put behind those of a collector, or before them; `source` None empties it."""
+
+    target: Var
+    source: Var | None = None
+    before: bool = False
+
+
+@dataclass(eq=False)
+class Pin:
+    """The rows of a collector are a tensor of known extents: there have to be as many."""
+
+    target: Var
+    collector: Var
+
+
+@dataclass(eq=False)
+class FlowChoice:
+    """An `if`."""
+
+    condition: Var
+    true: list[Item]
+    false: list[Item]
+
+
+@dataclass(eq=False)
+class Repeat:
+    """Items that are run again and again, until one of them is a `Leave`."""
+
+    body: list[Item]
+
+
+class Leave:
+    """The end of the innermost `Repeat`."""
+
+
+Item: TypeAlias = FlowBlock | Move | Append | Pin | FlowChoice | Repeat | Leave
+
+
+@dataclass(eq=False)
+class FlowProgram:
+    """A `main` of tensors as items; `results` are those that it returns, `constants` the values of some variables."""
+
+    params: list[Var]
+    items: list[Item] = field(default_factory=list)
+    results: list[Var] = field(default_factory=list)
+    constants: dict[Var, np.ndarray] = field(default_factory=dict)
+    collectors: dict[Var, bool] = field(default_factory=dict)
+    """Variables that are collectors, and whether rows are put before the others."""
