@@ -18,8 +18,21 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.build import entry_target
-from relaylab.codegen.flow_items import Append, FlowBlock, FlowChoice, FlowProgram, Item, Move, Pin, Repeat
-from relaylab.codegen.flow_program import flow_program, leaf_types
+from relaylab.codegen.flow_items import (
+    Append,
+    FlowBlock,
+    FlowChoice,
+    FlowProgram,
+    Item,
+    Move,
+    Pin,
+    Repeat,
+    all_items,
+    leaf_types,
+    refused,
+    sized,
+)
+from relaylab.codegen.flow_program import flow_program
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import compile_objects
@@ -28,16 +41,15 @@ from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.open_results import ResultMemory
 from relaylab.codegen.specialize import sizes_of
-from relaylab.ir.dims import SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType
 from relaylab.runtime import abi
 from relaylab.runtime.memory import address, aligned
 from relaylab.runtime.native import flow_entry, host_triple
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads, pool_address
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.progress import part
 from relaylab.transform import InferType
 
@@ -47,7 +59,7 @@ FIRST_FUEL = 1 << 14
 STRETCH = 0.05
 """Seconds after which a run comes back, about."""
 KINDS = {abi.END: "ret", abi.STEP: "invoke", abi.JUMP: "goto", abi.UNLESS: "unless", abi.COPY: "copy",
-         abi.APPEND: "append"}  # fmt: skip
+         abi.APPEND: "append", abi.EXACT: "exact"}  # fmt: skip
 
 
 class FlowForm:
@@ -67,13 +79,18 @@ class FlowForm:
         self.named = list(dict.fromkeys(d for t in self.types.values() for d in t.shape if isinstance(d, SizeVar)))
         self.shapes: object = None
         self.known = self._known(first)
+        self.inside = all_items(self.program.items)
+        self.pinned = {i.target: i.collector for i in self.inside if isinstance(i, Pin)}
+        self._check_sizes()
         self.blocks: dict[FlowBlock, OpenForm] = {}
-        for block in _blocks(self.program.items):
+        for block in [i for i in self.inside if isinstance(i, FlowBlock)]:
             shapes = [self.shape(p) for p in block.function.params]
             self.blocks[block] = OpenForm(InferType()(IRModule.from_expr(block.function)), target, shapes, caches=False)
         (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=ObjectCache.default())
         self.run_native = flow_entry(entry)
-        self.repeats = any(isinstance(i, Repeat) for i in all_items(self.program.items))
+        self.repeats = any(isinstance(i, Repeat) for i in self.inside)
+        self.ran = 0
+        """How many instructions the last call ran."""
         self.results = [ResultMemory() for _ in self.program.results]
         self.memory: dict[Var, np.ndarray] = {}
         self.seconds = time.perf_counter() - start
@@ -82,6 +99,21 @@ class FlowForm:
 
     def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
         return {d: int(n) for d, n in sizes_of(self.params, shapes).items()}
+
+    def _check_sizes(self) -> None:
+        """That the inputs say how large every tensor is, and how long the rows of collectors are."""
+        collectors = self.program.collectors
+        found = [*self.params, *[v for i in self.inside for v in sized(i)]]
+        found += [v for v in self.program.results if v not in collectors]
+        dims = [d for v in found for d in leaf_types(v.type_annotation)[0].shape]
+        dims += [d for v in collectors for d in leaf_types(v.type_annotation)[0].shape[1:]]
+        if any(v in collectors for v in found) or any(type(d) is AnyDim for d in dims):
+            raise refused("a size that only a run gives")
+        try:
+            for d in dims:
+                self._extent(d)
+        except KeyError:
+            raise refused("a size that no input has") from None
 
     def _extent(self, d: object) -> int:
         return evaluated(d, self.known) if isinstance(d, SymbolicDim) else int(cast(int, d))
@@ -108,7 +140,6 @@ class FlowForm:
 
     def _resize(self, shapes: tuple[tuple[int, ...], ...]) -> None:
         self.shapes, self.known = None, self._known(shapes)
-        self.pinned = {i.target: i.collector for i in all_items(self.program.items) if isinstance(i, Pin)}
         self.records: dict[Var, np.ndarray] = {}
         self.constants: list[np.ndarray] = []
         for var, value in self.program.constants.items():
@@ -127,8 +158,6 @@ class FlowForm:
 
     def memory_of(self, var: Var) -> np.ndarray:
         """The bytes of a tensor, at least as many as it needs."""
-        if var in self.program.collectors:
-            raise RelayTypeError("rows of a loop are used before their number is known", code="codegen.no-flow")
         holder, need = self.pinned.get(var, var), max(1, self.bytes_of(var))
         have = self.memory.get(holder)
         if have is None or have.nbytes < need:
@@ -148,9 +177,13 @@ class FlowForm:
 
     def _collector(self, var: Var) -> None:
         """The record of a collector: its room is that of the tensor it becomes, if that is known."""
-        target = next((t for t, c in self.pinned.items() if c is var), None)
-        if target is not None:
-            memory, room = self.memory_of(target), self.bytes_of(target)
+        if 0 in self._row(var):
+            raise _no_rows(f"rows without elements: {var.type_annotation}")  # bytes do not say how many
+        targets = [t for t, c in self.pinned.items() if c is var]
+        if targets:
+            memory, room = self.memory_of(targets[0]), self.bytes_of(targets[0])
+            if any(self.bytes_of(t) != room for t in targets):
+                raise _no_rows(f"numbers of rows that differ: {var.type_annotation}")
         else:
             memory = self.memory.setdefault(var, aligned(FIRST_ROOM, "the rows of a loop"))
             room = memory.nbytes
@@ -164,9 +197,8 @@ class FlowForm:
     def _grow(self, var: Var, need: int) -> None:
         """More room for the rows of a loop whose number is not known."""
         _, room, used = map(int, self.records[var])
-        target = next((t for t, c in self.pinned.items() if c is var), None)
-        if target is not None:
-            raise _wrong_rows(target, self.shape(target)[0])
+        if var in self.pinned.values():
+            raise _no_rows(f"more rows than its result has: {var.type_annotation}")
         old = self.memory[var]
         new = aligned(max(2 * room, 2 * (used + need)), "the rows of a loop")
         if self.program.collectors[var]:
@@ -188,24 +220,24 @@ class FlowForm:
                 np.copyto(own, value)
             self.context[abi.FLOW_NEXT] = 0
             self._finish()
-            for target, collector in self.pinned.items():
-                if self.records[collector][2] != self.bytes_of(target):
-                    raise _wrong_rows(target, self.shape(target)[0])
             return [NDArray(self._lend(v, r)) for v, r in zip(self.program.results, self.results)]
 
     def _finish(self) -> None:
         """Run to the end, in stretches between which a run can be interrupted."""
-        context, fuel = self.context, FIRST_FUEL
+        context, fuel, ran = self.context, FIRST_FUEL, 0
         stretches, status = 0, abi.FLOW_PAUSED
         while status != abi.FLOW_DONE:
             context[abi.FLOW_FUEL] = fuel
             start = time.perf_counter()
             status = self.run_native(address(context))
             took = time.perf_counter() - start
+            ran += fuel - int(context[abi.FLOW_FUEL])
             if took < STRETCH and status == abi.FLOW_PAUSED:
                 fuel = min(2 * fuel, 1 << 40)
             elif took > 4 * STRETCH:
                 fuel = max(fuel // 2, 1)
+            if status == abi.FLOW_SHORT:
+                raise _no_rows("fewer rows than its result has")
             if status == abi.FLOW_FULL:
                 row = self.code[int(context[abi.FLOW_NEXT])]
                 var = next(v for v, r in self.records.items() if address(r) == int(row[1]))
@@ -213,6 +245,7 @@ class FlowForm:
             elif status == abi.FLOW_PAUSED:
                 stretches += 1
                 part("stretch of a loop", stretches, stretches + 1)
+        self.ran = ran
 
     def _lend(self, var: Var, memory: ResultMemory) -> np.ndarray:
         if var not in self.program.collectors:
@@ -226,13 +259,16 @@ class FlowForm:
 
     def _rows(self, var: Var) -> tuple[np.ndarray, tuple[int, ...]]:
         """What a collector has."""
-        t: TensorType = leaf_types(var.type_annotation)[0]
         _, room, used = map(int, self.records[var])
         start = room - used if self.program.collectors[var] else 0
-        row = tuple(self._extent(d) for d in t.shape[1:])
-        size = max(1, math.prod(row) * _dtype(var).itemsize)
+        row = self._row(var)
+        size = math.prod(row) * _dtype(var).itemsize
         data = self.memory[var][start : start + used].view(_dtype(var))
         return data, (used // size, *row)
+
+    def _row(self, var: Var) -> tuple[int, ...]:
+        """The shape of what a collector has rows of."""
+        return tuple(self._extent(d) for d in leaf_types(var.type_annotation)[0].shape[1:])
 
     # ---- looking
 
@@ -256,29 +292,11 @@ def _line(k: int, row: Sequence[int], name: str) -> str:
     return f"  {k}: {KINDS[kind]} {name}{to}".rstrip()
 
 
-def _wrong_rows(target: Var, wanted: int) -> RelayError:
+def _no_rows(what: str) -> RelayError:
+    """What no form takes: the virtual machine runs it, and says what is wrong, if anything is."""
     return RelayValueError(
-        f"a loop does not give the {wanted} rows that its result has: {target.type_annotation}", code="vm.size",
-        help="the number of turns has to be that of the shape that its rows get",
-    )  # fmt: skip
-
-
-def all_items(items: Sequence[Item]) -> list[Item]:
-    """Items, and those in them."""
-    found: list[Item] = []
-    stack = [*reversed(items)]
-    while stack:
-        item = stack.pop()
-        found.append(item)
-        if isinstance(item, FlowChoice):
-            stack += [*reversed(item.false), *reversed(item.true)]
-        elif isinstance(item, Repeat):
-            stack += reversed(item.body)
-    return found
-
-
-def _blocks(items: Sequence[Item]) -> list[FlowBlock]:
-    return [i for i in all_items(items) if isinstance(i, FlowBlock)]
+        f"a loop gives {what}", code="vm.size", help="the number of turns has to be that of the shape that its rows get"
+    )
 
 
 class _Writer:
@@ -320,8 +338,8 @@ class _Writer:
                     self.code[jump][1] = len(self.code)
                 case Repeat(body):
                     self.repeat(body)
-                case Pin():
-                    pass
+                case Pin(target, collector):
+                    self.add(abi.EXACT, address(form.records[collector]), form.bytes_of(target), name=target.name_hint)
                 case _:
                     self.leaving[-1].append(self.add(abi.JUMP))
 

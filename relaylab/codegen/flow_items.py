@@ -5,12 +5,15 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from relaylab.ir.expr import Function, Var
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.support.errors import RelayTypeError
 
 
 @dataclass(eq=False)
@@ -69,6 +72,37 @@ class Leave:
 Item: TypeAlias = FlowBlock | Move | Append | Pin | FlowChoice | Repeat | Leave
 
 
+def all_items(items: Sequence[Item]) -> list[Item]:
+    """Items, and those in them."""
+    found: list[Item] = []
+    stack = [*reversed(items)]
+    while stack:
+        item = stack.pop()
+        found.append(item)
+        if isinstance(item, FlowChoice):
+            stack += [*reversed(item.false), *reversed(item.true)]
+        elif isinstance(item, Repeat):
+            stack += reversed(item.body)
+    return found
+
+
+def sized(item: Item) -> list[Var]:
+    """The tensors of an item whose extents are known before it runs: all but collectors."""
+    match item:
+        case FlowBlock(function, outputs):
+            return [*function.params, *outputs]
+        case Move(target, source):
+            return [target, source]
+        case Append(_, Var() as source):
+            return [source]
+        case Pin(target):
+            return [target]
+        case FlowChoice(condition):
+            return [condition]
+        case _:
+            return []
+
+
 @dataclass(eq=False)
 class FlowProgram:
     """A `main` of tensors as items; `results` are those that it returns, `constants` the values of some variables."""
@@ -79,3 +113,17 @@ class FlowProgram:
     constants: dict[Var, np.ndarray] = field(default_factory=dict)
     collectors: dict[Var, bool] = field(default_factory=dict)
     """Variables that are collectors, and whether rows are put before the others."""
+
+
+def leaf_types(t: Type | None) -> list[TensorType]:
+    """The tensors in a type, left to right; RelayTypeError for what is no tensor."""
+    if isinstance(t, TupleType):
+        return [leaf for f in t.fields for leaf in leaf_types(f)]
+    if not isinstance(t, TensorType):
+        raise refused(f"a value of type {t}")
+    return [t]
+
+
+def refused(what: str) -> RelayTypeError:
+    """The error for what cannot be such a program."""
+    return RelayTypeError(f"{what} is evaluated", code="codegen.no-flow", help="the virtual machine runs it")

@@ -12,7 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from relaylab.codegen.flow_items import Append, FlowBlock, FlowChoice, FlowProgram, Item, Leave, Move, Pin, Repeat
+from relaylab.codegen.flow_items import (
+    Append,
+    FlowBlock,
+    FlowChoice,
+    FlowProgram,
+    Item,
+    Leave,
+    Move,
+    Pin,
+    Repeat,
+    leaf_types,
+    refused,
+)
 from relaylab.codegen.network.network import is_plain
 from relaylab.ir.dims import AnyDim, SymbolicDim
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Tuple, TupleGetItem, Var, set_type
@@ -21,13 +33,14 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import children, rewrite, walk
-from relaylab.support.errors import RelayTypeError
 from relaylab.transform import InferType
 from relaylab.transform.engine.renewal import as_function
 from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
 DEEPEST = 64
 """How deep loops and choices may stand in each other: reading them takes as many calls within calls."""
+MOST_PARTS = 256
+"""How many blocks, choices and loops a program may have: each is compiled, that of a function wherever it is called."""
 
 
 Known: TypeAlias = Mapping[Expr, Expr]
@@ -42,20 +55,6 @@ def flow_program(mod: IRModule) -> FlowProgram:
     return reader.read()
 
 
-def leaf_types(t: Type | None) -> list[TensorType]:
-    """The tensors in a type, left to right; RelayTypeError for what is no tensor."""
-    if isinstance(t, TupleType):
-        return [leaf for f in t.fields for leaf in leaf_types(f)]
-    if not isinstance(t, TensorType):
-        raise refused(f"a value of type {t}")
-    return [t]
-
-
-def refused(what: str) -> RelayTypeError:
-    """The error for what cannot be such a program."""
-    return RelayTypeError(f"{what} is evaluated", code="codegen.no-flow", help="the virtual machine runs it")
-
-
 def _nest(t: Type | None, leaves: Iterator[Var]) -> Expr:
     return Tuple([_nest(f, leaves) for f in t.fields]) if isinstance(t, TupleType) else next(leaves)
 
@@ -67,7 +66,7 @@ class _FlowReader:
         self.mod, self.main = mod, main
         self.program = FlowProgram(list(main.params))
         self.count = 0
-        self.depth = 0
+        self.depth = self.parts = 0
         self.fields: dict[tuple[Expr, int], Expr] = {}
         self.entered: list[Expr] = []
 
@@ -83,6 +82,12 @@ class _FlowReader:
         """A variable for a tensor."""
         self.count += 1
         return Var(f"v{self.count}", TensorType(t.shape, t.dtype))
+
+    def count_part(self) -> None:
+        """RelayTypeError for more parts than are worth compiling."""
+        self.parts += 1
+        if self.parts > MOST_PARTS:
+            raise refused(f"a program of more than {MOST_PARTS} blocks, choices and loops")
 
     def leaves(self, expr: Expr) -> list[Expr]:
         """The tensors that an expression is made of."""
@@ -148,7 +153,7 @@ class _FlowScope:
         if node in self.known:
             return ()
         if isinstance(node, If):
-            return (node.cond,)
+            return (node.cond, *self.both(node))
         called = self.reader.callee(node)
         if called is None:
             if not is_plain(node):
@@ -159,8 +164,23 @@ class _FlowScope:
             self.inner[node] = _invariant(func)
         return (*getattr(call, "args", ()), *self.inner[node])
 
+    def both(self, node: If) -> list[Expr]:
+        """The largest values that both branches of an `if` compute for certain."""
+        if node not in self.inner:
+            true, false = ({*walk((b,), self.below)} for b in (node.true_branch, node.false_branch))
+            same = {n for n in true & false if isinstance(n, (Call, If, TupleGetItem)) and n not in self.known}
+            reached = walk((node.true_branch, node.false_branch), lambda n: () if n in same else children(n))
+            self.inner[node] = [n for n in reached if n in same]
+        return self.inner[node]
+
     def items(self) -> list[Item]:
         """All that is needed, in order; afterwards `known` says where it is."""
+        outside: Callable[[Expr], tuple[Expr, ...]] = lambda n: (
+            () if n in self.known or isinstance(n, Function) else children(n)
+        )
+        for n in walk(self.roots, outside):  # those first that others are computed from
+            if isinstance(n, If) and n not in self.known:
+                self.both(n)
         nodes = [n for n in walk(self.roots, self.below) if n not in self.known]
         inside = set(nodes)
         controls = [n for n in nodes if self.is_control(n)]
@@ -253,6 +273,7 @@ class _FlowScope:
             else new
         )
         body = rewrite(Tuple(outputs), post, memo=dict(self.known))
+        self.reader.count_part()
         made = [self.reader.fresh(leaf_types(x.checked_type)[0]) for x in outputs]
         self.known |= dict(zip(outputs, made))
         return [FlowBlock(Function(list(free_vars(body)), body), made)]
@@ -266,6 +287,7 @@ class _FlowScope:
             target = self.reader.fresh(leaf_types(node.checked_type)[0])
             self.known[node] = target
             return [Pin(target, self.place(source))]
+        self.reader.count_part()
         self.reader.depth += 1
         if self.reader.depth > DEEPEST:
             raise refused(f"control flow more than {DEEPEST} deep")
@@ -346,7 +368,11 @@ class _Loop:
         joins = {x.args[0] for x in new if isinstance(x, Call)}
         ends = {x for n in self.exits for x in walk((n,), _tuples)}
         users = [n for n in walk((self.func.body,)) if p in children(n) and n not in self.turns]
-        return found.pop() if len(found) == 1 and all(u in joins or u in ends for u in users) else None
+        return (
+            found.pop()
+            if len(found) == 1 and all(u in joins or u in ends or isinstance(u, If) for u in users)
+            else None
+        )
 
     def tail(self, expr: Expr, known: Known) -> list[Item]:
         """The items of what comes last in the function."""

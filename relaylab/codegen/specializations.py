@@ -48,6 +48,8 @@ OPEN = "relay.codegen.open"
 """The option of a PassContext: whether a form for all sizes is compiled."""
 UNTRIED = 3
 """How many forms may wait for their second use before a further one is made at first sight."""
+WRITTEN_OUT = 512
+"""How many instructions a run may have whose loops are written out for its shapes: compiling takes long for more."""
 _REMEMBERED = 1024
 """Of how many sets of shapes without a form is known how long they took."""
 
@@ -155,7 +157,8 @@ class Specializations:
             if error.code != "vm.size":
                 raise
             return None  # a size that no kernel takes: the virtual machine says what is wrong, if anything is
-        self.took(key, time.perf_counter() - start)
+        if not isinstance(self.open, FlowForm) or self.open.ran <= WRITTEN_OUT:
+            self.took(key, time.perf_counter() - start)
         return _nested(self.result, iter(outputs))
 
     def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
@@ -204,8 +207,8 @@ class Specializations:
 
         Values that decide shapes may be others at each call: those of known shapes have to come twice.
         """
-        if isinstance(self.open, FlowForm) and (self.open.repeats or not self.open.named):
-            return False  # a loop written out takes as long to compile as it turns often
+        if isinstance(self.open, FlowForm) and not self.open.named:
+            return False
         if self.open is not None:
             return key not in self.refused and self.spent.get(key, 0.0) >= self.open.seconds
         shapes = len(self.mod["main"].params)

@@ -15,8 +15,8 @@ A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)`
     instruction   kind, four operands                           (8 bytes each)
     collector     memory*, bytes of room, bytes used
 
-It returns FLOW_DONE, FLOW_PAUSED when `fuel` instructions were run, or FLOW_FULL at an APPEND that needs room;
-called again it goes on at `next`.
+It returns FLOW_DONE, FLOW_PAUSED when `fuel` instructions were run, FLOW_FULL at an APPEND that needs room, or
+FLOW_SHORT at an EXACT of a collector with other bytes; called again it goes on at `next`. `fuel` is what is left.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ STEP_KERNEL, STEP_OPERANDS, STEP_ITEMS, STEP_SHARES = range(STEP_WORDS)
 FLOW = "relaylab_flow"
 FLOW_CONTEXT_WORDS = 5
 FLOW_CODE, FLOW_NEXT, FLOW_FUEL, FLOW_THREADS, FLOW_POOL = range(FLOW_CONTEXT_WORDS)
-FLOW_DONE, FLOW_PAUSED, FLOW_FULL = range(3)
+FLOW_DONE, FLOW_PAUSED, FLOW_FULL, FLOW_SHORT = range(4)
 INSTRUCTION_WORDS = 5
-# END; STEP step*; JUMP to; UNLESS condition*, to; COPY to*, from*, bytes; APPEND collector*, from*, bytes, before
-END, STEP, JUMP, UNLESS, COPY, APPEND = range(6)
+# END; STEP step*; JUMP to; UNLESS condition*, to; COPY to*, from*, bytes; APPEND collector*, from*, bytes, before;
+# EXACT collector*, bytes
+END, STEP, JUMP, UNLESS, COPY, APPEND, EXACT = range(7)
 COLLECTOR_WORDS = 3
 
 # The pool, in bytes. Every field that several threads write has two cache lines to itself.

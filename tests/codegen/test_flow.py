@@ -1,10 +1,14 @@
 """Loops as native instructions, held against numpy and the interpreter."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from relaylab import relay
 from relaylab.codegen.vm import VirtualMachine
+from relaylab.support.errors import RelayError
+from relaylab.support.progress import heard
 
 SWAPPING = """
 #[version = "0.0.5"]
@@ -82,3 +86,106 @@ def test_the_instructions_are_listed():
     vm.invoke("main", np.array(2, "int64"), np.ones(4, "float32"))
     native = vm.exe.bytecode.partition("native")[2]
     assert "unless" in native and "goto" in native and "copy" in native and "invoke" in native
+
+
+GIVEN = "%n: int64, %x: Tensor[(3), float32], %none: Tensor[(0, 3), float32]"
+ROWS = """let %loop = fn(%i: int64, %rows: Tensor[(?, 3), float32]) -> Tensor[(?, 3), float32] {
+  if (less(%i, %n)) {
+    %loop(add(%i, 1i64), concatenate((%rows, expand_dims(multiply(%x, cast(%i, dtype="float32")), axis=0)), axis=0))
+  } else { %rows }
+};
+let %r = %loop(0i64, %none);"""
+OUTER = f"""let %outer = fn(%n: int64, %s: Tensor[(4, 3), float32]) -> Tensor[(4, 3), float32] {{
+  if (less(%n, 5i64)) {{ {ROWS} %outer(add(%n, 1i64), add(%s, reshape(%r, newshape=[4, 3]))) }} else {{ %s }}
+}};
+%outer(%n, zeros(shape=[4, 3], dtype="float32"))"""
+ENDS = {
+    "known": (ROWS + "exp(reshape(%r, newshape=[4, 3]))", True),
+    "twice": (ROWS + "add(reshape(%r, newshape=[4, 3]), reshape(%r, newshape=[1, 3]))", True),
+    "in a branch": ("if (greater(sum(%x), 0f)) {" + ROWS + "reshape(%r, newshape=[4, 3]) }"
+                    'else { zeros(shape=[4, 3], dtype="float32") }', True),
+    "in each turn": (OUTER, True),
+    "used": (ROWS + "sum(%r, axis=[0])", False),
+    "chosen": ("if (greater(sum(%x), 0f)) {" + ROWS + "%r } else { reshape(%x, newshape=[-1, 3]) }", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_rows_of_another_number_are_refused(name):
+    end, native = ENDS[name]
+    text = f'#[version = "0.0.5"]\ndef @main({GIVEN}) {{ {end} }}'
+    vm, debug = machine(text), relay.create_executor("debug", mod=relay.fromtext(text)).evaluate()
+    none = np.zeros((0, 3), "float32")
+    for turns, sign in [(4, 1), (3, 1), (4, -1), (5, 1), (3, -1), (4, 1)]:
+        args = np.array(turns, "int64"), sign * np.arange(3, dtype="float32"), none
+        try:
+            wanted = debug(*args).numpy()
+        except RelayError as error:
+            with pytest.raises(RelayError) as caught:
+                vm.invoke("main", *args)
+            assert caught.value.code == error.code
+        else:
+            np.testing.assert_allclose(vm.invoke("main", *args).numpy(), wanted, rtol=1e-6)
+    assert (vm.exe.specializations.open is not None) == native
+
+
+def test_parameters_without_known_sizes_are_evaluated():
+    text = SWAPPING.replace("Tensor[(4)", "Tensor[(?)")
+    vm = machine(text)
+    x = np.ones(3, "float32")
+    np.testing.assert_array_equal(vm.invoke("main", np.array(1, "int64"), x)[1].numpy(), x * 0.5)
+    assert vm.exe.specializations.open is None
+
+
+def chain(length):
+    step = "let %v{1} = if (greater(sum(%x), {0}f)) {{ add(%v{0}, 1f) }} else {{ multiply(%v{0}, 0.5f) }};"
+    lines = "\n".join(step.format(k, k + 1) for k in range(length))
+    return (
+        f'#[version = "0.0.5"]\ndef @main(%v0: Tensor[(3), float32]) {{ let %x = negative(%v0);\n{lines} %v{length} }}'
+    )
+
+
+def test_choices_after_one_another_are_compiled_once():
+    vm = machine(chain(20))
+    for value in (-5.0, 1.0, -1.0):
+        x = np.full(3, value, "float32")
+        wanted = x
+        for k in range(20):
+            wanted = wanted + np.float32(1) if (-x).sum() > k else wanted * np.float32(0.5)
+        np.testing.assert_allclose(vm.invoke("main", x).numpy(), wanted, rtol=1e-6)
+    assert len(vm.exe.specializations.open.blocks) <= 3 * 20
+
+
+def test_functions_that_double_are_evaluated():
+    head = "def @f0(%x: float32) -> float32 { if (greater(%x, 1f)) { %x } else { add(%x, 1f) } }\n"
+    for k in range(12):
+        head += f"def @f{k + 1}(%x: float32) -> float32 {{ add(@f{k}(%x), @f{k}(negative(%x))) }}\n"
+    vm = machine(f'#[version = "0.0.5"]\n{head}def @main(%x: float32) {{ @f12(%x) }}')
+    debug = relay.create_executor("debug", mod=vm.exe.mod).evaluate()
+    assert vm.invoke("main", np.float32(0.5)).numpy() == debug(np.float32(0.5)).numpy()
+    assert "more than" in vm.exe.specializations.closed
+
+
+def test_threads_take_turns_and_a_run_that_was_stopped_leaves_nothing():
+    vm, x = machine(SWAPPING), np.arange(4, dtype="float32")
+    wanted = [(x, -x)]
+    for _ in range(20):
+        a, b = wanted[-1]
+        wanted.append((b, a + x * np.float32(0.5)))
+
+    def check(turns):
+        total = vm.invoke("main", np.array(turns, "int64"), x)[1].numpy()
+        return np.array_equal(total, sum(wanted[turns]))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(check, [*range(20)] * 5))
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), heard(stop):
+        vm.invoke("main", np.array(10**15, "int64"), x)
+    assert check(7)
+    again = VirtualMachine(relay.vm.Executable.load_exec(*vm.exe.save()))
+    np.testing.assert_array_equal(again.invoke("main", np.array(3, "int64"), x)[1].numpy(), sum(wanted[3]))
+    assert again.exe.specializations.open.repeats

@@ -23,9 +23,9 @@ entry:
   br label %next
 next:
   %pc = phi i64 [ %start, %entry ], [ %follows, %decode ], [ %follows, %step ], [ %follows, %copy ],
-    [ %follows, %written ], [ %target, %jump ], [ %chosen, %unless ]
+    [ %follows, %written ], [ %follows, %exact ], [ %target, %jump ], [ %chosen, %unless ]
   %fuel = phi i64 [ %given, %entry ], [ %left, %decode ], [ %left, %step ], [ %left, %copy ],
-    [ %left, %written ], [ %left, %jump ], [ %left, %unless ]
+    [ %left, %written ], [ %left, %exact ], [ %left, %jump ], [ %left, %unless ]
   %empty = icmp eq i64 %fuel, 0
   br i1 %empty, label %leave, label %decode
 decode:
@@ -45,6 +45,7 @@ decode:
     i64 {UNLESS}, label %unless
     i64 {COPY}, label %copy
     i64 {APPEND}, label %append
+    i64 {EXACT}, label %exact
   ]
 step:
   %record = load ptr, ptr %a.at, align 8
@@ -89,9 +90,18 @@ write:
   br label %written
 written:
   br label %next
+exact:
+  %exact.collector = load ptr, ptr %a.at, align 8
+  %exact.bytes = load i64, ptr %b.at, align 8
+  %exact.used.at = getelementptr i64, ptr %exact.collector, i64 2
+  %exact.used = load i64, ptr %exact.used.at, align 8
+  %as.many = icmp eq i64 %exact.used, %exact.bytes
+  br i1 %as.many, label %next, label %leave
 leave:
-  %status = phi i32 [ {FLOW_PAUSED}, %next ], [ {FLOW_DONE}, %decode ], [ {FLOW_FULL}, %append ]
+  %status = phi i32 [ {FLOW_PAUSED}, %next ], [ {FLOW_DONE}, %decode ], [ {FLOW_FULL}, %append ],
+    [ {FLOW_SHORT}, %exact ]
   store i64 %pc, ptr %next.at, align 8
+  store i64 %fuel, ptr %fuel.at, align 8
   call void @pool_leave(ptr %pool, i64 %threads)
   call void @restore_mode(i64 %mode)
   ret i32 %status
