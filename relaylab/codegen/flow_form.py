@@ -45,8 +45,9 @@ from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var
 from relaylab.ir.module import IRModule
 from relaylab.runtime import abi
+from relaylab.runtime.executable import TargetInfo
 from relaylab.runtime.memory import address, aligned
-from relaylab.runtime.native import flow_entry, host_triple
+from relaylab.runtime.native import flow_entry
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads, pool_address
 from relaylab.support.errors import RelayError, RelayValueError
@@ -86,8 +87,8 @@ class FlowForm:
         for block in [i for i in self.inside if isinstance(i, FlowBlock)]:
             shapes = [self.shape(p) for p in block.function.params]
             self.blocks[block] = OpenForm(InferType()(IRModule.from_expr(block.function)), target, shapes, caches=False)
-        (entry,) = compile_objects([entry_text(host_triple())], entry_target(target), cache=ObjectCache.default())
-        self.run_native = flow_entry(entry)
+        (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=ObjectCache.default())
+        self.run_native = flow_entry(entry, TargetInfo(target.triple, target.needs, str(target)))
         self.repeats = any(isinstance(i, Repeat) for i in self.inside)
         self.ran = 0
         """How many instructions the last call ran."""

@@ -84,9 +84,10 @@ class Linker:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
 
 
-def flow_entry(code: bytes) -> Callable[[object], int]:
-    """`relaylab_flow` of an entry's object file."""
+def flow_entry(code: bytes, target: TargetInfo) -> Callable[[object], int]:
+    """`relaylab_flow` of an entry's object file; ArtifactError if this machine has not what its target needs."""
     with _lock:
+        linker().check(target)
         return RUN(linker().entry(code, abi.FLOW))
 
 
