@@ -26,9 +26,9 @@ class OnnxGraph:
         self.nodes: list[NodeProto] = []
         self.weights: dict[str, np.ndarray] = {}
 
-    def call(self, kind: str, *ins: str, count: int = 1, **attributes: object) -> str:
-        """A node; the name of its first result."""
-        return self.several(kind, *ins, count=count, **attributes)[0]
+    def call(self, kind: str, *ins: str, **attributes: object) -> str:
+        """A node of one result; the name of it."""
+        return self.several(kind, *ins, count=1, **attributes)[0]
 
     def several(self, kind: str, *ins: str, count: int, **attributes: object) -> list[str]:
         """A node of several results."""

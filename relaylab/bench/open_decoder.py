@@ -35,7 +35,7 @@ def model(layers: int = 4, hidden: int = 256, heads: int = 8, vocabulary: int = 
         wide = g.gelu(g.linear(g.norm(x, hidden), hidden, 4 * hidden))
         x = g.call("Add", x, g.linear(wide, 4 * hidden, hidden))
     logits = g.call("MatMul", g.norm(x, hidden), g.call("Transpose", words, perm=[1, 0]))
-    sizes: dict[str, Shape] = {"ids": (1, 1)} | dict.fromkeys(cache, (1, heads, "past", size))
+    sizes: dict[str, Shape] = {"ids": (1, 1), **dict.fromkeys(cache, (1, heads, "past", size))}
     return g.model(sizes, logits, *present, whole=["ids"])
 
 

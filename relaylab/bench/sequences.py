@@ -59,7 +59,7 @@ def _recurrent(g: OnnxGraph, kind: str, x: str, ins: int, hidden: int, gates: in
         g.weight(sides, gates * hidden, hidden, fan=hidden),
         g.weight(sides, 2 * gates * hidden, fan=hidden),
     )
-    y = g.call(kind, x, *weights, count=2, hidden_size=hidden, **attributes)
+    y, _ = g.several(kind, x, *weights, count=2, hidden_size=hidden, **attributes)
     return g.reshape(g.transpose(y, 0, 2, 1, 3), -1, 1, sides * hidden)
 
 

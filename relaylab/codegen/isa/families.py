@@ -46,7 +46,6 @@ class Family:
     needs: frozenset[str]
     vector_bytes: int
     registers: int
-    fma: bool
     accumulators: int
     spare: int
     bytes_by: Mapping[str, ByteProducts]
@@ -66,15 +65,15 @@ _NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
 # fmt: off
 FAMILIES = (
     # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
-    Family("avx512", X86.name, frozenset(_AVX512), 64, 32, True, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
+    Family("avx512", X86.name, frozenset(_AVX512), 64, 32, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
            "f16c", True, 7.0, _WIDE, 12.0),
     # One register more to load ahead.
-    Family("avx2", X86.name, frozenset(_AVX2), 32, 16, True, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
+    Family("avx2", X86.name, frozenset(_AVX2), 32, 16, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
            "f16c", False, 3.5, _WIDE, 12.0),
-    Family("neon", AARCH64.name, frozenset(), 16, 32, True, 24, 2, _NEON_BYTES,
+    Family("neon", AARCH64.name, frozenset(), 16, 32, 24, 2, _NEON_BYTES,
            "", False, 3.5, _WIDE, 12.0),
     # Without a fused multiply-add one for products: SSE2, and whatever else has vectors of 16 bytes.
-    Family("generic", "", frozenset(), 16, 16, False, 8, 3, _PLAIN,
+    Family("generic", "", frozenset(), 16, 16, 8, 3, _PLAIN,
            "f16c", False, 1.75, _WIDE, 12.0),
 )
 # fmt: on

@@ -47,8 +47,8 @@ def _neon_dot(f: IRFunction, total: Value, x: Value, w: Value, how: str) -> Valu
     """NEON's instruction, of vectors of 16 bytes."""
     count = lanes(total.type)
     if count > LEAST:
-        parts = [[f.shuffle(v, v, range(k, k + LEAST)) for v in (total, x, w)] for k in range(0, count, LEAST)]
-        found = [_neon_dot(f, *part, how) for part in parts]
+        part = lambda v, k: f.shuffle(v, v, range(k, k + LEAST))
+        found = [_neon_dot(f, part(total, k), part(x, k), part(w, k), how) for k in range(0, count, LEAST)]
         while len(found) > 1:
             pairs = zip(found[::2], found[1::2])
             found = [f.shuffle(a, c, range(2 * lanes(a.type))) for a, c in pairs]

@@ -88,6 +88,19 @@ def _softmax(w: Writer, call: Call, ins: list[str]) -> Value:
     return w.emit(name, ins, axis=int(attributes(call)["axis"]))
 
 
+@rule("nn.attention")
+def _attention(w: Writer, call: Call, ins: list[str]) -> Value:
+    """The scores as a whole: ONNX has an operator for it from opset 23 on."""
+    query, key, value, mask = ins
+    dtype, a, rank = dtype_of(call), attributes(call), len(shape_of(call))
+    turned = w.transposed(key, [*range(rank - 2), rank - 1, rank - 2])
+    scores = w.emit("Mul", [w.emit("MatMul", [query, turned]), w.scalar(float(a["scale"]), dtype)])
+    weights = w.emit("Softmax", [w.emit("Add", [scores, mask])], axis=-1)
+    if a["zero_empty"]:
+        weights = w.emit("Where", [w.emit("IsNaN", [weights]), w.scalar(0.0, dtype), weights])
+    return w.emit("MatMul", [weights, value])
+
+
 @rule("nn.bias_add")
 def _bias_add(w: Writer, call: Call, ins: list[str]) -> Value:
     return w.emit("Add", [ins[0], w.along(ins[1], int(attributes(call)["axis"]), len(shape_of(call.args[0])))])
