@@ -118,8 +118,10 @@ def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -
 
 
 def around(body: Body, axes: Sequence[Axis], kind: str) -> Body:
-    """Loops around a body; none of one turn."""
+    """Loops around a body; none of one turn, and nothing where one has no turn."""
     for axis in reversed(axes):
+        if axis.extent == 0:
+            return ()
         if axis.extent > 1:
             body = (For(axis, kind, body),)
     return body
