@@ -201,6 +201,7 @@ def defined(op, dtype):
     is_float = "float" in dtype
     return {
         "float": is_float, "int": not is_float, "logic": dtype == "bool", "select": False, "bytes": dtype == "int32",
+        "ordinal": is_float,
         "same": dtype != "bool" or op in ("add", "mul", "max", "min", "abs"),
     }.get(rule.kind, True)  # fmt: skip
 
@@ -213,7 +214,7 @@ def test_every_scalar_function_for_every_dtype(dtype, isa):
         if not defined(op, dtype):
             continue
         rule = SCALAR_OPS[op]
-        out = OutSpec((45,), "bool" if rule.kind == "bool" else dtype)
+        out = OutSpec((45,), rule.result(dtype))
         lower = lambda b, o, i, *ins, op=op: apply(op, *(x(*i) for x in ins))
         inputs = [x, y, y[::-1]][: rule.arity]
         if op == "pow" and dtype != "bool":

@@ -37,7 +37,7 @@ def filtered(case: str) -> tuple[T.ConvSpec, int]:
 
 
 def filled(programs: tuple[LoopProgram, ...]) -> dict[str, np.ndarray]:
-    """Numbers in every operand, so small that sums of them are exact; what is computed is 0."""
+    """Whole numbers in every operand, so small that their sums are exact; what is computed is 0."""
     rng, found = np.random.default_rng(1), dict[str, np.ndarray]()
     for role, tensor in (buffer for program in programs for buffer in program.buffers):
         found.setdefault(role, aligned(tensor.shape[0], tensor.dtype))
@@ -67,7 +67,9 @@ def test_filtering_is_what_is_compiled(case: str) -> None:
     want = evaluated(programs, operands)
     for kernel in kernels:
         Runner(kernel, target).run(operands, splits=3)
-    np.testing.assert_array_equal(operands["out0"], want)
+    # The points of F(4, 3) are fractions: sums of their products round, once where the machine fuses them.
+    near = 1e-6 * np.abs(want).max() if m == 4 else 0
+    np.testing.assert_allclose(operands["out0"], want, rtol=0, atol=near)
     assert np.any(want)
 
 

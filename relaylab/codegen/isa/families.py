@@ -15,7 +15,7 @@ from relaylab.codegen.isa.cpus import AARCH64, X86
 
 
 @dataclass(frozen=True, slots=True)
-class ByteProducts:
+class ByteInstruction:
     """How four products of bytes are added to an int32 (`loops/byte_products.py`).
 
     `whole`: by one instruction, or nearly. `rows` is the share of a tile's rows for which registers are left; `unroll`
@@ -28,8 +28,8 @@ class ByteProducts:
     unroll: int = 0
 
 
-VPDPBUSD, USDOT, SDOT = (ByteProducts(name, True) for name in ("vpdpbusd", "usdot", "sdot"))
-PMADDWD, SMULL = ByteProducts("pmaddwd", False, 2 / 3), ByteProducts("smull", False, 1 / 3, 1)
+VPDPBUSD, USDOT, SDOT = (ByteInstruction(name, True) for name in ("vpdpbusd", "usdot", "sdot"))
+PMADDWD, SMULL = ByteInstruction("pmaddwd", False, 2 / 3), ByteInstruction("smull", False, 1 / 3, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,13 @@ class Family:
     registers: int
     accumulators: int
     spare: int
-    bytes_by: Mapping[str, ByteProducts]
+    bytes_by: Mapping[str, ByteInstruction]
     halves: str
     scales: bool  # has it a scaling by powers of two, `vscalefps`?
     cold_bytes: float  # what a core reads from memory in a cycle, beside a product
     winograd: Mapping[int, tuple[float, float]]  # cycles of F(m, r) per tile and vector of channels: into it, back
     strassen_sums: float  # cycles per vector of the four sums
+    strassen_bytes: int  # of the sums of a block of rows
 
 
 _WIDE = {2: (70.0, 65.0), 3: (70.0, 80.0), 4: (280.0, 230.0)}
@@ -66,15 +67,15 @@ _NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
 FAMILIES = (
     # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
     Family("avx512", X86.name, frozenset(_AVX512), 64, 32, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
-           "f16c", True, 7.0, _WIDE, 12.0),
+           "f16c", True, 7.0, _WIDE, 12.0, 640 << 10),
     # One register more to load ahead.
     Family("avx2", X86.name, frozenset(_AVX2), 32, 16, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
-           "f16c", False, 3.5, _WIDE, 12.0),
+           "f16c", False, 3.5, _WIDE, 12.0, 160 << 10),
     Family("neon", AARCH64.name, frozenset(), 16, 32, 24, 2, _NEON_BYTES,
-           "", False, 3.5, _WIDE, 12.0),
+           "", False, 3.5, _WIDE, 12.0, 160 << 10),
     # Without a fused multiply-add one for products: SSE2, and whatever else has vectors of 16 bytes.
     Family("generic", "", frozenset(), 16, 16, 8, 3, _PLAIN,
-           "f16c", False, 1.75, _WIDE, 12.0),
+           "f16c", False, 1.75, _WIDE, 12.0, 160 << 10),
 )
 # fmt: on
 

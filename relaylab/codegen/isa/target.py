@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from relaylab.codegen.isa.cpus import ARCHITECTURES, Architecture
-from relaylab.codegen.isa.families import ByteProducts, Family, family_of
+from relaylab.codegen.isa.families import ByteInstruction, Family, family_of
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.runtime.abi import MAX_THREADS
 from relaylab.runtime.device import FOREIGN, READ_AS_CPU
@@ -107,7 +107,7 @@ class CpuTarget:
         return self.facts.halves in ("", *self.needs)
 
     @property
-    def byte_products(self) -> ByteProducts:
+    def byte_products(self) -> ByteInstruction:
         """What products of bytes are made of."""
         return next(how for feature, how in self.facts.bytes_by.items() if feature in ("", *self.needs))
 

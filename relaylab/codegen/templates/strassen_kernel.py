@@ -22,8 +22,6 @@ from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
 from relaylab.loop.expr import INDEX, Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, of_part
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
 
-BLOCK_BYTES = {"avx512": 640 << 10, "avx2": 160 << 10, "generic": 160 << 10}
-"""Sums of a block of rows: they stay in the second-level cache beside a panel of weights and the rows themselves."""
 LEAST_TILES = 6  # of a block, which share each panel of weights
 BLOCKS = 4  # row blocks are a multiple of it
 PLACES = 2  # where tiles wait
@@ -103,7 +101,7 @@ class StrassenLoops(TileLoops):
         self.pitch = -(-self.problem.depth // 16) * 16 + 16
         self.rows_of_tile = self.splits[1].sizes[0]
         row_bytes = len(self.planes) * self.pitch * item_bytes(self.problem.dtype)
-        most = max(LEAST_TILES, BLOCK_BYTES[target.isa] // (row_bytes * self.rows_of_tile))
+        most = max(LEAST_TILES, target.facts.strassen_bytes // (row_bytes * self.rows_of_tile))
         most = max(1, min(most, -(-self.tiles // BLOCKS)))
         count = -(-self.tiles // most)
         self.blocks = Split(self.tiles, min(self.tiles, -(-count // BLOCKS) * BLOCKS))

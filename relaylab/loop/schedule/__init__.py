@@ -1,17 +1,8 @@
 """Schedules: steps that rewrite loop programs without changing what they compute, as values with a text."""
 
 from relaylab.loop.schedule import caches, marks, memory, order, start
-from relaylab.loop.schedule.step import (
-    FROM,
-    PRIMITIVES,
-    Primitive,
-    Schedule,
-    ScheduleStep,
-    placed,
-    primitive,
-    step,
-    table,
-)
+from relaylab.loop.schedule.schedule import Schedule
+from relaylab.loop.schedule.step import FROM, PRIMITIVES, Primitive, ScheduleStep, placed, primitive, step, table
 
 __all__ = [
     "FROM",
