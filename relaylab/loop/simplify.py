@@ -215,8 +215,20 @@ class Simplifier:
                 return self.rebuilt((high + first[1]) * block + self.linear(self._floormod(self.linear(a), block)))
         return self.intern(rebuild(node, (a, b)))
 
+    def _as_remainders(self, value: Linear) -> Linear:
+        """x - (x // d) * d is x % d, whose bounds are known."""
+        for atom, factor in value.terms.items():
+            inner, divisor = _divided(atom, "floordiv") or (atom, 0)
+            if factor < 0 and divisor and factor % divisor == 0:
+                scale = -(factor // divisor)
+                given = self.linear(inner) * scale
+                if not given.const and all(value.terms.get(a) == f for a, f in given.terms.items()):
+                    rest = value - given + Linear({atom: -factor})
+                    return self._as_remainders(rest + self.linear(self._floormod(self.linear(inner), divisor)) * scale)
+        return value
+
     def _floordiv(self, value: Linear, divisor: int) -> ScalarExpr:
-        whole, rest = split_multiples(value, divisor)
+        whole, rest = split_multiples(self._as_remainders(value), divisor)
         low, high = self.linear_bounds(rest)
         if low // divisor == high // divisor:
             return self.index(whole + Linear({}, low // divisor))

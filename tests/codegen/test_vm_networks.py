@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from relaylab import relay
 from relaylab.codegen.vm import VirtualMachine, VMExecutable
@@ -23,6 +22,7 @@ def convolutions(x):
 
 
 def in_torch(x):
+    torch = pytest.importorskip("torch")
     y = torch.relu(torch.conv2d(torch.from_numpy(x), torch.from_numpy(FIRST), padding=1))
     return torch.conv2d(y, torch.from_numpy(SECOND), padding=1).numpy()
 

@@ -63,6 +63,16 @@ def test_bounds_decide_comparisons_and_clamps():
     assert s(b.cast(b.cast(i * 100, "int8"), "int64")) is not s(i * 100)
 
 
+def test_what_whole_tiles_leave_keeps_its_bounds():
+    i = Axis("i", 1000)
+    left = i - i // 14 * 14
+    for tiles in (left // 4, left // 4 * 4 // 2, (left * 3 + 1) // 9):
+        s = Simplifier()
+        assert 0 <= s.bounds(s(tiles))[0] and s.bounds(s(tiles))[1] < 8
+        values = [np.asarray(evaluate(e, (i,), "int64", {})) for e in (tiles, s(tiles))]
+        np.testing.assert_array_equal(*values)
+
+
 def random_index(rng, axes, depth):
     if depth == 0 or rng.random() < 0.15:
         return rng.choice(axes) if rng.random() < 0.8 else b.const(rng.randint(-9, 9), "int64")
