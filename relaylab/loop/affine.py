@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylab.loop.expr import ScalarExpr
@@ -54,6 +55,47 @@ def scale_interval(a: Rect, factor: int) -> Rect:
 def clip_interval(a: Rect) -> Rect:
     """`a`, or everything if it does not fit an int64."""
     return a if UNBOUNDED[0] < a[0] and a[1] < UNBOUNDED[1] else UNBOUNDED
+
+
+def _min_interval(a: Rect, b: Rect) -> Rect:
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def _max_interval(a: Rect, b: Rect) -> Rect:
+    return max(a[0], b[0]), max(a[1], b[1])
+
+
+def _product_interval(a: Rect, b: Rect) -> Rect:
+    corners = [x * y for x in a for y in b]
+    return clip_interval((min(corners), max(corners)))
+
+
+def _quotient_interval(a: Rect, b: Rect) -> Rect:
+    if b[0] <= 0 or a == UNBOUNDED:
+        return UNBOUNDED
+    corners = [x // y for x in a for y in b]
+    return min(*corners, 0), max(*corners, 0)
+
+
+def _remainder_interval(a: Rect, b: Rect) -> Rect:
+    if b[0] <= 0:
+        return UNBOUNDED
+    return (0, b[1] - 1) if a[0] < 0 else (0, min(a[1], b[1] - 1))
+
+
+def _difference_interval(a: Rect, b: Rect) -> Rect:
+    return add_intervals(a, scale_interval(b, -1))
+
+
+def _negated_interval(a: Rect) -> Rect:
+    return scale_interval(a, -1)
+
+
+INTERVAL_RULES: dict[str, Callable[..., Rect]] = {
+    "min": _min_interval, "max": _max_interval, "mul": _product_interval, "floordiv": _quotient_interval,
+    "floormod": _remainder_interval, "add": add_intervals, "sub": _difference_interval, "neg": _negated_interval,
+}  # fmt: skip
+"""The interval of a function's results, by the intervals of its arguments."""
 
 
 def split_multiples(value: Linear, divisor: int) -> tuple[Linear, Linear]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from relaylab.loop.affine import (
+    INTERVAL_RULES,
     UNBOUNDED,
     Linear,
     Rect,
@@ -344,8 +345,8 @@ class Simplifier:
         whole = _dtype_bounds(node.dtype)
         if op == "select":
             found = min(sides[1][0], sides[2][0]), max(sides[1][1], sides[2][1])
-        elif op in _INTERVAL_RULES:
-            found = _INTERVAL_RULES[op](*sides)
+        elif op in INTERVAL_RULES:
+            found = INTERVAL_RULES[op](*sides)
         else:
             return whole
         return found if whole[0] <= found[0] and found[1] <= whole[1] else whole
@@ -357,46 +358,6 @@ def _divided(node: ScalarExpr | None, op: str) -> tuple[ScalarExpr, int] | None:
         dividend, divisor = node.args
         return (dividend, int(divisor.value)) if isinstance(divisor, Const) else None
     return None
-
-
-def _min_interval(a: Rect, b: Rect) -> Rect:
-    return min(a[0], b[0]), min(a[1], b[1])
-
-
-def _max_interval(a: Rect, b: Rect) -> Rect:
-    return max(a[0], b[0]), max(a[1], b[1])
-
-
-def _product_interval(a: Rect, b: Rect) -> Rect:
-    corners = [x * y for x in a for y in b]
-    return clip_interval((min(corners), max(corners)))
-
-
-def _quotient_interval(a: Rect, b: Rect) -> Rect:
-    if b[0] <= 0 or a == UNBOUNDED:
-        return UNBOUNDED
-    corners = [x // y for x in a for y in b]
-    return min(*corners, 0), max(*corners, 0)
-
-
-def _remainder_interval(a: Rect, b: Rect) -> Rect:
-    if b[0] <= 0:
-        return UNBOUNDED
-    return (0, b[1] - 1) if a[0] < 0 else (0, min(a[1], b[1] - 1))
-
-
-def _difference_interval(a: Rect, b: Rect) -> Rect:
-    return add_intervals(a, scale_interval(b, -1))
-
-
-def _negated_interval(a: Rect) -> Rect:
-    return scale_interval(a, -1)
-
-
-_INTERVAL_RULES: dict[str, Callable[..., Rect]] = {
-    "min": _min_interval, "max": _max_interval, "mul": _product_interval, "floordiv": _quotient_interval,
-    "floormod": _remainder_interval, "add": add_intervals, "sub": _difference_interval, "neg": _negated_interval,
-}  # fmt: skip
 
 
 def _dtype_bounds(dtype: str) -> Rect:
