@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -141,11 +142,17 @@ def _combined(kind: str, total: Array, amount: Array) -> Array:
 
 def value_of(root: ScalarExpr, env: Environment, memory: Memory) -> Array:
     """The value of an expression of a program, for the axes and registers in `env`."""
-    free = guarded_only(root)
     done: Environment = {}
-    for node in post_order(root):
-        done[node] = _node(node, [done[c] for c in children(node)], env, memory, id(node) in free)
+    for node, below, guarded in _order(root):
+        done[node] = _node(node, [done[c] for c in below], env, memory, guarded)
     return done[root]
+
+
+@lru_cache(maxsize=1024)
+def _order(root: ScalarExpr) -> tuple[tuple[ScalarExpr, tuple[ScalarExpr, ...], bool], ...]:
+    """The nodes of an expression, each after its children, with these and whether it stands behind a guard only."""
+    guarded = guarded_only(root)
+    return tuple((node, children(node), id(node) in guarded) for node in post_order(root))
 
 
 def _node(node: ScalarExpr, args: list[Array], env: Environment, memory: Memory, guarded: bool) -> Array:
@@ -171,9 +178,11 @@ def _node(node: ScalarExpr, args: list[Array], env: Environment, memory: Memory,
 def _read(tensor: Tensor, array: Array, at: Array, guarded: bool) -> Array:
     if array.size == 0:
         return np.zeros(at.shape, compute_dtype(tensor.dtype))
-    if not guarded:
+    if guarded:
+        at = np.clip(at, 0, array.size - 1)
+    else:
         _check(tensor, array, at, "read")
-    return np.asarray(array[np.clip(at, 0, array.size - 1)]).astype(compute_dtype(tensor.dtype))
+    return np.asarray(array[at]).astype(compute_dtype(tensor.dtype))
 
 
 def _check(tensor: Tensor, array: Array, at: Array, what: str) -> None:
