@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 
 from relaylab.loop.expr import MOST_SIZE, Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
 from relaylab.loop.scalar import highest, lowest
-from relaylab.loop.show import Shown, show
+from relaylab.loop.show import ATOM, Shown, show
 from relaylab.loop.sizes import number_of
 
 
@@ -223,6 +224,8 @@ class _Writer:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.shown: Shown = {}
+        self.names: Shown = {}  # of axes that have the name of a loop around theirs
+        self.around: list[str] = []  # the names of the loops around a line, by its level
         self.apart: list[str] = []  # of the line that is written
 
     def program(self, program: LoopProgram) -> list[str]:
@@ -239,7 +242,7 @@ class _Writer:
             self.body((part.fill,))
         for nest in program.nests:
             by = f" by {nest.grain}" if nest.grain > 1 else ""
-            self.line(1, f"parallel {self.loop(nest.loop, by)}")
+            self.line(1, f"parallel {self.loop(nest.loop, 1, by)}")
             self.body(nest.loop.body)
         return self.lines
 
@@ -248,7 +251,7 @@ class _Writer:
         self.lines += [f"{'  ' * level}${k} = {part}" for k, part in enumerate(self.apart)]
         self.lines.append("  " * level + text)
         if self.apart:
-            self.shown, self.apart = {}, []
+            self.shown, self.apart = dict(self.names), []
 
     def show(self, value: ScalarExpr | int) -> str:
         return show(value, self.shown, self.apart) if isinstance(value, ScalarExpr) else str(value)
@@ -260,18 +263,18 @@ class _Writer:
             if isinstance(statement, str):
                 self.line(level, statement)
                 continue
-            self.line(level, self.statement(statement))
+            self.line(level, self.statement(statement, level))
             for k, part in reversed([*enumerate(bodies(statement))]):
                 stack.extend((s, level + 1) for s in reversed(part))
                 if k and part:
                     stack.append(("else:", level))
 
-    def statement(self, statement: Statement) -> str:
+    def statement(self, statement: Statement, level: int) -> str:
         match statement:
             case Store(buffer, address, value):
                 return f"{buffer.name}[{self.show(address)}] = {self.show(value)}"
             case For():
-                return f"for {self.loop(statement)}"
+                return f"for {self.loop(statement, level)}"
             case Define(local, value):
                 return f"{local.name}: {local.dtype} = {self.show(value)}"
             case Accumulate(local, kind, value):
@@ -279,15 +282,21 @@ class _Writer:
             case Prefetch(buffer, address):
                 return f"prefetch {buffer.name}[{self.show(address)}]"
             case IfThenElse(condition):
+                self.around = self.around[:level]  # what stood here before is not around it
                 return f"if {self.show(condition)}:"
 
-    def loop(self, loop: For, by: str = "") -> str:
-        axis = loop.axis
+    def loop(self, loop: For, level: int, by: str = "") -> str:
+        axis, around = loop.axis, self.around[:level]
+        name = next(n for n in chain([axis.name], (f"{axis.name}{k}" for k in count(2))) if n not in around)
+        self.around = around + [""] * (level - len(around)) + [name]
+        if self.names.get(axis, (axis.name, ATOM)) != (name, ATOM):
+            self.names[axis] = name, ATOM
+            self.shown = dict(self.names)
         below = "" if axis.size is None or axis.extent == extent_of(axis.size) else f" below {axis.extent}"
         stop = "" if loop.stop is None else f" to {self.show(loop.stop)}"
         how = "" if loop.kind == "serial" else f" {loop.kind}"
         times = f" x{loop.unroll}" if loop.unroll > 1 and how else ""
-        return f"{axis.name} in {self.show(axis.length)}{below}{stop}{by}{how}{times}:"
+        return f"{name} in {self.show(axis.length)}{below}{stop}{by}{how}{times}:"
 
 
 def _type(tensor: Tensor) -> str:

@@ -38,7 +38,8 @@ SUFFIXES = {
 }  # fmt: skip
 """What ends a constant of a dtype."""
 LONGEST = 1000
-_ATOM = 9
+ATOM = 9
+"""How strongly what is one word binds."""
 Shown = dict[ScalarExpr, tuple[str, int]]
 """The texts of expressions, and how strongly their outermost operators bind."""
 
@@ -57,7 +58,7 @@ def show(root: ScalarExpr, done: Shown | None = None, apart: list[str] | None = 
                 text = text[:LONGEST] + "..."
             else:
                 apart.append(text)
-                text, strength = f"${len(apart) - 1}", _ATOM
+                text, strength = f"${len(apart) - 1}", ATOM
         done[node] = text, strength
     return done[root][0]
 
@@ -65,11 +66,11 @@ def show(root: ScalarExpr, done: Shown | None = None, apart: list[str] | None = 
 def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
     match node:
         case Axis(name) | Local(name):
-            return name, _ATOM
+            return name, ATOM
         case Const(value, dtype):
-            return str(int(value)) if dtype == INDEX else _number(value, dtype), _ATOM
+            return str(int(value)) if dtype == INDEX else _number(value, dtype), ATOM
         case Load(tensor):
-            return f"{tensor.name}[{', '.join(p[0] for p in parts)}]", _ATOM
+            return f"{tensor.name}[{', '.join(p[0] for p in parts)}]", ATOM
         case Apply(op) if op in INFIX:
             sign, strength = INFIX[op]
             (left, first), (right, second) = parts
@@ -77,18 +78,18 @@ def _text(node: ScalarExpr, parts: list[tuple[str, int]]) -> tuple[str, int]:
             right = right if second > strength else f"({right})"
             return f"{left} {sign} {right}", strength
         case Apply(op):
-            return f"{op}({', '.join(p[0] for p in parts)})", _ATOM
+            return f"{op}({', '.join(p[0] for p in parts)})", ATOM
         case Cast(_, dtype):
-            return f"{dtype}({parts[0][0]})", _ATOM
+            return f"{dtype}({parts[0][0]})", ATOM
         case Guard():
-            return f"guard({', '.join(p[0] for p in parts)})", _ATOM
+            return f"guard({', '.join(p[0] for p in parts)})", ATOM
         case Size(name):
-            return f"${name}" if name.isidentifier() else f"$`{name}`", _ATOM
+            return f"${name}" if name.isidentifier() else f"$`{name}`", ATOM
         case Reduce(kind, axes):
             box = ", ".join(f"{a.name} in {a.extent if a.size is None else show(a.size)}" for a in axes)
-            return f"{kind}[{box}]({parts[0][0]})", _ATOM
+            return f"{kind}[{box}]({parts[0][0]})", ATOM
         case _:
-            return repr(node), _ATOM
+            return repr(node), ATOM
 
 
 def _number(value: Number, dtype: str) -> str:
@@ -98,4 +99,4 @@ def _number(value: Number, dtype: str) -> str:
         return f"{int(value)}{SUFFIXES[dtype]}"
     if not math.isfinite(value):
         return f"{value}" if dtype == "float32" else f"{value}_{SUFFIXES[dtype]}"
-    return f"{value:.9g}f" if dtype == "float32" else f"{value}{SUFFIXES[dtype]}"
+    return f"{value:.9g}f" if dtype == "float32" else f"{float(value)}".removesuffix(".0") + SUFFIXES[dtype]

@@ -77,16 +77,27 @@ def program_accesses(program: LoopProgram) -> Iterator[Access]:
 
 def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Access]]:
     """Every access of a loop program with the statement that makes it."""
-    prover = _Prover()
-    prover.registers([s for nest in program.nests for s in statements((nest.loop,))], program.private)
-    for statement, conditions in _conditional(program.loops):
-        above = tuple(c for c in conditions if prover.lasts(c))
-        for load, under in loads_of(values(statement)):
-            for access in prover.accesses(load.tensor, load.indices, (*above, *under), load.part):
-                yield statement, access
+    body = [s for nest in program.nests for s in statements((nest.loop,))]
+    compared = frozenset(n for s in body if isinstance(s, IfThenElse) for n in _compared(s.condition))
+    provers = [_Prover(body, program.private)]
+    for statement, above in _conditional(program.loops):
+        made = [(load.tensor, load.indices, under, load.part) for load, under in loads_of(values(statement))]
         if isinstance(statement, Store):
-            for access in prover.accesses(statement.buffer, (statement.address,), above, 0):
+            made.append((statement.buffer, (statement.address,), (), 0))
+        for tensor, indices, under, part in made:
+            for k, access in enumerate(provers[0].accesses(tensor, indices, above, under, part)):
+                if not access.proven and compared:
+                    provers += [_Prover(body, program.private, compared)] if len(provers) == 1 else []
+                    other = [*provers[1].accesses(tensor, indices, above, under, part)][k]
+                    access = other if other.proven else access
                 yield statement, access
+
+
+def _compared(condition: ScalarExpr) -> Iterator[ScalarExpr]:
+    """The registers that a condition compares with numbers."""
+    for node in post_order(condition):
+        if isinstance(node, Apply) and node.op in ("lt", "le", "gt", "ge") and isinstance(node.args[1], Const):
+            yield from (a for a in node.args if isinstance(a, Local) and a.dtype == INDEX)
 
 
 def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
@@ -110,7 +121,7 @@ def expression_accesses(value: ScalarExpr) -> Iterator[Access]:
     """Every index of every load of an expression: what an operator's loop form reads, axis by axis."""
     prover = _Prover()
     for load, under in loads_of((value,)):
-        yield from prover.accesses(load.tensor, load.indices, under, load.part)
+        yield from prover.accesses(load.tensor, load.indices, (), under, load.part)
 
 
 def unproven(program: LoopProgram) -> Access | None:
@@ -141,16 +152,23 @@ def loads_of(roots: Sequence[ScalarExpr]) -> Iterator[tuple[Load, Conditions]]:
 
 
 class _Prover:
-    """What is known of the axes and registers of one program."""
+    """What is known of the axes and registers of one program.
 
-    def __init__(self) -> None:
+    Registers of indices stand for their expressions. Those in `apart` are numbers of their own, as axes are: what
+    `t < 90` says of `t // 15` is lost where both are written as sums of the loops around them.
+    """
+
+    def __init__(
+        self, body: Sequence[Statement] = (), scratch: Sequence[Tensor] = (), apart: frozenset[ScalarExpr] = frozenset()
+    ):
         self.simplify = Simplifier()
         self.meaning: dict[ScalarExpr, ScalarExpr] = {}
         self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in private buffers
         self.rows: dict[Tensor, Store] = {}  # the one store into a private buffer of conditions
         self.places: dict[tuple[ScalarExpr, ...], _Place] = {}
+        self._registers(body, scratch, apart)
 
-    def registers(self, body: Sequence[Statement], scratch: Sequence[Tensor]) -> None:
+    def _registers(self, body: Sequence[Statement], scratch: Sequence[Tensor], apart: frozenset[ScalarExpr]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
         maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
@@ -166,7 +184,8 @@ class _Prover:
                 continue
             local, value = statement.local, self.expression(statement.value)
             if not any(isinstance(n, (Load, Local)) for n in post_order(value)):
-                self.meaning[local] = value
+                low, high = self.place(()).bounds(value) if local in apart else (-1, -1)
+                self.meaning[local] = value if low < 0 else Axis(local.name, high + 1)
             elif is_integer(local.dtype):
                 # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
                 self.known[local] = self.place(()).bounds(value)
@@ -205,11 +224,16 @@ class _Prover:
             self.places[conditions] = _Place(self, conditions)
         return self.places[conditions]
 
-    def accesses(self, tensor: Tensor, indices: Sequence[ScalarExpr], under: Conditions, part: int) -> Iterator[Access]:
-        """The proofs of one access, axis by axis. An empty tensor is never read: its loads are zero."""
+    def accesses(
+        self, tensor: Tensor, indices: Sequence[ScalarExpr], above: Conditions, under: Conditions, part: int
+    ) -> Iterator[Access]:
+        """The proofs of one access in statements under the conditions `above`, behind the guards `under`, axis by axis.
+
+        An empty tensor is never read: its loads are zero.
+        """
         if 0 in tensor.shape:
             return
-        place = self.place(under)
+        place = self.place((*(c for c in above if self.lasts(c)), *under))
         for index, extent in zip(indices, tensor.shape):
             node = self.expression(index)
             proven = place.within(node, extent)

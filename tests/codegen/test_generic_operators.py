@@ -17,6 +17,7 @@ from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.ir import OPERATORS, TupleType
 from relaylab.loop import OutSpec, compute
+from relaylab.loop.parse import parse
 from relaylab.loop.procedure import Procedure, perform
 from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.support.errors import RelayError
@@ -61,8 +62,18 @@ def check(record, args, spec, isa):
     inputs = [readable(group, x, flat) for x in args]
     value = group.compute(spec, record.lower, inputs)
     write(group, KernelOperand("out0", MemoryView.dense(spec.shape, spec.dtype)), value)
-    got, expected = run_native(group, flat, spec, CpuTarget.parse(TARGETS[isa])), compute(spec, record.lower, args)
-    agree(got, expected)
+    target = CpuTarget.parse(TARGETS[isa])
+    says_all(group.program(), target)
+    agree(run_native(group, flat, spec, target), compute(spec, record.lower, args))
+
+
+def says_all(program, target):
+    """Read again, the text of a program is the same program: the same text, proofs and machine code."""
+    text = str(program)
+    again = parse(text)
+    assert str(again) == text
+    first, second = (lower_program(p, target).text.splitlines() for p in (program, again))
+    assert [x for x in first if not x.startswith("  ; @")] == [x for x in second if not x.startswith("  ; @")], text
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))

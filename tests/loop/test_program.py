@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from relaylab.loop import OutSpec, compute
+from relaylab.loop.expr import Const
+from relaylab.loop.parse import parse
 from relaylab.loop.program_builder import ProgramBuilder, BufferLayout
 from relaylab.loop.program import For, statements
 from relaylab.loop.run import run
+from relaylab.loop.schedule.tree import loops, unique
+from relaylab.loop.show import show
 from relaylab.support.errors import RelayIndexError, RelayTypeError
 
 RNG = np.random.default_rng(3)
@@ -198,3 +202,25 @@ def test_mistakes_have_codes():
     value = group.read("in0", BufferLayout.dense((4,), "float32"))
     with pytest.raises(RelayTypeError, match="out0"):
         group.write("out0", value, BufferLayout.dense((5,), "float32"))
+
+
+def test_loops_in_each_other_are_named_apart():
+    """Both sums run over `k`: what is printed says which is meant."""
+
+    def within(b, out, i, x, w):
+        inner = lambda k: b.sum(3, lambda j: b.select(b.eq(j, k), x(i[0], j), 0.0))
+        return b.sum(3, lambda k: inner(k) * w(k, i[1]))
+
+    x, w = floats(4, 3), floats(3, 40)
+    program = program_of(OutSpec((4, 40), "float32"), within, [x, w])
+    again = parse(str(program))
+    assert str(again) == str(program)
+    result = np.zeros(160, "float32")
+    run(again, dict(zip((t for _, t in again.buffers), [x.ravel(), w.ravel(), result])))
+    np.testing.assert_allclose(result.reshape(4, 40), x @ w, rtol=1e-5, atol=1e-6)
+    assert len({loop.axis.name for loop in loops(unique(program))}) == len(loops(program))
+
+
+def test_a_constant_is_written_as_its_value():
+    value = lambda zero: show(Const(zero, "float64"))
+    assert value(0) == value(0.0) == "0f64" and value(0.1) == "0.1f64"

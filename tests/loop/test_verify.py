@@ -12,6 +12,7 @@ from relaylab.ir import OPERATORS
 from relaylab.loop.builder import b
 from relaylab.loop.evaluate import OutSpec, evaluate
 from relaylab.loop.expr import Axis, Const, Tensor, apply, guard
+from relaylab.loop.parse import parse
 from relaylab.loop.program import For, LoopNest, LoopProgram, Store
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.run import run
@@ -169,3 +170,18 @@ def test_a_turn_is_before_the_computed_end(extent):
     else:
         with pytest.raises(RelayError, match="outside"):
             run(program, {out: written})
+
+
+def test_what_is_asked_of_a_register_bounds_its_quotients():
+    """Tiles are counted through all images, the last item has fewer: `t // 15` is below 4 where `t < 60`."""
+    text = """
+kernel tiles(in0: in0 float32[60], out0: out0 float32[60]) items=4
+  parallel item in 4:
+    for t in 17:
+      t_2: int64 = item * 17 + t
+      if t_2 < 60:
+        out0[t_2 // 15 * 15 + t_2 % 15] = in0[t_2 // 15 * 15 + t_2 % 15]
+"""
+    assert unproven(parse(text.strip())) is None
+    with pytest.raises(RelayError, match="not proven"):
+        parse(text.strip().replace("< 60", "< 61"))

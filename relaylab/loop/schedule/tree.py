@@ -166,25 +166,57 @@ def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:
 
 def fresh(program: LoopProgram, wanted: str) -> str:
     """A name that no loop or buffer has: the wanted one, or that with a number."""
-    taken = {loop.axis.name for loop in loops(program)} | {t.name for t in program.private}
-    taken |= {t.name for _, t in program.operands}
+    return _free(wanted, _taken(program))
+
+
+def _taken(program: LoopProgram) -> set[str]:
+    buffers = (*program.private, *(t for _, t in program.operands))
+    return {loop.axis.name for loop in loops(program)} | {t.name for t in buffers}
+
+
+def _free(wanted: str, taken: set[str]) -> str:
     return next(n for n in itertools.chain([wanted], (f"{wanted}{k}" for k in itertools.count(2))) if n not in taken)
 
 
 def unique(program: LoopProgram) -> LoopProgram:
-    """A program in which no two loops have one name."""
-    seen: set[str] = set()
-    for loop in loops(program):
-        if loop.axis.name in seen:
-            program = renamed(program, loop, fresh(program, loop.axis.name))
-        seen.add(loop.axis.name)
-    return program
+    """A program in which no two loops have one axis or one name."""
+    while again := _with_axis_of_another(program):
+        own = {s.axis: replace(s.axis) for s in statements((again,)) if isinstance(s, For)}
+        program = edited(program, lambda s, loop=again, own=own: (with_axes(loop, own) if s is loop else s,))
+    taken, seen = _taken(program), set[str]()
+    new: dict[Axis, Axis] = {}
+    for axis in (loop.axis for loop in loops(program)):
+        if axis.name in seen:
+            new[axis] = replace(axis, name=_free(axis.name, taken))
+        seen.add(new.get(axis, axis).name)
+        taken |= seen
+    return _with_axes(program, new)
+
+
+def _with_axis_of_another(program: LoopProgram) -> For | None:
+    seen: set[Axis] = set()
+    return next((x for x in loops(program) if x.axis in seen or seen.add(x.axis)), None)
 
 
 def renamed(program: LoopProgram, loop: For, name: str) -> LoopProgram:
     """A program with a loop under another name."""
-    axis = Axis(name, loop.axis.extent)
-    return exchanged(program, loop, lambda s: (replace(s, axis=axis, body=with_values(s.body, {loop.axis: axis})),))
+    return _with_axes(program, {loop.axis: replace(loop.axis, name=name)})
+
+
+def _with_axes(program: LoopProgram, new: Mapping[Axis, Axis]) -> LoopProgram:
+    if not new:
+        return program
+    nests = tuple(replace(n, loop=with_axes(n.loop, new)) for n in program.nests)
+    prepared = tuple(replace(p, fill=with_axes(p.fill, new)) for p in program.prepared)
+    return replace(program, nests=nests, prepared=prepared)
+
+
+def with_axes(loop: For, new: Mapping[Axis, Axis]) -> For:
+    """A loop, and those in it, with other axes in the place of some."""
+    exchange = lambda s: (replace(s, axis=new.get(s.axis, s.axis)) if isinstance(s, For) else s,)
+    (found,) = rebuilt(with_values((loop,), new), exchange)
+    assert isinstance(found, For), "one statement for each"
+    return found
 
 
 def copied(program: LoopProgram, body: Body, suffix: str) -> Body:
