@@ -9,11 +9,11 @@ import numpy as np
 from relaylab.codegen.build import compile_main
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.interp.values import Value
-from relaylab.ir.expr import Call, Function, Var
+from relaylab.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import rewrite, walk
 from relaylab.runtime.device import cpu
 from relaylab.runtime.memory import is_aligned
 from relaylab.transform import InferType
@@ -26,7 +26,8 @@ class NativeFunction:
         self.function = func
         main = func
         if func.is_primitive:
-            params = [Var(p.name_hint, p.inferred) for p in func.params]
+            func = without_tuples(func)
+            params = [Var(p.name_hint, p.checked_type) for p in func.params]
             main = Function(params, Call(func, params))
         lib = compile_main(InferType()(IRModule.from_expr(main)), target, "vm")
         self.library = lib
@@ -77,6 +78,33 @@ def flat(value: Value) -> list[np.ndarray]:
         else:
             out.append(item)
     return out
+
+
+def without_tuples(func: Function) -> Function:
+    """A Primitive function that takes the tensors of which its arguments are made, one by one."""
+    if not any(isinstance(p.checked_type, TupleType) for p in func.params):
+        return func
+    leaves: list[Var] = []
+
+    def nest(t: Type, name: str) -> Expr:
+        if isinstance(t, TupleType):
+            return Tuple([nest(f, f"{name}_{k}") for k, f in enumerate(t.fields)])
+        leaves.append(Var(name, t))
+        return leaves[-1]
+
+    def post(new: Expr, old: Expr) -> Expr:
+        field_of = isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple)
+        return new.tuple_value.fields[new.index] if field_of else new
+
+    memo: dict[Expr, Expr] = {p: nest(p.checked_type, p.name_hint) for p in func.params}
+    body = rewrite(func.body, post, memo=memo)
+    made = InferType()(IRModule.from_expr(Function(leaves, body, attrs=func.attrs)))["main"]
+    return made
+
+
+def with_native_code(func: Function) -> bool:
+    """Whether a Primitive function is compiled, its tuples taken apart."""
+    return func.is_primitive and compilable(without_tuples(func))
 
 
 def compilable(func: Function) -> bool:

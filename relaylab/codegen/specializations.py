@@ -23,7 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.codegen.build import build
-from relaylab.codegen.flow_form import FlowForm
+from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph

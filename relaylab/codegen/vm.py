@@ -15,9 +15,10 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.codegen.build import parse_target
-from relaylab.codegen.flow_form import FlowForm
+from relaylab.codegen.flow.form import FlowForm
+from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.native_function import NativeFunction, compilable, flat
+from relaylab.codegen.native_function import NativeFunction, flat, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
@@ -28,7 +29,7 @@ from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
-from relaylab.ir.expr import Call, Constant, Function
+from relaylab.ir.expr import Call, Constant, Function, GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.visit import children, walk
@@ -59,6 +60,7 @@ class VMExecutable:
     ):
         self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
         self.specializations = specializations
+        self.functions = FlowFunctions(mod, self.natives, parse_target(target))
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
 
@@ -81,7 +83,8 @@ class VMExecutable:
         """What the functions do, one instruction for each value, as text; then those that run natively, if some do."""
         text = listing(self.mod, {f: n.name for f, n in self.natives.items()})
         form = None if self.specializations is None else self.specializations.open
-        return f"{text}\n\n{form.listing()}" if isinstance(form, FlowForm) else text
+        native = [form.listing()] if isinstance(form, FlowForm) else []
+        return "\n\n".join([text, *native, *self.functions.listings()])
 
     @property
     def constants(self) -> list[NDArray]:
@@ -127,6 +130,7 @@ class VMExecutable:
         """What was compiled, in words."""
         kernels = {id(n) for n in self.natives.values()}
         said = f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+        said = "\n".join([said, *self.functions.summary()])
         return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
 
 
@@ -201,7 +205,7 @@ def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunctio
     made: StructuralTable[NativeFunction] = StructuralTable()
     nodes = walk(mod.functions.values(), lambda n: () if isinstance(n, Function) and is_network(n) else children(n))
     functions = [n for n in nodes if isinstance(n, Function)]
-    for func in [f for f in functions if is_network(f) or (f.is_primitive and compilable(f))]:
+    for func in [f for f in functions if is_network(f) or with_native_code(f)]:
         natives[func] = made.at(func, lambda _, func=func: NativeFunction(func, target))  # type: ignore[misc]
     return natives
 
@@ -265,11 +269,21 @@ class VMInterpreter(Interpreter):
             return form.run(flat(values))
         if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:
             return out
-        start, machine = time.perf_counter(), self.machine()
-        out = self.given(machine.call(machine.global_closure(self.mod.get_global_var("main")), values))
+        start = time.perf_counter()
+        out = self.called(self.mod.get_global_var("main"), values)
         if forms is not None and key is not None:
             forms.took(key, time.perf_counter() - start)
         return out
+
+    def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
+        """What a function gives: by its native instructions, if it has any, or by the machine."""
+        out = self.executable.functions.run(entry, values, array, as_adt)
+        return self.evaluated(entry, values) if out is None else out
+
+    def evaluated(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
+        """What the machine gives for a function."""
+        machine = self.machine()
+        return self.given(machine.call(machine.global_closure(entry), values))
 
 
 class VirtualMachineModule(Module):
@@ -325,7 +339,9 @@ class VirtualMachine:
         if func_name == "main":
             self._outputs = self.interpreter.main(args, kwargs)
         else:
-            self._outputs = self.interpreter.evaluate(self.exe.mod.get_global_var(func_name))(*args, **kwargs)
+            entry = self.exe.mod.get_global_var(func_name)
+            values = self.interpreter.arguments(self.exe.mod[entry], args, kwargs)
+            self._outputs = self.interpreter.called(entry, values)
         return self._outputs
 
     def run(self, *args: object, **kwargs: object) -> Any:

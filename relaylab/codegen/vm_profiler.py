@@ -9,7 +9,7 @@ from typing import Any
 from relaylab.codegen.vm import NativeMachine, VirtualMachine, VMExecutable, VMInterpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.values import Closure, Value
-from relaylab.ir.expr import Call
+from relaylab.ir.expr import Call, GlobalVar
 from relaylab.runtime.device import Device
 from relaylab.runtime.profiling import Count, Duration, Percent, Report
 from relaylab.support.checked import checked
@@ -44,6 +44,9 @@ class _TimedInterpreter(VMInterpreter):
 
     def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Value:
         return self.evaluate(self.mod.get_global_var("main"))(*args, **kwargs)  # what is measured is the machine
+
+    def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
+        return self.evaluated(entry, values)
 
 
 @checked

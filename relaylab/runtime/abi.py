@@ -11,12 +11,18 @@ A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)`
 
 `i32 @relaylab_flow(ptr ctx)` runs instructions, which call steps and say what comes next:
 
-    flow          instructions*, next, fuel, threads, pool*     (8 bytes each)
+    flow          instructions*, next, fuel, threads, pool*, frame*, stack end*, low*, high*    (8 bytes each)
     instruction   kind, four operands                           (8 bytes each)
     collector     memory*, bytes of room, bytes used
+    frame         number of the CALL, closure or 0, arguments, registers   (8 bytes each; registers point to objects)
+    object        one word, then what is pointed to: number << 40 | bytes << 2 | 3 of a tensor, | 1 of fields
 
-It returns FLOW_DONE, FLOW_PAUSED when `fuel` instructions were run, FLOW_FULL at an APPEND that needs room, or
-FLOW_SHORT at an EXACT of a collector with other bytes; called again it goes on at `next`. `fuel` is what is left.
+It returns FLOW_DONE, FLOW_PAUSED when `fuel` instructions were run, FLOW_FULL at an instruction that needs room,
+FLOW_DEEP at an ENTER that does, FLOW_SHORT at an EXACT of a collector with other bytes, or FLOW_FAILED at a FAIL;
+called again it goes on at `next`. `fuel` is what is left. Objects of fields lie from below up to `low`, tensors from
+`high` on; `i32 @relaylab_collect(ptr)` moves those that the frames reach to other memory:
+
+    collection    frames from*, to*, objects from*, to*, low*, high*      (8 bytes each; the last two in the new memory)
 """
 
 from __future__ import annotations
@@ -31,14 +37,29 @@ STEP_WORDS = 4
 STEP_KERNEL, STEP_OPERANDS, STEP_ITEMS, STEP_SHARES = range(STEP_WORDS)
 
 FLOW = "relaylab_flow"
-FLOW_CONTEXT_WORDS = 5
-FLOW_CODE, FLOW_NEXT, FLOW_FUEL, FLOW_THREADS, FLOW_POOL = range(FLOW_CONTEXT_WORDS)
-FLOW_DONE, FLOW_PAUSED, FLOW_FULL, FLOW_SHORT = range(4)
+COLLECT = "relaylab_collect"
+FLOW_CONTEXT_WORDS = 9
+FLOW_CODE, FLOW_NEXT, FLOW_FUEL, FLOW_THREADS, FLOW_POOL, FLOW_FRAME, FLOW_STACK, FLOW_LOW, FLOW_HIGH = range(
+    FLOW_CONTEXT_WORDS
+)
+FLOW_DONE, FLOW_PAUSED, FLOW_FULL, FLOW_SHORT, FLOW_DEEP, FLOW_FAILED = range(6)
 INSTRUCTION_WORDS = 5
 # END; STEP step*; JUMP to; UNLESS condition*, to; COPY to*, from*, bytes; APPEND collector*, from*, bytes, before;
 # EXACT collector*, bytes
 END, STEP, JUMP, UNLESS, COPY, APPEND, EXACT = range(7)
 COLLECTOR_WORDS = 3
+# In frames a register is its offset, in bytes: TENSOR to, header, bytes; OBJECT to, header, bytes; PUT object, offset,
+# from; GET to, object, offset; PLACE to, address; MOVE to, from; BIND word*, tensor, offset; IS object, header, else to;
+# TEST condition, else to; ENTER bytes needed, first byte zeroed, bytes zeroed; CALL to, instruction, bytes of frame;
+# INVOKE to, closure, bytes of frame; TAIL instruction, bytes of frame, bytes of arguments; REENTER closure, bytes of
+# frame, bytes of arguments; RETURN from; FAIL
+TENSOR, OBJECT, PUT, GET, PLACE, MOVE, BIND, IS, TEST, ENTER, CALL, INVOKE, TAIL, REENTER, RETURN, FAIL = range(7, 23)
+NUMBER_SHIFT = 40  # of an object's first word
+BYTES_MASK = (1 << NUMBER_SHIFT) - 4
+CLOSURES = 20  # the number of a closure is 1 << CLOSURES | its first instruction
+FIRST_MASK = (1 << CLOSURES) - 1
+OBJECT_ROOM = 72  # bytes that a tensor may take besides its own
+COLLECTION_WORDS = 6
 
 # The pool, in bytes. Every field that several threads write has two cache lines to itself.
 MAX_THREADS = 64

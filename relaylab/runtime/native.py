@@ -84,11 +84,11 @@ class Linker:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
 
 
-def flow_entry(code: bytes, target: TargetInfo) -> Callable[[object], int]:
+def flow_entry(code: bytes, target: TargetInfo, name: str = abi.FLOW) -> Callable[[object], int]:
     """`relaylab_flow` of an entry's object file; ArtifactError if this machine has not what its target needs."""
     with _lock:
         linker().check(target)
-        return RUN(linker().entry(code, abi.FLOW))
+        return RUN(linker().entry(code, name))
 
 
 def host_triple() -> str:

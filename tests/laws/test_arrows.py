@@ -67,7 +67,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "sparse",
     ),
     "frontend": ("onnx", "pytorch"),
-    "codegen": ("kernels", "isa", "llvm", "loops", "templates", "network", "operations", "native", "inspection"),
+    "codegen": ("kernels", "isa", "llvm", "loops", "templates", "network", "operations", "native", "flow", "inspection"),
     "viz": ("scene", "graph", "layout", "draw", "selection", "write", "figures", "diffs", "relay_viz"),
 }
 

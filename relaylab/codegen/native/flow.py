@@ -1,12 +1,14 @@
 """The native entry of programs with control flow, as LLVM IR text: `relaylab_flow` walks instructions.
 
+Those of `_FRAMES` are of programs with calls: registers in frames that point to objects.
+
 Their layout is in `runtime/abi.py`. Everything that an instruction changes lies in memory, so that a run can pause at
 any of them, for the caller to make room, to look at the clock, or to be interrupted.
 
 Choices: docs/choices.md, Running.
 """
 
-FLOW = """
+_WALKER = """
 define i32 @relaylab_flow(ptr %ctx) {
 entry:
   %mode = call i64 @standard_mode()
@@ -14,6 +16,12 @@ entry:
   %fuel.at = getelementptr i64, ptr %ctx, i64 {FLOW_FUEL}
   %threads.at = getelementptr i64, ptr %ctx, i64 {FLOW_THREADS}
   %pool.at = getelementptr i64, ptr %ctx, i64 {FLOW_POOL}
+  %frame.at = getelementptr i64, ptr %ctx, i64 {FLOW_FRAME}
+  %stack.at = getelementptr i64, ptr %ctx, i64 {FLOW_STACK}
+  %low.at = getelementptr i64, ptr %ctx, i64 {FLOW_LOW}
+  %high.at = getelementptr i64, ptr %ctx, i64 {FLOW_HIGH}
+  %first = load ptr, ptr %frame.at, align 8
+  %stack = load i64, ptr %stack.at, align 8
   %code = load ptr, ptr %ctx, align 8
   %start = load i64, ptr %next.at, align 8
   %given = load i64, ptr %fuel.at, align 8
@@ -22,10 +30,14 @@ entry:
   %threads = call i64 @pool_enter(ptr %pool, i64 %wanted)
   br label %next
 next:
-  %pc = phi i64 [ %start, %entry ], [ %follows, %decode ], [ %follows, %step ], [ %follows, %copy ],
-    [ %follows, %written ], [ %follows, %exact ], [ %target, %jump ], [ %chosen, %unless ]
-  %fuel = phi i64 [ %given, %entry ], [ %left, %decode ], [ %left, %step ], [ %left, %copy ],
-    [ %left, %written ], [ %left, %exact ], [ %left, %jump ], [ %left, %unless ]
+  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %target, %jump ], [ %chosen, %unless ], [ %is.to, %on.is ],
+    [ %test.to, %on.test ], [ %call.to, %on.call ], [ %invoke.to, %on.invoke ], [ %tail.to, %on.tail ], [ %reenter.to, %on.reenter ],
+    [ %return.to, %on.return ]
+  %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ], [ %frame, %on.is ],
+    [ %frame, %on.test ], [ %call.frame, %on.call ], [ %invoke.frame, %on.invoke ], [ %frame, %on.tail ], [ %frame, %on.reenter ],
+    [ %return.frame, %on.return ]
+  %fuel = phi i64 [ %given, %entry ], [ %left, %onwards ], [ %left, %jump ], [ %left, %unless ], [ %left, %on.is ],
+    [ %left, %on.test ], [ %left, %on.call ], [ %left, %on.invoke ], [ %left, %on.tail ], [ %left, %on.reenter ], [ %left, %on.return ]
   %empty = icmp eq i64 %fuel, 0
   br i1 %empty, label %leave, label %decode
 decode:
@@ -38,7 +50,9 @@ decode:
   %c.at = getelementptr i64, ptr %at, i64 3
   %d.at = getelementptr i64, ptr %at, i64 4
   %kind = load i64, ptr %at, align 8
-  switch i64 %kind, label %next [
+  %failed = icmp eq i64 %kind, {FAIL}
+  %ended = select i1 %failed, i32 {FLOW_FAILED}, i32 {FLOW_DONE}
+  switch i64 %kind, label %onwards [
     i64 {END}, label %leave
     i64 {STEP}, label %step
     i64 {JUMP}, label %jump
@@ -46,11 +60,27 @@ decode:
     i64 {COPY}, label %copy
     i64 {APPEND}, label %append
     i64 {EXACT}, label %exact
+    i64 {TENSOR}, label %on.tensor
+    i64 {OBJECT}, label %on.object
+    i64 {PUT}, label %on.put
+    i64 {GET}, label %on.get
+    i64 {PLACE}, label %on.place
+    i64 {MOVE}, label %on.move
+    i64 {BIND}, label %on.bind
+    i64 {IS}, label %on.is
+    i64 {TEST}, label %on.test
+    i64 {ENTER}, label %on.enter
+    i64 {CALL}, label %on.call
+    i64 {INVOKE}, label %on.invoke
+    i64 {TAIL}, label %on.tail
+    i64 {REENTER}, label %on.reenter
+    i64 {RETURN}, label %on.return
+    i64 {FAIL}, label %leave
   ]
 step:
   %record = load ptr, ptr %a.at, align 8
   call void @run_step(ptr %record, ptr %pool, i64 %threads)
-  br label %next
+  br label %onwards
 jump:
   %target = load i64, ptr %a.at, align 8
   br label %next
@@ -66,7 +96,7 @@ copy:
   %copy.from = load ptr, ptr %b.at, align 8
   %copy.bytes = load i64, ptr %c.at, align 8
   call void @llvm.memmove.p0.p0.i64(ptr %copy.to, ptr %copy.from, i64 %copy.bytes, i1 false)
-  br label %next
+  br label %onwards
 append:
   %collector = load ptr, ptr %a.at, align 8
   %source = load ptr, ptr %b.at, align 8
@@ -87,19 +117,20 @@ write:
   %place = getelementptr i8, ptr %memory, i64 %offset
   call void @llvm.memmove.p0.p0.i64(ptr %place, ptr %source, i64 %bytes, i1 false)
   store i64 %after, ptr %used.at, align 8
-  br label %written
-written:
-  br label %next
+  br label %onwards
 exact:
   %exact.collector = load ptr, ptr %a.at, align 8
   %exact.bytes = load i64, ptr %b.at, align 8
   %exact.used.at = getelementptr i64, ptr %exact.collector, i64 2
   %exact.used = load i64, ptr %exact.used.at, align 8
   %as.many = icmp eq i64 %exact.used, %exact.bytes
-  br i1 %as.many, label %next, label %leave
+  br i1 %as.many, label %onwards, label %leave
+{FRAMES}onwards:
+  br label %next
 leave:
-  %status = phi i32 [ {FLOW_PAUSED}, %next ], [ {FLOW_DONE}, %decode ], [ {FLOW_FULL}, %append ],
-    [ {FLOW_SHORT}, %exact ]
+  %status = phi i32 [ {FLOW_PAUSED}, %next ], [ %ended, %decode ], [ %ended, %decode ], [ {FLOW_FULL}, %append ],
+    [ {FLOW_SHORT}, %exact ], [ {FLOW_FULL}, %on.tensor ], [ {FLOW_FULL}, %on.object ], [ {FLOW_DEEP}, %on.enter ]
+  store ptr %frame, ptr %frame.at, align 8
   store i64 %pc, ptr %next.at, align 8
   store i64 %fuel, ptr %fuel.at, align 8
   call void @pool_leave(ptr %pool, i64 %threads)
@@ -109,3 +140,291 @@ leave:
 
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
+
+_FRAMES = """
+on.tensor:
+  %tensor.bytes = load i64, ptr %c.at, align 8
+  %tensor.low = load i64, ptr %low.at, align 8
+  %tensor.high = load i64, ptr %high.at, align 8
+  %tensor.room = sub i64 %tensor.high, %tensor.low
+  %tensor.need = add i64 %tensor.bytes, {OBJECT_ROOM}
+  %tensor.full = icmp ugt i64 %tensor.need, %tensor.room
+  br i1 %tensor.full, label %leave, label %tensor.made
+tensor.made:
+  %tensor.begin = sub i64 %tensor.high, %tensor.bytes
+  %tensor.data = and i64 %tensor.begin, -64
+  %tensor.head = sub i64 %tensor.data, 8
+  %tensor.at = inttoptr i64 %tensor.head to ptr
+  %tensor.word = load i64, ptr %b.at, align 8
+  store i64 %tensor.word, ptr %tensor.at, align 8
+  store i64 %tensor.head, ptr %high.at, align 8
+  %tensor.register = load i64, ptr %a.at, align 8
+  %tensor.to = getelementptr i8, ptr %frame, i64 %tensor.register
+  store i64 %tensor.data, ptr %tensor.to, align 8
+  br label %onwards
+on.object:
+  %object.bytes = load i64, ptr %c.at, align 8
+  %object.low = load i64, ptr %low.at, align 8
+  %object.high = load i64, ptr %high.at, align 8
+  %object.data = add i64 %object.low, 8
+  %object.end = add i64 %object.data, %object.bytes
+  %object.full = icmp ugt i64 %object.end, %object.high
+  br i1 %object.full, label %leave, label %object.made
+object.made:
+  %object.at = inttoptr i64 %object.low to ptr
+  %object.word = load i64, ptr %b.at, align 8
+  store i64 %object.word, ptr %object.at, align 8
+  store i64 %object.end, ptr %low.at, align 8
+  %object.register = load i64, ptr %a.at, align 8
+  %object.to = getelementptr i8, ptr %frame, i64 %object.register
+  store i64 %object.data, ptr %object.to, align 8
+  br label %onwards
+on.put:
+  %put.register = load i64, ptr %a.at, align 8
+  %put.offset = load i64, ptr %b.at, align 8
+  %put.from = load i64, ptr %c.at, align 8
+  %put.value.at = getelementptr i8, ptr %frame, i64 %put.from
+  %put.value = load i64, ptr %put.value.at, align 8
+  %put.object.at = getelementptr i8, ptr %frame, i64 %put.register
+  %put.object = load ptr, ptr %put.object.at, align 8
+  %put.to = getelementptr i8, ptr %put.object, i64 %put.offset
+  store i64 %put.value, ptr %put.to, align 8
+  br label %onwards
+on.get:
+  %get.register = load i64, ptr %a.at, align 8
+  %get.from = load i64, ptr %b.at, align 8
+  %get.offset = load i64, ptr %c.at, align 8
+  %get.object.at = getelementptr i8, ptr %frame, i64 %get.from
+  %get.object = load ptr, ptr %get.object.at, align 8
+  %get.value.at = getelementptr i8, ptr %get.object, i64 %get.offset
+  %get.value = load i64, ptr %get.value.at, align 8
+  %get.to = getelementptr i8, ptr %frame, i64 %get.register
+  store i64 %get.value, ptr %get.to, align 8
+  br label %onwards
+on.place:
+  %place.register = load i64, ptr %a.at, align 8
+  %place.value = load i64, ptr %b.at, align 8
+  %place.to = getelementptr i8, ptr %frame, i64 %place.register
+  store i64 %place.value, ptr %place.to, align 8
+  br label %onwards
+on.move:
+  %move.register = load i64, ptr %a.at, align 8
+  %move.from = load i64, ptr %b.at, align 8
+  %move.value.at = getelementptr i8, ptr %frame, i64 %move.from
+  %move.value = load i64, ptr %move.value.at, align 8
+  %move.to = getelementptr i8, ptr %frame, i64 %move.register
+  store i64 %move.value, ptr %move.to, align 8
+  br label %onwards
+on.bind:
+  %bind.to = load ptr, ptr %a.at, align 8
+  %bind.register = load i64, ptr %b.at, align 8
+  %bind.offset = load i64, ptr %c.at, align 8
+  %bind.tensor.at = getelementptr i8, ptr %frame, i64 %bind.register
+  %bind.tensor = load i64, ptr %bind.tensor.at, align 8
+  %bind.place = add i64 %bind.tensor, %bind.offset
+  store i64 %bind.place, ptr %bind.to, align 8
+  br label %onwards
+on.is:
+  %is.register = load i64, ptr %a.at, align 8
+  %is.wanted = load i64, ptr %b.at, align 8
+  %is.else = load i64, ptr %c.at, align 8
+  %is.object.at = getelementptr i8, ptr %frame, i64 %is.register
+  %is.object = load ptr, ptr %is.object.at, align 8
+  %is.word.at = getelementptr i8, ptr %is.object, i64 -8
+  %is.word = load i64, ptr %is.word.at, align 8
+  %is.same = icmp eq i64 %is.word, %is.wanted
+  %is.to = select i1 %is.same, i64 %follows, i64 %is.else
+  br label %next
+on.test:
+  %test.register = load i64, ptr %a.at, align 8
+  %test.else = load i64, ptr %b.at, align 8
+  %test.tensor.at = getelementptr i8, ptr %frame, i64 %test.register
+  %test.tensor = load ptr, ptr %test.tensor.at, align 8
+  %test.value = load i8, ptr %test.tensor, align 1
+  %test.holds = icmp ne i8 %test.value, 0
+  %test.to = select i1 %test.holds, i64 %follows, i64 %test.else
+  br label %next
+on.enter:
+  %enter.need = load i64, ptr %a.at, align 8
+  %enter.from = load i64, ptr %b.at, align 8
+  %enter.bytes = load i64, ptr %c.at, align 8
+  %enter.begin = ptrtoint ptr %frame to i64
+  %enter.end = add i64 %enter.begin, %enter.need
+  %enter.deep = icmp ugt i64 %enter.end, %stack
+  br i1 %enter.deep, label %leave, label %entered
+entered:
+  %enter.at = getelementptr i8, ptr %frame, i64 %enter.from
+  call void @llvm.memset.p0.i64(ptr align 8 %enter.at, i8 0, i64 %enter.bytes, i1 false)
+  br label %onwards
+on.call:
+  %call.to = load i64, ptr %b.at, align 8
+  %call.bytes = load i64, ptr %c.at, align 8
+  %call.frame = getelementptr i8, ptr %frame, i64 %call.bytes
+  store i64 %pc, ptr %call.frame, align 8
+  %call.own.at = getelementptr i64, ptr %call.frame, i64 1
+  store i64 0, ptr %call.own.at, align 8
+  br label %next
+on.invoke:
+  %invoke.register = load i64, ptr %b.at, align 8
+  %invoke.bytes = load i64, ptr %c.at, align 8
+  %invoke.closure.at = getelementptr i8, ptr %frame, i64 %invoke.register
+  %invoke.closure = load ptr, ptr %invoke.closure.at, align 8
+  %invoke.word.at = getelementptr i8, ptr %invoke.closure, i64 -8
+  %invoke.word = load i64, ptr %invoke.word.at, align 8
+  %invoke.number = lshr i64 %invoke.word, {NUMBER_SHIFT}
+  %invoke.to = and i64 %invoke.number, {FIRST_MASK}
+  %invoke.frame = getelementptr i8, ptr %frame, i64 %invoke.bytes
+  store i64 %pc, ptr %invoke.frame, align 8
+  %invoke.own.at = getelementptr i64, ptr %invoke.frame, i64 1
+  store ptr %invoke.closure, ptr %invoke.own.at, align 8
+  br label %next
+on.tail:
+  %tail.to = load i64, ptr %a.at, align 8
+  %tail.bytes = load i64, ptr %b.at, align 8
+  %tail.size = load i64, ptr %c.at, align 8
+  %tail.own.at = getelementptr i64, ptr %frame, i64 1
+  %tail.args.at = getelementptr i64, ptr %frame, i64 2
+  %tail.args = getelementptr i8, ptr %tail.args.at, i64 %tail.bytes
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %tail.args.at, ptr align 8 %tail.args, i64 %tail.size, i1 false)
+  store i64 0, ptr %tail.own.at, align 8
+  br label %next
+on.reenter:
+  %reenter.register = load i64, ptr %a.at, align 8
+  %reenter.bytes = load i64, ptr %b.at, align 8
+  %reenter.size = load i64, ptr %c.at, align 8
+  %reenter.closure.at = getelementptr i8, ptr %frame, i64 %reenter.register
+  %reenter.closure = load ptr, ptr %reenter.closure.at, align 8
+  %reenter.word.at = getelementptr i8, ptr %reenter.closure, i64 -8
+  %reenter.word = load i64, ptr %reenter.word.at, align 8
+  %reenter.number = lshr i64 %reenter.word, {NUMBER_SHIFT}
+  %reenter.to = and i64 %reenter.number, {FIRST_MASK}
+  %reenter.own.at = getelementptr i64, ptr %frame, i64 1
+  %reenter.args.at = getelementptr i64, ptr %frame, i64 2
+  %reenter.args = getelementptr i8, ptr %reenter.args.at, i64 %reenter.bytes
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %reenter.args.at, ptr align 8 %reenter.args, i64 %reenter.size,
+    i1 false)
+  store ptr %reenter.closure, ptr %reenter.own.at, align 8
+  br label %next
+on.return:
+  %return.register = load i64, ptr %a.at, align 8
+  %return.value.at = getelementptr i8, ptr %frame, i64 %return.register
+  %return.value = load i64, ptr %return.value.at, align 8
+  %return.from = load i64, ptr %frame, align 8
+  %return.to = add i64 %return.from, 1
+  %return.first = mul i64 %return.from, {INSTRUCTION_WORDS}
+  %return.call = getelementptr i64, ptr %code, i64 %return.first
+  %return.target.at = getelementptr i64, ptr %return.call, i64 1
+  %return.target = load i64, ptr %return.target.at, align 8
+  %return.bytes.at = getelementptr i64, ptr %return.call, i64 3
+  %return.bytes = load i64, ptr %return.bytes.at, align 8
+  %return.back = sub i64 0, %return.bytes
+  %return.frame = getelementptr i8, ptr %frame, i64 %return.back
+  %return.result = getelementptr i8, ptr %return.frame, i64 %return.target
+  store i64 %return.value, ptr %return.result, align 8
+  br label %next
+"""
+
+_COLLECTOR = """
+define i32 @relaylab_collect(ptr %c) {
+entry:
+  %to.at = getelementptr i64, ptr %c, i64 1
+  %low.at = getelementptr i64, ptr %c, i64 4
+  %from = load ptr, ptr %c, align 8
+  %to = load ptr, ptr %to.at, align 8
+  %low = load ptr, ptr %low.at, align 8
+  br label %roots
+roots:
+  %root = phi ptr [ %from, %entry ], [ %root.next, %forward.root ]
+  %roots.done = icmp uge ptr %root, %to
+  br i1 %roots.done, label %objects, label %forward.root
+forward.root:
+  call void @forward(ptr %root, ptr %c)
+  %root.next = getelementptr i64, ptr %root, i64 1
+  br label %roots
+objects:
+  %object = phi ptr [ %low, %roots ], [ %field, %fields ]
+  %end = load ptr, ptr %low.at, align 8
+  %done = icmp uge ptr %object, %end
+  br i1 %done, label %leave, label %fields.of
+fields.of:
+  %word = load i64, ptr %object, align 8
+  %bytes = call i64 @object_bytes(i64 %word)
+  %first = getelementptr i64, ptr %object, i64 1
+  %last = getelementptr i8, ptr %first, i64 %bytes
+  br label %fields
+fields:
+  %field = phi ptr [ %first, %fields.of ], [ %field.next, %forward.field ]
+  %fields.done = icmp uge ptr %field, %last
+  br i1 %fields.done, label %objects, label %forward.field
+forward.field:
+  call void @forward(ptr %field, ptr %c)
+  %field.next = getelementptr i64, ptr %field, i64 1
+  br label %fields
+leave:
+  ret i32 0
+}
+
+define internal i64 @object_bytes(i64 %word) {
+  %wide = and i64 %word, {BYTES_MASK}
+  %bytes = lshr i64 %wide, 2
+  ret i64 %bytes
+}
+
+define internal void @forward(ptr %slot, ptr %c) {
+entry:
+  %from.at = getelementptr i64, ptr %c, i64 2
+  %to.at = getelementptr i64, ptr %c, i64 3
+  %low.at = getelementptr i64, ptr %c, i64 4
+  %high.at = getelementptr i64, ptr %c, i64 5
+  %from = load i64, ptr %from.at, align 8
+  %to = load i64, ptr %to.at, align 8
+  %place = load i64, ptr %slot, align 8
+  %begins = icmp uge i64 %place, %from
+  %ends = icmp ult i64 %place, %to
+  %inside = and i1 %begins, %ends
+  br i1 %inside, label %look, label %leave
+look:
+  %old = inttoptr i64 %place to ptr
+  %head = getelementptr i64, ptr %old, i64 -1
+  %word = load i64, ptr %head, align 8
+  %unmoved = and i64 %word, 1
+  %is.unmoved = icmp ne i64 %unmoved, 0
+  br i1 %is.unmoved, label %size, label %moved
+moved:
+  store i64 %word, ptr %slot, align 8
+  ret void
+size:
+  %bytes = call i64 @object_bytes(i64 %word)
+  %whole = add i64 %bytes, 8
+  %kind = and i64 %word, 2
+  %is.tensor = icmp ne i64 %kind, 0
+  br i1 %is.tensor, label %tensor, label %object
+tensor:
+  %high = load i64, ptr %high.at, align 8
+  %begin = sub i64 %high, %bytes
+  %data = and i64 %begin, -64
+  %new.high = sub i64 %data, 8
+  store i64 %new.high, ptr %high.at, align 8
+  br label %move
+object:
+  %low = load i64, ptr %low.at, align 8
+  %new.low = add i64 %low, %whole
+  store i64 %new.low, ptr %low.at, align 8
+  br label %move
+move:
+  %new.head = phi i64 [ %new.high, %tensor ], [ %low, %object ]
+  %new.at = inttoptr i64 %new.head to ptr
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %new.at, ptr align 8 %head, i64 %whole, i1 false)
+  %new = add i64 %new.head, 8
+  store i64 %new, ptr %head, align 8
+  store i64 %new, ptr %slot, align 8
+  br label %leave
+leave:
+  ret void
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+
+FLOW = _WALKER.replace("{FRAMES}", _FRAMES.lstrip()) + _COLLECTOR

@@ -18,7 +18,7 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.build import entry_target
-from relaylab.codegen.flow_items import (
+from relaylab.codegen.flow.items import (
     Append,
     FlowBlock,
     FlowChoice,
@@ -32,7 +32,7 @@ from relaylab.codegen.flow_items import (
     refused,
     sized,
 )
-from relaylab.codegen.flow_program import flow_program
+from relaylab.codegen.flow.program import flow_program
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import compile_objects

@@ -16,6 +16,10 @@ from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.support.errors import RelayTypeError
 
 
+DEEPEST = 64
+"""How deep loops and choices may stand in each other: reading them takes as many calls within calls."""
+
+
 @dataclass(eq=False)
 class FlowBlock:
     """A graph: what `function` gives for the tensors of its parameters goes to `outputs`."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from relaylab.codegen.flow_items import (
+from relaylab.codegen.flow.items import (
+    DEEPEST,
     Append,
     FlowBlock,
     FlowChoice,
@@ -37,8 +38,6 @@ from relaylab.transform import InferType
 from relaylab.transform.engine.renewal import as_function
 from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
-DEEPEST = 64
-"""How deep loops and choices may stand in each other: reading them takes as many calls within calls."""
 MOST_PARTS = 256
 """How many blocks, choices and loops a program may have: each is compiled, that of a function wherever it is called."""
 

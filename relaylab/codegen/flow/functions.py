@@ -1,0 +1,455 @@
+"""Functions that call each other as instructions: registers in frames, which point to objects.
+
+What is read are programs after the passes of the virtual machine: chains of lets over variables, arithmetic in kernels.
+A value is a tensor or an object of fields: a tuple, what a constructor made, a cell, a function with what it holds.
+A call that comes last keeps no frame.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from relaylab.codegen.flow.items import DEEPEST, refused
+from relaylab.codegen.flow.values import CELL, TUPLE, Values, header_of
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from relaylab.ir.free import free_vars
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.runtime import abi
+
+WORD = 8
+OWN = WORD
+"""Where in a frame the closure is that was called."""
+FIRST_ARGUMENT = 2 * WORD
+MOST_INSTRUCTIONS = 1 << abi.CLOSURES
+RESULT = WORD
+"""The register of a run's result, in the outermost frame, which has no other."""
+OUTERMOST = 2 * WORD
+
+
+class Kernel(Protocol):
+    """Compiled code that a function calls."""
+
+    name: str
+    steps: list[tuple[int, str]]
+    """The addresses of its steps, and their names."""
+    inputs: list[list[tuple[int, int]]]
+    """For each input the addresses of the operands that lie in it, and where."""
+    outputs: list[tuple[np.dtype, tuple[int, ...], list[tuple[int, int]]]]
+    """For each output its data type and shape, and its operands."""
+    copies: dict[int, int | np.ndarray]
+    """The outputs that no step writes: the input that each is, or its value."""
+
+
+class Instructions:
+    """All functions that some of a module reach, one behind the other."""
+
+    def __init__(self, mod: IRModule, kernels: Mapping[Function, Kernel], values: Values):
+        self.mod, self.kernels, self.values = mod, kernels, values
+        self.rows: list[list[int]] = []
+        self.names: list[str] = []
+        self.entries: dict[Function, int] = {}
+        self.frames: list[tuple[int, int, str]] = []
+        """The first instruction of each function, the bytes of its frame, and its name."""
+        self.waiting: list[tuple[Function, str, list[Var], Var | None]] = []
+        self.asked: set[Function] = set()
+        self.jumps: list[tuple[int, int, Function]] = []
+        self.add(abi.CALL, RESULT, 0, OUTERMOST)
+        self.add(abi.END)
+
+    def add(self, kind: int, *operands: int, name: str = "") -> int:
+        """One instruction; its number."""
+        self.rows.append([kind, *operands, *[0] * (abi.INSTRUCTION_WORDS - 1 - len(operands))])
+        self.names.append(name)
+        return len(self.rows) - 1
+
+    def ask(self, func: Function, name: str, holds: Sequence[Var] = (), own: Var | None = None) -> None:
+        """Have the instructions of a function written, once."""
+        if func not in self.asked:
+            self.asked.add(func)
+            self.waiting.append((func, name, list(holds), own))
+
+    def written(self, entry: GlobalVar) -> np.ndarray:
+        """The instructions of a function of the module and of all that it reaches. RelayTypeError `codegen.no-flow`."""
+        self.ask(self.mod[entry], entry.name_hint)
+        while self.waiting:
+            func, name, holds, own = self.waiting.pop()
+            self.entries[func] = len(self.rows)
+            writer = _FunctionWriter(self, func, name, holds, own)
+            self.frames.append((self.entries[func], writer.write(), name))
+            if len(self.rows) > MOST_INSTRUCTIONS:
+                raise refused(f"a program of more than {MOST_INSTRUCTIONS} instructions")
+        for row, operand, func in self.jumps:
+            entry_of = self.entries[func]
+            closure = self.rows[row][0] == abi.OBJECT
+            self.rows[row][operand] += entry_of << abi.NUMBER_SHIFT if closure else entry_of
+        return np.array(self.rows, np.uint64)
+
+
+class _FunctionWriter:
+    """Writes the instructions of one function."""
+
+    def __init__(self, code: Instructions, func: Function, name: str, holds: Sequence[Var], own: Var | None):
+        self.code, self.func, self.name, self.holds = code, func, name, holds
+        self.registers: dict[Expr, int] = {p: FIRST_ARGUMENT + WORD * k for k, p in enumerate(func.params)}
+        if own is not None:
+            self.registers[own] = OWN
+        self.fields: dict[Expr, list[int]] = {}
+        """The registers of the fields of tuples that were not made: those that kernels and the function itself give."""
+        self.kernels: dict[Expr, Function] = {}
+        self.closures: dict[Expr, Function] = {}
+        self.first = self.top = self.size = FIRST_ARGUMENT + WORD * len(func.params)
+        self.depth = self.outgoing = 0
+        self.of_frame: list[tuple[int, int]] = []
+
+    def write(self) -> int:
+        """The instructions; gives how many bytes a frame has."""
+        enter = self.add(abi.ENTER, name=self.name)
+        for k, var in enumerate(self.holds):
+            self.registers[var] = self.new()
+            self.add(abi.GET, self.registers[var], OWN, WORD * k, name=var.name_hint)
+        kernel = self.code.kernels.get(self.func)
+        if kernel is None:
+            self.chain(self.func.body, None)
+        else:
+            self.result(self.call_kernel(kernel, self.func.params), self.func.body, None)
+        self.code.rows[enter][1:4] = [self.size + self.outgoing, self.first, self.size - self.first]
+        for row, operand in self.of_frame:
+            self.code.rows[row][operand] += self.size
+        return self.size
+
+    def add(self, kind: int, *operands: int, name: str = "") -> int:
+        """One instruction; its number."""
+        return self.code.add(kind, *operands, name=name)
+
+    def new(self) -> int:
+        """A register."""
+        self.top += WORD
+        self.size = max(self.size, self.top)
+        return self.top - WORD
+
+    # ---- chains of lets
+
+    def chain(self, expr: Expr, to: int | None) -> None:
+        """A chain of lets whose value goes to a register, or is that of the function."""
+        bound: list[tuple[Var, Expr]] = []
+        while isinstance(expr, Let):
+            bound.append((expr.var, expr.value))
+            expr = expr.body
+        while bound and bound[-1][0] is expr:  # the last value is the chain's
+            expr = bound.pop()[1]
+        for var, value in bound:
+            self.bind(var, value)
+        self.value(expr, to)
+
+    def bind(self, var: Var, value: Expr) -> None:
+        """What a let binds."""
+        if isinstance(value, Function) and value in self.code.kernels:
+            self.kernels[var] = value
+        elif isinstance(value, Var) and value in self.kernels:
+            self.kernels[var] = self.kernels[value]
+        elif isinstance(value, Var) and value in self.fields:
+            self.fields[var] = self.fields[value]
+        elif isinstance(value, TupleGetItem) and value.tuple_value in self.fields:
+            self.registers[var] = self.fields[value.tuple_value][value.index]
+        elif isinstance(value, Tuple) and value.fields:
+            self.fields[var] = [self.register(f) for f in value.fields]
+        elif (kernel := self.kernel(value)) is not None and isinstance(value, Call):
+            found = self.call_kernel(kernel, value.args)
+            if isinstance(value.inferred, TensorType):
+                self.registers[var] = found[0]
+            else:
+                self.fields[var] = found
+        elif isinstance(value, Function):
+            self.registers[var] = self.closure(value, var)
+        elif isinstance(value, (Var, Constant, GlobalVar)):
+            self.registers[var] = self.register(value)
+        else:
+            to = self.new()
+            self.value(value, to)
+            self.registers[var] = to
+
+    def register(self, expr: Expr) -> int:
+        """The register that has a value; of what has none yet, a new one."""
+        if expr in self.registers:
+            return self.registers[expr]
+        if expr in self.kernels:
+            expr = self.kernels[expr]
+        if isinstance(expr, GlobalVar):
+            func = self.code.mod[expr]
+            return self.closure_of(func, expr.name_hint, (), None)
+        if isinstance(expr, Function):
+            return self.closure(expr, None)
+        if not isinstance(expr, (Var, Constant)):
+            raise refused(f"a {type(expr).__name__} within an expression")
+        to = self.new()
+        self.made(expr, to)
+        return to
+
+    def closure(self, func: Function, own: Var | None) -> int:
+        """A function that holds values."""
+        name = func.attr("hash", f"a function in {self.name}")
+        return self.closure_of(func, name, [v for v in free_vars(func) if v is not own], own)
+
+    def closure_of(self, func: Function, name: str, holds: Sequence[Var], own: Var | None) -> int:
+        if not isinstance(func, Function) or (func.is_primitive and func not in self.code.kernels):
+            raise refused("a function that has no kernel")
+        found = [self.register(v) for v in holds]
+        to = self.new()
+        self.hold(to, func, name, holds, own, found)
+        return to
+
+    def hold(
+        self, to: int, func: Function, name: str, holds: Sequence[Var], own: Var | None, found: Sequence[int]
+    ) -> None:
+        """Make a closure: a function with the values of the variables that it holds."""
+        self.code.ask(func, name, holds, own)
+        head = header_of(1 << abi.CLOSURES, WORD * len(found))
+        row = self.add(abi.OBJECT, to, head, WORD * len(found), name=name)
+        self.code.jumps.append((row, 2, func))
+        self.put(to, found)
+
+    def put(self, to: int, found: Sequence[int]) -> None:
+        """Fill in the fields of an object."""
+        for k, r in enumerate(found):
+            self.add(abi.PUT, to, WORD * k, r)
+
+    def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> None:
+        """Make an object of fields."""
+        found = [p if isinstance(p, int) else self.register(p) for p in parts]
+        self.add(abi.OBJECT, to, header_of(number, WORD * len(found)), WORD * len(found), name=name)
+        self.put(to, found)
+
+    # ---- values
+
+    def value(self, expr: Expr, to: int | None) -> None:
+        """Compute a value into a register, or return it."""
+        if isinstance(expr, If):
+            return self.choice(expr, to)
+        if isinstance(expr, Match):
+            return self.match(expr, to)
+        if isinstance(expr, Let):
+            return self.chain(expr, to)
+        plain = self.kernel(expr) is not None or self.lifted(expr) is not None
+        if isinstance(expr, Call) and not plain and not isinstance(expr.op, Constructor):
+            return self.call(expr, to)
+        target = self.new() if to is None else to
+        self.made(expr, target)
+        if to is None:
+            self.add(abi.RETURN, target)
+        return None
+
+    def made(self, expr: Expr, to: int) -> None:
+        """Compute what needs no choice and no call."""
+        code = self.code
+        match expr:
+            case Var() if expr in self.fields:
+                self.object(to, TUPLE, self.fields[expr], "tuple")
+            case Var() if expr not in self.registers and expr not in self.kernels:
+                raise refused(f"%{expr.name_hint} as a value")
+            case Var() | GlobalVar() | Function():
+                self.add(abi.MOVE, to, self.register(expr))
+            case Constant():
+                self.add(abi.PLACE, to, code.values.constant(expr.data.numpy()), name="constant")
+            case Call(op=Constructor() as made):
+                self.object(to, code.values.number(made), expr.args, made.name_hint)
+            case Call() if (inner := self.lifted(expr)) is not None:
+                params = code.mod[expr.op].params
+                given = dict(zip(params, map(self.register, expr.args)))
+                holds = list(free_vars(inner))
+                self.hold(to, inner, expr.op.name_hint, holds, None, [given[v] for v in holds])
+            case Call():
+                kernel = self.kernel(expr)
+                assert kernel is not None
+                self.result(self.call_kernel(kernel, expr.args, to), expr, to)
+            case Tuple():
+                self.object(to, TUPLE, expr.fields, "tuple")
+            case TupleGetItem():
+                self.add(abi.GET, to, self.register(expr.tuple_value), WORD * expr.index)
+            case RefCreate():
+                self.object(to, CELL, [expr.value], "cell")
+            case RefRead():
+                self.add(abi.GET, to, self.register(expr.ref), 0)
+            case RefWrite():
+                self.add(abi.PUT, self.register(expr.ref), 0, self.register(expr.value))
+                self.object(to, TUPLE, [], "tuple")
+            case _:
+                raise refused(f"a {type(expr).__name__} as a value")
+
+    def kernel(self, expr: Expr) -> Kernel | None:
+        """The kernel that an expression calls, if it calls one."""
+        if not isinstance(expr, Call):
+            return None
+        op = expr.op
+        func = self.kernels.get(op, op)
+        if isinstance(func, GlobalVar):
+            func = self.code.mod[func]
+        return self.code.kernels.get(func) if isinstance(func, Function) else None
+
+    def call_kernel(self, kernel: Kernel, args: Sequence[Expr], to: int | None = None) -> list[int]:
+        """Make room for the results and run the steps; the registers of the results."""
+        inputs = [r for a in args for r in self.leaves(a.checked_type, self.register(a))]
+        results: list[int] = []
+        for k, (dtype, shape, _) in enumerate(kernel.outputs):
+            copied = kernel.copies.get(k)
+            target = to if to is not None and len(kernel.outputs) == 1 else self.new()
+            results.append(target)
+            if isinstance(copied, np.ndarray):
+                self.add(abi.PLACE, target, self.code.values.constant(copied), name="constant")
+            elif copied is not None:
+                self.add(abi.MOVE, target, inputs[copied])
+            else:
+                self.add(abi.TENSOR, target, *self.code.values.tensor(dtype, shape))
+        written = [(r, o) for k, (r, (_, _, o)) in enumerate(zip(results, kernel.outputs)) if k not in kernel.copies]
+        for register, operands in [*zip(inputs, kernel.inputs), *written]:
+            for slot, offset in operands:
+                self.add(abi.BIND, slot, register, offset)
+        for step, name in kernel.steps:
+            self.add(abi.STEP, step, name=name)
+        return results
+
+    def leaves(self, t: Type, register: int) -> list[int]:
+        """The registers of the tensors of which a value is made."""
+        if not isinstance(t, TupleType):
+            return [register]
+        found: list[int] = []
+        for k, f in enumerate(t.fields):
+            part = self.new()
+            self.add(abi.GET, part, register, WORD * k)
+            found += self.leaves(f, part)
+        return found
+
+    def result(self, found: Sequence[int], expr: Expr, to: int | None) -> None:
+        """Give what a kernel gave for an expression."""
+        target = (found[0] if found else self.new()) if to is None else to
+        if not isinstance(expr.inferred, TensorType):
+            self.object(target, TUPLE, found, "tuple")
+        elif to is not None and found[0] != to:
+            self.add(abi.MOVE, to, found[0])
+        if to is None:
+            self.add(abi.RETURN, target)
+
+    def call(self, expr: Call, to: int | None) -> None:
+        """A call of a function; its frame is this one's if it comes last."""
+        func = self.code.mod.functions.get(expr.op) if isinstance(expr.op, GlobalVar) else None
+        if isinstance(func, Function) and not func.is_primitive:
+            self.code.ask(func, expr.op.name_hint)  # type: ignore[union-attr]
+        elif isinstance(expr.op, GlobalVar) or (isinstance(expr.op, Function) and expr.op.is_primitive):
+            raise refused("a function that has no kernel")
+        elif not isinstance(expr.op, (Var, Function, Call)) or expr.op in self.kernels:
+            raise refused(f"a call of a {type(expr.op).__name__}")
+        else:
+            func = None
+        callee = 0 if func is not None else self.callee(expr.op)
+        args = [self.register(a) for a in expr.args]
+        self.outgoing = max(self.outgoing, FIRST_ARGUMENT + WORD * len(args))
+        for k, r in enumerate(args):
+            self.of_frame.append((self.add(abi.MOVE, FIRST_ARGUMENT + WORD * k, r), 1))
+        if to is not None:
+            kind = abi.INVOKE if func is None else abi.CALL
+            row = self.add(kind, to, callee, name=getattr(expr.op, "name_hint", ""))
+            self.of_frame.append((row, 3))
+        else:
+            kind = abi.REENTER if func is None else abi.TAIL
+            row = self.add(kind, callee, 0, WORD * len(args), name=getattr(expr.op, "name_hint", ""))
+            self.of_frame.append((row, 2))
+        if func is not None:
+            self.code.jumps.append((row, 2 if to is not None else 1, func))
+
+    def callee(self, op: Expr) -> int:
+        """The register of a function that is called."""
+        if not isinstance(op, Call):
+            return self.register(op)
+        to = self.new()
+        self.value(op, to)
+        return to
+
+    def lifted(self, expr: Expr) -> Function | None:
+        """The function that a call gives which does nothing but to have it hold the arguments."""
+        op = expr.op if isinstance(expr, Call) else None
+        func = self.code.mod.functions.get(op) if isinstance(op, GlobalVar) else None
+        inner = func.body if isinstance(func, Function) and func not in self.code.kernels else None
+        return inner if isinstance(inner, Function) and not inner.is_primitive else None
+
+    # ---- choices
+
+    def branch(self, expr: Expr, to: int | None) -> None:
+        """A chain that may not be run: its registers are free behind it."""
+        top, self.depth = self.top, self.depth + 1
+        if self.depth > DEEPEST:
+            raise refused(f"control flow more than {DEEPEST} deep")
+        self.chain(expr, to)
+        self.top, self.depth = top, self.depth - 1
+
+    def choice(self, expr: If, to: int | None) -> None:
+        t = expr.cond.inferred
+        if not isinstance(t, TensorType) or t.shape or t.dtype != "bool":
+            raise refused(f"a condition of type {t}")
+        test = self.add(abi.TEST, self.register(expr.cond))
+        self.branch(expr.true_branch, to)
+        end = self.add(abi.JUMP) if to is not None else None
+        self.code.rows[test][2] = len(self.code.rows)
+        self.branch(expr.false_branch, to)
+        if end is not None:
+            self.code.rows[end][1] = len(self.code.rows)
+
+    def match(self, expr: Match, to: int | None) -> None:
+        data, ends = self.register(expr.data), []
+        for clause in expr.clauses:
+            top = self.top
+            failing = self.pattern(clause.lhs, data)
+            self.branch(clause.rhs, to)
+            self.top = top
+            if to is not None:
+                ends.append(self.add(abi.JUMP))
+            for row in failing:
+                self.code.rows[row][3] = len(self.code.rows)
+            if not failing:
+                break
+        else:
+            self.add(abi.FAIL)
+        for row in ends:
+            self.code.rows[row][1] = len(self.code.rows)
+
+    def pattern(self, pattern: Pattern, register: int) -> list[int]:
+        """Bind what a pattern names; the instructions that go elsewhere if a value is not like it."""
+        failing: list[int] = []
+        stack = [(pattern, register)]
+        while stack:
+            p, r = stack.pop()
+            if isinstance(p, PatternVar):
+                self.registers[p.var] = r
+            elif isinstance(p, (PatternConstructor, PatternTuple)):
+                if isinstance(p, PatternConstructor):
+                    made = p.constructor
+                    head = header_of(self.code.values.number(made), WORD * len(made.inputs))
+                    failing.append(self.add(abi.IS, r, head, name=made.name_hint))
+                for k, part in enumerate(p.patterns or ()):
+                    if isinstance(part, (PatternVar, PatternConstructor, PatternTuple)):
+                        to = self.new()
+                        self.add(abi.GET, to, r, WORD * k)
+                        stack.append((part, to))
+        return failing
+
+
+__all__ = ["FIRST_ARGUMENT", "OUTERMOST", "RESULT", "Instructions", "Kernel"]

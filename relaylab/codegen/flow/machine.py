@@ -1,0 +1,269 @@
+"""Functions of a program for the virtual machine as native runs: recursion, data types, closures, cells.
+
+`relaylab_flow` walks the instructions of `functions.py`. Frames and objects lie in memory of the run: a call that finds
+no room for its frame, or an object for itself, pauses; there is more then. What no frame reaches any more is left
+behind where objects are moved to other memory.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from relaylab.codegen.flow.functions import FIRST_ARGUMENT, OUTERMOST, RESULT, Instructions, Kernel
+from relaylab.codegen.flow.items import refused
+from relaylab.codegen.flow.stretches import Stretches, line
+from relaylab.codegen.flow.values import Values
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.native_function import NativeFunction
+from relaylab.interp.values import Value
+from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, Type, TypeCall, type_leaves, type_parts
+from relaylab.runtime import abi
+from relaylab.runtime.memory import address, aligned
+from relaylab.runtime.native import Instance
+from relaylab.support.errors import RelayError, RelayValueError
+
+FIRST_STACK = 1 << 16
+MOST_STACK = 1 << 30
+"""Bytes that the frames of a run may take."""
+FIRST_HEAP = 1 << 20
+KEPT = 1 << 24
+"""Bytes of frames, and of objects, that are kept for the next run."""
+END_ROOM = 64
+"""What no object takes at the end of the heap, so that none begins there."""
+CONTROL = (abi.TEST, abi.IS, abi.INVOKE, abi.REENTER, abi.CALL, abi.TAIL)
+
+
+class FailedRun(Exception):
+    """A run that came to a `match` without a clause for its value: the evaluator says where, and for which."""
+
+
+class _NativeKernel(Kernel):
+    """A compiled function with memory of its own."""
+
+    def __init__(self, native: NativeFunction):
+        own = native.executor.instance
+        self.instance = Instance(own.code, own.threads)
+        plan, code = self.instance.plan, own.code
+        self.name = native.name
+        steps, operands = address(self.instance.steps), address(self.instance.operands)
+        self.steps = [(steps + 8 * abi.STEP_WORDS * k, step.name) for k, step in enumerate(plan.steps)]
+        slots: dict[int, list[tuple[int, int]]] = {}
+        for k, (base, offset) in enumerate(zip(code.base_of.tolist(), code.offset_of.tolist())):
+            slots.setdefault(base, []).append((operands + 8 * k, offset))
+        self.inputs = [slots.get(plan.input_base(k), []) for k in range(len(plan.inputs))]
+        self.outputs = [
+            (np.dtype(t.dtype), tuple(t.shape), slots.get(plan.output_base(k), [])) for k, t in enumerate(plan.outputs)
+        ]
+        bases = {plan.input_base(k): k for k in range(len(plan.inputs))}
+        self.copies = {}
+        for index, stored in plan.copies:
+            base, offset = stored.place
+            if base in bases and offset == 0 and self.instance.read(stored).flags.c_contiguous:
+                self.copies[index] = bases[base]
+            elif base == abi.BASE_CONSTANTS:
+                self.copies[index] = self.instance.read(stored)
+            else:
+                raise refused("a result that is a view of another")
+
+
+class _Kernels(Mapping[Function, Kernel]):
+    """The kernels of a program, each made when it is asked for."""
+
+    def __init__(self, natives: Mapping[Function, NativeFunction]):
+        self.natives = natives
+        self.made: dict[NativeFunction, _NativeKernel] = {}
+
+    def __getitem__(self, func: Function) -> Kernel:
+        native = self.natives[func]
+        if native not in self.made:
+            self.made[native] = _NativeKernel(native)
+        return self.made[native]
+
+    def __iter__(self):
+        return iter(self.natives)
+
+    def __len__(self) -> int:
+        return len(self.natives)
+
+    def __contains__(self, func: object) -> bool:
+        return func in self.natives
+
+
+class FlowFunction:
+    """One function of a module with all that it calls. Calls from several threads take turns."""
+
+    def __init__(self, mod: IRModule, entry: GlobalVar, natives: Mapping[Function, NativeFunction], target: CpuTarget):
+        """Raises RelayTypeError `codegen.no-flow` for a function that the evaluator has to run."""
+        func = mod[entry]
+        self.types: list[Type] = [p.checked_type for p in func.params]
+        if func.type_params:
+            raise refused("a function for any type")
+        for t in (*self.types, func.body.checked_type):
+            _check_plain(t, mod)
+        self.lock = threading.RLock()
+        self.values, self.kernels = Values(mod), _Kernels(natives)
+        self.instructions = Instructions(mod, self.kernels, self.values)
+        self.code = self.instructions.written(entry)
+        if not np.isin(self.code[1:, 0], CONTROL).any():
+            raise refused("a program without control flow")
+        self.code[0, 2] = self.instructions.entries[func]
+        self.starts = [first for first, _, _ in self.instructions.frames]
+        threads = min([k.instance.threads for k in self.kernels.made.values()], default=1)
+        self.stretches = Stretches(target)
+        self.stretches.start(self.code, threads)
+        self.ran = self.collections = 0
+        """How many instructions the last call ran, and how often its objects were moved."""
+        self.stack = self.heap = self.spare = np.empty(0, np.uint8)
+
+    def run(
+        self, args: Sequence[Value], leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]
+    ) -> Value | None:
+        """The value for arguments, its arrays made by `leaf` and what holds them by `pack`; None if others are needed.
+
+        FailedRun for a value that no clause matches.
+        """
+        with self.lock:
+            given = self.values.given(args, self.types)
+            if given is None:
+                return None
+            places, _held = given
+            context = self.stretches.context
+            self._begin()
+            frame = self.stack.view(np.uint64)
+            frame[: OUTERMOST // 8] = 0
+            first = (OUTERMOST + FIRST_ARGUMENT) // 8
+            frame[first : first + len(places)] = places
+            context[abi.FLOW_FRAME] = address(self.stack)
+            self.collections = 0
+            self.ran = self.stretches.run(self._handle)
+            result = int(self.stack.view(np.uint64)[RESULT // 8])
+            return self.values.taken(result, self.heap, leaf, pack)
+
+    def _begin(self) -> None:
+        """Memory for a run: what is left of the last, if it is not large."""
+        need = OUTERMOST + FIRST_ARGUMENT + 8 * len(self.types)
+        if not need <= self.stack.nbytes <= KEPT:
+            self.stack = aligned(max(FIRST_STACK, need), "frames")
+        if not FIRST_HEAP <= self.heap.nbytes <= KEPT:
+            self.heap = aligned(FIRST_HEAP, "objects")
+        if self.spare.nbytes > KEPT:
+            self.spare = np.empty(0, np.uint8)
+        self.stretches.context[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes
+        self._bounds(self.heap)
+        self.wanted = self.heap.nbytes
+
+    def _bounds(self, heap: np.ndarray) -> None:
+        begin = address(heap)
+        self.stretches.context[[abi.FLOW_LOW, abi.FLOW_HIGH]] = (begin, begin + heap.nbytes - END_ROOM)
+
+    def _handle(self, status: int, row: np.ndarray) -> None:
+        if status == abi.FLOW_FAILED:
+            raise FailedRun
+        if status == abi.FLOW_DEEP:
+            self._deeper(int(row[1]))
+        else:
+            self._collect(int(row[3]))
+
+    def _deeper(self, need: int) -> None:
+        """More room for frames."""
+        size = 2 * (self.stack.nbytes + need)
+        if size > MOST_STACK:
+            raise RelayValueError(
+                f"the frames of a recursion take more than {MOST_STACK:,} bytes",
+                code="vm.depth",
+                help="does it end? A call that comes last takes no frame",
+            )
+        context, old = self.stretches.context, self.stack
+        self.stack = aligned(-(-size // 8) * 8, "frames")
+        self.stack[: old.nbytes] = old
+        context[abi.FLOW_FRAME] = int(context[abi.FLOW_FRAME]) - address(old) + address(self.stack)
+        context[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes
+
+    def _collect(self, need: int) -> None:
+        """Move what the frames reach to other memory, in which there is room."""
+        context, old = self.stretches.context, self.heap
+        size = max(self.wanted, old.nbytes + need + 2 * END_ROOM)
+        size = -(-size // 64) * 64
+        new = self.spare if self.spare.nbytes >= size else aligned(size, "objects")
+        frame = int(context[abi.FLOW_FRAME])
+        of = bisect.bisect_right(self.starts, int(context[abi.FLOW_NEXT])) - 1
+        top = frame + self.instructions.frames[of][1]
+        self._bounds(new)
+        low, high = int(context[abi.FLOW_LOW]), int(context[abi.FLOW_HIGH])
+        words = (address(self.stack), top, address(old), address(old) + old.nbytes, low, high)
+        collection = np.array(words, np.uint64)
+        self.stretches.collect(address(collection))
+        context[[abi.FLOW_LOW, abi.FLOW_HIGH]] = collection[4:]
+        alive = int(collection[4]) - low + high - int(collection[5])
+        self.heap, self.spare = new, old
+        self.wanted = max(FIRST_HEAP, 4 * alive)
+        self.collections += 1
+
+    def listing(self) -> str:
+        """The instructions, one on a line, function by function."""
+        rows, names = self.code.tolist(), self.instructions.names
+        lines = [f"VM Function: {self.instructions.frames[0][2]}, native, {len(rows)} instructions"]
+        return "\n".join([*lines, *(line(k, row, names[k]) for k, row in enumerate(rows))])
+
+
+class FlowFunctions:
+    """The functions of a module that run natively, each made when it is first called."""
+
+    def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], target: CpuTarget):
+        self.mod, self.natives, self.target = mod, natives, target
+        self.made: dict[GlobalVar, FlowFunction | str] = {}
+        """The functions that were called; of those that the evaluator runs, why."""
+
+    def at(self, entry: GlobalVar) -> FlowFunction | None:
+        """A function; None if the evaluator has to run it."""
+        if entry not in self.made:
+            try:
+                self.made[entry] = FlowFunction(self.mod, entry, self.natives, self.target)
+            except RelayError as error:
+                if error.code != "codegen.no-flow":
+                    raise
+                self.made[entry] = error.message
+        found = self.made[entry]
+        return found if isinstance(found, FlowFunction) else None
+
+    def run(
+        self, entry: GlobalVar, args: Sequence[Value], leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]
+    ) -> Value | None:
+        """What a function gives; None if the evaluator has to say it."""
+        found = self.at(entry)
+        try:
+            return None if found is None else found.run(args, leaf, pack)
+        except FailedRun:
+            return None
+
+    def listings(self) -> list[str]:
+        """The instructions of each."""
+        return [f.listing() for f in self.made.values() if isinstance(f, FlowFunction)]
+
+    def summary(self) -> list[str]:
+        """Why functions that were called are evaluated, in words."""
+        return [f"@{gv.name_hint} is evaluated: {why}" for gv, why in self.made.items() if isinstance(why, str)]
+
+
+def _check_plain(t: Type, mod: IRModule) -> None:
+    """RelayTypeError for a type whose values hold functions or cells: these are the evaluator's."""
+    data = mod.type_definitions
+
+    def below(part: Type) -> tuple[Type, ...]:
+        made = [i for c in data[part].constructors for i in c.inputs] if isinstance(part, GlobalTypeVar) else ()
+        return (*type_parts(part), *(() if not isinstance(part, TypeCall) else (part.func,)), *made)
+
+    for part in type_leaves(t, below):
+        if isinstance(part, (FuncType, RefType)):
+            raise refused(f"a value of type {part}")
+
+
+__all__ = ["FlowFunction", "FlowFunctions"]

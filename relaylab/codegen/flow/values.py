@@ -1,0 +1,160 @@
+"""Values of evaluation as objects in memory, and back.
+
+Every object has a word before it that says what it is and how large, so that no types are needed to read it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relaylab.interp.values import ConstructorValue, Value, fits
+from relaylab.ir.adt import Constructor
+from relaylab.ir.module import IRModule
+from relaylab.ir.types import TensorType, TupleType, Type, TypeCall, TypeData, substitute_type
+from relaylab.runtime import abi
+from relaylab.runtime.memory import ALIGNMENT, address, aligned
+
+TUPLE, CELL = 0, 1
+
+
+def header_of(number: int, nbytes: int) -> int:
+    """The first word of an object of fields; that of a tensor is larger by 2."""
+    return number << abi.NUMBER_SHIFT | nbytes << 2 | 1
+
+
+class Values:
+    """The kinds of objects of a program, and the constants that its instructions point to."""
+
+    def __init__(self, mod: IRModule):
+        self.mod = mod
+        self.kinds: list[object] = ["tuple", "cell"]
+        self.numbers: dict[object, int] = {}
+        self.kept: list[np.ndarray] = []
+        self.inputs: dict[tuple[Type, Constructor], list[Type]] = {}
+
+    def number(self, kind: object) -> int:
+        """The number of a constructor, or of a data type and shape."""
+        found = self.numbers.get(kind)
+        if found is None:
+            found = self.numbers[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return found
+
+    def tensor(self, dtype: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
+        """The header of tensors, and their bytes."""
+        nbytes = math.prod(shape) * dtype.itemsize
+        return header_of(self.number((dtype, shape)), nbytes) | 2, nbytes
+
+    def constant(self, value: np.ndarray) -> int:
+        """Where a tensor lies that is kept."""
+        block = aligned(ALIGNMENT + value.nbytes, "a constant")
+        self.kept.append(block)
+        self._write(block, ALIGNMENT, value)
+        return address(block) + ALIGNMENT
+
+    def _write(self, block: np.ndarray, at: int, value: np.ndarray) -> None:
+        dtype = value.dtype.newbyteorder("=")
+        header, nbytes = self.tensor(dtype, value.shape)
+        block[at - 8 : at].view(np.uint64)[0] = header
+        block[at : at + nbytes].view(dtype).reshape(value.shape)[...] = value
+
+    # ---- arguments
+
+    def given(self, args: Sequence[Value], types: Sequence[Type]) -> tuple[list[int], np.ndarray] | None:
+        """Where arguments lie, and the memory that holds them; None for what is not of its type, or has no objects."""
+        order: list[tuple[Value, int, list[int] | None]] = []
+        starts: list[int] = []
+        used, stack = 0, [(v, t, -1) for v, t in zip(reversed(args), reversed(types))]
+        roots: list[int] = []
+        parents: list[list[int]] = []
+        while stack:
+            value, t, parent = stack.pop()
+            (roots if parent < 0 else parents[parent]).append(len(order))
+            if isinstance(t, TensorType) and isinstance(value, np.ndarray) and fits(value, t):
+                used = -(-(used + 8) // ALIGNMENT) * ALIGNMENT
+                starts.append(used)
+                order.append((value, 0, None))
+                parents.append([])
+                used += -(-value.nbytes // 8) * 8
+                continue
+            found = self._fields(value, t)
+            if found is None:
+                return None
+            number, fields, parts = found
+            starts.append(used + 8)
+            order.append((value, header_of(number, 8 * len(fields)), []))
+            parents.append([])
+            used += 8 + 8 * len(fields)
+            stack += [(f, p, len(order) - 1) for f, p in zip(reversed(fields), reversed(parts))]
+        block = aligned(used + ALIGNMENT, "the arguments")
+        words, base = block[: len(block) // 8 * 8].view(np.uint64), address(block)
+        for (value, header, fields), start, below in zip(order, starts, parents):
+            if fields is None:
+                self._write(block, start, value)
+            else:
+                words[start // 8 - 1] = header
+                words[start // 8 : start // 8 + len(below)] = [base + starts[k] for k in below]
+        return [base + starts[k] for k in roots], block
+
+    def _fields(self, value: Value, t: Type) -> tuple[int, Sequence[Value], Sequence[Type]] | None:
+        """The number of an object, and its fields with their types."""
+        if isinstance(t, TupleType) and isinstance(value, tuple):
+            return (TUPLE, value, t.fields) if len(value) == len(t.fields) else None
+        head = t.func if isinstance(t, TypeCall) else t
+        data = self.mod.type_definitions.get(head) if isinstance(value, ConstructorValue) else None
+        if not isinstance(data, TypeData):
+            return None
+        made = next((c for c in data.constructors if c is value.constructor or c.tag == value.tag != -1), None)
+        if made is None or len(made.inputs) != len(value.fields):
+            return None
+        if (t, made) not in self.inputs:
+            binds: dict[Any, Type] = dict(zip(data.type_vars, t.args if isinstance(t, TypeCall) else ()))
+            self.inputs[t, made] = [substitute_type(p, binds) for p in made.inputs]
+        return self.number(made), value.fields, self.inputs[t, made]
+
+    # ---- results
+
+    def taken(self, place: int, heap: np.ndarray, leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]) -> Value:
+        """The value that lies somewhere, in `heap` or not; data types of any depth, without recursion."""
+        words, base, size = memoryview(heap[: len(heap) // 8 * 8]).cast("Q"), address(heap), heap.nbytes
+        done: list[Value] = []
+        stack: list[tuple[int, object]] = [(place, None)]
+        while stack:
+            at, made = stack.pop()
+            if made is not None:
+                kind, count = made  # type: ignore[misc]
+                fields = tuple(done[len(done) - count :])
+                del done[len(done) - count :]
+                item = ConstructorValue(kind.tag, (), kind) if isinstance(kind, Constructor) else ()
+                done.append(pack(item, fields))
+                continue
+            inside = 0 <= at - base < size
+            header = words[(at - base) // 8 - 1] if inside else _word(at - 8)
+            nbytes, kind = (header & abi.BYTES_MASK) >> 2, self.kinds[header >> abi.NUMBER_SHIFT]
+            if header & 2:
+                dtype, shape = kind  # type: ignore[misc]
+                own = heap if inside else _bytes(at, nbytes)
+                done.append(leaf(np.ndarray(shape, dtype, own, at - base if inside else 0)))
+                continue
+            count = nbytes // 8
+            stack.append((0, (kind, count)))
+            first = (at - base) // 8
+            parts = words[first : first + count].tolist() if inside else [_word(at + 8 * k) for k in range(count)]
+            stack += [(p, None) for p in reversed(parts)]
+        return done[0]
+
+
+def _word(at: int) -> int:
+    return ctypes.c_uint64.from_address(at).value
+
+
+def _bytes(at: int, nbytes: int) -> np.ndarray:
+    return np.frombuffer((ctypes.c_uint8 * max(nbytes, 1)).from_address(at), np.uint8)
+
+
+__all__ = ["CELL", "TUPLE", "Values", "header_of"]
