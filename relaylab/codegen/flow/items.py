@@ -130,4 +130,4 @@ def leaf_types(t: Type | None) -> list[TensorType]:
 
 def refused(what: str) -> RelayTypeError:
     """The error for what cannot be such a program."""
-    return RelayTypeError(f"{what} is evaluated", code="codegen.no-flow", help="the virtual machine runs it")
+    return RelayTypeError(f"{what} has no native form", code="codegen.no-flow", help="the virtual machine runs it")

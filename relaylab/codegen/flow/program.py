@@ -32,7 +32,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Let,
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import children, rewrite, walk
 from relaylab.transform import InferType
 from relaylab.transform.engine.renewal import as_function
@@ -40,7 +40,8 @@ from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
 MOST_PARTS = 256
 """How many blocks, choices and loops a program may have: each is compiled, that of a function wherever it is called."""
-
+MOST_STATIC_PARTS = 64
+"""How many if all shapes are known: the kernels of its functions are compiled already (`functions.py`)."""
 
 Known: TypeAlias = Mapping[Expr, Expr]
 
@@ -66,6 +67,8 @@ class _FlowReader:
         self.program = FlowProgram(list(main.params))
         self.count = 0
         self.depth = self.parts = 0
+        is_open = any(is_dynamic(p.checked_type) for p in main.params)
+        self.most = MOST_PARTS if is_open else MOST_STATIC_PARTS
         self.fields: dict[tuple[Expr, int], Expr] = {}
         self.entered: list[Expr] = []
 
@@ -85,8 +88,8 @@ class _FlowReader:
     def count_part(self) -> None:
         """RelayTypeError for more parts than are worth compiling."""
         self.parts += 1
-        if self.parts > MOST_PARTS:
-            raise refused(f"a program of more than {MOST_PARTS} blocks, choices and loops")
+        if self.parts > self.most:
+            raise refused(f"a program of more than {self.most} blocks, choices and loops")
 
     def leaves(self, expr: Expr) -> list[Expr]:
         """The tensors that an expression is made of."""

@@ -168,16 +168,19 @@ class Compilation:
     def add(self, text: str) -> Future[bytes]:
         """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`."""
         if text not in self._started:
-            self._started[text] = self._pool.submit(self._object, text)
+            key = object_key(text, self.target)
+            made = self.cache.get(key) if self.cache else None
+            if made is None:
+                self._started[text] = self._pool.submit(self._object, text, key)
+            else:  # a thread would take longer to begin
+                self._started[text] = Future()
+                self._started[text].set_result(made)
         return self._started[text]
 
-    def _object(self, text: str) -> bytes:
-        key = object_key(text, self.target)
-        made = self.cache.get(key) if self.cache else None
-        if made is None:
-            made = emit_object(text, self.target)
-            if self.cache:
-                self.cache.put(key, made)
+    def _object(self, text: str, key: str) -> bytes:
+        made = emit_object(text, self.target)
+        if self.cache:
+            self.cache.put(key, made)
         return made
 
 

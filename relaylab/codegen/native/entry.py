@@ -8,6 +8,8 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from relaylab.codegen.native.flow import FLOW
 from relaylab.codegen.native.thread_pool import NO_POOL, NO_SPREAD, POOL, SPREAD
 from relaylab.runtime import abi
@@ -18,6 +20,7 @@ SPINS_BEFORE_YIELD = 5000  # looks, each with a pause, before the caller offers 
 CHUNKS = 4  # per share, so that a late thread delays the others by a quarter of its share; at most 255
 
 
+@lru_cache(maxsize=8)
 def entry_text(triple: str) -> str:
     """LLVM IR of the entry for a machine; without pthreads (Windows) steps run on the calling thread."""
     threaded = "windows" not in triple
