@@ -17,7 +17,6 @@ from typing import cast
 
 import numpy as np
 
-from relaylab.codegen.build import entry_target
 from relaylab.codegen.flow.items import (
     Append,
     FlowBlock,
@@ -33,10 +32,8 @@ from relaylab.codegen.flow.items import (
     sized,
 )
 from relaylab.codegen.flow.program import flow_program
+from relaylab.codegen.flow.stretches import Stretches, line
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.llvm.jit import compile_objects
-from relaylab.codegen.native.entry import entry_text
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.open_results import ResultMemory
@@ -45,22 +42,14 @@ from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var
 from relaylab.ir.module import IRModule
 from relaylab.runtime import abi
-from relaylab.runtime.executable import TargetInfo
 from relaylab.runtime.memory import address, aligned
-from relaylab.runtime.native import flow_entry
 from relaylab.runtime.ndarray import NDArray
-from relaylab.runtime.threads import num_threads, pool_address
+from relaylab.runtime.threads import num_threads
 from relaylab.support.errors import RelayError, RelayValueError
-from relaylab.support.progress import part
 from relaylab.transform import InferType
 
 FIRST_ROOM = 1 << 12
 """Bytes of room that a collector of unknown length begins with."""
-FIRST_FUEL = 1 << 14
-STRETCH = 0.05
-"""Seconds after which a run comes back, about."""
-KINDS = {abi.END: "ret", abi.STEP: "invoke", abi.JUMP: "goto", abi.UNLESS: "unless", abi.COPY: "copy",
-         abi.APPEND: "append", abi.EXACT: "exact"}  # fmt: skip
 
 
 class FlowForm:
@@ -87,8 +76,7 @@ class FlowForm:
         for block in [i for i in self.inside if isinstance(i, FlowBlock)]:
             shapes = [self.shape(p) for p in block.function.params]
             self.blocks[block] = OpenForm(InferType()(IRModule.from_expr(block.function)), target, shapes, caches=False)
-        (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=ObjectCache.default())
-        self.run_native = flow_entry(entry, TargetInfo(target.triple, target.needs, str(target)))
+        self.stretches = Stretches(target)
         self.repeats = any(isinstance(i, Repeat) for i in self.inside)
         self.ran = 0
         """How many instructions the last call ran."""
@@ -152,9 +140,10 @@ class FlowForm:
         writer.add(abi.END)
         self.code = np.array(writer.code, np.uint64)
         self.names, self.zero = writer.names, writer.zero
-        words = (address(self.code), 0, 0, num_threads(), pool_address())
-        self.context = np.array(words, np.uint64)
+        self.stretches.start(self.code, num_threads())
         self.places = [self._array(p) for p in self.params]
+        collectors = self.program.collectors
+        self.finals = [None if v in collectors else self._array(v) for v in self.program.results]
         self.shapes = shapes
 
     def memory_of(self, var: Var) -> np.ndarray:
@@ -218,54 +207,32 @@ class FlowForm:
             if shapes != self.shapes:
                 self._resize(shapes)
             for own, value in zip(self.places, leaves):
-                np.copyto(own, value)
-            self.context[abi.FLOW_NEXT] = 0
-            self._finish()
-            return [NDArray(self._lend(v, r)) for v, r in zip(self.program.results, self.results)]
+                own[...] = value
+            self.ran = self.stretches.run(self._handle)
+            return [self._lend(k, final) for k, final in enumerate(self.finals)]
 
-    def _finish(self) -> None:
-        """Run to the end, in stretches between which a run can be interrupted."""
-        context, fuel, ran = self.context, FIRST_FUEL, 0
-        stretches, status = 0, abi.FLOW_PAUSED
-        while status != abi.FLOW_DONE:
-            context[abi.FLOW_FUEL] = fuel
-            start = time.perf_counter()
-            status = self.run_native(address(context))
-            took = time.perf_counter() - start
-            ran += fuel - int(context[abi.FLOW_FUEL])
-            if took < STRETCH and status == abi.FLOW_PAUSED:
-                fuel = min(2 * fuel, 1 << 40)
-            elif took > 4 * STRETCH:
-                fuel = max(fuel // 2, 1)
-            if status == abi.FLOW_SHORT:
-                raise _no_rows("fewer rows than its result has")
-            if status == abi.FLOW_FULL:
-                row = self.code[int(context[abi.FLOW_NEXT])]
-                var = next(v for v, r in self.records.items() if address(r) == int(row[1]))
-                self._grow(var, int(row[3]))
-            elif status == abi.FLOW_PAUSED:
-                stretches += 1
-                part("stretch of a loop", stretches, stretches + 1)
-        self.ran = ran
+    def _handle(self, status: int, row: np.ndarray) -> None:
+        if status == abi.FLOW_SHORT:
+            raise _no_rows("fewer rows than its result has")
+        var = next(v for v, r in self.records.items() if address(r) == int(row[1]))
+        self._grow(var, int(row[3]))
 
-    def _lend(self, var: Var, memory: ResultMemory) -> np.ndarray:
-        if var not in self.program.collectors:
-            source, shape = self._array(var), self.shape(var)
-        else:
-            source, shape = self._rows(var)
-        owner, _ = memory.lend(source.nbytes)
-        out = np.ndarray(shape, source.dtype, owner)
-        np.copyto(out, source.reshape(shape))
-        return out
+    def _lend(self, k: int, final: np.ndarray | None) -> NDArray:
+        """A result, in memory that nobody looks at."""
+        source = self._rows(self.program.results[k]) if final is None else final
+        owner, _ = self.results[k].lend(source.nbytes)
+        out = np.ndarray(source.shape, source.dtype, owner)
+        out[...] = source
+        return NDArray(out)
 
-    def _rows(self, var: Var) -> tuple[np.ndarray, tuple[int, ...]]:
+    def _rows(self, var: Var) -> np.ndarray:
         """What a collector has."""
         _, room, used = map(int, self.records[var])
         start = room - used if self.program.collectors[var] else 0
         row = self._row(var)
         size = math.prod(row) * _dtype(var).itemsize
         data = self.memory[var][start : start + used].view(_dtype(var))
-        return data, (used // size, *row)
+        return data.reshape(used // size, *row)
 
     def _row(self, var: Var) -> tuple[int, ...]:
         """The shape of what a collector has rows of."""
@@ -277,7 +244,7 @@ class FlowForm:
         """The instructions, one on a line, for the sizes of the last call."""
         if self.shapes is None:
             return ""
-        lines = [_line(k, row.tolist(), self.names[k]) for k, row in enumerate(self.code)]
+        lines = [line(k, row, self.names[k]) for k, row in enumerate(self.code.tolist())]
         return "\n".join(
             [f"VM Function: main, native, {len(lines)} instructions for the sizes of the last call", *lines]
         )
@@ -285,12 +252,6 @@ class FlowForm:
 
 def _dtype(var: Var) -> np.dtype:
     return np.dtype(leaf_types(var.type_annotation)[0].dtype)
-
-
-def _line(k: int, row: Sequence[int], name: str) -> str:
-    kind, first, second, _, _ = row
-    to = f" -> {first}" if kind == abi.JUMP else f" -> {second}" if kind == abi.UNLESS else ""
-    return f"  {k}: {KINDS[kind]} {name}{to}".rstrip()
 
 
 def _no_rows(what: str) -> RelayError:
