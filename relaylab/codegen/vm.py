@@ -18,6 +18,7 @@ from relaylab.codegen.build import parse_target
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.open_results import aligned_copy
 from relaylab.codegen.native_function import NativeFunction, flat, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Key, Specializations, saved_options
@@ -27,6 +28,7 @@ from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
+from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar
@@ -245,6 +247,14 @@ def as_adt(item: Value, fields: tuple[Value, ...]) -> ADT:
     return ADT(item.tag, fields, item.constructor) if made else ADT(0, fields)
 
 
+def _taken(memory: np.ndarray) -> NDArray:
+    return NDArray(aligned_copy(memory), alone=True)
+
+
+def _packed(made: Constructor | None, fields: Sequence[Value]) -> ADT:
+    return ADT(0, fields) if made is None else ADT(made.tag, fields, made)
+
+
 class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
@@ -277,7 +287,7 @@ class VMInterpreter(Interpreter):
 
     def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
         """What a function gives: by its native instructions, if it has any, or by the machine."""
-        out = self.executable.functions.run(entry, values, array, as_adt)
+        out = self.executable.functions.run(entry, values, _taken, _packed)
         return self.evaluated(entry, values) if out is None else out
 
     def evaluated(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import bisect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from relaylab.codegen.flow.functions import FIRST_ARGUMENT, OUTERMOST, RESULT, Instructions, Kernel
 from relaylab.codegen.flow.items import refused
 from relaylab.codegen.flow.stretches import Stretches, line
-from relaylab.codegen.flow.values import Values
+from relaylab.codegen.flow.values import Leaf, Pack, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.interp.values import Value
@@ -36,8 +36,8 @@ MOST_STACK = 1 << 30
 FIRST_HEAP = 1 << 20
 KEPT = 1 << 24
 """Bytes of frames, and of objects, that are kept for the next run."""
-END_ROOM = 64
-"""What no object takes at the end of the heap, so that none begins there."""
+END_ROOM = 72
+"""What no object takes at the end of the heap: none begins there, and all tensors take as much as where they were."""
 CONTROL = (abi.TEST, abi.IS, abi.INVOKE, abi.REENTER, abi.CALL, abi.TAIL)
 
 
@@ -87,7 +87,7 @@ class _Kernels(Mapping[Function, Kernel]):
             self.made[native] = _NativeKernel(native)
         return self.made[native]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Function]:
         return iter(self.natives)
 
     def __len__(self) -> int:
@@ -123,9 +123,7 @@ class FlowFunction:
         """How many instructions the last call ran, and how often its objects were moved."""
         self.stack = self.heap = self.spare = np.empty(0, np.uint8)
 
-    def run(
-        self, args: Sequence[Value], leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]
-    ) -> Value | None:
+    def run(self, args: Sequence[Value], leaf: Leaf, pack: Pack) -> Value | None:
         """The value for arguments, its arrays made by `leaf` and what holds them by `pack`; None if others are needed.
 
         FailedRun for a value that no clause matches.
@@ -190,8 +188,7 @@ class FlowFunction:
     def _collect(self, need: int) -> None:
         """Move what the frames reach to other memory, in which there is room."""
         context, old = self.stretches.context, self.heap
-        size = max(self.wanted, old.nbytes + need + 2 * END_ROOM)
-        size = -(-size // 64) * 64
+        size = max(self.wanted, old.nbytes)
         new = self.spare if self.spare.nbytes >= size else aligned(size, "objects")
         frame = int(context[abi.FLOW_FRAME])
         of = bisect.bisect_right(self.starts, int(context[abi.FLOW_NEXT])) - 1
@@ -204,7 +201,7 @@ class FlowFunction:
         context[[abi.FLOW_LOW, abi.FLOW_HIGH]] = collection[4:]
         alive = int(collection[4]) - low + high - int(collection[5])
         self.heap, self.spare = new, old
-        self.wanted = max(FIRST_HEAP, 4 * alive)
+        self.wanted = -(-max(FIRST_HEAP, 4 * alive, alive + need + 2 * END_ROOM) // 64) * 64
         self.collections += 1
 
     def listing(self) -> str:
@@ -234,9 +231,7 @@ class FlowFunctions:
         found = self.made[entry]
         return found if isinstance(found, FlowFunction) else None
 
-    def run(
-        self, entry: GlobalVar, args: Sequence[Value], leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]
-    ) -> Value | None:
+    def run(self, entry: GlobalVar, args: Sequence[Value], leaf: Leaf, pack: Pack) -> Value | None:
         """What a function gives; None if the evaluator has to say it."""
         found = self.at(entry)
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from relaylab.ir.types import TensorType, TupleType, Type, TypeCall, TypeData, s
 from relaylab.runtime import abi
 from relaylab.runtime.memory import ALIGNMENT, address, aligned
 
+Leaf: TypeAlias = Callable[[np.ndarray], object]
+"""What makes an array of a result of the memory where it lies."""
+Pack: TypeAlias = Callable[["Constructor | None", Sequence[Value]], Value]
+"""What makes a value of a constructor, or a tuple, with fields."""
 TUPLE, CELL = 0, 1
 
 
@@ -119,33 +123,32 @@ class Values:
 
     # ---- results
 
-    def taken(self, place: int, heap: np.ndarray, leaf: Callable[[np.ndarray], object], pack: Callable[..., Value]) -> Value:
+    def taken(self, place: int, heap: np.ndarray, leaf: Leaf, pack: Pack) -> Value:
         """The value that lies somewhere, in `heap` or not; data types of any depth, without recursion."""
-        words, base, size = memoryview(heap[: len(heap) // 8 * 8]).cast("Q"), address(heap), heap.nbytes
+        words, base = memoryview(heap).cast("Q"), address(heap)
+        size, kinds = heap.nbytes, self.kinds
         done: list[Value] = []
-        stack: list[tuple[int, object]] = [(place, None)]
+        stack: list[tuple[int, int]] = [(place, -1)]
         while stack:
-            at, made = stack.pop()
-            if made is not None:
-                kind, count = made  # type: ignore[misc]
-                fields = tuple(done[len(done) - count :])
-                del done[len(done) - count :]
-                item = ConstructorValue(kind.tag, (), kind) if isinstance(kind, Constructor) else ()
-                done.append(pack(item, fields))
+            at, count = stack.pop()
+            if count >= 0:  # of an object whose fields are done; `at` is its number
+                kind = kinds[at]
+                cut = len(done) - count
+                done[cut:] = [pack(kind if isinstance(kind, Constructor) else None, done[cut:])]
                 continue
-            inside = 0 <= at - base < size
-            header = words[(at - base) // 8 - 1] if inside else _word(at - 8)
-            nbytes, kind = (header & abi.BYTES_MASK) >> 2, self.kinds[header >> abi.NUMBER_SHIFT]
+            offset = at - base
+            inside = 0 <= offset < size
+            header = words[offset // 8 - 1] if inside else _word(at - 8)
+            number, nbytes = header >> abi.NUMBER_SHIFT, (header & abi.BYTES_MASK) >> 2
             if header & 2:
-                dtype, shape = kind  # type: ignore[misc]
+                dtype, shape = cast("tuple[np.dtype, tuple[int, ...]]", kinds[number])
                 own = heap if inside else _bytes(at, nbytes)
-                done.append(leaf(np.ndarray(shape, dtype, own, at - base if inside else 0)))
+                done.append(leaf(np.ndarray(shape, dtype, own, offset if inside else 0)))
                 continue
-            count = nbytes // 8
-            stack.append((0, (kind, count)))
-            first = (at - base) // 8
+            count, first = nbytes // 8, offset // 8
             parts = words[first : first + count].tolist() if inside else [_word(at + 8 * k) for k in range(count)]
-            stack += [(p, None) for p in reversed(parts)]
+            stack.append((number, count))
+            stack += [(p, -1) for p in reversed(parts)]
         return done[0]
 
 
@@ -157,4 +160,4 @@ def _bytes(at: int, nbytes: int) -> np.ndarray:
     return np.frombuffer((ctypes.c_uint8 * max(nbytes, 1)).from_address(at), np.uint8)
 
 
-__all__ = ["CELL", "TUPLE", "Values", "header_of"]
+__all__ = ["CELL", "TUPLE", "Leaf", "Pack", "Values", "header_of"]
