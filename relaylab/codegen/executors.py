@@ -129,7 +129,7 @@ def nested(type_: Type, outputs: Iterator[NDArray]) -> NDArray | list:
 
 @fitting
 class VMRunner(CompiledExecutor):
-    """The whole language: control flow is evaluated, kernels run natively."""
+    """The whole language: control flow as native instructions where it can be, else evaluated; kernels run natively."""
 
     kind = "vm"
 

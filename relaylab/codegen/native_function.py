@@ -93,13 +93,13 @@ def without_tuples(func: Function) -> Function:
         return leaves[-1]
 
     def post(new: Expr, old: Expr) -> Expr:
-        field_of = isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple)
-        return new.tuple_value.fields[new.index] if field_of else new
+        if isinstance(new, TupleGetItem) and isinstance(new.tuple_value, Tuple):
+            return new.tuple_value.fields[new.index]
+        return new
 
     memo: dict[Expr, Expr] = {p: nest(p.checked_type, p.name_hint) for p in func.params}
     body = rewrite(func.body, post, memo=memo)
-    made = InferType()(IRModule.from_expr(Function(leaves, body, attrs=func.attrs)))["main"]
-    return made
+    return InferType()(IRModule.from_expr(Function(leaves, body, attrs=func.attrs)))["main"]
 
 
 def with_native_code(func: Function) -> bool:

@@ -1,9 +1,10 @@
-"""The virtual machine: control flow, closures, data types and cells are evaluated, kernels run natively.
+"""The virtual machine: programs with control flow, closures, data types and cells, whose kernels run natively.
 
 `compile` runs the VM's pipeline, so that all arithmetic is in Primitive functions, and makes machine code of
-those whose shapes are known. The rest, Primitive functions over shapes that only run time knows and operators
-without a loop form (sorting), is evaluated by the operators' reference semantics: slower, the same numbers. A program
-with open sizes is compiled whole, as a static one, for the shapes that it is called with (`specializations.py`).
+those whose shapes are known. Functions that need no others run as native instructions (`flow/machine.py`). The rest,
+Primitive functions over shapes that only run time knows, is evaluated by the operators' reference semantics: slower,
+the same numbers. A program with open sizes is compiled whole, as a static one, for the shapes that it is called with
+(`specializations.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from relaylab.codegen.build import parse_target
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.open_results import aligned_copy
 from relaylab.codegen.native_function import NativeFunction, flat, with_native_code
 from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.open_results import aligned_copy
 from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.codegen.vm_networks import is_network, with_networks

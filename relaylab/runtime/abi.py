@@ -49,8 +49,8 @@ INSTRUCTION_WORDS = 5
 END, STEP, JUMP, UNLESS, COPY, APPEND, EXACT = range(7)
 COLLECTOR_WORDS = 3
 # In frames a register is its offset, in bytes: TENSOR to, header, bytes; OBJECT to, header, bytes; PUT object, offset,
-# from; GET to, object, offset; PLACE to, address; MOVE to, from; BIND word*, tensor, offset; IS object, header, else to;
-# TEST condition, else to; ENTER bytes needed, first byte zeroed, bytes zeroed; CALL to, instruction, bytes of frame;
+# from; GET to, object, offset; PLACE to, address; MOVE to, from; BIND word*, tensor, offset; IS object, header, else;
+# TEST condition, else; ENTER bytes needed, first byte zeroed, bytes zeroed; CALL to, instruction, bytes of frame;
 # INVOKE to, closure, bytes of frame; TAIL instruction, bytes of frame, bytes of arguments; REENTER closure, bytes of
 # frame, bytes of arguments; RETURN from; FAIL
 TENSOR, OBJECT, PUT, GET, PLACE, MOVE, BIND, IS, TEST, ENTER, CALL, INVOKE, TAIL, REENTER, RETURN, FAIL = range(7, 23)

@@ -94,6 +94,10 @@ def test_cache_round_trip_and_keys(tmp_path, monkeypatch):
     first = jit.compile_objects(texts, HOST, cache=cache)
     monkeypatch.setattr(jit, "emit_object", lambda *_: pytest.fail("compiled although cached"))
     assert jit.compile_objects(texts, HOST, cache=cache) == first
+    with jit.Compilation(HOST, cache) as compilation:  # what is there needs no thread
+        monkeypatch.setattr(compilation, "_pool", None)
+        assert [compilation.add(text).result() for text in texts] == first
+        monkeypatch.undo()
     assert jit.object_key(texts[0], HOST) != jit.object_key(texts[0], CpuTarget.parse("llvm -mattr=+avx2,+fma"))
     assert digest("ab", "c") != digest("a", "bc")
 

@@ -10,10 +10,10 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
+from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, OWN, RESULT, WORD, CalledKernel, FrameWriter
 from relaylab.codegen.flow.items import DEEPEST, refused
 from relaylab.codegen.flow.values import CELL, TUPLE, Values, header_of
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
@@ -34,37 +34,16 @@ from relaylab.ir.expr import (
 )
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType
 from relaylab.runtime import abi
 
-WORD = 8
-OWN = WORD
-"""Where in a frame the closure is that was called."""
-FIRST_ARGUMENT = 2 * WORD
 MOST_INSTRUCTIONS = 1 << abi.CLOSURES
-RESULT = WORD
-"""The register of a run's result, in the outermost frame, which has no other."""
-OUTERMOST = 2 * WORD
-
-
-class Kernel(Protocol):
-    """Compiled code that a function calls."""
-
-    name: str
-    steps: list[tuple[int, str]]
-    """The addresses of its steps, and their names."""
-    inputs: list[list[tuple[int, int]]]
-    """For each input the addresses of the operands that lie in it, and where."""
-    outputs: list[tuple[np.dtype, tuple[int, ...], list[tuple[int, int]]]]
-    """For each output its data type and shape, and its operands."""
-    copies: dict[int, int | np.ndarray]
-    """The outputs that no step writes: the input that each is, or its value."""
 
 
 class Instructions:
     """All functions that some of a module reach, one behind the other."""
 
-    def __init__(self, mod: IRModule, kernels: Mapping[Function, Kernel], values: Values):
+    def __init__(self, mod: IRModule, kernels: Mapping[Function, CalledKernel], values: Values):
         self.mod, self.kernels, self.values = mod, kernels, values
         self.rows: list[list[int]] = []
         self.names: list[str] = []
@@ -106,19 +85,16 @@ class Instructions:
         return np.array(self.rows, np.uint64)
 
 
-class _FunctionWriter:
+class _FunctionWriter(FrameWriter):
     """Writes the instructions of one function."""
 
     def __init__(self, code: Instructions, func: Function, name: str, holds: Sequence[Var], own: Var | None):
+        super().__init__(code, func.params)
         self.code, self.func, self.name, self.holds = code, func, name, holds
-        self.registers: dict[Expr, int] = {p: FIRST_ARGUMENT + WORD * k for k, p in enumerate(func.params)}
         if own is not None:
             self.registers[own] = OWN
         self.fields: dict[Expr, list[int]] = {}
-        """The registers of the fields of tuples that were not made: those that kernels and the function itself give."""
-        self.kernels: dict[Expr, Function] = {}
-        self.closures: dict[Expr, Function] = {}
-        self.first = self.top = self.size = FIRST_ARGUMENT + WORD * len(func.params)
+        """The registers of the fields of tuples that are not made before they are needed whole."""
         self.depth = self.outgoing = 0
         self.of_frame: list[tuple[int, int]] = []
 
@@ -137,16 +113,6 @@ class _FunctionWriter:
         for row, operand in self.of_frame:
             self.code.rows[row][operand] += self.size
         return self.size
-
-    def add(self, kind: int, *operands: int, name: str = "") -> int:
-        """One instruction; its number."""
-        return self.code.add(kind, *operands, name=name)
-
-    def new(self) -> int:
-        """A register."""
-        self.top += WORD
-        self.size = max(self.size, self.top)
-        return self.top - WORD
 
     # ---- chains of lets
 
@@ -229,17 +195,6 @@ class _FunctionWriter:
         self.code.jumps.append((row, 2, func))
         self.put(to, found)
 
-    def put(self, to: int, found: Sequence[int]) -> None:
-        """Fill in the fields of an object."""
-        for k, r in enumerate(found):
-            self.add(abi.PUT, to, WORD * k, r)
-
-    def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> None:
-        """Make an object of fields."""
-        found = [p if isinstance(p, int) else self.register(p) for p in parts]
-        self.add(abi.OBJECT, to, header_of(number, WORD * len(found)), WORD * len(found), name=name)
-        self.put(to, found)
-
     # ---- values
 
     def value(self, expr: Expr, to: int | None) -> None:
@@ -253,6 +208,9 @@ class _FunctionWriter:
         plain = self.kernel(expr) is not None or self.lifted(expr) is not None
         if isinstance(expr, Call) and not plain and not isinstance(expr.op, Constructor):
             return self.call(expr, to)
+        if to is None and isinstance(expr, Var) and expr not in self.fields:
+            self.add(abi.RETURN, self.register(expr))
+            return None
         target = self.new() if to is None else to
         self.made(expr, target)
         if to is None:
@@ -273,14 +231,12 @@ class _FunctionWriter:
                 self.add(abi.PLACE, to, code.values.constant(expr.data.numpy()), name="constant")
             case Call(op=Constructor() as made):
                 self.object(to, code.values.number(made), expr.args, made.name_hint)
-            case Call() if (inner := self.lifted(expr)) is not None:
-                params = code.mod[expr.op].params
-                given = dict(zip(params, map(self.register, expr.args)))
+            case Call() if (lifted := self.lifted(expr)) is not None:
+                func, inner = lifted
+                given = dict(zip(func.params, map(self.register, expr.args)))
                 holds = list(free_vars(inner))
-                self.hold(to, inner, expr.op.name_hint, holds, None, [given[v] for v in holds])
-            case Call():
-                kernel = self.kernel(expr)
-                assert kernel is not None
+                self.hold(to, inner, f"a function of {self.name}", holds, None, [given[v] for v in holds])
+            case Call() if (kernel := self.kernel(expr)) is not None:
                 self.result(self.call_kernel(kernel, expr.args, to), expr, to)
             case Tuple():
                 self.object(to, TUPLE, expr.fields, "tuple")
@@ -296,49 +252,6 @@ class _FunctionWriter:
             case _:
                 raise refused(f"a {type(expr).__name__} as a value")
 
-    def kernel(self, expr: Expr) -> Kernel | None:
-        """The kernel that an expression calls, if it calls one."""
-        if not isinstance(expr, Call):
-            return None
-        op = expr.op
-        func = self.kernels.get(op, op)
-        if isinstance(func, GlobalVar):
-            func = self.code.mod[func]
-        return self.code.kernels.get(func) if isinstance(func, Function) else None
-
-    def call_kernel(self, kernel: Kernel, args: Sequence[Expr], to: int | None = None) -> list[int]:
-        """Make room for the results and run the steps; the registers of the results."""
-        inputs = [r for a in args for r in self.leaves(a.checked_type, self.register(a))]
-        results: list[int] = []
-        for k, (dtype, shape, _) in enumerate(kernel.outputs):
-            copied = kernel.copies.get(k)
-            target = to if to is not None and len(kernel.outputs) == 1 else self.new()
-            results.append(target)
-            if isinstance(copied, np.ndarray):
-                self.add(abi.PLACE, target, self.code.values.constant(copied), name="constant")
-            elif copied is not None:
-                self.add(abi.MOVE, target, inputs[copied])
-            else:
-                self.add(abi.TENSOR, target, *self.code.values.tensor(dtype, shape))
-        written = [(r, o) for k, (r, (_, _, o)) in enumerate(zip(results, kernel.outputs)) if k not in kernel.copies]
-        for register, operands in [*zip(inputs, kernel.inputs), *written]:
-            for slot, offset in operands:
-                self.add(abi.BIND, slot, register, offset)
-        for step, name in kernel.steps:
-            self.add(abi.STEP, step, name=name)
-        return results
-
-    def leaves(self, t: Type, register: int) -> list[int]:
-        """The registers of the tensors of which a value is made."""
-        if not isinstance(t, TupleType):
-            return [register]
-        found: list[int] = []
-        for k, f in enumerate(t.fields):
-            part = self.new()
-            self.add(abi.GET, part, register, WORD * k)
-            found += self.leaves(f, part)
-        return found
-
     def result(self, found: Sequence[int], expr: Expr, to: int | None) -> None:
         """Give what a kernel gave for an expression."""
         target = (found[0] if found else self.new()) if to is None else to
@@ -351,30 +264,34 @@ class _FunctionWriter:
 
     def call(self, expr: Call, to: int | None) -> None:
         """A call of a function; its frame is this one's if it comes last."""
-        func = self.code.mod.functions.get(expr.op) if isinstance(expr.op, GlobalVar) else None
-        if isinstance(func, Function) and not func.is_primitive:
-            self.code.ask(func, expr.op.name_hint)  # type: ignore[union-attr]
-        elif isinstance(expr.op, GlobalVar) or (isinstance(expr.op, Function) and expr.op.is_primitive):
-            raise refused("a function that has no kernel")
-        elif not isinstance(expr.op, (Var, Function, Call)) or expr.op in self.kernels:
-            raise refused(f"a call of a {type(expr.op).__name__}")
-        else:
-            func = None
-        callee = 0 if func is not None else self.callee(expr.op)
+        func, name = self.called(expr.op)
+        callee = self.callee(expr.op) if func is None else 0
         args = [self.register(a) for a in expr.args]
         self.outgoing = max(self.outgoing, FIRST_ARGUMENT + WORD * len(args))
         for k, r in enumerate(args):
             self.of_frame.append((self.add(abi.MOVE, FIRST_ARGUMENT + WORD * k, r), 1))
         if to is not None:
-            kind = abi.INVOKE if func is None else abi.CALL
-            row = self.add(kind, to, callee, name=getattr(expr.op, "name_hint", ""))
+            row = self.add(abi.INVOKE if func is None else abi.CALL, to, callee, name=name)
             self.of_frame.append((row, 3))
         else:
-            kind = abi.REENTER if func is None else abi.TAIL
-            row = self.add(kind, callee, 0, WORD * len(args), name=getattr(expr.op, "name_hint", ""))
+            row = self.add(abi.REENTER if func is None else abi.TAIL, callee, 0, WORD * len(args), name=name)
             self.of_frame.append((row, 2))
         if func is not None:
             self.code.jumps.append((row, 2 if to is not None else 1, func))
+
+    def called(self, op: Expr) -> tuple[Function | None, str]:
+        """The function of the module that is called, None if it is a value, and its name."""
+        if isinstance(op, GlobalVar):
+            func = self.code.mod[op]
+            if not isinstance(func, Function) or func.is_primitive:
+                raise refused("a function that has no kernel")
+            self.code.ask(func, op.name_hint)
+            return func, op.name_hint
+        if isinstance(op, Function) and op.is_primitive or op in self.kernels:
+            raise refused("a function that has no kernel")
+        if not isinstance(op, (Var, Function, Call)):
+            raise refused(f"a call of a {type(op).__name__}")
+        return None, op.name_hint if isinstance(op, Var) else ""
 
     def callee(self, op: Expr) -> int:
         """The register of a function that is called."""
@@ -384,12 +301,14 @@ class _FunctionWriter:
         self.value(op, to)
         return to
 
-    def lifted(self, expr: Expr) -> Function | None:
-        """The function that a call gives which does nothing but to have it hold the arguments."""
-        op = expr.op if isinstance(expr, Call) else None
-        func = self.code.mod.functions.get(op) if isinstance(op, GlobalVar) else None
-        inner = func.body if isinstance(func, Function) and func not in self.code.kernels else None
-        return inner if isinstance(inner, Function) and not inner.is_primitive else None
+    def lifted(self, expr: Expr) -> tuple[Function, Function] | None:
+        """A function that is called and does nothing but give another, which holds the arguments; both of them."""
+        if not isinstance(expr, Call) or not isinstance(expr.op, GlobalVar):
+            return None
+        func = self.code.mod.functions.get(expr.op)
+        if not isinstance(func, Function) or not isinstance(func.body, Function) or func.body.is_primitive:
+            return None
+        return func, func.body
 
     # ---- choices
 
@@ -414,7 +333,8 @@ class _FunctionWriter:
             self.code.rows[end][1] = len(self.code.rows)
 
     def match(self, expr: Match, to: int | None) -> None:
-        data, ends = self.register(expr.data), []
+        data = self.register(expr.data)
+        ends: list[int] = []
         for clause in expr.clauses:
             top = self.top
             failing = self.pattern(clause.lhs, data)
@@ -452,4 +372,4 @@ class _FunctionWriter:
         return failing
 
 
-__all__ = ["FIRST_ARGUMENT", "OUTERMOST", "RESULT", "Instructions", "Kernel"]
+__all__ = ["Instructions"]

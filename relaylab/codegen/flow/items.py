@@ -15,7 +15,6 @@ from relaylab.ir.expr import Function, Var
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.support.errors import RelayTypeError
 
-
 DEEPEST = 64
 """How deep loops and choices may stand in each other: reading them takes as many calls within calls."""
 

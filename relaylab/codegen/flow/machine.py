@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from relaylab.codegen.flow.functions import FIRST_ARGUMENT, OUTERMOST, RESULT, Instructions, Kernel
+from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, CalledKernel
+from relaylab.codegen.flow.functions import Instructions
 from relaylab.codegen.flow.items import refused
 from relaylab.codegen.flow.stretches import Stretches, line
 from relaylab.codegen.flow.values import Leaf, Pack, Values
@@ -45,7 +46,7 @@ class FailedRun(Exception):
     """A run that came to a `match` without a clause for its value: the evaluator says where, and for which."""
 
 
-class _NativeKernel(Kernel):
+class _NativeKernel(CalledKernel):
     """A compiled function with memory of its own."""
 
     def __init__(self, native: NativeFunction):
@@ -74,14 +75,14 @@ class _NativeKernel(Kernel):
                 raise refused("a result that is a view of another")
 
 
-class _Kernels(Mapping[Function, Kernel]):
+class _Kernels(Mapping[Function, CalledKernel]):
     """The kernels of a program, each made when it is asked for."""
 
     def __init__(self, natives: Mapping[Function, NativeFunction]):
         self.natives = natives
         self.made: dict[NativeFunction, _NativeKernel] = {}
 
-    def __getitem__(self, func: Function) -> Kernel:
+    def __getitem__(self, func: Function) -> CalledKernel:
         native = self.natives[func]
         if native not in self.made:
             self.made[native] = _NativeKernel(native)

@@ -22,13 +22,16 @@ from relaylab.support.progress import part
 FIRST_FUEL = 1 << 14
 STRETCH = 0.05
 """Seconds after which a run comes back, about."""
-KINDS = {abi.END: "ret", abi.STEP: "invoke", abi.JUMP: "goto", abi.UNLESS: "unless", abi.COPY: "copy",
-         abi.APPEND: "append", abi.EXACT: "exact", abi.TENSOR: "alloc_tensor", abi.OBJECT: "alloc_object",
-         abi.PUT: "set_field", abi.GET: "get_field", abi.PLACE: "load_const", abi.MOVE: "move", abi.BIND: "bind",
-         abi.IS: "match", abi.TEST: "if", abi.ENTER: "enter", abi.CALL: "call", abi.INVOKE: "call_closure",
-         abi.TAIL: "tail_call", abi.REENTER: "tail_call_closure", abi.RETURN: "return", abi.FAIL: "fail"}  # fmt: skip
-TARGETS = {abi.JUMP: 1, abi.UNLESS: 2, abi.IS: 3, abi.TEST: 2, abi.CALL: 2, abi.TAIL: 1}
-"""Which operand says where an instruction may lead."""
+FORMS = {
+    abi.END: "ret", abi.STEP: "invoke", abi.JUMP: "goto -> {0}", abi.UNLESS: "unless {name} -> {1}", abi.COPY: "copy",
+    abi.APPEND: "append", abi.EXACT: "exact", abi.TENSOR: "{a} = alloc_tensor", abi.OBJECT: "{a} = alloc_object {name}",
+    abi.PUT: "set_field {a}[{b}] = {c}", abi.GET: "{a} = get_field {b}[{c}]", abi.PLACE: "{a} = load_const",
+    abi.MOVE: "{a} = {b}", abi.BIND: "bind {b}", abi.IS: "match {a}: {name}, else -> {2}",
+    abi.TEST: "if {a}, else -> {1}", abi.ENTER: "enter {name}", abi.CALL: "{a} = call {name} -> {1}",
+    abi.INVOKE: "{a} = call {b}", abi.TAIL: "tail_call {name} -> {0}", abi.REENTER: "tail_call {a}",
+    abi.RETURN: "return {a}", abi.FAIL: "fail",
+}  # fmt: skip
+"""How instructions are written, with operands as numbers or as registers (`{a}`); a name that is not there follows."""
 
 
 class Stretches:
@@ -73,8 +76,13 @@ class Stretches:
 
 def line(k: int, row: list[int], name: str) -> str:
     """An instruction as text."""
-    to = f" -> {row[TARGETS[row[0]]]}" if row[0] in TARGETS else ""
-    return f"  {k}: {KINDS[row[0]]} {name}{to}".rstrip()
+    form, operands = FORMS[row[0]], row[1:]
+    registers = {letter: f"${n // 8}" for letter, n in zip("abc", operands)}
+    if row[0] in (abi.PUT, abi.GET):
+        at = "b" if row[0] == abi.PUT else "c"
+        registers[at] = registers[at].removeprefix("$")
+    text = form.format(*operands, **registers, name=name)
+    return f"  {k}: {text}" if "{name}" in form or not name else f"  {k}: {text} {name}"
 
 
 __all__ = ["Stretches", "line"]

@@ -15,7 +15,7 @@ import numpy as np
 from relaylab.interp.values import ConstructorValue, Value, fits
 from relaylab.ir.adt import Constructor
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType, TupleType, Type, TypeCall, TypeData, substitute_type
+from relaylab.ir.types import GlobalTypeVar, TensorType, TupleType, Type, TypeCall, substitute_type
 from relaylab.runtime import abi
 from relaylab.runtime.memory import ALIGNMENT, address, aligned
 
@@ -79,6 +79,7 @@ class Values:
         while stack:
             value, t, parent = stack.pop()
             (roots if parent < 0 else parents[parent]).append(len(order))
+            value = np.asarray(value) if isinstance(value, np.generic) else value
             if isinstance(t, TensorType) and isinstance(value, np.ndarray) and fits(value, t):
                 used = -(-(used + 8) // ALIGNMENT) * ALIGNMENT
                 starts.append(used)
@@ -110,9 +111,9 @@ class Values:
         if isinstance(t, TupleType) and isinstance(value, tuple):
             return (TUPLE, value, t.fields) if len(value) == len(t.fields) else None
         head = t.func if isinstance(t, TypeCall) else t
-        data = self.mod.type_definitions.get(head) if isinstance(value, ConstructorValue) else None
-        if not isinstance(data, TypeData):
+        if not isinstance(value, ConstructorValue) or not isinstance(head, GlobalTypeVar):
             return None
+        data = self.mod.type_definitions[head]
         made = next((c for c in data.constructors if c is value.constructor or c.tag == value.tag != -1), None)
         if made is None or len(made.inputs) != len(value.fields):
             return None
@@ -125,7 +126,7 @@ class Values:
 
     def taken(self, place: int, heap: np.ndarray, leaf: Leaf, pack: Pack) -> Value:
         """The value that lies somewhere, in `heap` or not; data types of any depth, without recursion."""
-        words, base = memoryview(heap).cast("Q"), address(heap)
+        words, base = heap.data.cast("Q"), address(heap)
         size, kinds = heap.nbytes, self.kinds
         done: list[Value] = []
         stack: list[tuple[int, int]] = [(place, -1)]
@@ -157,7 +158,7 @@ def _word(at: int) -> int:
 
 
 def _bytes(at: int, nbytes: int) -> np.ndarray:
-    return np.frombuffer((ctypes.c_uint8 * max(nbytes, 1)).from_address(at), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * max(nbytes, 1)).from_address(at))
 
 
 __all__ = ["CELL", "TUPLE", "Leaf", "Pack", "Values", "header_of"]

@@ -30,14 +30,15 @@ entry:
   %threads = call i64 @pool_enter(ptr %pool, i64 %wanted)
   br label %next
 next:
-  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %target, %jump ], [ %chosen, %unless ], [ %is.to, %on.is ],
-    [ %test.to, %on.test ], [ %call.to, %on.call ], [ %invoke.to, %on.invoke ], [ %tail.to, %on.tail ], [ %reenter.to, %on.reenter ],
-    [ %return.to, %on.return ]
-  %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ], [ %frame, %on.is ],
-    [ %frame, %on.test ], [ %call.frame, %on.call ], [ %invoke.frame, %on.invoke ], [ %frame, %on.tail ], [ %frame, %on.reenter ],
-    [ %return.frame, %on.return ]
-  %fuel = phi i64 [ %given, %entry ], [ %left, %onwards ], [ %left, %jump ], [ %left, %unless ], [ %left, %on.is ],
-    [ %left, %on.test ], [ %left, %on.call ], [ %left, %on.invoke ], [ %left, %on.tail ], [ %left, %on.reenter ], [ %left, %on.return ]
+  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %target, %jump ], [ %chosen, %unless ],
+    [ %is.to, %on.is ], [ %test.to, %on.test ], [ %call.to, %on.call ], [ %invoke.to, %on.invoke ],
+    [ %tail.to, %on.tail ], [ %reenter.to, %on.reenter ], [ %return.to, %on.return ]
+  %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ],
+    [ %frame, %on.is ], [ %frame, %on.test ], [ %call.frame, %on.call ], [ %invoke.frame, %on.invoke ],
+    [ %frame, %on.tail ], [ %frame, %on.reenter ], [ %return.frame, %on.return ]
+  %fuel = phi i64 [ %given, %entry ], [ %left, %onwards ], [ %left, %jump ], [ %left, %unless ],
+    [ %left, %on.is ], [ %left, %on.test ], [ %left, %on.call ], [ %left, %on.invoke ], [ %left, %on.tail ],
+    [ %left, %on.reenter ], [ %left, %on.return ]
   %empty = icmp eq i64 %fuel, 0
   br i1 %empty, label %leave, label %decode
 decode:
