@@ -15,6 +15,7 @@ from relaylab.codegen.flow import machine as flow_machine
 from relaylab.codegen.flow import stretches
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.interp import ConstructorValue, create_executor, random_inputs
+from relaylab.runtime.ndarray import array
 from relaylab.support.errors import RelayError
 from relaylab.support.progress import heard
 from relaylab.text.reading.parser import parse
@@ -224,6 +225,27 @@ def test_arguments_of_other_types_are_left_to_the_evaluator():
     wide = ConstructorValue(cons.tag, (np.ones(1000, "float32"), xs), cons)
     form = native(vm)
     assert form.run([wide], np.copy, tuple) is None and form.run([xs], np.copy, tuple) == 6
+
+
+def test_large_arguments_are_read_where_they_lie():
+    vm = machine("""
+    def @pick(%n: int32, %x: Tensor[(64, 64), float32], %y: Tensor[(64, 64), float32]) -> Tensor[(64, 64), float32] {
+      if (less(%n, 1)) { %x } else { @pick(subtract(%n, 1), %y, add(%x, %y)) }
+    }
+    def @main(%n: int32, %x: Tensor[(64, 64), float32], %y: Tensor[(64, 64), float32]) { (@pick(%n, %x, %y), %y) }""")
+    form = native(vm)
+    x, y = array(np.ones((64, 64), "float32")), array(np.full((64, 64), 2, "float32"))
+    flipped = np.asarray(np.arange(4096, dtype="float32").reshape(64, 64).T)
+    for n, wanted in enumerate([1, 2, 3, 5, 8]):
+        first, second = vm.interpreter.called(vm.exe.mod.get_global_var("main"), (np.int32(n), x.numpy(), y.numpy()))
+        assert (first.numpy() == wanted).all() and (second.numpy() == 2).all()
+    places, held = form.values.given((np.array(0, "int32"), x.view(), y.view()), form.types)
+    assert [held.arrays[p] is not None for p in places[1:]] == [True, True] and held.block.nbytes < 4096
+    first, second = vm.interpreter.called(vm.exe.mod.get_global_var("main"), (np.int32(1), flipped, flipped))
+    np.testing.assert_array_equal(first.numpy(), flipped)
+    same = x.view()
+    _, held = form.values.given((np.array(0, "int32"), same, same), form.types)
+    assert len(held.arrays) == 1 and held.block.nbytes < 4096
 
 
 def test_functions_that_hold_functions():

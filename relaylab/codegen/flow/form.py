@@ -278,7 +278,7 @@ class _Writer:
         return len(self.code) - 1
 
     def write(self, items: Sequence[Item]) -> None:
-        """Instructions for items, in order. Depth is bounded by `flow_program.DEEPEST`."""
+        """Instructions for items, in order. Depth is bounded by `items.DEEPEST`."""
         form = self.form
         for item in items:
             match item:

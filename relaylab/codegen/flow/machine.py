@@ -133,7 +133,7 @@ class FlowFunction:
             given = self.values.given(args, self.types)
             if given is None:
                 return None
-            places, _held = given
+            places, held = given
             context = self.stretches.context
             self._begin()
             frame = self.stack.view(np.uint64)
@@ -144,17 +144,24 @@ class FlowFunction:
             self.collections = 0
             self.ran = self.stretches.run(self._handle)
             result = int(self.stack.view(np.uint64)[RESULT // 8])
-            return self.values.taken(result, self.heap, leaf, pack)
+            value = self.values.taken(result, self.heap, held, leaf, pack)
+            self._let_go()
+            return value
+
+    def _let_go(self) -> None:
+        """Give back what the next run need not have."""
+        nothing = np.empty(0, np.uint8)
+        self.stack, self.heap, self.spare = (
+            m if m.nbytes <= KEPT else nothing for m in (self.stack, self.heap, self.spare)
+        )
 
     def _begin(self) -> None:
-        """Memory for a run: what is left of the last, if it is not large."""
+        """Memory for a run: what is left of the last."""
         need = OUTERMOST + FIRST_ARGUMENT + 8 * len(self.types)
-        if not need <= self.stack.nbytes <= KEPT:
+        if self.stack.nbytes < need:
             self.stack = aligned(max(FIRST_STACK, need), "frames")
-        if not FIRST_HEAP <= self.heap.nbytes <= KEPT:
+        if self.heap.nbytes < FIRST_HEAP:
             self.heap = aligned(FIRST_HEAP, "objects")
-        if self.spare.nbytes > KEPT:
-            self.spare = np.empty(0, np.uint8)
         self.stretches.context[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes
         self._bounds(self.heap)
         self.wanted = self.heap.nbytes

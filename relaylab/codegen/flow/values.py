@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from relaylab.codegen.open_results import readable
 from relaylab.interp.values import ConstructorValue, Value, fits
 from relaylab.ir.adt import Constructor
 from relaylab.ir.module import IRModule
@@ -24,11 +25,52 @@ Leaf: TypeAlias = Callable[[np.ndarray], object]
 Pack: TypeAlias = Callable[["Constructor | None", Sequence[Value]], Value]
 """What makes a value of a constructor, or a tuple, with fields."""
 TUPLE, CELL = 0, 1
+LARGE = 1 << 12
+"""Bytes from which on an argument is not copied."""
 
 
 def header_of(number: int, nbytes: int) -> int:
     """The first word of an object of fields; that of a tensor is larger by 2."""
     return number << abi.NUMBER_SHIFT | nbytes << 2 | 1
+
+
+class Held:
+    """The memory of arguments: a block with those that were copied, and arrays that are read where they lie."""
+
+    def __init__(self) -> None:
+        self.block = np.empty(0, np.uint8)
+        self.arrays: dict[int, np.ndarray] = {}
+
+    def read(self, value: np.ndarray) -> int | None:
+        """Where an array is read; None if it is copied."""
+        if value.nbytes < LARGE or not value.dtype.isnative or not readable(value, address(value)):
+            return None
+        return address(value) if self.arrays.setdefault(address(value), value) is value else None
+
+
+class _Layout:
+    """What arguments are made of, one behind the other: where each part is, its header or array, what it holds."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.parts: list[tuple[int, int | np.ndarray, list[int]]] = []
+        self.roots: list[int] = []
+
+    def tensor(self, value: np.ndarray, parent: int) -> None:
+        """A tensor."""
+        self.used = -(-(self.used + 8) // ALIGNMENT) * ALIGNMENT
+        self._add(self.used, value, parent)
+        self.used += -(-value.nbytes // 8) * 8
+
+    def object(self, header: int, count: int, parent: int) -> int:
+        """An object of so many fields; its number, of which its fields are told."""
+        self._add(self.used + 8, header, parent)
+        self.used += 8 + 8 * count
+        return len(self.parts) - 1
+
+    def _add(self, start: int, content: int | np.ndarray, parent: int) -> None:
+        (self.roots if parent < 0 else self.parts[parent][2]).append(len(self.parts))
+        self.parts.append((start, content, []))
 
 
 class Values:
@@ -69,42 +111,42 @@ class Values:
 
     # ---- arguments
 
-    def given(self, args: Sequence[Value], types: Sequence[Type]) -> tuple[list[int], np.ndarray] | None:
-        """Where arguments lie, and the memory that holds them; None for what is not of its type, or has no objects."""
-        order: list[tuple[Value, int, list[int] | None]] = []
-        starts: list[int] = []
-        used, stack = 0, [(v, t, -1) for v, t in zip(reversed(args), reversed(types))]
-        roots: list[int] = []
-        parents: list[list[int]] = []
+    def given(self, args: Sequence[Value], types: Sequence[Type]) -> tuple[list[int], Held] | None:
+        """Where arguments lie, and what holds them; None for what is not of its type, or has no objects.
+
+        Large tensors are read where they are.
+        """
+        layout, held = _Layout(), Held()
+        places: list[int | None] = []
+        stack: list[tuple[Value, Type, int]] = []
+        for value, t in zip(args, types):
+            places.append(held.read(value) if isinstance(t, TensorType) and fits(value, t) else None)
+            stack += [(value, t, -1)] if places[-1] is None else []
+        stack.reverse()
         while stack:
             value, t, parent = stack.pop()
-            (roots if parent < 0 else parents[parent]).append(len(order))
             value = np.asarray(value) if isinstance(value, np.generic) else value
-            if isinstance(t, TensorType) and isinstance(value, np.ndarray) and fits(value, t):
-                used = -(-(used + 8) // ALIGNMENT) * ALIGNMENT
-                starts.append(used)
-                order.append((value, 0, None))
-                parents.append([])
-                used += -(-value.nbytes // 8) * 8
+            if isinstance(t, TensorType):
+                if not fits(value, t):
+                    return None
+                layout.tensor(value, parent)
                 continue
             found = self._fields(value, t)
             if found is None:
                 return None
             number, fields, parts = found
-            starts.append(used + 8)
-            order.append((value, header_of(number, 8 * len(fields)), []))
-            parents.append([])
-            used += 8 + 8 * len(fields)
-            stack += [(f, p, len(order) - 1) for f, p in zip(reversed(fields), reversed(parts))]
-        block = aligned(used + ALIGNMENT, "the arguments")
-        words, base = block[: len(block) // 8 * 8].view(np.uint64), address(block)
-        for (value, header, fields), start, below in zip(order, starts, parents):
-            if fields is None:
-                self._write(block, start, value)
+            own = layout.object(header_of(number, 8 * len(fields)), len(fields), parent)
+            stack += [(f, p, own) for f, p in zip(reversed(fields), reversed(parts))]
+        held.block = aligned(layout.used + ALIGNMENT, "the arguments")
+        words, base = held.block[: len(held.block) // 8 * 8].view(np.uint64), address(held.block)
+        for start, content, below in layout.parts:
+            if isinstance(content, int):
+                words[start // 8 - 1] = content
+                words[start // 8 : start // 8 + len(below)] = [base + layout.parts[k][0] for k in below]
             else:
-                words[start // 8 - 1] = header
-                words[start // 8 : start // 8 + len(below)] = [base + starts[k] for k in below]
-        return [base + starts[k] for k in roots], block
+                self._write(held.block, start, content)
+        roots = iter(layout.roots)
+        return [base + layout.parts[next(roots)][0] if p is None else p for p in places], held
 
     def _fields(self, value: Value, t: Type) -> tuple[int, Sequence[Value], Sequence[Type]] | None:
         """The number of an object, and its fields with their types."""
@@ -124,7 +166,7 @@ class Values:
 
     # ---- results
 
-    def taken(self, place: int, heap: np.ndarray, leaf: Leaf, pack: Pack) -> Value:
+    def taken(self, place: int, heap: np.ndarray, held: Held, leaf: Leaf, pack: Pack) -> Value:
         """The value that lies somewhere, in `heap` or not; data types of any depth, without recursion."""
         words, base = heap.data.cast("Q"), address(heap)
         size, kinds = heap.nbytes, self.kinds
@@ -139,6 +181,9 @@ class Values:
                 continue
             offset = at - base
             inside = 0 <= offset < size
+            if not inside and at in held.arrays:
+                done.append(leaf(held.arrays[at]))
+                continue
             header = words[offset // 8 - 1] if inside else _word(at - 8)
             number, nbytes = header >> abi.NUMBER_SHIFT, (header & abi.BYTES_MASK) >> 2
             if header & 2:
@@ -161,4 +206,4 @@ def _bytes(at: int, nbytes: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * max(nbytes, 1)).from_address(at))
 
 
-__all__ = ["CELL", "TUPLE", "Leaf", "Pack", "Values", "header_of"]
+__all__ = ["CELL", "TUPLE", "Held", "Leaf", "Pack", "Values", "header_of"]
