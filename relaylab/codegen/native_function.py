@@ -15,8 +15,11 @@ from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import rewrite, walk
 from relaylab.runtime.device import cpu
-from relaylab.runtime.memory import is_aligned
+from relaylab.runtime.memory import ALIGNMENT, address, fresh
 from relaylab.transform import InferType
+
+SMALL = 4096
+"""Results of at most so many bytes get new memory at each call: lending the code's own takes longer."""
 
 
 class NativeFunction:
@@ -33,6 +36,14 @@ class NativeFunction:
         self.library = lib
         self.executor = lib["default"](cpu(0)).executor
         self.single = isinstance(func.body.inferred, TensorType)
+        plan = self.executor.plan
+        self.copies, self.bases = bool(plan.copies), [plan.input_base(k) for k in range(len(plan.inputs))]
+        self.small = [
+            (k, plan.output_base(k), info.shape, np.dtype(info.dtype), info.nbytes)
+            for k, info in enumerate(plan.outputs)
+            if info.nbytes <= SMALL
+        ]
+        self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in func.params)
 
     @property
     def name(self) -> str:
@@ -53,19 +64,29 @@ class NativeFunction:
         """The result when `run` runs the code."""
         executor = self.executor
         with executor.lock:
-            self.read([leaf for a in args for leaf in flat(a)] if any(isinstance(a, tuple) for a in args) else args)
+            self.read([leaf for a in args for leaf in flat(a)] if self.takes_tuples else args)
+            self.renew()
             run()
-            leaves = [executor.get_output(i).view() for i in range(len(executor.plan.outputs))]
+            outputs = executor.instance.outputs
+            leaves = [x if x.nbytes <= SMALL else executor.get_output(k).view() for k, x in enumerate(outputs)]
         return leaves[0] if self.single else tuple(leaves)
+
+    def renew(self) -> None:
+        """Let the code write small results into memory of their own."""
+        instance = self.executor.instance
+        for k, base, shape, dtype, nbytes in self.small:
+            instance.outputs[k], place = fresh(shape, dtype, nbytes)
+            instance.point(base, place)
 
     def read(self, leaves: Sequence[np.ndarray]) -> None:
         """Let the code read the arrays where they are, if they are aligned; else copies of them."""
-        instance, plan = self.executor.instance, self.executor.plan
-        for index, (own, value) in enumerate(zip(instance.inputs, leaves)):
-            if plan.copies or not value.flags.c_contiguous or not is_aligned(value):
+        instance = self.executor.instance
+        for base, own, value in zip(self.bases, instance.inputs, leaves):
+            place = address(value)
+            if self.copies or place % ALIGNMENT or not value.flags.c_contiguous:
                 np.copyto(own, value)
-                value = own
-            instance.bind(plan.input_base(index), value)
+                place = address(own)
+            instance.point(base, place)
 
 
 def flat(value: Value) -> list[np.ndarray]:

@@ -26,7 +26,7 @@ from relaylab.codegen.network.network import Network, NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import without_transposes
-from relaylab.codegen.open_results import Lent, ResultMemory, Rooms, Turn, aligned_copy, readable, strides_of
+from relaylab.codegen.open_results import Lent, ResultMemory, Rooms, Turn, readable, strides_of
 from relaylab.codegen.open_rules import check_open
 from relaylab.codegen.operations.jobs import Job
 from relaylab.codegen.operations.layout import lay_out
@@ -43,7 +43,7 @@ from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.memory import address
+from relaylab.runtime.memory import address, aligned_copy
 from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -288,7 +288,7 @@ class OpenForm:
             if not places[k]:
                 places[k] = address(x)
                 if not readable(x, places[k]):
-                    kept[k] = aligned_copy(x)
+                    kept[k] = aligned_copy(x, x.dtype)
                     places[k] = address(kept[k])
         return places, kept
 

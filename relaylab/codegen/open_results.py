@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 
 from relaylab.loop.expr import MOST_SIZE
-from relaylab.runtime.memory import ALIGNMENT, address, aligned, aligned_like
+from relaylab.runtime.memory import ALIGNMENT, address, aligned
 
 SPARE = 2
 """How many blocks of memory per result are kept that nobody looks at."""
@@ -143,10 +143,3 @@ def lent_of(x: np.ndarray) -> Lent | None:
 def readable(x: np.ndarray, place: int) -> bool:
     """Whether kernels can read an array where it lies: they may read whole cache lines."""
     return place % ALIGNMENT == 0 and x.flags.c_contiguous
-
-
-def aligned_copy(x: np.ndarray) -> np.ndarray:
-    """The same numbers where kernels can read them."""
-    copy = aligned_like(x.shape, x.dtype)
-    np.copyto(copy, x)
-    return copy

@@ -125,6 +125,11 @@ class Specializations:
         context = PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
         return Specializations(typed, target, context, limit)
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether it is known that the program has no form."""
+        return bool(self.never) and self.open is None and not self.forms
+
     def repeated(self, args: Sequence[object]) -> Value | None:
         """The result for arrays as they came before, without looking at more than their shapes and data types.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ from relaylab.codegen.open_results import aligned_copy
 from relaylab.codegen.specializations import Key, Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.codegen.vm_networks import is_network, with_networks
+from relaylab.codegen.vm_straight import Straight
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
@@ -43,6 +45,7 @@ from relaylab.runtime.memory import aligned_like
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
+from relaylab.support import progress
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.table import did_you_mean
@@ -66,6 +69,20 @@ class VMExecutable:
         self.functions = FlowFunctions(mod, self.natives, parse_target(target))
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
+
+    def constant(self, node: Constant) -> np.ndarray:
+        """The value of a constant where kernels can read it; nobody writes to it."""
+        if node not in self.values:
+            value = node.data.numpy()
+            self.values[node] = aligned_like(value.shape, value.dtype)
+            self.values[node][...] = value
+            self.values[node].flags.writeable = False
+        return self.values[node]
+
+    @cached_property
+    def straight(self) -> Straight | None:
+        """`main` as instructions, if it has no control flow."""
+        return Straight.of(self.mod["main"], self.natives, self.constant) if "main" in self.mod else None
 
     @property
     def globals(self) -> list[str]:
@@ -218,15 +235,11 @@ class NativeMachine(Machine):
 
     def __init__(self, executable: VMExecutable):
         super().__init__(executable.mod)
-        self.natives, self.known_plans, self.values = executable.natives, executable.plans, executable.values
+        self.executable = executable
+        self.natives, self.known_plans = executable.natives, executable.plans
 
     def constant(self, node: Constant) -> Value:
-        if node not in self.values:
-            value = node.data.numpy()
-            self.values[node] = aligned_like(value.shape, value.dtype)
-            self.values[node][...] = value
-            self.values[node].flags.writeable = False
-        return self.values[node]
+        return self.executable.constant(node)
 
     def plan_of(self, func: Function, name: str) -> Plan:
         if func not in self.known_plans:
@@ -268,12 +281,17 @@ class VMInterpreter(Interpreter):
 
     def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Value:
         """What `main` gives: by the native form for the shapes of the arguments, or by the machine."""
-        forms, main = self.executable.specializations, self.mod["main"]
-        if forms is not None and not kwargs and len(args) == len(main.params):
-            out = forms.repeated(args)
-            if out is not None:
+        if kwargs:
+            args, kwargs = self.placed(args, kwargs)
+        forms = self.executable.specializations
+        if forms is not None and not forms.hopeless:
+            if not kwargs and (out := forms.repeated(args)) is not None:
                 return out
-        values = self.arguments(main, args, kwargs)
+        elif (straight := self.executable.straight) is not None and not kwargs:
+            taken = straight.taken(args)
+            if taken is not None:
+                return self.run(taken)
+        values = self.arguments(self.mod["main"], args, kwargs)
         key, form = (None, None) if forms is None else forms.find(values)
         if forms is not None and form is not None:
             forms.note(args if not kwargs and len(args) == len(values) else (), cast(Key, key))
@@ -281,9 +299,28 @@ class VMInterpreter(Interpreter):
         if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:
             return out
         start = time.perf_counter()
-        out = self.called(self.mod.get_global_var("main"), values)
+        out = self.run(values)
         if forms is not None and key is not None:
             forms.took(key, time.perf_counter() - start)
+        return out
+
+    def placed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        """Arguments of `main` in order, if they have all names that are left and no other."""
+        rest = self.executable.get_function_params("main")[len(args) :]
+        return ((*args, *[kwargs[n] for n in rest]), {}) if kwargs.keys() == set(rest) else (args, kwargs)
+
+    def run(self, values: Sequence[Value]) -> Value:
+        """What `main` gives for the values of its parameters: by its instructions, or by the machine."""
+        straight, failed = self.executable.straight, None
+        if straight is not None and not progress.listened():
+            try:
+                value = straight.run(values)
+                return straight.given(value) if straight.flat else self.given(value)
+            except Exception as error:  # the machine says where it was
+                failed = error
+        out = self.called(self.mod.get_global_var("main"), tuple(values))
+        if failed is not None:
+            raise failed
         return out
 
     def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
@@ -327,7 +364,7 @@ class VirtualMachine:
                 f"the virtual machine runs what relay.vm.compile gives, not {kind_of(exe)}", code="vm.executable"
             )
         self.exe, self.device = exe, device if device is not None else cpu(0)
-        self.interpreter = VMInterpreter(exe)
+        self.interpreter, self._names = VMInterpreter(exe), frozenset(exe.globals)
         self._inputs: dict[str, dict[str, Any]] = {}
         self._targets: dict[str, tuple[NDArray, ...]] = {}
         self._outputs: Any = None
@@ -339,14 +376,17 @@ class VirtualMachine:
 
     def invoke(self, func_name: str, *args: object, **kwargs: object) -> Any:
         """Call a function of the executable."""
-        if func_name not in self.exe.globals:
+        return self._invoke(func_name, args, kwargs)
+
+    def _invoke(self, func_name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+        if func_name not in self._names:
             raise RelayValueError(
                 f"the executable has no function `{func_name}`",
                 code="vm.no-function",
                 help=did_you_mean(func_name, self.exe.globals),
             )
-        given = self._inputs.get(func_name, {}) if not args and not kwargs else {}
-        kwargs = {**given, **kwargs}
+        if not args and not kwargs:
+            kwargs = self._inputs.get(func_name, {})
         if func_name == "main":
             self._outputs = self.interpreter.main(args, kwargs)
         else:
@@ -357,7 +397,7 @@ class VirtualMachine:
 
     def run(self, *args: object, **kwargs: object) -> Any:
         """Call `main`."""
-        return self.invoke("main", *args, **kwargs)
+        return self._invoke("main", args, kwargs)
 
     def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep arguments for the next `invoke` without any."""

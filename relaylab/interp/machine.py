@@ -337,22 +337,24 @@ def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
         given = ", ".join(map(_kind, args))
         raise m.error(f"{op.name} failed on ({given}): {why}", call, frame) from error
-    value = _arrays(result)
-    if call.inferred is not None and not _agrees(value, call.inferred):
+    value = arrays_of(result)
+    if call.inferred is not None and not agrees(value, call.inferred):
         raise m.error(f"{op.name} gave {_kind(value)}, its type is {call.inferred}", call, frame)
     return value
 
 
-def _arrays(result: Value) -> Value:
+def arrays_of(result: Value) -> Value:
+    """What an operator's reference gave, its numbers as arrays."""
     if isinstance(result, (tuple, list)):
-        return tuple(map(_arrays, cast("Sequence[Value]", result)))
+        return tuple(map(arrays_of, cast("Sequence[Value]", result)))
     return np.asarray(result) if isinstance(result, (np.generic, int, float)) else result
 
 
-def _agrees(value: Value, t: ir.Type) -> bool:
+def agrees(value: Value, t: ir.Type) -> bool:
+    """Whether a value is of a type."""
     if isinstance(t, ir.TupleType):
         parts = fields_of(value)
-        return parts is not None and len(parts) == len(t.fields) and all(map(_agrees, parts, t.fields))
+        return parts is not None and len(parts) == len(t.fields) and all(map(agrees, parts, t.fields))
     return not isinstance(t, ir.TensorType) or fits(value, t)
 
 

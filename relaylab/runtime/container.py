@@ -26,7 +26,9 @@ class ADT(tuple[Any, ...]):
     constructor: object
 
     def __new__(cls, tag: int, fields: Iterable[Any] = (), constructor: object = None) -> ADT:
-        if not is_a(tag, int) or not is_a(fields, Iterable) or getattr(fields, "ndim", 1) == 0:
+        if type(fields) not in (list, tuple) and (not is_a(fields, Iterable) or getattr(fields, "ndim", 1) == 0):
+            fields = None
+        if not is_a(tag, int) or fields is None:
             raise RelayTypeError("an ADT has a number and a list of fields", code="runtime.adt")
         made = super().__new__(cls, fields)
         made.tag, made.constructor = int(tag), constructor

@@ -5,8 +5,10 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
+import sys
 
 import numpy as np
 
@@ -37,9 +39,21 @@ def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
         ) from None
 
 
-def address(array: np.ndarray) -> int:
-    """Where the first element lies."""
+def _told(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+def _read(array: np.ndarray) -> int:
+    return ctypes.c_size_t.from_address(id(array) + object.__basicsize__).value
+
+
+def _is_readable(probe: np.ndarray) -> bool:
+    return sys.implementation.name == "cpython" and _read(probe) == _told(probe)
+
+
+# CPython's arrays have it behind the header that all objects have: a tenth of the time that asking numpy takes.
+address = _read if _is_readable(np.empty(1)) else _told
+"""Where the first element of an array lies."""
 
 
 def is_aligned(array: np.ndarray) -> bool:
@@ -61,6 +75,22 @@ def aligned_like(shape: tuple[int, ...], dtype: np.dtype, what: str = "an array"
             code="runtime.out-of-memory",
             help="use smaller shapes or a smaller batch",
         ) from None
+
+
+def aligned_copy(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The same numbers, aligned and row-major."""
+    nbytes = values.size * dtype.itemsize
+    data = fresh(values.shape, dtype, nbytes)[0] if nbytes <= SMALL else aligned_like(values.shape, dtype)
+    data[...] = values
+    return data
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:
+    """A small array of anything, aligned and row-major, and its address."""
+    raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+    place = address(raw)
+    start = -place % ALIGNMENT
+    return np.ndarray(shape, dtype, raw, start), place + start
 
 
 def is_addressable(shape: tuple[int, ...], dtype: np.dtype | str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from relaylab.runtime.device import Device, cpu, require_present
-from relaylab.runtime.memory import address, aligned_like, is_aligned
+from relaylab.runtime.memory import address, aligned_copy, aligned_like, is_aligned
 from relaylab.support.checked import checked
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
@@ -27,6 +27,7 @@ DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     BFLOAT16.name,
 )  # fmt: skip
+_NATIVE = frozenset(np.dtype(name) for name in DTYPES[:-1])
 SAME_KIND = "same_kind"
 
 
@@ -177,6 +178,8 @@ def array(
     `ctx` is the former name of `device`.
     """
     _placed(device, ctx)
+    if type(source) is np.ndarray and dtype is None and source.dtype in _NATIVE:
+        return NDArray(aligned_copy(source, source.dtype), True)
     values = as_numpy(source)
     target = np.dtype(_checked_dtype(dtype)) if dtype is not None else values.dtype.newbyteorder("=")
     return NDArray(_own(values, target), alone=True)
@@ -192,9 +195,7 @@ def empty(
 
 def _own(values: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
     """A dense, aligned copy."""
-    data = aligned_like(values.shape, values.dtype if dtype is None else dtype)
-    np.copyto(data, values, casting="unsafe")
-    return data
+    return aligned_copy(values, values.dtype if dtype is None else dtype)
 
 
 def _frozen(data: np.ndarray) -> np.ndarray:

@@ -240,6 +240,12 @@ class strided_slice(Dynamic):
     defaults = {"begin": None, "end": None, "strides": None, "axes": None}
     static, values = static_strided_slice, ("begin", "end", "strides")
 
+    def reference(self, *arrays: Any) -> Any:
+        data, limits = arrays[0], [x.tolist() for x in arrays[1:]]
+        if self.slice_mode == "end" and self.axes is None and len({*map(len, limits)}) == 1 and 0 not in limits[-1]:
+            return data[tuple(map(slice, *limits))]
+        return super().reference(*arrays)
+
     def result_type(self, s: TypeSolver, *types: TensorType) -> Type:
         data = types[0]
         count = max(self.length(s, t, name) for t, name in zip(types[1:], self.values))

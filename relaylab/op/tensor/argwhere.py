@@ -34,7 +34,15 @@ class argwhere(Opaque):
         return found and TensorType((AnyDim(), len(found.shape)), "int32")
 
     def reference(self, condition: np.ndarray) -> np.ndarray:
-        return np.argwhere(condition).astype("int32")
+        found = (condition != 0).ravel().nonzero()[0]  # of truth values it is several times as fast as of numbers
+        places = np.empty((found.size, condition.ndim), "int32")
+        for axis in range(condition.ndim - 1, 0, -1):
+            before = found // condition.shape[axis]
+            places[:, axis] = found - before * condition.shape[axis]
+            found = before
+        if condition.ndim:
+            places[:, 0] = found
+        return places
 
     @classmethod
     def samples(cls) -> list[Sample]:

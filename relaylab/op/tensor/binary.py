@@ -12,6 +12,8 @@ from relaylab.op.base import Broadcast, Input, arg, op
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
 from relaylab.op.rules import integers, numbers, tensor
 
+HALF = np.dtype("float16")
+
 
 class BinaryScalar(Broadcast):
     """One function of the loop level's table applied to pairs of elements."""
@@ -20,7 +22,7 @@ class BinaryScalar(Broadcast):
     function: ClassVar[str] = ""
 
     def reference(self, lhs: np.ndarray, rhs: np.ndarray) -> np.ndarray:
-        wide = [x.astype("float32") if x.dtype == "float16" else x for x in (lhs, rhs)]
+        wide = [x.astype("float32") if x.dtype == HALF else x for x in (lhs, rhs)]
         with np.errstate(all="ignore"):
             return np.asarray(SCALAR_OPS[self.function].meaning(*wide)).astype(lhs.dtype, copy=False)
 

@@ -10,11 +10,16 @@ from relaylab.op.base import Dtype, Elementwise, Input, Operator, OpPattern, Sam
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.rules import tensor
 
+_WHOLE = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+
 
 def as_dtype(x: np.ndarray, dtype: str) -> np.ndarray:
     """`x` cast as the operator `cast` casts."""
+    x = np.asarray(x)
+    if x.dtype.kind in "iub" and dtype in _WHOLE:
+        return x.astype(dtype)
     with np.errstate(all="ignore"):
-        return convert(np.asarray(x), dtype).astype(dtype)
+        return convert(x, dtype).astype(dtype)
 
 
 @op("cast", level=3, attrs_key="Cast")

@@ -163,6 +163,9 @@ class squeeze(SameOrder):
 
     axis: Ints | None = attr(None, "the dimensions that go, each of extent 1; None: all of that extent")
 
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        return data.squeeze(self.axis)
+
     def result(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         gone = range(len(shape)) if self.axis is None else [self._axis(a, shape) for a in self.axis]
         if len(set(gone)) < len(gone):

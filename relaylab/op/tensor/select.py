@@ -102,6 +102,8 @@ class take(Injective):
         return self.batch_dims + rank if self.batch_dims < 0 else self.batch_dims
 
     def reference(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        if self.mode != "wrap" and not self.batch_dims and indices.dtype != "uint64":
+            return np.asarray(np.take(data, indices, self.axis, mode="clip"))
         if self.axis is None:
             return np.take(data, self._inside(indices, data.size))
         axis, batch = self.axis % data.ndim, self._batch(indices.ndim)
@@ -214,7 +216,7 @@ class gather_nd(Injective):
         return TensorType((*indices.shape[1:], *data.shape[depth + self.batch_dims :]), data.dtype)
 
     def reference(self, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-        grid = np.indices(indices.shape[1:])[: self.batch_dims]
+        grid = np.indices(indices.shape[1:])[: self.batch_dims] if self.batch_dims else ()
         return data[(*grid, *indices.astype("int64"))]
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, indices: Readable) -> Element:
