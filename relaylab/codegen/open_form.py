@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import gt
 from typing import cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import Network, NetworkTensor, network_of
-from relaylab.codegen.network.open_sizes import OpenSizes, evaluated
+from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import without_transposes
 from relaylab.codegen.open_results import Lent, ResultMemory, Rooms, Turn, readable, strides_of
@@ -43,7 +44,7 @@ from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.memory import address, aligned_copy
+from relaylab.runtime.memory import MOST_FRESH, address, aligned_copy, fresh
 from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -67,14 +68,8 @@ class OpenForm:
         self.target = target
         main = mod["main"]
         self.inputs = [t for p in main.params for t in tensors_of(p.inferred or p.type_annotation) or ()]
-        dims = [(d, k, axis) for k, t in enumerate(self.inputs) for axis, d in enumerate(t.shape)]
-        self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
-        alike: dict[tuple[object, ...], int] = {}
-        self.alike = [alike.setdefault(t.shape, k) for k, t in enumerate(self.inputs)]
-        self.others = [
-            (d, k, axis) for d, k, axis in dims if self.alike[k] == k and self.named.get(cast(SizeVar, d)) != (k, axis)
-        ]
-        self.ranks = [len(t.shape) for t in self.inputs]
+        self.wanted = InputSizes(self.inputs)
+        self.named = self.wanted.named
         self.sizes = OpenSizes(frozenset(self.named))
         self.capacities: list[int] = []
         with no_collection():
@@ -86,10 +81,13 @@ class OpenForm:
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
         groups = [self.caches.get(k, (None, 0))[0] for k in range(len(self.network.outputs))]
-        self.out_alike = [(t.shape, t.dtype, group) for t, group in zip(self.network.outputs, groups)]
+        first: dict[object, int] = {}
+        kinds = [(t.shape, t.dtype, group) for t, group in zip(self.network.outputs, groups)]
+        self.out_alike = [first.setdefault(kind, k) for k, kind in enumerate(kinds)]
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
+        self.in_caches = [k in self.caches for k in range(len(self.results))]
+        self.never = [False] * len(self.results)
         self.shapes: object = None
-        self.dtypes = [np.dtype(t.dtype) for t in self.inputs]
         self.seconds = time.perf_counter() - start
 
     # ---- compiling and planning
@@ -104,7 +102,7 @@ class OpenForm:
         self._find_rooms(groups)
         memo = KernelMemo(self.target, cache, {WINOGRAD: minimal})
         self.planner = Planner(self.network, layouts, self.target, memo, self._at)
-        self.known = self._known(first, [(0, 0)] * len(groups))
+        self._know(self.wanted.known(first), [Turn(0, 0, 0)] * len(groups))
         self.planned, self.entry, self.objects = compiled_plan(self.planner, self.target, len(jobs), self._reserve)
         self.library = None
         self._instantiate()
@@ -115,6 +113,7 @@ class OpenForm:
         self.rooms: list[tuple[Rooms, SymbolicDim]] = []
         self.room_names: list[tuple[SizeVar, SizeVar]] = []
         self.caches: dict[int, tuple[int, int]] = {}
+        self.cached: list[list[int]] = []
         self.copying: list[set[Job]] = []
         for number, group in enumerate(groups):
             inputs = [ins.index(cache.source) for cache in group.caches]
@@ -122,14 +121,16 @@ class OpenForm:
             self.room_names.append(
                 (cast(SizeVar, sizes.var_of(group.before)), cast(SizeVar, sizes.var_of(group.after)))
             )
-            self.caches |= {outs.index(cache.join.whole): (number, k) for k, cache in enumerate(group.caches)}
+            places = [outs.index(cache.join.whole) for cache in group.caches]
+            self.caches |= {place: (number, k) for k, place in enumerate(places)}
+            self.cached.append(places)
             self.copying.append({cache.copy for cache in group.caches})
 
-    def _known(self, shapes: Sequence[tuple[int, ...]], rooms: Sequence[tuple[int, int]] = ()) -> dict[SizeVar, int]:
-        found = {d: shapes[k][axis] for d, (k, axis) in self.named.items()}
-        for names, numbers in zip(self.room_names, rooms):
-            found.update(zip(names, numbers))
-        return found
+    def _know(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
+        """Take these numbers for the sizes, and the rooms of caches."""
+        self.known = sizes
+        for (before, after), turn in zip(self.room_names, turns):
+            sizes[before], sizes[after] = turn.before, turn.after
 
     def _reserve(self) -> None:
         """Capacities for the known sizes: powers of two, and none less than it was."""
@@ -155,48 +156,54 @@ class OpenForm:
         code = Code(Executable("open", info, plan, self.entry, self.objects, self.planned.constants), self.library)
         self.library = code.library
         self.instance = Instance(code, num_threads())
-        bases = code.base_of - abi.FIRST_IO_BASE
-        self.users = np.flatnonzero(bases >= 0)
-        self.bases, self.offsets = bases[self.users], code.offset_of[self.users]
-        steps: dict[ScalarExpr, list[int]] = {}
+        copies = [{k for k, job in enumerate(self.planned.jobs) if job in copying} for copying in self.copying]
+        self.copy_steps: list[list[tuple[int, Callable[[Sequence[int]], int]]]] = [[] for _ in copies]
+        """Where the items of the steps stand that bring what a cache held, and how many they are."""
+        open_steps: dict[ScalarExpr, list[int]] = {}
         self.sized: list[int] = []
         for k, step in enumerate(plan.steps):
             kernel = self.planned.kernels[step.kernel]
-            if kernel.open_items is not None:
-                steps.setdefault(kernel.open_items, []).append(k)
-            if kernel.open_items is not None or (SIZES in kernel.operands and kernel.items > 1):
+            at, items = k * abi.STEP_WORDS + abi.STEP_ITEMS, kernel.open_items
+            owner = next((number for number, found in enumerate(copies) if k in found), None)
+            if owner is not None:
+                self.copy_steps[owner].append((at, formula(kernel.items if items is None else items)))
+            elif items is not None:
+                open_steps.setdefault(items, []).append(at)
+            if items is not None or (SIZES in kernel.operands and kernel.items > 1):
                 self.sized.append(k)
-        self.open_steps = [(formula(items), np.array(found)) for items, found in steps.items()]
-        jobs = self.planned.jobs
-        self.copy_steps = [np.array([k for k, job in enumerate(jobs) if job in copies]) for copies in self.copying]
-        self.items = self.instance.steps[:, abi.STEP_ITEMS].copy()
+        self.open_steps = [(formula(items), found) for items, found in open_steps.items()]
+        self.words = memoryview(self.instance.steps).cast("B").cast("Q")
         self.shares: dict[tuple[int, ...], list[int]] = {}
         self.shared_for: tuple[int, ...] = ()
         self.nbytes = [info.nbytes for info in plan.outputs]
         self.filled = np.zeros(len(self.capacities) or 1, np.int64)
+        self.numbers, self.numbers_at = memoryview(self.filled), address(self.filled)
+        self.places = [0] * (len(plan.inputs) + len(plan.outputs))
 
-    def _resize(self, shapes: Sequence[tuple[int, ...]], turns: Sequence[Turn]) -> None:
+    def _resize(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
         """Get ready for inputs of other shapes, and caches of other room."""
-        self.shapes, self.known = None, self._known(shapes, [(turn.before, turn.after) for turn in turns])
-        values = self.sizes.values(self.known)
-        if any(n > most for n, most in zip(values, self.capacities)):
+        self.shapes = None
+        self._know(sizes, turns)
+        values = self.sizes.values(sizes)
+        if any(map(gt, values, self.capacities)):
             self._reserve()
             self.planned = self.planner.plan()
             self._instantiate()
-        self.filled[: len(values)] = values
-        steps = self.instance.steps
+        numbers, words = self.numbers, self.words
+        for k, number in enumerate(values):
+            numbers[k] = number
+        for turn, copies in zip(turns, self.copy_steps):
+            for place, items in copies:
+                words[place] = 0 if turn.held else items(values)
         for items, found in self.open_steps:
-            self.items[found] = items(values)
-        steps[:, abi.STEP_ITEMS] = self.items
-        for turn, found in zip(turns, self.copy_steps):
-            if turn.held:
-                steps[found, abi.STEP_ITEMS] = 0
+            number = items(values)
+            for place in found:
+                words[place] = number
         self._share(values)
-        forms: dict[object, tuple[tuple[int, ...], tuple[int, ...] | None, int]] = {}
-        self.out_forms = [
-            forms.get(alike) or forms.setdefault(alike, self._lies(k, values, turns))
-            for k, alike in enumerate(self.out_alike)
-        ]
+        forms: list[tuple[tuple[int, ...], tuple[int, ...] | None, int]] = []
+        for k, first in enumerate(self.out_alike):
+            forms.append(self._lies(k, values, turns) if first == k else forms[first])
+        self.out_forms = forms
 
     def _lies(
         self, k: int, values: Sequence[int], turns: Sequence[Turn]
@@ -229,59 +236,53 @@ class OpenForm:
 
     def takes(self, arrays: Sequence[np.ndarray]) -> bool:
         """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
-        if [x.dtype for x in arrays] != self.dtypes:
-            return False
-        shapes = [x.shape for x in arrays]
-        if shapes != [shapes[first] for first in self.alike]:
-            return False
-        if [len(shape) for shape in shapes] != self.ranks:
-            return False
-        known = self._known(shapes)
-        for d, k, axis in self.others:
-            number = known.get(cast(SizeVar, d), d)
-            wanted = evaluated(number, known) if isinstance(number, SymbolicDim) else number
-            if wanted != shapes[k][axis]:
-                return False
-        return True
+        return self.wanted.fit(arrays) is not None
 
     def bind(self, shapes: tuple[tuple[int, ...], ...], inputs: Sequence[int], results: Sequence[int]) -> None:
         """Get ready for inputs of these shapes at these addresses, and results at those; of a form without caches."""
         if shapes != self.shapes:
-            self._resize(shapes, [])
+            self._resize(self.wanted.known(shapes), [])
             self.shapes = shapes
-        places = [*inputs, address(self.filled), *results]
-        self.instance.operands[self.users] = np.array(places, np.uint64)[self.bases] + self.offsets
+        self._place([*inputs, self.numbers_at, *results])
 
-    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
-        """The results for arrays of the inputs, which `takes` says are right."""
+    def _place(self, places: list[int]) -> None:
+        """Let the code read and write at these addresses."""
+        if places != self.places:
+            for k, (old, new) in enumerate(zip(self.places, places, strict=True)):
+                if old != new:
+                    self.instance.point(abi.FIRST_IO_BASE + k, new)
+            self.places = places
+
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+        """The results for arrays of the inputs; None if those are not of the inputs' types."""
+        sizes = self.wanted.fit(leaves)
+        if sizes is None:
+            return None
         with self.lock:
-            shapes = tuple([x.shape for x in leaves])
-            turns: list[Turn] = []
-            if self.rooms:
-                known = self._known(shapes)
-                turns = [rooms.turn(leaves, evaluated(length, known)) for rooms, length in self.rooms]
-            key = shapes, [(turn.before, turn.after, bool(turn.held)) for turn in turns]
+            turns = [rooms.turn(leaves, evaluated(length, sizes)) for rooms, length in self.rooms]
+            key = [x.shape for x in leaves], [(turn.before, turn.after, bool(turn.held)) for turn in turns]
             if key != self.shapes:
-                self._resize(shapes, turns)
+                self._resize(sizes, turns)
                 self.shapes = key
             places, kept = self._inputs(leaves, turns)
-            outputs, lents = self._outputs(turns)
-            places += [address(self.filled), *[lent.place for lent in lents]]
-            self.instance.operands[self.users] = np.array(places, np.uint64)[self.bases] + self.offsets
+            places.append(self.numbers_at)
+            outputs, memory = self._outputs(turns, places)
+            self._place(places)
             self.instance.run_steps()
-            for k, (number, _) in self.caches.items():
-                self.rooms[number][0].wrote(lents[k], turns[number])
+            for (rooms, _), turn, found in zip(self.rooms, turns, self.cached):
+                rooms.wrote(turn, [outputs[k] for k in found], [memory[k] for k in found])
             for k, tensor in self.planner.copies:
                 np.copyto(outputs[k], self._source(tensor.root, kept, outputs).reshape(outputs[k].shape))
-            return [NDArray(x, lent=k in self.caches) for k, x in enumerate(outputs)]
+            return list(map(NDArray, outputs, self.never, self.in_caches))
 
     def _inputs(self, leaves: Sequence[np.ndarray], turns: Sequence[Turn]) -> tuple[list[int], list[np.ndarray]]:
         """Where the inputs lie, and what keeps them there."""
         places, kept = [0] * len(leaves), list(leaves)
         for (rooms, _), turn in zip(self.rooms, turns):
-            for k, (_, lent) in zip(rooms.inputs, turn.held):
-                places[k] = lent.place
-            if turn.strided and not turn.held:
+            if turn.held:
+                for k, (_, lent) in zip(rooms.inputs, turn.held):
+                    places[k] = lent.place
+            elif turn.strided:
                 for k in rooms.inputs:
                     places[k] = address(leaves[k])
         for k, x in enumerate(leaves):
@@ -292,17 +293,25 @@ class OpenForm:
                     places[k] = address(kept[k])
         return places, kept
 
-    def _outputs(self, turns: Sequence[Turn]) -> tuple[list[np.ndarray], list[Lent]]:
-        """The arrays of the results, and what they hang on."""
+    def _outputs(self, turns: Sequence[Turn], places: list[int]) -> tuple[list[np.ndarray], dict[int, Lent]]:
+        """The arrays of the results, whose addresses are added to `places`, and the memory that is lent to them."""
         outputs: list[np.ndarray] = []
-        lents: list[Lent] = []
-        for k, ((memory, dtype), (shape, strides, nbytes)) in enumerate(zip(self.results, self.out_forms)):
-            number, place = self.caches.get(k, (0, 0))
-            held = turns[number].held if strides is not None else ()
-            owner, lent = held[place] if held else memory.lend(nbytes)
+        memory: dict[int, Lent] = {}
+        for k, ((blocks, dtype), (shape, strides, nbytes)) in enumerate(zip(self.results, self.out_forms)):
+            if strides is None and nbytes <= MOST_FRESH:
+                array, place = fresh(shape, dtype, nbytes)
+                outputs.append(array)
+                places.append(place)
+                continue
+            held = ()
+            if strides is not None:
+                number, at = self.caches[k]
+                held = turns[number].held
+            owner, lent = held[at] if held else blocks.lend(nbytes)
+            memory[k] = lent
             outputs.append(np.ndarray(shape, dtype, owner, 0, strides))
-            lents.append(lent)
-        return outputs, lents
+            places.append(lent.place)
+        return outputs, memory
 
     def _source(self, root: NetworkTensor, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> np.ndarray:
         """What a result is a copy of: an input, a constant or another result."""

@@ -32,7 +32,7 @@ from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, i
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import walk
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import cpu
@@ -110,6 +110,8 @@ class Specializations:
         self.deciding = deciding_inputs(self.mod)
         self.lock = threading.RLock()
         self.result = self.mod["main"].ret_type
+        fields = self.result.fields if isinstance(self.result, TupleType) else ()
+        self.flat = bool(fields) and all(isinstance(t, TensorType) for t in fields)
         self.closed = "" if self.context.config.get(OPEN, True) else "the build was told so"
 
     @staticmethod
@@ -138,8 +140,9 @@ class Specializations:
         if self.open is None and (self.deciding or not self.forms):
             return None
         arrays = [a.read() if type(a) is NDArray else a for a in args]
-        if not all(type(a) is np.ndarray for a in arrays):
-            return None
+        for a in arrays:
+            if type(a) is not np.ndarray:
+                return None
         plain = cast("list[np.ndarray]", arrays)
         shapes = tuple([a.shape for a in plain])
         with self.lock:
@@ -153,18 +156,21 @@ class Specializations:
 
     def opened(self, key: Key, leaves: Sequence[np.ndarray]) -> Value | None:
         """The result of the form for all sizes; None if it does not take these arrays."""
-        if self.open is None or not self.open.takes(leaves):
+        form = self.open
+        if form is None or (isinstance(form, FlowForm) and not form.takes(leaves)):
             return None
         start = time.perf_counter()
         try:
-            outputs = self.open.run(leaves)
+            outputs = form.run(leaves)
         except RelayError as error:
             if error.code != "vm.size":
                 raise
             return None  # a size that no kernel takes: the virtual machine says what is wrong, if anything is
-        if not isinstance(self.open, FlowForm) or self.open.ran <= WRITTEN_OUT:
+        if outputs is None:
+            return None
+        if not isinstance(form, FlowForm) or form.ran <= WRITTEN_OUT:
             self.took(key, time.perf_counter() - start)
-        return _nested(self.result, iter(outputs))
+        return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
     def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
         """The form for all sizes, made at the first call; None if there is none."""
@@ -215,7 +221,7 @@ class Specializations:
         if isinstance(self.open, FlowForm) and not self.open.named:
             return False
         if self.open is not None:
-            return key not in self.refused and self.spent.get(key, 0.0) >= self.open.seconds
+            return self.spent.get(key, 0.0) >= self.open.seconds and key not in self.refused
         shapes = len(self.mod["main"].params)
         if key not in self.spent and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False

@@ -17,6 +17,8 @@ from relaylab.support.errors import RelayError
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
 SMALL = 64 << 10
+MOST_FRESH = 4096
+"""Results of at most so many bytes get new memory at each call: lending what is kept takes longer."""
 # Shared pages, mmap's default, are never huge on most systems, and a forked child would write into ours.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
@@ -54,7 +56,9 @@ class OpenSizes:
 
     def values(self, known: Mapping[SizeVar, int]) -> list[int]:
         """The number of every slot; RelayValueError `vm.size` for one that is negative or larger than kernels allow."""
-        found = [evaluated(d, known) for d in self.slots]
+        found = [known[d] if type(d) is SizeVar else evaluated(d, known) for d in self.slots]
+        if not found or (min(found) >= 0 and max(found) <= MOST_SIZE):
+            return found
         for d, number in zip(self.slots, found):
             if not 0 <= number <= MOST_SIZE:
                 raise RelayValueError(
@@ -69,6 +73,45 @@ class OpenSizes:
 
     def _part(self, d: object) -> object:
         return self.size(d) if isinstance(d, SymbolicDim) else str(d)
+
+
+class InputSizes:
+    """What the inputs of an open program are, and which sizes arrays for them have."""
+
+    def __init__(self, types: Sequence[TensorType]):
+        self.dtypes = [np.dtype(t.dtype) for t in types]
+        dims = [(d, k, axis) for k, t in enumerate(types) for axis, d in enumerate(t.shape)]
+        self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
+        """Where each size is read."""
+        first: dict[tuple[object, ...], int] = {}
+        self.alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]
+        """Which input has the same shape, by the type."""
+        self.ranks = [(k, len(shape)) for shape, k in first.items()]
+        others = [x for x in dims if self.alike[x[1]] == x[1] and self.named.get(cast(SizeVar, x[0])) != x[1:]]
+        self.numbers = [(int(d), k, axis) for d, k, axis in others if isinstance(d, int)]
+        self.sizes = [(d, k, axis) for d, k, axis in others if isinstance(d, SymbolicDim)]
+
+    def known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
+        """The number of each size, for shapes of the right ranks."""
+        return {d: shapes[k][axis] for d, (k, axis) in self.named.items()}
+
+    def fit(self, arrays: Sequence[np.ndarray]) -> dict[SizeVar, int] | None:
+        """The number of each size, if arrays have the data types and shapes of the inputs, with one number for each."""
+        shapes = [x.shape for x in arrays]
+        for x, shape, dtype, first in zip(arrays, shapes, self.dtypes, self.alike, strict=True):
+            if x.dtype != dtype or shape != shapes[first]:
+                return None
+        for k, rank in self.ranks:
+            if len(shapes[k]) != rank:
+                return None
+        for number, k, axis in self.numbers:
+            if shapes[k][axis] != number:
+                return None
+        known = self.known(shapes)
+        for size, k, axis in self.sizes:
+            if evaluated(size, known) != shapes[k][axis]:
+                return None
+        return known
 
 
 def evaluated(d: SymbolicDim, known: Mapping[SizeVar, int]) -> int:
