@@ -28,7 +28,8 @@ from relaylab.ir.visit import children, walk
 from relaylab.op.base import Operator
 from relaylab.op.rounding import evaluated
 from relaylab.runtime.container import ADT
-from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.memory import aligned_copy
+from relaylab.runtime.ndarray import NDArray
 from relaylab.support.dtypes import BFLOAT16
 
 Step = tuple[Callable[..., Value], tuple[int, ...], int, tuple[int, ...]]
@@ -97,8 +98,8 @@ class Straight:
             return value
         if isinstance(value, tuple):
             fields = cast("tuple[np.ndarray, ...]", value)
-            return ADT(0, [NDArray(x) if own else array(x) for x, own in zip(fields, self.own)])
-        return NDArray(value) if self.own[0] else array(value)
+            return ADT(0, [NDArray(x if own else aligned_copy(x, x.dtype)) for x, own in zip(fields, self.own)])
+        return NDArray(value if self.own[0] else aligned_copy(value, value.dtype))
 
 
 class _Maker:

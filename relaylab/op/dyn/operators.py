@@ -5,6 +5,7 @@ Each has a static sister whose attribute it takes as a tensor; its meaning is th
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,12 @@ from relaylab.op.tensor.sorting import topk_type
 from relaylab.op.tensor.strided import strided_slice as static_strided_slice
 
 
+@lru_cache(256)
+def _sister(definition: type[Operator], attrs: tuple[tuple[str, object], ...]) -> Operator:
+    """The static sister with these attributes: the same ones come again."""
+    return definition(**dict(attrs))
+
+
 class Dynamic(Operator):
     """An operator whose inputs named in `values` are attributes of its static sister."""
 
@@ -51,11 +58,12 @@ class Dynamic(Operator):
         given = dict(zip(self.inputs, arrays))
         attrs = {k: v for k, v in self.items() if k in self.static.definition.fields}
         attrs |= {name: self.value(name, given.pop(name)) for name in self.values}
-        return at_run_time(self.static.definition(**attrs), *given.values())
+        return at_run_time(_sister(self.static.definition, tuple(attrs.items())), *given.values())
 
     def value(self, name: str, array: np.ndarray) -> Any:
         """The attribute of the static sister from the tensor."""
-        return array.tolist()
+        found = array.tolist()
+        return tuple(map(tuple, found)) if array.ndim > 1 else tuple(found)
 
 
 def number(s: TypeSolver, t: TensorType, name: str) -> None:

@@ -28,8 +28,8 @@ def order(data: np.ndarray, axis: int, ascending: bool) -> np.ndarray:
     """The indices that sort along an axis; equal elements keep their order both ways."""
     if ascending:
         return np.argsort(data, axis=axis, kind="stable")
-    backwards = np.argsort(np.flip(data, axis), axis=axis, kind="stable")
-    return np.flip(data.shape[axis] - 1 - backwards, axis)
+    back = (slice(None),) * (axis % data.ndim) + (slice(None, None, -1),)
+    return data.shape[axis] - 1 - np.argsort(data[back], axis=axis, kind="stable")[back]
 
 
 @contextmanager
@@ -146,8 +146,9 @@ class topk(Opaque):
         """The k first elements."""
         at = order(data, self.axis, self.is_ascend)
         count = data.shape[self.axis]
-        at = np.take(at, range(min(k, count) if k > 0 else count), axis=self.axis)
-        values, indices = np.take_along_axis(data, at, self.axis), at.astype(self.dtype or "int32")
+        at = at[(slice(None),) * (self.axis % data.ndim) + (slice(min(k, count) if k > 0 else count),)]
+        values = data[at] if data.ndim == 1 else np.take_along_axis(data, at, self.axis)
+        indices = at.astype(self.dtype or "int32")
         return {"values": values, "indices": indices, "both": (values, indices)}[self.ret_type]
 
     def procedure(self, p: Procedure, *tensors: Tensor) -> None:
