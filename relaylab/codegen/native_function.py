@@ -15,7 +15,7 @@ from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import rewrite, walk
 from relaylab.runtime.device import cpu
-from relaylab.runtime.memory import ALIGNMENT, MOST_FRESH, address, fresh
+from relaylab.runtime.memory import ALIGNMENT, SMALL, address, fresh
 from relaylab.transform import InferType
 
 
@@ -38,7 +38,7 @@ class NativeFunction:
         self.small = [
             (k, plan.output_base(k), info.shape, np.dtype(info.dtype), info.nbytes)
             for k, info in enumerate(plan.outputs)
-            if info.nbytes <= MOST_FRESH
+            if info.nbytes <= SMALL
         ]
         self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in func.params)
 
@@ -65,7 +65,7 @@ class NativeFunction:
             self.renew()
             run()
             outputs = executor.instance.outputs
-            leaves = [x if x.nbytes <= MOST_FRESH else executor.get_output(k).view() for k, x in enumerate(outputs)]
+            leaves = [x if x.nbytes <= SMALL else executor.get_output(k).view() for k, x in enumerate(outputs)]
         return leaves[0] if self.single else tuple(leaves)
 
     def renew(self) -> None:

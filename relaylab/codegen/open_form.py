@@ -44,7 +44,7 @@ from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.memory import MOST_FRESH, address, aligned_copy, fresh
+from relaylab.runtime.memory import SMALL, address, aligned_copy, fresh
 from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -298,7 +298,7 @@ class OpenForm:
         outputs: list[np.ndarray] = []
         memory: dict[int, Lent] = {}
         for k, ((blocks, dtype), (shape, strides, nbytes)) in enumerate(zip(self.results, self.out_forms)):
-            if strides is None and nbytes <= MOST_FRESH:
+            if strides is None and nbytes <= SMALL:
                 array, place = fresh(shape, dtype, nbytes)
                 outputs.append(array)
                 places.append(place)

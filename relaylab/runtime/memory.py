@@ -17,8 +17,7 @@ from relaylab.support.errors import RelayError
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
 SMALL = 64 << 10
-MOST_FRESH = 4096
-"""Results of at most so many bytes get new memory at each call: lending what is kept takes longer."""
+"""So many bytes the allocator has at hand: a result takes new ones in less time than lending what is kept takes."""
 # Shared pages, mmap's default, are never huge on most systems, and a forked child would write into ours.
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
@@ -82,13 +81,13 @@ def aligned_like(shape: tuple[int, ...], dtype: np.dtype, what: str = "an array"
 def aligned_copy(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The same numbers, aligned and row-major."""
     nbytes = values.size * dtype.itemsize
-    data = fresh(values.shape, dtype, nbytes)[0] if nbytes <= SMALL else aligned_like(values.shape, dtype)
+    data = fresh(values.shape, dtype, nbytes)[0] if nbytes < HUGE_PAGE else aligned_like(values.shape, dtype)
     data[...] = values
     return data
 
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:
-    """A small array of anything, aligned and row-major, and its address."""
+    """An array of whatever was there, aligned and row-major, and its address. Its memory is used again soon."""
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     place = address(raw)
     start = -place % ALIGNMENT

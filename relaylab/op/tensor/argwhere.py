@@ -34,15 +34,16 @@ class argwhere(Opaque):
         return found and TensorType((AnyDim(), len(found.shape)), "int32")
 
     def reference(self, condition: np.ndarray) -> np.ndarray:
-        found = (condition != 0).ravel().nonzero()[0]  # of truth values it is several times as fast as of numbers
-        places = np.empty((found.size, condition.ndim), "int32")
+        truth = condition if condition.dtype.kind == "b" else condition != 0  # numpy finds these several times as fast
+        found = truth.ravel().nonzero()[0]
+        found = found.astype("int32") if condition.size < 1 << 31 else found
+        places = np.empty((condition.ndim, found.size), "int32")
         for axis in range(condition.ndim - 1, 0, -1):
             before = found // condition.shape[axis]
-            places[:, axis] = found - before * condition.shape[axis]
+            np.subtract(found, before * condition.shape[axis], out=places[axis], casting="unsafe")
             found = before
-        if condition.ndim:
-            places[:, 0] = found
-        return places
+        places[:1] = found
+        return places.T
 
     @classmethod
     def samples(cls) -> list[Sample]:
