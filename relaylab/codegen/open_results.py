@@ -97,6 +97,7 @@ class Rooms:
         old = arrays[self.inputs[0]].shape[self.axis]
         if self._go_on(arrays, old) and length <= (room := self.held[0][1].room):
             return Turn(length, room, room, True, self.held)
+        self.last, self.held = [], ()  # what others let go serves again
         held: list[tuple[np.ndarray, Lent]] = []
         rooms: set[int] = set()
         strides: dict[tuple[object, ...], tuple[int, ...]] = {}

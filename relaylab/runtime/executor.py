@@ -103,7 +103,9 @@ class GraphExecutor:
         if index >= len(self._inputs):
             return self._check_param(self.names[index], value)
         target = self.instance.inputs[index]
-        values = converted(value, target.shape, target.dtype, f"the input `{self.names[index]}`")
+        values = value.read() if type(value) is NDArray else value
+        if type(values) is not np.ndarray or values.shape != target.shape or values.dtype != target.dtype:
+            values = converted(value, target.shape, target.dtype, f"the input `{self.names[index]}`")
         with self.lock:
             np.copyto(target, values, casting="unsafe")
 

@@ -7,6 +7,7 @@ from test_specializations import forms, machine
 from relaylab import relay
 from relaylab.codegen.open_results import lent_of
 from relaylab.ir.dims import SizeVar
+from relaylab.runtime.native import Instance
 from relaylab.runtime.ndarray import NDArray
 
 RNG = np.random.default_rng(0)
@@ -143,3 +144,42 @@ def test_a_cache_that_is_given_back_too_and_one_in_another_shape():
             np.testing.assert_array_equal(got.numpy(), value)
         old = out[0]
     assert forms(vm).open is not None, forms(vm).closed
+
+
+def test_places_that_stay_are_not_written_again(monkeypatch):
+    vm, moved = two_caches(), []
+    keys, values = draw(2, 20, 4), draw(2, 20, 4)
+    for _ in range(4):
+        keys, values = step(vm, keys, values)
+    point = Instance.point
+    monkeypatch.setattr(Instance, "point", lambda self, *at: moved.append(at) or point(self, *at))
+    for _ in range(4):
+        keys, values = step(vm, keys, values)
+    inputs_and_results = 4 + 3
+    assert len({base for base, _ in moved}) <= inputs_and_results - 4  # two caches, before and after
+
+
+def test_memory_is_free_when_all_results_are_gone():
+    vm, blocks = two_caches(), set()
+    step(vm, draw(2, 20, 4), draw(2, 20, 4))
+    vm.invoke("main", draw(2, 1, 4), draw(2, 1, 4), draw(2, 3, 4), draw(2, 3, 4))
+    form = forms(vm).open
+    for _ in range(4):
+        caches = [draw(2, 20, 4), draw(2, 20, 4)]
+        for _ in range(3):
+            caches = [x.read() for x in form.run([draw(2, 1, 4), draw(2, 1, 4), *caches])[1:]]
+        blocks |= {id(lent_of(x).block) for x in caches}
+        del caches
+    assert len(blocks) == 2
+
+
+def test_a_step_from_the_last_caches_after_one_from_older_ones():
+    vm = two_caches()
+    keys, values = draw(2, 3, 4), draw(2, 3, 4)
+    older = step(vm, keys, values)
+    for _ in range(3):
+        keys, values = step(vm, *older)
+        step(vm, keys, values)
+        step(vm, keys, values)
+        step(vm, keys, values.numpy())
+        older = step(vm, *older)
