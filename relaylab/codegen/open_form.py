@@ -44,7 +44,7 @@ from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.memory import SMALL, address, aligned_copy, fresh
+from relaylab.runtime.memory import SMALL, address, aligned_copy, fresh, numbers_of
 from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -81,9 +81,9 @@ class OpenForm:
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
         groups = [self.caches.get(k, (None, 0))[0] for k in range(len(self.network.outputs))]
-        first: dict[object, int] = {}
+        alike: dict[object, int] = {}
         kinds = [(t.shape, t.dtype, group) for t, group in zip(self.network.outputs, groups)]
-        self.out_alike = [first.setdefault(kind, k) for k, kind in enumerate(kinds)]
+        self.out_alike = [alike.setdefault(kind, k) for k, kind in enumerate(kinds)]
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
         self.in_caches = [k in self.caches for k in range(len(self.results))]
         self.never = [False] * len(self.results)
@@ -172,12 +172,12 @@ class OpenForm:
             if items is not None or (SIZES in kernel.operands and kernel.items > 1):
                 self.sized.append(k)
         self.open_steps = [(formula(items), found) for items, found in open_steps.items()]
-        self.words = memoryview(self.instance.steps).cast("B").cast("Q")
+        self.words = numbers_of(self.instance.steps)
         self.shares: dict[tuple[int, ...], list[int]] = {}
         self.shared_for: tuple[int, ...] = ()
         self.nbytes = [info.nbytes for info in plan.outputs]
         self.filled = np.zeros(len(self.capacities) or 1, np.int64)
-        self.numbers, self.numbers_at = memoryview(self.filled), address(self.filled)
+        self.numbers, self.numbers_at = numbers_of(self.filled), address(self.filled)
         self.places = [0] * (len(plan.inputs) + len(plan.outputs))
 
     def _resize(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:

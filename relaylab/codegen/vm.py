@@ -269,6 +269,9 @@ def _packed(made: Constructor | None, fields: Sequence[Value]) -> ADT:
     return ADT(0, fields) if made is None else ADT(made.tag, fields, made)
 
 
+Values = tuple[Value, ...]
+
+
 class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
@@ -304,7 +307,7 @@ class VMInterpreter(Interpreter):
             forms.took(key, time.perf_counter() - start)
         return out
 
-    def placed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    def placed(self, args: Values, kwargs: Mapping[str, Value]) -> tuple[Values, Mapping[str, Value]]:
         """Arguments of `main` in order, if they have all names that are left and no other."""
         rest = self.executable.get_function_params("main")[len(args) :]
         return ((*args, *[kwargs[n] for n in rest]), {}) if kwargs.keys() == set(rest) else (args, kwargs)
@@ -378,7 +381,7 @@ class VirtualMachine:
         """Call a function of the executable."""
         return self._invoke(func_name, args, kwargs)
 
-    def _invoke(self, func_name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
+    def _invoke(self, func_name: str, args: Values, kwargs: Mapping[str, Value]) -> Value:
         if func_name not in self._names:
             raise RelayValueError(
                 f"the executable has no function `{func_name}`",

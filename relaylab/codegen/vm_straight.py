@@ -111,7 +111,7 @@ class _Maker:
         self.types: dict[int, Type | None] = {}
         self.steps: list[tuple[Callable[..., Value], tuple[int, ...], int]] = []
         self.made: dict[int, tuple[Callable[..., Value], tuple[int, ...]]] = {}
-        self.fields: dict[int, int] = {}
+        self.fields: dict[int, tuple[int, int]] = {}
         self.result = 0
 
     def register(self, value: Value = None) -> int:
@@ -154,8 +154,9 @@ class _Maker:
                 case Tuple():
                     at[node] = self.step(_Tuple(), tuple(map(found, node.fields)), node)
                 case TupleGetItem():
-                    at[node] = self.step(itemgetter(node.index), (found(node.tuple_value),), node)
-                    self.fields[at[node]] = node.index
+                    whole = found(node.tuple_value)
+                    at[node] = self.step(itemgetter(node.index), (whole,), node)
+                    self.fields[at[node]] = whole, node.index
                 case Call():
                     callee = functions.get(node.op, node.op)
                     at[node] = self.call(node, callee, tuple(map(found, node.args)), within)
@@ -201,11 +202,9 @@ class _Maker:
 
     def source(self, register: int) -> tuple[int, int] | None:
         """Which result of which kernel's call a value is."""
-        function, ins = self.made.get(register, (None, ()))
-        if function is not None and register in self.fields:
-            of, _ = self.made.get(ins[0], (None, ()))
-            return (ins[0], self.fields[register]) if isinstance(of, NativeFunction) else None
-        return (register, 0) if isinstance(function, NativeFunction) else None
+        whole, number = self.fields.get(register, (register, 0))
+        function, _ = self.made.get(whole, (None, ()))
+        return (whole, number) if isinstance(function, NativeFunction) else None
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:

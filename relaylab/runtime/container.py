@@ -26,9 +26,8 @@ class ADT(tuple[Any, ...]):
     constructor: object
 
     def __new__(cls, tag: int, fields: Iterable[Any] = (), constructor: object = None) -> ADT:
-        if type(fields) not in (list, tuple) and (not is_a(fields, Iterable) or getattr(fields, "ndim", 1) == 0):
-            fields = None
-        if not is_a(tag, int) or fields is None:
+        several = type(fields) in (list, tuple) or (is_a(fields, Iterable) and getattr(fields, "ndim", 1) > 0)
+        if not several or not is_a(tag, int):
             raise RelayTypeError("an ADT has a number and a list of fields", code="runtime.adt")
         made = super().__new__(cls, fields)
         made.tag, made.constructor = int(tag), constructor

@@ -248,7 +248,7 @@ class strided_slice(Dynamic):
     defaults = {"begin": None, "end": None, "strides": None, "axes": None}
     static, values = static_strided_slice, ("begin", "end", "strides")
 
-    def reference(self, *arrays: Any) -> Any:
+    def reference(self, *arrays: np.ndarray) -> np.ndarray:
         data, limits = arrays[0], [x.tolist() for x in arrays[1:]]
         if self.slice_mode == "end" and self.axes is None and len({*map(len, limits)}) == 1 and 0 not in limits[-1]:
             return data[tuple(map(slice, *limits))]
