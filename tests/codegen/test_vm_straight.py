@@ -176,6 +176,11 @@ PROGRAMS = {
 }
 
 
+def test_coordinates_may_be_negative_as_they_are():
+    mod, _ = relay.frontend.from_onnx(onnx_program(*PROGRAMS["where"][:1], X[0], PROGRAMS["where"][1]))
+    assert "gather_nd" in mod.astext() and "= where(" not in mod.astext()
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("size", (4, 900))
 def test_as_onnxruntime_does(no_evaluator, name, size):

@@ -75,19 +75,18 @@ def gather_elements(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
 @converts("GatherND", since=11)
 def gather_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
     batch, rank = node.get("batch_dims", 0), g.rank(indices)
-    places = _positions(g, x, indices, batch)
-    return op.gather_nd(x, op.transpose(places, [rank - 1, *range(rank - 1)]), batch_dims=batch)
+    return op.gather_nd(x, op.transpose(indices, [rank - 1, *range(rank - 1)]), batch_dims=batch)
 
 
-def _positions(g: Graph, x: Expr, indices: Expr, batch: int) -> Expr:
+def _positions(g: Graph, x: Expr, indices: Expr) -> Expr:
     """Coordinates without negative ones."""
     known = g.value(indices)
     if known is not None and (known >= 0).all():
         return Constant(known)
     count = g.extents(indices, g.rank(indices) - 1)[0]
-    dims, dtype = g.dims(x)[batch : batch + count], g.dtype(indices)
+    dims, dtype = g.dims(x)[:count], g.dtype(indices)
     if any(map(is_open, dims)):
-        sizes = op.cast(op.strided_slice(op.shape_of(x, "int64"), [batch], [batch + count], [1]), dtype)
+        sizes = op.cast(op.strided_slice(op.shape_of(x, "int64"), [0], [count], [1]), dtype)
     else:
         sizes = Constant(np.array(dims, dtype))
     return op.where(op.less(indices, g.const(0, indices)), op.add(indices, sizes), indices)
@@ -117,7 +116,7 @@ def _reduction(node: OnnxNode) -> str:
 @converts("ScatterND", since=11)
 def scatter_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr, updates: Expr) -> Expr:
     rank = g.rank(indices)
-    places = _positions(g, x, indices, 0)
+    places = _positions(g, x, indices)
     return op.scatter_nd(x, op.transpose(places, [rank - 1, *range(rank - 1)]), updates, _reduction(node))
 
 
