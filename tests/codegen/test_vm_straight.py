@@ -1,5 +1,7 @@
 """Programs of the virtual machine without control flow are instructions; held against numpy and onnxruntime."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,21 @@ def test_results_keep_their_values(size):
     first[0].copyfrom(np.zeros((size, 2), "float32"))
     np.testing.assert_array_equal(first[1].numpy(), x + 1)
     np.testing.assert_array_equal(vm.run(x)[0].numpy(), x + 1)
+
+
+@pytest.mark.parametrize("size", (8, 9000))
+def test_calls_from_several_threads(size):
+    vm = machine(lambda x: relay.Tuple([relay.add(x, x), positive(relay.add(x, x))]), (size, 2))
+    given = [RNG.standard_normal((size, 2)).astype("float32") for _ in range(4)]
+
+    def ask(x):
+        return x, [vm.run(x) for _ in range(20)]
+
+    with ThreadPoolExecutor(4) as pool:
+        for x, found in pool.map(ask, given):
+            for double, places in found:
+                np.testing.assert_array_equal(double.numpy(), x + x)
+                np.testing.assert_array_equal(places.numpy(), np.argwhere(x + x > 0))
 
 
 def test_a_constant_and_an_argument_are_not_the_result_itself():
