@@ -11,223 +11,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-from relaylab.codegen.build import parse_target
-from relaylab.codegen.flow.form import FlowForm
-from relaylab.codegen.flow.machine import FlowFunctions
-from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.native_function import NativeFunction, flat, with_native_code
-from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.native_function import flat
 from relaylab.codegen.open_results import aligned_copy
-from relaylab.codegen.specializations import Key, Specializations, saved_options
-from relaylab.codegen.vm_listing import constants, listing
-from relaylab.codegen.vm_networks import is_network, with_networks
-from relaylab.codegen.vm_straight import Straight
+from relaylab.codegen.specializations import Key
+from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.adt import Constructor
-from relaylab.ir.base import Expr
-from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar
-from relaylab.ir.module import IRModule
-from relaylab.ir.names import parameter_names
-from relaylab.ir.visit import children, walk
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
-from relaylab.runtime.memory import aligned_like
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
-from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support import progress
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
-from relaylab.transform import InferType, optimize
-
-
-@checked
-class VMExecutable:
-    """A compiled program: the optimized module and the machine code of its kernels."""
-
-    def __init__(
-        self,
-        mod: IRModule,
-        natives: Mapping[Function, NativeFunction],
-        params: Mapping[str, Any],
-        target: str = "llvm",
-        specializations: Specializations | None = None,
-    ):
-        self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
-        self.specializations = specializations
-        self.functions = FlowFunctions(mod, self.natives, parse_target(target))
-        self.plans: dict[Function, Plan] = {}
-        self.values: dict[Constant, np.ndarray] = {}
-
-    def constant(self, node: Constant) -> np.ndarray:
-        """The value of a constant where kernels can read it; nobody writes to it."""
-        if node not in self.values:
-            value = node.data.numpy()
-            self.values[node] = aligned_like(value.shape, value.dtype)
-            self.values[node][...] = value
-            self.values[node].flags.writeable = False
-        return self.values[node]
-
-    @cached_property
-    def straight(self) -> Straight | None:
-        """`main` as instructions, if it has no control flow."""
-        return Straight.of(self.mod["main"], self.natives, self.constant) if "main" in self.mod else None
-
-    @property
-    def globals(self) -> list[str]:
-        """The names of the functions."""
-        return [gv.name_hint for gv in self.mod.functions]
-
-    @property
-    def primitive_ops(self) -> list[str]:
-        """The names of the compiled kernels, each once."""
-        return list(dict.fromkeys(name for n in self.natives.values() for name in n.library.kernels()))
-
-    def get_function_params(self, func_name: str) -> list[str]:
-        """The parameters of a function."""
-        return parameter_names(self.mod[func_name].params)
-
-    @property
-    def bytecode(self) -> str:
-        """What the functions do, one instruction for each value, as text; then those that run natively, if some do."""
-        text = listing(self.mod, {f: n.name for f, n in self.natives.items()})
-        form = None if self.specializations is None else self.specializations.open
-        native = [form.listing()] if isinstance(form, FlowForm) else []
-        return "\n\n".join([text, *native, *self.functions.listings()])
-
-    @property
-    def constants(self) -> list[NDArray]:
-        """The constants of the program."""
-        return [array(c.data.numpy()) for c in constants(self.mod)]
-
-    @property
-    def lib(self) -> VMLibrary:
-        """What `load_exec` needs besides the code: what the kernels are compiled for."""
-        return VMLibrary(self.target, self.primitive_ops)
-
-    def save(self) -> tuple[bytearray, VMLibrary]:
-        """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
-
-        The bytes are the optimized module as text; its kernels are compiled again when it is loaded (object files that
-        the cache has are taken from there). Of a program with open sizes they are the module before the passes, which
-        run again, and under what options.
-        """
-        text = self.mod.astext() if self.specializations is None else self.specializations.text()
-        return bytearray(text.encode()), self.lib
-
-    @staticmethod
-    def load_exec(bytecode: bytes | bytearray, lib: VMLibrary) -> VMExecutable:
-        """The executable that `save` gave; `RelayError` for bytes that are no such program."""
-        if not is_a(lib, VMLibrary):
-            raise RelayTypeError(
-                f"the library of an executable is needed, not {kind_of(lib)}",
-                code="vm.library",
-                help="give what exe.save() returned, or load_module(path) of the file that it was exported to",
-            )
-        try:
-            text = bytes(bytecode).decode()
-        except UnicodeDecodeError:
-            raise RelayValueError("the bytes are no saved program", code="vm.code") from None
-        options = saved_options(text)
-        if options is None:
-            return executable_of(InferType()(IRModule.from_text(text)), lib.target)
-        with options:
-            return compile(IRModule.from_text(text), lib.target)
-
-    @property
-    def stats(self) -> str:
-        """What was compiled, in words."""
-        kernels = {id(n) for n in self.natives.values()}
-        said = f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
-        said = "\n".join([said, *self.functions.summary()])
-        return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
-
-
-def compile(
-    mod: IRModule | Function, target: object = None, target_host: object = None, params: Mapping[str, Any] | None = None
-) -> VMExecutable:
-    """The executable of a program for the virtual machine; `params` (by name) are built in."""
-    if isinstance(mod, Expr):
-        mod = IRModule.from_expr(mod)
-    source = inline_external(mod)
-    return executable_of(optimize(source, params, vm=True).mod, target, (source, params or {}))
-
-
-def executable_of(
-    final: IRModule, target: object, source: tuple[IRModule, Mapping[str, Any]] | None = None
-) -> VMExecutable:
-    """The executable of a module after the passes; `source` is the module before them and its parameters."""
-    native = parse_target(target)
-    forms = None if source is None else Specializations.of(*source, native)
-    whole = with_networks(final)
-    return VMExecutable(whole, natives_of(whole, native), {}, str(native), forms)
-
-
-@checked
-class VMCompiler:
-    """Compiles step by step: `set_params`, `lower` (or `optimize` alone), `codegen`, `get_exec`."""
-
-    def __init__(self) -> None:
-        self.params: dict[str, Any] = {}
-        self._final: tuple[IRModule, object, tuple[IRModule, Mapping[str, Any]]] | None = None
-        self._executable: VMExecutable | None = None
-
-    def set_params(self, params: Mapping[str, Any]) -> None:
-        """Values of parameters, by name, to be built in."""
-        self.params.update(params)
-
-    def get_params(self) -> dict[str, Any]:
-        """The values of parameters that were set."""
-        return dict(self.params)
-
-    def optimize(
-        self, mod: IRModule, target: object = None, target_host: object = None, params: Mapping[str, Any] | None = None
-    ) -> tuple[IRModule, dict[str, Any]]:
-        """The module after the passes of the virtual machine, and the parameters."""
-        if isinstance(mod, Expr):
-            mod = IRModule.from_expr(mod)
-        parse_target(target)
-        self.set_params(params or {})
-        return optimize(inline_external(mod), self.params or None, vm=True).mod, self.get_params()
-
-    def lower(self, mod: IRModule, target: object = None, target_host: object = None) -> None:
-        """Run the passes; `codegen` comes next."""
-        source = inline_external(IRModule.from_expr(mod) if isinstance(mod, Expr) else mod)
-        self._final = self.optimize(source, target)[0], target, (source, self.get_params())
-
-    def codegen(self) -> None:
-        """Compile the kernels of what was lowered."""
-        if self._final is None:
-            raise RelayValueError("nothing was lowered", code="vm.compiler", help="call lower(mod, target) first")
-        self._executable = executable_of(*self._final)
-
-    def get_exec(self) -> VMExecutable:
-        """The executable that `codegen` made."""
-        if self._executable is None:
-            raise RelayValueError("nothing was compiled", code="vm.compiler", help="call codegen() first")
-        return self._executable
-
-
-def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunction]:
-    """Machine code for the networks and Primitive functions of a module; equal ones share it."""
-    natives: dict[Function, NativeFunction] = {}
-    made: StructuralTable[NativeFunction] = StructuralTable()
-    nodes = walk(mod.functions.values(), lambda n: () if isinstance(n, Function) and is_network(n) else children(n))
-    functions = [n for n in nodes if isinstance(n, Function)]
-    for func in [f for f in functions if is_network(f) or with_native_code(f)]:
-        natives[func] = made.at(func, lambda _, func=func: NativeFunction(func, target))  # type: ignore[misc]
-    return natives
 
 
 class NativeMachine(Machine):
@@ -472,3 +278,6 @@ class VirtualMachine:
         """
         options = (min_repeat_ms or 0, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown)
         return Evaluator(lambda: self.invoke(func_name, *args, **kwargs), number, repeat, *options)()
+
+
+__all__ = ["VMCompiler", "VMExecutable", "VirtualMachine", "VirtualMachineModule", "compile", "executable_of"]
