@@ -16,7 +16,6 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.codegen.native_function import flat
-from relaylab.codegen.open_results import aligned_copy
 from relaylab.codegen.specializations import Key
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
@@ -28,6 +27,7 @@ from relaylab.ir.expr import Call, Constant, Function, GlobalVar
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
+from relaylab.runtime.memory import aligned_copy
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support import progress
@@ -68,7 +68,7 @@ def as_adt(item: Value, fields: tuple[Value, ...]) -> ADT:
 
 
 def _taken(memory: np.ndarray) -> NDArray:
-    return NDArray(aligned_copy(memory), alone=True)
+    return NDArray(aligned_copy(memory, memory.dtype), alone=True)
 
 
 def _packed(made: Constructor | None, fields: Sequence[Value]) -> ADT:
