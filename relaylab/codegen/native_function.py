@@ -40,7 +40,7 @@ class NativeFunction:
             for k, info in enumerate(plan.outputs)
             if info.nbytes <= SMALL
         ]
-        self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in func.params)
+        self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in self.function.params)
 
     @property
     def name(self) -> str:
