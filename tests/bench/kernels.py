@@ -112,7 +112,7 @@ def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: CpuTar
         minimal=minimal,
     )
     kernel = T.conv(spec, target, bias_relu_residual(out))
-    weights = T.pack_conv_weight(spec, target, np.random.randn(oc, ic, k, k).astype("f"))
+    weights = T.pack_conv_weight(spec, target, np.random.randn(oc, ic, k, k).astype("f")).array()
     return kernel, spec.data, weights, out
 
 
@@ -121,7 +121,7 @@ def winograd_case(height: int, channels: int, m: int, target: CpuTarget):
     arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
     halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense(out.shape), *arguments), m)
     spec = T.ConvSpec(MemoryView.padded(out.shape, halo), *arguments)
-    weights = T.pack_winograd(spec, m, target, np.random.randn(channels, channels, 3, 3).astype("f"))
+    weights = T.pack_winograd(spec, m, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
     return T.winograd(spec, m, target, bias_relu_residual(out)), spec.data, weights, out
 
 
@@ -137,14 +137,14 @@ def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuT
         (k // 2,) * 2,
         channels,
     )
-    weights = T.pack_depthwise(spec, target, np.random.randn(channels, 1, k, k).astype("f"))
+    weights = T.pack_depthwise(spec, target, np.random.randn(channels, 1, k, k).astype("f")).array()
     return T.depthwise(spec, target), spec.data, weights, out
 
 
 def gemm_case(m: int, n: int, k: int, target: CpuTarget, minimal: bool = False):
     out = MemoryView.dense((1, m, n))
     spec = T.GemmSpec(MemoryView.dense((1, m, k)), MemoryView.dense((1, k, n)), out, minimal=minimal)
-    return T.gemm(spec, target), spec.a, T.pack_gemm(spec, target, np.random.randn(1, k, n).astype("f")), out
+    return T.gemm(spec, target), spec.a, T.pack_gemm(spec, target, np.random.randn(1, k, n).astype("f")).array(), out
 
 
 def cases(target: CpuTarget) -> Iterator[tuple[str, Callable]]:

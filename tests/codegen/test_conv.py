@@ -92,7 +92,7 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
     elif epilogue == "index":
         extra, want = index_scale(len(spec.out.shape)), want * (1 + np.indices(spec.out.shape).sum(0))
     kernel = kernel_of(spec, TARGETS[target], extra)
-    packed = pack(spec, TARGETS[target], w)
+    packed = pack(spec, TARGETS[target], w).array()
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {
         "in0": place(spec.data, x),

@@ -61,7 +61,7 @@ def check(
     result = place(out, fill=77)
     weights = place(MemoryView.dense((0,))) if packed else place(b, w)
     if packed:
-        packed_data = pack_gemm(spec, TARGETS[target], w)
+        packed_data = pack_gemm(spec, TARGETS[target], w).array()
         weights = place(MemoryView.dense(packed_data.shape, dtype), packed_data)
     buffers = {
         "in0": place(a, x),

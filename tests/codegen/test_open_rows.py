@@ -50,7 +50,7 @@ def test_one_kernel_serves_all_numbers_of_rows(isa, depth, columns, rolled):
         x, r = (RNG.integers(-4, 5, (rows, k)).astype("float32") for k in (depth, columns))
         b = RNG.integers(-4, 5, columns).astype("float32")
         wanted = x @ w if rolled is None else np.maximum(x @ w + b + r, 0)
-        held = {"in0": x.ravel(), "weight0": pack_open_rows(spec, target, w), "b0": b}
+        held = {"in0": x.ravel(), "weight0": pack_open_rows(spec, target, w).array(), "b0": b}
         held |= {"out0": r.ravel(), "sizes": np.array(sizes, "int64")}
         for role, values in held.items():
             held[role] = aligned(values.size, values.dtype.name)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import gc
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.codegen import templates as T
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.operations.constant_pool import ALIGNMENT, PREFETCHED, ConstantPool
 from relaylab.codegen.operations.jobs import PackedConstant
-from relaylab.codegen.operations.plan import ALIGNMENT, PREFETCHED, _ConstantPool
+from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
 from relaylab.support.errors import RelayError
 
@@ -21,11 +26,13 @@ def values(k: int) -> np.ndarray:
 
 def slow(k: int) -> PackedConstant:
     """The first ones take longest."""
-    return PackedConstant((k,), lambda: (time.sleep(0.01 / (k + 1)), values(k))[1])
+    copied = Packing.copied(values(k))
+    write = lambda out: (time.sleep(0.01 / (k + 1)), copied.write(out))
+    return PackedConstant((k,), lambda: Packing(copied.size, copied.dtype, write))
 
 
 def test_many_lie_where_one_after_another_would() -> None:
-    many, single = _ConstantPool(64), _ConstantPool(64)
+    many, single = ConstantPool(), ConstantPool()
     many.add_all(slow(k) for k in (0, 1, 2, 1, 3, 0, 4))
     offsets = [single.add(slow(k)) for k in range(5)]
     assert [many.add(slow(k)) for k in range(5)] == offsets
@@ -35,11 +42,36 @@ def test_many_lie_where_one_after_another_would() -> None:
 
 
 def test_an_error_while_packing_is_raised() -> None:
-    def fail() -> np.ndarray:
+    def fail(out: np.ndarray) -> None:
         raise ValueError("no weights")
 
     with pytest.raises(ValueError, match="no weights"):
-        _ConstantPool(64).add_all([slow(0), PackedConstant(("bad",), fail)])
+        ConstantPool().add_all([slow(0), PackedConstant(("bad",), lambda: Packing(8, np.dtype("int8"), fail))])
+
+
+def weights(kind: str) -> Packing:
+    """16 MiB or more of weights, packed in the ways in which something is computed."""
+    rng, target = np.random.default_rng(0), CpuTarget.parse("llvm -mcpu=x86-64-v4")
+    if kind == "winograd":
+        data = MemoryView.padded((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        spec = T.ConvSpec(data, MemoryView.dense((1, 8, 8, 512)), (3, 3), (1, 1), (1, 1), (1, 1))
+        return T.pack_winograd(spec, 4, target, rng.standard_normal((512, 512, 3, 3), "float32"))
+    views = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
+    return T.pack_gemm(T.GemmSpec(*views), target, rng.standard_normal((1, 2048, 2048), "float32"))
+
+
+@pytest.mark.parametrize(("kind", "growth"), [("winograd", 4), ("strassen", 7 / 4)])
+def test_weights_are_packed_where_they_stay(kind: str, growth: float) -> None:
+    packing = weights(kind)
+    out = np.zeros(packing.size, packing.dtype)
+    tracemalloc.start()
+    try:
+        packing.write(out)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert out.nbytes >= growth * (9 << 20)
+    assert taken < 8 << 20
 
 
 @pytest.mark.parametrize("m", sorted(WEIGHT_TRANSFORM))
@@ -48,8 +80,9 @@ def test_weights_are_transformed_in_parts(m: int, count: int) -> None:
     g = WEIGHT_TRANSFORM[m]
     kernel = np.random.default_rng(m).standard_normal((g.shape[1], g.shape[1], count)).astype("float32")
     wanted, taps = np.einsum("pi,qj,ijn->pqn", g, g, kernel).reshape(-1, count), kernel.reshape(-1, count)
-    assert transform_weights(m, taps).dtype == np.float32
-    np.testing.assert_allclose(transform_weights(m, taps), wanted, rtol=1e-5, atol=1e-5)
+    points = np.empty((len(wanted), count), "float32")
+    transform_weights(m, taps, points)
+    np.testing.assert_allclose(points, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_build_leaves_garbage_collection_as_it_was() -> None:

@@ -12,6 +12,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays, supports_strassen
 from relaylab.codegen.templates.strassen_kernel import strassen
 
@@ -34,7 +35,7 @@ def run(shape, target, epilogue=None, pitch=0, splits=1, dtype="float32", in_pla
     elif epilogue == "index":
         extra, want = index_scale(3), want * (1 + np.indices(out.shape).sum(0))
     kernel = strassen("gemm", problem, TARGETS[target], extra, spec.roles, 0)
-    packed = pack_strassen(problem, TARGETS[target], w)
+    packed = pack_strassen(problem, TARGETS[target], WeightMatrix.of(w[None])).array()
     result = place(out, r if in_place else None, fill=77)
     buffers = {
         "in0": place(spec.a, x, fill=np.nan),
@@ -90,7 +91,7 @@ def test_more_cores_get_more_items_and_the_same_bits():
     for cores in (1, 8, 12):
         target, problem = CpuTarget.parse(f"llvm -num-cores={cores}"), gemm_problem(spec)
         kernel = strassen("gemm", problem, target, Epilogue(), spec.roles, 0)
-        packed = pack_strassen(problem, target, w)
+        packed = pack_strassen(problem, target, WeightMatrix.of(w[None])).array()
         out = place(spec.out, None)
         Runner(kernel, target).run(
             {"in0": place(spec.a, x), "weight0": place(MemoryView.dense(packed.shape, "float32"), packed), "out0": out}
@@ -115,7 +116,7 @@ def test_images_with_gaps_between_rows(case, target):
     x, r = rng.standard_normal(data.shape).astype("f"), rng.standard_normal(out.shape).astype("f")
     weight, bias = rng.standard_normal((ic, oc)).astype("f"), rng.standard_normal(oc).astype("f")
     kernel = strassen("conv", problem, TARGETS[target], bias_relu_residual(out), spec.roles, 0)
-    packed = pack_strassen(problem, TARGETS[target], weight)
+    packed = pack_strassen(problem, TARGETS[target], WeightMatrix.of(weight[None])).array()
     result = place(out, fill=77)
     buffers = {
         "in0": place(data, x, fill=np.nan),

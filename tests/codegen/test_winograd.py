@@ -44,7 +44,7 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
     kernels = T.winograd(spec, m, TARGETS[target], extra)
     sizes = T.winograd_workspace(spec, m)
     assert bool(sizes[0]) == (len(kernels) == 3)
-    packed = T.pack_winograd(spec, m, TARGETS[target], w)
+    packed = T.pack_winograd(spec, m, TARGETS[target], w).array()
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
@@ -132,7 +132,7 @@ def phased(case, target, gap=0, splits=1):
     spec = T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
     x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
     kernels, sizes = T.winograd(spec, m, TARGETS[target]), T.winograd_workspace(spec, m)
-    packed = T.pack_winograd(spec, m, TARGETS[target], weight)
+    packed = T.pack_winograd(spec, m, TARGETS[target], weight).array()
     result = place(out, None, fill=77)
     buffers = {
         "in0": place(spec.data, x),

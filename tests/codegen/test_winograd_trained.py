@@ -36,7 +36,7 @@ def test_error_on_trained_weights(name, m):
         halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments), m)
         spec = T.ConvSpec(MemoryView.padded((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
-        packed, result = T.pack_winograd(spec, m, target, w.astype("f")), place(out)
+        packed, result = T.pack_winograd(spec, m, target, w.astype("f")).array(), place(out)
         sizes = T.winograd_workspace(spec, m)
         buffers = {
             "in0": place(spec.data, x),

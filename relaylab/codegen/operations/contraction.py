@@ -29,6 +29,7 @@ from relaylab.codegen.templates.conv_transpose import (
 from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
+from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.codegen.templates.winograd import needed_winograd_halo, pack_winograd, winograd_workspace
 from relaylab.codegen.templates.winograd_kernel import winograd
@@ -95,8 +96,8 @@ class Contraction(Protocol):
         """The kernels for these views; `weight` is None when it is packed."""
         ...
 
-    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
-        """The constant weight as the kernels for these views read it, flat."""
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
+        """The constant weight as the kernels for these views read it."""
         ...
 
     def chosen(self, choices: Choices) -> Contraction:
@@ -230,7 +231,7 @@ class ConvolutionKernel:
         work = zip(("work0", "work1"), winograd_workspace(spec, self.m))
         return KernelSequence(winograd(spec, self.m, target, epilogue), tuple((role, n) for role, n in work if n))
 
-    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         spec, plain = self.placed(data, out), weight.transpose(self.weight_axes)
         if self.method == "transposed":  # [C, OC / groups, *kernel]
             return pack_conv_transpose(spec, target, plain)
@@ -392,7 +393,7 @@ class MatrixProductKernel:
     ) -> KernelSequence:
         return KernelSequence((gemm(self.placed(data, weight, out), target, epilogue),))
 
-    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         matrix = weight.swapaxes(-1, -2) if self.transpose_b else weight
         matrix = matrix if matrix.ndim == 3 else matrix[None]
         return pack_gemm(self.placed(data, None, out), target, matrix)

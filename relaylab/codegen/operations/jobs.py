@@ -6,6 +6,7 @@ A job knows which tensors it reads and writes. The planner decides how they lie 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -21,6 +22,7 @@ from relaylab.codegen.operations.fused_body import FusedBody, Views
 from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, write
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
+from relaylab.codegen.templates.pack import Packing
 from relaylab.ir import Attrs, Call, Expr
 from relaylab.loop.procedure import Procedure
 from relaylab.loop.program import SIZES, Prepared
@@ -39,7 +41,7 @@ class PackedConstant:
     """A constant as a kernel reads it; `key` is equal for equal ones."""
 
     key: tuple
-    make: Callable[[], np.ndarray]
+    make: Callable[[], Packing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,14 @@ class GenericJob(Job):
         def make(part: Prepared) -> np.ndarray:
             return prepare(part, {tensor: self.reads[k].constant.reshape(-1) for tensor, k in roles.items()})
 
+        def packing(part: Prepared) -> Packing:
+            shape = part.buffer.shape
+            write = lambda out: np.copyto(out.reshape(shape), make(part))
+            return Packing(math.prod(shape), np.dtype(part.buffer.dtype), write)
+
         of = tuple(id(self.reads[k].constant) for k in roles.values())
         return {
-            part.buffer.name: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: make(part))
+            part.buffer.name: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: packing(part))
             for part in kernel.program.prepared
         }
 

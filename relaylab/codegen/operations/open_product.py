@@ -19,6 +19,7 @@ from relaylab.codegen.operations.contraction import Contraction, KernelSequence,
 from relaylab.codegen.templates.assemble import DTYPES
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
+from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call, Op, is_dynamic
 from relaylab.loop.expr import Const, ScalarExpr, as_index
@@ -68,7 +69,7 @@ class OpenProduct:
     ) -> KernelSequence:
         return KernelSequence((open_rows(self.spec, target, epilogue),))
 
-    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         return pack_open_rows(self.spec, target, weight.T if self.transpose_b else weight)
 
     def chosen(self, choices: Choices) -> Contraction:

@@ -8,9 +8,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,19 +18,15 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.kernels.views import same_place, span_bytes
 from relaylab.codegen.network.arena import Allocation, place
 from relaylab.codegen.network.network import Network, NetworkTensor
+from relaylab.codegen.operations.constant_pool import ConstantPool
 from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.templates.pack import Packing
 from relaylab.loop.expr import ScalarExpr
 from relaylab.runtime import abi
 from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall, StoredTensor, TensorInfo
-from relaylab.runtime.memory import aligned
-from relaylab.runtime.threads import available_processors
 
-ALIGNMENT = 64
-PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped
-EXPANSION = 4  # packed weights take at most about this times the plain ones: F(4, 3) keeps 36 numbers for 9
-PACKERS = min(4, available_processors())  # threads: each holds one packed weight beside the plain ones
 SMALL_SECONDS = 4e-6  # a step that takes less runs on one thread
 # Low for one core, so that a step counts as worth a second thread sooner rather than later.
 FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
@@ -61,73 +55,6 @@ class _Buffer:
     offset: int = 0
 
 
-class _ConstantPool:
-    """Constants one after another, equal ones once.
-
-    Each goes to its place as soon as it is packed, so that the memory in which it was packed serves the next one:
-    the first touch of fresh memory takes longer than packing. What is only ordered otherwise is a view of the plain
-    weights until then, and has no other memory. Pages that are never touched cost nothing.
-    """
-
-    def __init__(self, expected: int):
-        self.offsets: dict[tuple, int] = {}
-        self.sizes: dict[tuple, int] = {}
-        self.size = 0
-        self.copies: deque[Future[None]] = deque()
-        self.memory = aligned(expected + PREFETCHED, "the constants")
-
-    def add_all(self, wanted: Iterable[PackedConstant]) -> None:
-        """Pack many, on all processors: numpy needs no lock for it. They lie in the order given.
-
-        Only as many are packed ahead as there are processors: what waits here is memory touched for the first time.
-        """
-        missing = {packed.key: packed for packed in wanted if packed.key not in self.offsets}
-        pending: deque[tuple[tuple, Future[np.ndarray]]] = deque()
-        with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as pool:
-            copy = lambda place, data: self.copies.append(pool.submit(np.copyto, place, data))
-            for key, packed in missing.items():
-                pending.append((key, pool.submit(packed.make)))
-                if len(pending) > PACKERS:
-                    self._put(*pending.popleft(), copy)
-            while pending:
-                self._put(*pending.popleft(), copy)
-            self._settle()
-
-    def add(self, packed: PackedConstant) -> int:
-        """The offset of a constant."""
-        if packed.key not in self.offsets:
-            made: Future[np.ndarray] = Future()
-            made.set_result(packed.make())
-            self._put(packed.key, made, np.copyto)
-        return self.offsets[packed.key]
-
-    def _put(self, key: tuple, made: Future[np.ndarray], copy: Callable[[np.ndarray, np.ndarray], object]) -> None:
-        data = made.result()
-        start = self.offsets[key] = self.size
-        self.sizes[key] = data.nbytes
-        self.size += data.nbytes + ALIGNMENT + -(data.nbytes + ALIGNMENT) % ALIGNMENT
-        self._make_room()
-        copy(self.memory[start : start + data.nbytes].view(data.dtype).reshape(data.shape), data)
-        if len(self.copies) > PACKERS:
-            self.copies.popleft().result()
-
-    def _settle(self) -> None:
-        """Wait until everything is in its place."""
-        while self.copies:
-            self.copies.popleft().result()
-
-    def _make_room(self) -> None:
-        if self.size + PREFETCHED > self.memory.nbytes:
-            self._settle()
-            larger = aligned(2 * self.size + PREFETCHED, "the constants")
-            larger[: self.memory.nbytes] = self.memory
-            self.memory = larger
-
-    def blob(self) -> np.ndarray:
-        """All of them as bytes."""
-        return self.memory[: self.size + PREFETCHED]
-
-
 class Planner:
     """Plans a network; one of an open program again and again, for sizes `at` which it is told how large all is."""
 
@@ -141,7 +68,7 @@ class Planner:
     ):
         self.at = at
         self.network, self.layouts, self.target, self.memo = network, layouts, target, memo
-        self.constants = _ConstantPool(EXPANSION * sum(t.constant.nbytes for t in network.constants))
+        self.constants = ConstantPool()
         self.launches: list[tuple[Job, Launch]] = []
         self.kernels: dict[str, Kernel] = {}
 
@@ -162,8 +89,7 @@ class Planner:
         self.written: dict[NetworkTensor, int] = {}
         self._bind_outputs()
         self._allocate()
-        operands = (thing for _, launch in self.launches for thing in launch.operands.values())
-        self.constants.add_all(thing for thing in operands if isinstance(thing, PackedConstant))
+        self.constants.add_all(self._constants())
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
         scratch = max((kernel.scratch for kernel in self.kernels.values()), default=0)
         plan = ExecutionPlan(
@@ -178,6 +104,13 @@ class Planner:
         )
         jobs = tuple(job for job, _ in self.launches)
         return NetworkPlan(plan, self.kernels, self.constants.blob(), self._storage(), jobs)
+
+    def _constants(self) -> Iterator[PackedConstant]:
+        """What operands and outputs are in memory of their own: first what is packed."""
+        operands = [thing for _, launch in self.launches for thing in launch.operands.values()]
+        yield from (thing for thing in operands if isinstance(thing, PackedConstant))
+        plain = [thing.root for thing in (*operands, *self.network.outputs) if isinstance(thing, NetworkTensor)]
+        yield from (as_it_is(root) for root in plain if root.origin == "constant")
 
     def _all(self, numbers: Iterable[ScalarExpr | int]) -> tuple[int, ...]:
         return tuple(map(self.at, numbers))
@@ -285,7 +218,7 @@ class Planner:
             base = abi.FIRST_IO_BASE + self.network.inputs.index(root)
             return base, 0, self._span(root)
         if root.origin == "constant":
-            return self._constant(PackedConstant((id(root.data), None), lambda: root.constant))
+            return self._constant(as_it_is(root))
         buffer = self.buffers[self.layouts.home(root)]
         return buffer.base, buffer.offset, buffer.nbytes
 
@@ -362,6 +295,11 @@ class Planner:
             key = tensor.root if buffer is None else (buffer.base, buffer.offset)
             found[tensor] = numbers.setdefault(key, len(numbers))
         return found
+
+
+def as_it_is(tensor: NetworkTensor) -> PackedConstant:
+    """A constant that kernels read as it is in the program."""
+    return PackedConstant((id(tensor.data), None), lambda: Packing.copied(tensor.constant))
 
 
 def shares_of(kernel: Kernel) -> int:

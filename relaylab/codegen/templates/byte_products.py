@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
 
 WORD = 4
@@ -30,8 +31,12 @@ def in_words(problem: Problem) -> Problem | None:
     return replace(problem, dtype="int32", batch=shorter(problem.batch), rows=rows, taps=taps, x_start=start, word=WORD)
 
 
-def interleaved(matrix: np.ndarray) -> np.ndarray:
+def interleaved(matrix: WeightMatrix) -> WeightMatrix:
     """Weights [batch, K, N] of int8 as [batch, K / 4, N] words."""
     batch, depth, columns = matrix.shape
-    words = np.ascontiguousarray(matrix.reshape(batch, depth // WORD, WORD, columns).swapaxes(2, 3).astype("int8"))
-    return words.view("int32")[..., 0]
+
+    def words(first: int, last: int) -> np.ndarray:
+        fours = matrix.columns(first, last).reshape(batch, depth // WORD, WORD, last - first).swapaxes(2, 3)
+        return np.ascontiguousarray(fours.astype("int8")).view("int32")[..., 0]
+
+    return WeightMatrix((batch, depth // WORD, columns), np.dtype("int32"), words)

@@ -19,7 +19,7 @@ from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import conv_matrix
+from relaylab.codegen.templates.pack import Packing, conv_matrix
 from relaylab.codegen.templates.problem import UNIT, Choices, OutputAxis, Problem, Tap, merge_axes, merge_taps
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
 from relaylab.codegen.templates.strassen_kernel import strassen
@@ -149,9 +149,9 @@ def conv(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) ->
     return make("conv", problem, target, epilogue or Epilogue(), spec.roles, spec.data.bytes + weights + spec.out.bytes)
 
 
-def pack_conv_weight(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
+def pack_conv_weight(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
     """Weights [OC, IC / groups, *kernel] as the kernel of this spec reads them, flat."""
     problem = conv_problem(spec)
     if spec.minimal and strassen_pays(problem, target):
-        return pack_strassen(problem, target, conv_matrix(weight, spec.groups)[0])
+        return pack_strassen(problem, target, conv_matrix(weight, spec.groups))
     return pack_weights(problem, target, conv_matrix(weight, spec.groups))

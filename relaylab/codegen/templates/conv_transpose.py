@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,6 +25,7 @@ from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.conv import ConvSpec, declined
 from relaylab.codegen.templates.dots import pack_weights, weights_size
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.support.errors import RelayValueError
 
@@ -142,15 +143,26 @@ def conv_transpose(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None 
     )
 
 
-def pack_conv_transpose(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
-    """Weights [C, OC / groups, *kernel] as the kernel of this spec reads them, flat."""
-    return np.concatenate([*_packed_phases(spec, target, weight)])
+def pack_conv_transpose(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+    """Weights [C, OC / groups, *kernel] as the kernel of this spec reads them."""
+    return Packing.joined([*_packed_phases(spec, target, weight)])
 
 
-def _packed_phases(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Iterator[np.ndarray]:
+def _packed_phases(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Iterator[Packing]:
     in_channels = weight.shape[0] // spec.groups
     grouped = weight.reshape(spec.groups, in_channels, *weight.shape[1:])
     for combination, problem in _problems(spec, target):
         cut = tuple(slice(p.tap, p.tap + p.every * p.taps, p.every) if p.taps else slice(0) for p in combination)
-        taps = np.moveaxis(grouped[(slice(None),) * 3 + cut], (1, 2), (-2, -1))
-        yield pack_weights(problem, target, taps.reshape(spec.groups, problem.depth, problem.columns)).reshape(-1)
+        phase = grouped[(slice(None),) * 3 + cut]
+        shape = (spec.groups, problem.depth, problem.columns)
+        yield pack_weights(problem, target, WeightMatrix(shape, weight.dtype, _columns(phase)))
+
+
+def _columns(phase: np.ndarray) -> Callable[[int, int], np.ndarray]:
+    """What gives columns of [groups, C / groups, OC / groups, *kernel] as [groups, *kernel x C / groups, columns]."""
+
+    def columns(first: int, last: int) -> np.ndarray:
+        taps = np.moveaxis(phase[:, :, first:last], (1, 2), (-2, -1))
+        return taps.reshape(len(phase), -1, last - first)
+
+    return columns

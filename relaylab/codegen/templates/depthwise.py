@@ -20,6 +20,7 @@ from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.conv import ConvSpec, supports_conv
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.codegen.templates.schedule import FAR_BYTES
@@ -246,10 +247,12 @@ def depthwise(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = Non
     return lower_program(program, target, True, cost).by_content("depthwise")
 
 
-def pack_depthwise(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
-    """Weights [C, 1, *kernel] as [*kernel][C padded to whole vectors], flat."""
-    channels = weight.shape[0]
+def pack_depthwise(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+    """Weights [C, 1, *kernel] as [*kernel][C padded to whole vectors]."""
+    channels, taps = weight.shape[0], math.prod(spec.kernel)
     pitch = padded_channels(channels, target.lanes(spec.data.dtype))
-    packed = np.zeros((math.prod(spec.kernel), pitch), weight.dtype)
-    packed[:, :channels] = weight.reshape(channels, -1).T
-    return packed.reshape(-1)
+
+    def write(out: np.ndarray) -> None:
+        out.reshape(taps, pitch)[:, :channels] = weight.reshape(channels, taps).T
+
+    return Packing(taps * pitch, weight.dtype, write)

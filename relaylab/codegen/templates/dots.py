@@ -14,7 +14,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.byte_products import interleaved
-from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.program_parts import Place, around, turn
 from relaylab.codegen.templates.schedule import Blocking, packed_size, schedule_contraction, tile_count
@@ -136,18 +136,21 @@ class DotLoops(TileLoops):
         return around((load, *products), (row,), "unrolled")
 
 
-def pack_weights(problem: Problem, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
-    """The constant right side [batch, K, N] as the kernel of this problem reads it, flat."""
+def pack_weights(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
+    """The constant right side [batch, K, N] as the kernel of this problem reads it."""
     width = target.lanes(problem.dtype)
     if problem.word > 1:
         matrix = interleaved(matrix)
     if not few_columns(problem, target):
         return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
-    batch, depth, columns = matrix.shape
-    inner = problem.taps[-1].count
-    packed = np.zeros((batch, columns, depth // inner, -(-inner // width) * width), matrix.dtype)
-    packed[..., :inner] = matrix.transpose(0, 2, 1).reshape(batch, columns, depth // inner, inner)
-    return packed.reshape(-1)
+    (batch, depth, columns), inner = matrix.shape, problem.taps[-1].count
+    shape = (batch, columns, depth // inner, -(-inner // width) * width)
+
+    def write(out: np.ndarray) -> None:
+        values = matrix.columns(0, columns).transpose(0, 2, 1)
+        out.reshape(shape)[..., :inner] = values.reshape(*shape[:3], inner)
+
+    return Packing(math.prod(shape), matrix.dtype, write)
 
 
 def weights_size(problem: Problem, target: CpuTarget) -> int:

@@ -18,6 +18,7 @@ from relaylab.codegen.templates.assemble import DTYPES, contraction
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import Choices, OutputAxis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
 from relaylab.codegen.templates.strassen_kernel import strassen
@@ -108,9 +109,8 @@ def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) ->
     return make("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
 
 
-def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
-    """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it, flat."""
+def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> Packing:
+    """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it."""
     problem = gemm_problem(spec)
-    if spec.minimal and strassen_pays(problem, target):
-        return pack_strassen(problem, target, matrix[0])
-    return pack_weights(problem, target, matrix)
+    pack = pack_strassen if spec.minimal and strassen_pays(problem, target) else pack_weights
+    return pack(problem, target, WeightMatrix.of(matrix))

@@ -63,10 +63,8 @@ def outputs(m: int, p: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExpr]:
     ]
 
 
-def transform_weights(m: int, taps: np.ndarray) -> np.ndarray:
-    """G g G^T for taps [r^2, n] (kernel row, column): points [(m + r - 1)^2, n]."""
+def transform_weights(m: int, taps: np.ndarray, points: np.ndarray) -> None:
+    """Writes G g G^T for taps [r^2, n] (kernel row, column) to points [(m + r - 1)^2, n]."""
     matrix = np.kron(WEIGHT_TRANSFORM[m], WEIGHT_TRANSFORM[m]).astype(taps.dtype)
-    points = np.empty((len(matrix), taps.shape[1]), taps.dtype)
     for k in range(0, taps.shape[1], COLUMNS):
-        points[:, k : k + COLUMNS] = matrix @ taps[:, k : k + COLUMNS]
-    return points
+        np.matmul(matrix, taps[:, k : k + COLUMNS], out=points[:, k : k + COLUMNS])

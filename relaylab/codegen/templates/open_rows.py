@@ -17,6 +17,7 @@ from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.dots import few_columns, pack_weights
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, epilogue_buffers
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
@@ -98,6 +99,6 @@ def open_rows(spec: OpenRows, target: CpuTarget, epilogue: Epilogue) -> Kernel:
     return lower_program(open_rows_program(spec, target, epilogue), target, True).by_content("dense")
 
 
-def pack_open_rows(spec: OpenRows, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
-    """The weights [K, N] as the kernel reads them, flat."""
-    return pack_weights(spec.problem(), target, matrix[None])
+def pack_open_rows(spec: OpenRows, target: CpuTarget, matrix: np.ndarray) -> Packing:
+    """The weights [K, N] as the kernel reads them."""
+    return pack_weights(spec.problem(), target, WeightMatrix.of(matrix[None]))

@@ -26,7 +26,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
 from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 
@@ -103,11 +103,17 @@ def strassen_cycles(problem: Problem, target: CpuTarget, cold: bool = True, thre
     return sums + PRODUCTS * estimate(half, target, weight_bytes(problem) // 4, cold, threads)
 
 
-def pack_strassen(problem: Problem, target: CpuTarget, matrix: np.ndarray) -> np.ndarray:
-    """The right side [K, N] as its seven factors, each in panels, flat."""
-    width = target.lanes(problem.dtype)
-    (b11, b12), (b21, b22) = (np.hsplit(rows, 2) for rows in np.vsplit(matrix, 2))
-    t1 = b12 - b11
-    t2 = b22 - t1
-    factors = np.stack([b11, b21, t2, b22 - b12, b21 - t2, t1, b22])
-    return pack_panels(factors, half_schedule(problem, target).vectors * width, width)
+def pack_strassen(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
+    """The right side [1, K, N] as its seven factors, each in panels."""
+    width, (_, depth, columns) = target.lanes(problem.dtype), matrix.shape
+    half = columns // 2
+
+    def factors(first: int, last: int) -> np.ndarray:
+        halves = (matrix.columns(start + first, start + last)[0] for start in (0, half))
+        (b11, b21), (b12, b22) = (np.vsplit(rows, 2) for rows in halves)
+        t1 = b12 - b11
+        t2 = b22 - t1
+        return np.stack([b11, b21, t2, b22 - b12, b21 - t2, t1, b22])
+
+    products = WeightMatrix((PRODUCTS, depth // 2, half), matrix.dtype, factors)
+    return pack_panels(products, half_schedule(problem, target).vectors * width, width)

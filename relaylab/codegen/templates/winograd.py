@@ -24,7 +24,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.conv import ConvSpec, missing_halo, needed_halo
 from relaylab.codegen.templates.minimal import TAPS, transform_weights
-from relaylab.codegen.templates.pack import pack_panels
+from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels, panels_in_block
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
 from relaylab.codegen.templates.schedule import schedule_contraction
 
@@ -125,14 +125,25 @@ def winograd_workspace(spec: ConvSpec, m: int) -> tuple[int, int]:
     return shape.points * shape.pitch(shape.in_channels) * 4, shape.points * shape.pitch(shape.out_channels) * 4
 
 
-def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> np.ndarray:
-    """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them, flat."""
-    shape, step, r = winograd_shape(spec, m), spec.strides[0], TAPS[m]
-    schedule = schedule_contraction(point_problem(shape), target)
-    phases = weight.reshape(
-        *weight.shape[:2], r, step, r, step
-    )  # [OC, IC, row tap, row phase, column tap, column phase]
-    taps = phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, shape.in_channels, shape.out_channels)
-    width = target.lanes("float32")
-    packed = pack_panels(taps, schedule.vectors * width, width).reshape(r * r, -1)
-    return transform_weights(m, packed).reshape(-1)
+def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> Packing:
+    """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them."""
+    shape, width = winograd_shape(spec, m), target.lanes("float32")
+    panel = schedule_contraction(point_problem(shape), target).vectors * width
+    depth, columns, taps = shape.in_channels, shape.out_channels, TAPS[m] ** 2
+    pitch = depth * (columns + -(columns % panel) % width)
+    step = panel * panels_in_block(taps * depth * panel * weight.itemsize)
+
+    def write(out: np.ndarray) -> None:
+        points = out.reshape(shape.points, pitch)
+        for first in range(0, columns, step):
+            part = WeightMatrix.of(_taps(weight[first : first + step], spec.strides[0], TAPS[m]))
+            packed = pack_panels(part, panel, width).array().reshape(taps, -1)
+            transform_weights(m, packed, points[:, first * depth : first * depth + packed.shape[1]])
+
+    return Packing(shape.points * pitch, weight.dtype, write)
+
+
+def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
+    """Weights [OC, IC, *kernel] as [tap, phase x IC, OC]."""
+    phases = weight.reshape(*weight.shape[:2], r, step, r, step)  # OC, IC, row tap and phase, column tap and phase
+    return phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, -1, len(weight))
