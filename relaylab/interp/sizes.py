@@ -29,11 +29,13 @@ def named_sizes(func: Function) -> list[tuple[int, int, SizeVar]]:
 
 def with_known_sizes(record: Record, sizes: Sizes) -> Record:
     """An operator's record with numbers in place of sizes; the same one if no attribute has a size with a name."""
-    values = {size: IntImm(n) for size, n in sizes.items()}
     changed: dict[str, object] = {}
     for name, value in record.items():
+        if not isinstance(value, (tuple, SymbolicDim)):
+            continue
         parts = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
         if any(isinstance(p, SymbolicDim) for p in parts):
+            values = {size: IntImm(n) for size, n in sizes.items()}
             new = tuple(with_sizes(p, values) if isinstance(p, SymbolicDim) else p for p in parts)
             changed[name] = new if isinstance(value, tuple) else new[0]
     return type(record)(**{**dict(record.items()), **changed}) if changed else record

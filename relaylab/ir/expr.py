@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -120,6 +121,12 @@ def _constant_data(data: object) -> TensorData:
     return array.view(TensorData)
 
 
+@lru_cache(maxsize=4096)
+def _array_type(shape: tuple[int, ...], dtype: np.dtype) -> TensorType:
+    """The type of an array: one object for equal ones, which makes comparing them short."""
+    return TensorType(shape, dtype)
+
+
 @node
 class Constant(ExprWithOp):
     """A tensor that is part of the program."""
@@ -128,7 +135,7 @@ class Constant(ExprWithOp):
     """A read-only array (`data.numpy()` as plain numpy)."""
 
     def __post_init__(self) -> None:
-        set_type(self, TensorType(self.data.shape, self.data.dtype))  # refuses data types that are not Relay's
+        set_type(self, _array_type(self.data.shape, self.data.dtype))  # refuses data types that are not Relay's
 
     @property
     def type(self) -> TensorType:

@@ -44,17 +44,14 @@ class Type(Node):
     _depth: int
 
     def _key(self) -> tuple[object, ...]:
-        return tuple(getattr(self, f) for f in self._fields)
+        return tuple([getattr(self, f) for f in self._fields])
 
     def __eq__(self, other: object, /) -> bool:
         if self is other:
             return True
-        return (
-            isinstance(other, Type)
-            and type(self) is type(other)
-            and hash(self) == hash(other)
-            and self._key() == other._key()
-        )
+        if type(self) is not type(other) or hash(self) != hash(other):
+            return False
+        return self._key() == cast(Type, other)._key()
 
     def __hash__(self) -> int:
         try:
@@ -103,6 +100,8 @@ def dtype_name(dtype: object) -> str:
     """The canonical name of a data type: `float32`, `int8`, `bool` …; numpy's types are accepted."""
     if isinstance(dtype, str):
         name = _DTYPE_NAMES.get(dtype, dtype)
+    elif type(dtype) in _NUMPY_NAMES:  # numpy makes the name anew each time
+        return _NUMPY_NAMES[type(dtype)]
     else:
         try:
             name = np.dtype(cast("DTypeLike", dtype)).name
@@ -119,6 +118,8 @@ DTYPES = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
     BFLOAT16.name,
 )  # fmt: skip
+_NUMPY_NAMES = {type(np.dtype(name)): name for name in DTYPES}
+"""By numpy's own classes, of which each data type has one: numpy makes a name anew each time."""
 
 
 def _shape(dims: Iterable[object]) -> tuple[Dim, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from relaylab.ir import Expr, Function, Let, Match, children, rebuild, walk
-from relaylab.ir.trail import derived, made_from
+from relaylab.ir.trail import current_trail, derived, made_from
 
 
 class Bound:
@@ -55,16 +55,26 @@ def rewrite_lets(
     """
     memo: dict[Expr, Expr] = {}
     gone: set[Expr] = set()
-    for node in events((root,), lambda n: not isinstance(n, Bound) and keep(n)):
-        if isinstance(node, Bound):
-            _decide(node.let, memo, gone, bind)
-        elif keep(node):
-            memo[node] = node
-        elif node not in memo:
-            with made_from(node):
-                new = derived(_rebuilt(node, memo, gone), node)
-                memo[node] = new if node in gone else derived(post(new, node), node, new)
+    trail = current_trail()
+    with made_from(root):
+        for node in events((root,), lambda n: not isinstance(n, Bound) and keep(n)):
+            if isinstance(node, Bound):
+                _decide(node.let, memo, gone, bind)
+            elif keep(node):
+                memo[node] = node
+            elif node not in memo:
+                if trail is not None:
+                    trail.site = node
+                memo[node] = _replaced(node, memo, gone, post)
     return memo[root]
+
+
+def _replaced(node: Expr, memo: dict[Expr, Expr], gone: set[Expr], post: Callable[[Expr, Expr], Expr]) -> Expr:
+    new = _rebuilt(node, memo, gone)
+    if new is not node:
+        derived(new, node)
+    after = new if node in gone else post(new, node)
+    return after if after is new else derived(after, node, new)
 
 
 def _decide(let: Let, memo: dict[Expr, Expr], gone: set[Expr], bind: Callable[[Let, Expr, bool], Expr | None]) -> None:

@@ -62,7 +62,7 @@ def _literal(value: object, typ: Type | None) -> Expr:
         fields = typ.fields if isinstance(typ, TupleType) else [None] * len(value)
         return Tuple(map(_literal, value, fields))
     array = np.asarray(value)
-    if isinstance(typ, TensorType) and typ.dtype != array.dtype.name:
+    if isinstance(typ, TensorType) and array.dtype != typ.dtype:
         array = array.astype(typ.dtype)
     if array.flags.owndata:  # nobody else writes to it: the constant need not copy it
         array.setflags(write=False)
@@ -112,7 +112,8 @@ class ConstantFolder:
         if with_known_sizes(record, {}) is not record:  # sizes with names are known when the program runs
             return call
         # a program must not grow by its constants: a call of `full` is a few bytes, its value may be gigabytes
-        if _elements(typ) > max(_LARGE, *(_elements(type_of(a)) for a in call.args)):
+        count = _elements(typ)
+        if count > _LARGE and count > max(_elements(type_of(a)) for a in call.args):
             return call
         values = list(map(_value, call.args))
         try:
@@ -127,6 +128,8 @@ class ConstantFolder:
 
 def _elements(typ: Type | None) -> int:
     """The elements of a value of a type, as far as they are known; a tuple has those of its fields."""
+    if type(typ) is TensorType:
+        return 0 if typ.is_dynamic else math.prod(typ.concrete_shape)
     fields = typ.fields if isinstance(typ, TupleType) else (typ,)
     return sum(math.prod(t.concrete_shape) for t in fields if isinstance(t, TensorType) and not t.is_dynamic)
 
