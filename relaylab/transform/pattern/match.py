@@ -21,9 +21,9 @@ from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern import told
 from relaylab.transform.pattern.facts import InferredTypes, Uses
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.possible import COMMUTATIVE, attr_of, has_attrs, may_fit, reassociates, same_attr
 from relaylab.transform.pattern.told import brief
 
-COMMUTATIVE = ("add", "multiply")
 Refined = pn.TypePattern | pn.DataTypePattern | pn.ShapePattern | pn.AttrPattern
 """A pattern with a condition on what it matches."""
 
@@ -77,6 +77,8 @@ class Matcher:
     def all(self, pattern: DFPattern, expr: Expr) -> Iterator[Match]:
         """Every way in which the pattern fits."""
         self.bound = {}
+        if self.misses is None and not may_fit(pattern, expr):
+            return
         for _ in self.fits(pattern, expr):
             # a copy: the search for the next way binds anew
             yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
@@ -259,7 +261,7 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
 def _reassociated(p: pn.CallPattern, e: Call) -> Iterator[pn.CallPattern]:
     """(a * b) / c also fits a * (b / c), and the other way round."""
     name = op_name(e)
-    if p.args is None or (p.op_name, name) not in (("divide", "multiply"), ("multiply", "divide")):
+    if p.args is None or not reassociates(p.op_name, name):
         return
     for inner in p.args[:1] if p.op_name == "divide" else p.args:
         if not isinstance(inner, pn.CallPattern) or inner.op_name != name or inner.args is None:
@@ -287,30 +289,9 @@ def _has_shape(self: Matcher, p: pn.ShapePattern, e: Expr) -> bool:
     return found is not None and found.shape == p.shape
 
 
-def _has_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> bool:
-    return all(_same_attr(_attr(e, name), value) for name, value in p.attrs.items())
-
-
-def _same_attr(found: object, wanted: object) -> bool:
-    if isinstance(wanted, (list, tuple)) or isinstance(found, (list, tuple)):
-        return isinstance(found, (list, tuple)) and isinstance(wanted, (list, tuple)) and list(found) == list(wanted)
-    return found is not None and found == wanted
-
-
-def _attr(e: Expr, name: str) -> object:
-    if isinstance(e, Op):
-        return e.get_attr(name)
-    if isinstance(e, Function):
-        return e.attr(name)
-    if isinstance(e, Call):
-        own = e.attrs.get(name) if e.attrs is not None else None
-        return e.op.get_attr(name) if own is None and isinstance(e.op, Op) else own
-    return None
-
-
 def _other_attrs(self: Matcher, p: pn.AttrPattern, e: Expr) -> str:
-    name, value = next((n, v) for n, v in p.attrs.items() if not _same_attr(_attr(e, n), v))
-    return told.other_attr(name, value, e, _attr(e, name))
+    name, value = next((n, v) for n, v in p.attrs.items() if not same_attr(attr_of(e, n), v))
+    return told.other_attr(name, value, e, attr_of(e, name))
 
 
 _Test = Callable[[Matcher, Any, Expr], bool]
@@ -321,7 +302,7 @@ _CONDITIONS: dict[type, tuple[_Test, Callable[[Matcher, Any, Expr], str]]] = {
     ),
     pn.DataTypePattern: (_has_dtype, lambda self, p, e: told.other_dtype(p.dtype, e, _tensor(self, e))),
     pn.ShapePattern: (_has_shape, lambda self, p, e: told.other_shape(p.shape, e, _tensor(self, e))),
-    pn.AttrPattern: (_has_attrs, _other_attrs),
+    pn.AttrPattern: (lambda self, p, e: has_attrs(p, e), _other_attrs),
 }
 
 _MATCHERS: dict[type, Callable[[Matcher, Any, Expr], Iterator[None]]] = {
