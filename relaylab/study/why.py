@@ -22,8 +22,8 @@ from relaylab.transform import PASSES, FuseOps, InferType, Pass, PassContext, ru
 from relaylab.transform.fusion.fuse_groups import Account, account
 from relaylab.transform.fusion.fuse_ops import MAX_DEPTH
 from relaylab.transform.pattern import DFPatternCallback, told
-from relaylab.transform.pattern.match import root_ops
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.possible import root_ops
 from relaylab.transform.pattern.told import brief
 from relaylab.transform.pattern.tried import watching
 from relaylab.transform.rewriting.explain import Explainer, MatchStep, Reason, Rewriting, pattern_of, title

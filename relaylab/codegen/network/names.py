@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+from relaylab.codegen.network.digests import function_digest
 from relaylab.ir import Call, Function, Op, StructuralTable, post_order
 
 LONGEST = 80
@@ -15,10 +16,19 @@ class KernelNames:
     def __init__(self, prefix: str):
         self.prefix = prefix
         self._known: StructuralTable[str] = StructuralTable()
+        self._exact: dict[str, str] = {}
         self._taken: dict[str, int] = {}
 
     def of(self, function: Function) -> str:
         """The name of a Primitive function."""
+        digest = function_digest(function)
+        if digest is None:
+            return self._alike(function)
+        if digest not in self._exact:  # of layers that are alike one is compared with the others
+            self._exact[digest] = self._alike(function)
+        return self._exact[digest]
+
+    def _alike(self, function: Function) -> str:
         return self._known.at(function, lambda _: self._unique(f"{self.prefix}_{fused_name(function)}"))
 
     def _unique(self, name: str) -> str:

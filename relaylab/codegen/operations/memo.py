@@ -10,18 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.llvm.cache import ObjectCache, digest
+from relaylab.codegen.network.digests import function_digest
 from relaylab.codegen.operations.contraction import KernelSequence
-from relaylab.ir import Call, Function, Op, post_order, structural_hash, walk
+from relaylab.ir import Function
 
 SOURCES = ("codegen", "loop", "op", "ir", "support")  # the code that kernels follow from
 FAST = 1  # zlib's level
@@ -33,7 +32,6 @@ class KernelMemo:
     def __init__(self, target: CpuTarget, cache: ObjectCache, options: object = None):
         self.target, self.cache, self.options = target, cache, options
         self.known: dict[tuple, KernelSequence] = {}
-        self.hashes: dict[Function, str | None] = {}
 
     def once(
         self, function: Function, key: tuple, make: Callable[[], KernelSequence], stored: bool = True
@@ -42,18 +40,12 @@ class KernelMemo:
 
         A key that holds sizes of an open program is known in this build only: not `stored`.
         """
-        digest_ = self._hash(function)
+        digest_ = function_digest(function)
         # A function with foreign operators is known by itself: the network keeps it alive, so its id is not given away.
         whole = (digest_ if digest_ is not None else id(function), key)
         if whole not in self.known:
             self.known[whole] = make() if digest_ is None or not stored else self._from_cache(whole, make)
         return self.known[whole]
-
-    def _hash(self, function: Function) -> str | None:
-        """A digest of all of a function; None if it has operators from outside the package."""
-        if function not in self.hashes:
-            self.hashes[function] = function_digest(function)
-        return self.hashes[function]
 
     def _from_cache(self, whole: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
         if self.cache.directory is None:
@@ -65,26 +57,6 @@ class KernelMemo:
         made = make()
         self.cache.put(address, _encode(made))
         return made
-
-
-def function_digest(function: Function) -> str | None:
-    """A digest of all of a function, the same in every process; None if it has operators from outside the package."""
-    operators = (n.op for n in walk((function,)) if isinstance(n, Call) and isinstance(n.op, Op))
-    own = all(op.definition.__module__.startswith("relaylab.") for op in operators)
-    return digest(str(structural_hash(function)), *_numbers(function)) if own else None
-
-
-def _numbers(function: Function) -> Iterator[str]:
-    """The attributes of all calls to the last bit: a structural hash leaves out what is equal within a tolerance."""
-    for node in post_order(function):
-        if isinstance(node, Call) and node.attrs is not None:
-            yield from (f"{name}={_exact(value)}" for name, value in node.attrs.items())
-
-
-def _exact(value: object) -> str:
-    if isinstance(value, (tuple, list)):
-        return f"({','.join(map(_exact, value))})"
-    return f"{value.dtype}{value.shape}{value.tobytes().hex()}" if isinstance(value, np.ndarray) else repr(value)
 
 
 @lru_cache(maxsize=1)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import default_directory, digest
+from relaylab.codegen.network.digests import function_digest
 from relaylab.codegen.network.network import Network, Operation, flatten
-from relaylab.codegen.operations.memo import code_version, function_digest
+from relaylab.codegen.operations.memo import code_version
 from relaylab.loop.schedule import Schedule
 from relaylab.runtime.threads import num_threads
 from relaylab.support.database import Database, TableLayout

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from relaylab.ir import Call, Constant, Expr, Function, GlobalVar, Op, Tuple, Type, children, post_order, walk
 from relaylab.transform.pattern import nodes as pn
-from relaylab.transform.pattern.match import Match, Matcher, brief, pattern_nodes, root_ops
+from relaylab.transform.pattern.match import Match, Matcher, brief, pattern_nodes
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.possible import root_ops
 
 
 @dataclass(frozen=True, eq=False)

@@ -346,21 +346,4 @@ def pattern_nodes(pattern: DFPattern) -> list[DFPattern]:
     return list(seen)
 
 
-def root_ops(pattern: DFPattern) -> frozenset[str] | None:
-    """The operators at which the pattern can fit, or None if it can fit elsewhere."""
-    match pattern:
-        case pn.CallPattern() if pattern.op_name:
-            extra = {"divide": "multiply", "multiply": "divide"}.get(pattern.op_name)
-            return frozenset((pattern.op_name, extra) if extra else (pattern.op_name,))
-        case pn.AltPattern():
-            left, right = root_ops(pattern.left), root_ops(pattern.right)
-            return None if left is None or right is None else left | right
-        case pn.TypePattern() | pn.DataTypePattern() | pn.ShapePattern() | pn.AttrPattern():
-            return root_ops(pattern.pattern)
-        case pn.DominatorPattern():
-            return root_ops(pattern.child)
-        case _:
-            return None
-
-
 pn.engine.match = match

@@ -150,6 +150,8 @@ class CallPattern(DFPattern):
 
     def __init__(self, op: DFPattern, args: Iterable[DFPattern] | None):
         self.op = expect(op, DFPattern, "what a CallPattern calls")
+        self.called = op.expr if isinstance(op, ExprPattern) and isinstance(op.expr, Op) else None
+        """The operator that the pattern calls, if it is one."""
         self.args = None if args is None else expect_all(args, DFPattern, "the arguments of a CallPattern")
 
     def parts(self) -> tuple[DFPattern, ...]:
@@ -158,7 +160,7 @@ class CallPattern(DFPattern):
     @property
     def op_name(self) -> str:
         """The operator that the pattern calls, or an empty string."""
-        return self.op.expr.name if isinstance(self.op, ExprPattern) and isinstance(self.op.expr, Op) else ""
+        return "" if self.called is None else self.called.name
 
     def __repr__(self) -> str:
         return f"{self.op!r}({'...' if self.args is None else ', '.join(map(repr, self.args))})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
@@ -44,7 +45,10 @@ def same_attr(found: object, wanted: object) -> bool:
 
 def has_attrs(p: pn.AttrPattern, e: Expr) -> bool:
     """Whether a node has all attributes that a pattern wants."""
-    return all(same_attr(attr_of(e, name), value) for name, value in p.attrs.items())
+    for name, value in p.attrs.items():
+        if not same_attr(attr_of(e, name), value):
+            return False
+    return True
 
 
 def may_fit(pattern: DFPattern, expr: Expr) -> bool:
@@ -56,17 +60,16 @@ def may_fit(pattern: DFPattern, expr: Expr) -> bool:
 def _call(p: pn.CallPattern, e: Expr) -> bool:
     if not isinstance(e, Call):
         return False
-    op = p.op.expr if isinstance(p.op, pn.ExprPattern) else None
-    name = op.name if isinstance(op, Op) else ""
-    if isinstance(e.op, Op) and reassociates(name, e.op.name):
-        return True
-    if not (op is e.op if name else may_fit(p.op, e.op)):
-        return False
+    if p.called is not e.op:
+        if p.called is not None:
+            return isinstance(e.op, Op) and reassociates(p.called.name, e.op.name)
+        if not may_fit(p.op, e.op):
+            return False
     if p.args is None:
         return True
     if len(p.args) != len(e.args):
         return False
-    return _all(p.args, e.args) or (name in COMMUTATIVE and len(p.args) == 2 and _all(p.args[::-1], e.args))
+    return _all(p.args, e.args) or (len(p.args) == 2 and p.op_name in COMMUTATIVE and _all(p.args[::-1], e.args))
 
 
 def _all(patterns: tuple[DFPattern, ...], exprs: tuple[Expr, ...]) -> bool:
@@ -80,6 +83,33 @@ def _expr(p: pn.ExprPattern, e: Expr) -> bool:
     return p.expr is e if isinstance(p.expr, Op) or isinstance(e, Op) else type(p.expr) is type(e)
 
 
+def root_ops(pattern: DFPattern) -> frozenset[str] | None:
+    """The operators at which the pattern can fit, or None if it can fit elsewhere."""
+    match pattern:
+        case pn.CallPattern() if pattern.op_name:
+            extra = {"divide": "multiply", "multiply": "divide"}.get(pattern.op_name)
+            return frozenset((pattern.op_name, extra) if extra else (pattern.op_name,))
+        case pn.AltPattern():
+            left, right = root_ops(pattern.left), root_ops(pattern.right)
+            return None if left is None or right is None else left | right
+        case pn.TypePattern() | pn.DataTypePattern() | pn.ShapePattern() | pn.AttrPattern():
+            return root_ops(pattern.pattern)
+        case pn.DominatorPattern():
+            return root_ops(pattern.child)
+        case _:
+            return None
+
+
+def _alternative(p: pn.AltPattern, e: Expr) -> bool:
+    if p not in _HEADS:
+        _HEADS[p] = root_ops(p)
+    heads = _HEADS[p]
+    if heads is not None and not (isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in heads):
+        return False
+    return may_fit(p.left, e) or may_fit(p.right, e)
+
+
+_HEADS: WeakKeyDictionary[pn.AltPattern, frozenset[str] | None] = WeakKeyDictionary()
 _TESTS: dict[type, Callable[[Any, Expr], bool]] = {
     pn.ExprPattern: _expr,
     pn.CallPattern: _call,
@@ -90,7 +120,7 @@ _TESTS: dict[type, Callable[[Any, Expr], bool]] = {
     pn.LetPattern: lambda p, e: isinstance(e, Let),
     pn.TuplePattern: lambda p, e: isinstance(e, Tuple),
     pn.TupleGetItemPattern: lambda p, e: isinstance(e, TupleGetItem) and may_fit(p.tuple, e.tuple_value),
-    pn.AltPattern: lambda p, e: may_fit(p.left, e) or may_fit(p.right, e),
+    pn.AltPattern: _alternative,
     pn.AttrPattern: lambda p, e: may_fit(p.pattern, e) and has_attrs(p, e),
     **dict.fromkeys((pn.TypePattern, pn.DataTypePattern, pn.ShapePattern), lambda p, e: may_fit(p.pattern, e)),
     pn.DominatorPattern: lambda p, e: may_fit(p.child, e),

@@ -31,8 +31,9 @@ from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.support.source import python_place
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.callback import LIMIT, endless
-from relaylab.transform.pattern.match import Match, Matcher, pattern_nodes, root_ops
+from relaylab.transform.pattern.match import Match, Matcher, pattern_nodes
 from relaylab.transform.pattern.nodes import DFPattern
+from relaylab.transform.pattern.possible import root_ops
 from relaylab.transform.pattern.tried import tried
 
 
