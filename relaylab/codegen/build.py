@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any
 
 from relaylab.codegen.inspection.stages import KernelForJob, Stages
@@ -15,7 +16,7 @@ from relaylab.codegen.llvm.jit import Compilation, compile_objects
 from relaylab.codegen.native.entry import entry_text
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.graph_json import graph_json
-from relaylab.codegen.network.network import Network, Operation, network_of
+from relaylab.codegen.network.network import Network, NetworkConstants, Operation, Recipes, network_of
 from relaylab.codegen.operations.generic import VERIFY
 from relaylab.codegen.operations.layout import NetworkLayout, lay_out
 from relaylab.codegen.operations.memo import KernelMemo
@@ -34,6 +35,7 @@ from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.support.progress import part
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
+from relaylab.transform.engine.recipes import noting
 from relaylab.transform.normal_forms.first_order import first_order
 
 WINOGRAD = "relay.codegen.winograd"
@@ -61,9 +63,9 @@ def build(
         Runtime(runtime)
     wanted = parse_target(target)
     # A build makes many nodes and drops few: looking for cycles was 12-20 % of the passes' time and found none.
-    with no_collection():
-        final = _optimized(_module(ir_mod), params)
-        return compile_main(final, wanted, mod_name, chosen, ir_mod)
+    with no_collection(), noting() as recipes:
+        # The program after the passes has no other owner: its weights go as they are packed.
+        return compile_main(_optimized(_module(ir_mod), params), wanted, mod_name, chosen, ir_mod, recipes)
 
 
 def optimize(
@@ -80,18 +82,21 @@ def compile_main(
     mod_name: str = "default",
     executor: Executor | str = "graph",
     ir_mod: IRModule | Function | None = None,
+    recipes: Recipes = MappingProxyType({}),
 ) -> GraphExecutorFactoryModule:
-    """Compile the `main` of a module that the passes have fused."""
-    network = network_of(mod["main"], f"tvmgen_{mod_name}")
+    """Compile the `main` of a module that the passes have fused; `recipes` compute constants of it again."""
+    network = network_of(mod["main"], f"tvmgen_{mod_name}", recipes=recipes)
+    ir_mod = mod if ir_mod is None else ir_mod
+    del mod
     tuned, chosen = tuned_schedules(network, target), chosen_schedules(network)
     try:
-        return _compiled(mod, network, target, mod_name, executor, ir_mod, tuned | chosen)
+        return _compiled(ir_mod, network, target, mod_name, executor, tuned | chosen)
     except RelayError as error:
         if not tuned or not error.code.startswith("schedule."):
             raise
         said = f"the records of tuning are not used: {error}"
         warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=2)
-    return _compiled(mod, network, target, mod_name, executor, ir_mod, chosen)
+    return _compiled(ir_mod, network, target, mod_name, executor, chosen)
 
 
 def _waited(started: Sequence[Future[bytes]]) -> Iterator[bytes]:
@@ -123,12 +128,11 @@ def compiled_plan(
 
 
 def _compiled(
-    mod: IRModule,
+    ir_mod: IRModule | Function,
     network: Network,
     target: CpuTarget,
     mod_name: str,
     executor: Executor | str,
-    ir_mod: IRModule | Function | None,
     schedules: Mapping[Operation, Schedule],
 ) -> GraphExecutorFactoryModule:
     """A module of a network whose named kernels have these schedules."""
@@ -146,13 +150,13 @@ def _compiled(
         entry,
         objects,
         planned.constants,
-        {t.name: t.constant for t in network.constants},
+        NetworkConstants(network),
         graph_json(network, planned.storage),
     )
     kind = AOTExecutorFactoryModule if str(executor) == "aot" else GraphExecutorFactoryModule
     return kind(
         executable,
-        ir_mod=mod if ir_mod is None else ir_mod,
+        ir_mod=ir_mod,
         target=target,
         executor=executor,
         stage_source=_stages(network, planned, layouts, target),

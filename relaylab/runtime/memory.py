@@ -8,7 +8,9 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
+import os
 import sys
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,6 +40,18 @@ def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
             code="runtime.out-of-memory",
             help="use smaller shapes or a smaller batch",
         ) from None
+
+
+def give_back() -> None:
+    """Give freed memory back to the system, where the C library keeps it and can be asked (glibc): a millisecond."""
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@lru_cache(maxsize=1)
+def _c_library() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if os.name == "posix" else None
 
 
 def _told(array: np.ndarray) -> int:

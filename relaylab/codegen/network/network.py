@@ -7,8 +7,9 @@ construct named.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -38,13 +39,22 @@ class NetworkTensor:
     alias: NetworkTensor | None = None
     node: int = -1
     output: int = 0
+    recipe: Callable[[], np.ndarray] | None = None
+    """Computes the numbers of a constant again that has been let go."""
 
     @property
     def constant(self) -> np.ndarray:
         """The numbers of a constant; RelayError for any other tensor."""
-        if self.data is None:
+        if self.data is not None:
+            return self.data
+        if self.recipe is None:
             raise RelayError(f"the tensor `{self.name}` is no constant", code="codegen.not-a-constant")
-        return self.data
+        return self.recipe()
+
+    @property
+    def identity(self) -> int:
+        """A number that tells a constant from others while the network lives."""
+        return id(self.data if self.recipe is None else self)
 
     @property
     def root(self) -> NetworkTensor:
@@ -92,6 +102,14 @@ class Network:
     outputs: list[NetworkTensor] = field(default_factory=list)
     nodes: list[NetworkTensor | Operation] = field(default_factory=list)
 
+    def let_go(self) -> int:
+        """Lets the constants go that can be computed again; their bytes."""
+        kept = [t for t in self.constants if t.recipe is not None and t.data is not None]
+        freed = sum(t.constant.nbytes for t in kept)
+        for tensor in kept:
+            tensor.data = None
+        return freed
+
 
 def flatten(value: NetworkValue) -> Iterator[NetworkTensor]:
     """The tensors in a value, left to right."""
@@ -119,12 +137,37 @@ def tensor_type(expr: ir.Expr) -> ir.TensorType:
     return found
 
 
-def network_of(main: ir.Function, prefix: str = "tvmgen_default", sizes: OpenSizes | None = None) -> Network:
-    """The network that a fused, typed `main` describes; `sizes` are those of an open program.
+class NetworkConstants(Mapping[str, np.ndarray]):
+    """The constants of a network by name; those that were let go are computed when they are asked for."""
+
+    def __init__(self, network: Network):
+        self._tensors = {tensor.name: tensor for tensor in network.constants}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._tensors[name].constant
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+
+Recipes = Mapping[ir.Constant, Callable[[], np.ndarray]]
+
+
+def network_of(
+    main: ir.Function,
+    prefix: str = "tvmgen_default",
+    sizes: OpenSizes | None = None,
+    recipes: Recipes = MappingProxyType({}),
+) -> Network:
+    """The network that a fused, typed `main` describes; `sizes` are those of an open program, `recipes` compute
+    constants again.
 
     Raises RelayError `build.not-static` for control flow, closures, data types, references and unknown shapes.
     """
-    return _Reader(main, prefix, sizes).read()
+    return _Reader(main, prefix, sizes, recipes).read()
 
 
 def is_static_graph(mod: ir.IRModule) -> bool:
@@ -155,8 +198,8 @@ def is_plain(expr: ir.Expr) -> bool:
 class _Reader:
     """Gives every expression its value, operands first, without recursion."""
 
-    def __init__(self, main: ir.Function, prefix: str, sizes: OpenSizes | None):
-        self.main, self.network, self.sizes = main, Network(), sizes
+    def __init__(self, main: ir.Function, prefix: str, sizes: OpenSizes | None, recipes: Recipes):
+        self.main, self.network, self.sizes, self.recipes = main, Network(), sizes, recipes
         self.names = KernelNames(prefix)
         self.values: dict[ir.Expr, NetworkValue] = {}
         self.bound: dict[ir.Var, ir.Expr] = {}
@@ -226,6 +269,7 @@ class _Reader:
         tensor = NetworkTensor(
             expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}", np.asarray(expr.data)
         )
+        tensor.recipe = self.recipes.get(expr)
         self.network.constants.append(self._add(tensor))
         return tensor
 

@@ -5,19 +5,21 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
 from relaylab.codegen.operations.jobs import PackedConstant
 from relaylab.codegen.templates.pack import Packing
-from relaylab.runtime.memory import aligned
+from relaylab.runtime.memory import aligned, give_back
 from relaylab.runtime.threads import available_processors
 
 ALIGNMENT = 64
 PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped
 PACKERS = min(4, available_processors())
+GIVEN_BACK = 32 << 20  # bytes that are packed before what is free is given back again
 
 
 class ConstantPool:
@@ -33,17 +35,31 @@ class ConstantPool:
         self.size = 0
         self.memory = aligned(PREFETCHED, "the constants")
 
-    def add_all(self, wanted: Iterable[PackedConstant]) -> None:
-        """Pack those that are not here yet, in the order given, on all processors: numpy needs no lock for it."""
+    def add_all(self, wanted: Iterable[PackedConstant], let_go: Callable[[], int] = lambda: 0) -> None:
+        """Pack those that are not here yet, in the order given, on all processors: numpy needs no lock for it.
+
+        `let_go` frees as many bytes of plain weights as it says, once they are packed.
+        """
         missing = {packed.key: packed.make() for packed in wanted if packed.key not in self.offsets}
         for key, packing in missing.items():
             self.offsets[key], self.sizes[key] = self.size, packing.nbytes
             self.size += packing.nbytes + ALIGNMENT + -packing.nbytes % ALIGNMENT
         self._make_room()
-        largest_first = sorted(missing.items(), key=lambda item: -item[1].nbytes)
+        waiting = sorted(missing.items(), key=lambda item: item[1].nbytes)
+        missing.clear()  # what is packed has no other owner then
+        freed = let_go()
+        if self.size > GIVEN_BACK:  # what the passes and LLVM have freed
+            give_back()
         with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as threads:
-            for done in [threads.submit(self._write, key, packing) for key, packing in largest_first]:
-                done.result()
+            started: deque[Future[int]] = deque()
+            while waiting:  # the largest first, so that no thread is left alone with it
+                started.append(threads.submit(self._write, *waiting.pop()))
+            written = 0
+            while started:
+                written += started.popleft().result()
+                if freed and written > GIVEN_BACK:
+                    written = 0
+                    give_back()
 
     def add(self, packed: PackedConstant) -> int:
         """The offset of a constant."""
@@ -51,9 +67,10 @@ class ConstantPool:
             self.add_all([packed])
         return self.offsets[packed.key]
 
-    def _write(self, key: tuple, packing: Packing) -> None:
+    def _write(self, key: tuple, packing: Packing) -> int:
         start = self.offsets[key]
         packing.write(self.memory[start : start + packing.nbytes].view(packing.dtype))
+        return packing.nbytes
 
     def _make_room(self) -> None:
         if self.size + PREFETCHED > self.memory.nbytes:

@@ -158,7 +158,7 @@ class GenericJob(Job):
             write = lambda out: np.copyto(out.reshape(shape), make(part))
             return Packing(math.prod(shape), np.dtype(part.buffer.dtype), write)
 
-        of = tuple(id(self.reads[k].constant) for k in roles.values())
+        of = tuple(self.reads[k].identity for k in roles.values())
         return {
             part.buffer.name: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: packing(part))
             for part in kernel.program.prepared
@@ -251,7 +251,7 @@ class ContractionJob(Job):
             # Equal kernels read equal panels: two layers that share a weight share its packed form too.
             views_key = (views(data), views(out), type(self.contraction).__name__, made.kernels[0].name)
             operands["weight0"] = PackedConstant(
-                (id(weight.constant), views_key),
+                (weight.identity, views_key),
                 lambda: self.contraction.pack(views(data), views(out), target, weight.constant),
             )
         else:

@@ -89,7 +89,7 @@ class Planner:
         self.written: dict[NetworkTensor, int] = {}
         self._bind_outputs()
         self._allocate()
-        self.constants.add_all(self._constants())
+        self.constants.add_all(self._constants(), self.network.let_go)
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
         scratch = max((kernel.scratch for kernel in self.kernels.values()), default=0)
         plan = ExecutionPlan(
@@ -299,7 +299,7 @@ class Planner:
 
 def as_it_is(tensor: NetworkTensor) -> PackedConstant:
     """A constant that kernels read as it is in the program."""
-    return PackedConstant((id(tensor.data), None), lambda: Packing.copied(tensor.constant))
+    return PackedConstant((tensor.identity, None), lambda: Packing.copied(tensor.constant))
 
 
 def shares_of(kernel: Kernel) -> int:

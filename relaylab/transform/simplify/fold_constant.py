@@ -22,6 +22,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.recipes import note_recipe
 
 _SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
 _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end", "annotation.stop_fusion", "on_device")
@@ -123,7 +124,9 @@ class ConstantFolder:
                 value = evaluated(record, values, typ)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
-        return _literal(value, typ)
+        made = _literal(value, typ)
+        note_recipe(made, record, call.args, typ)
+        return made
 
 
 def _elements(typ: Type | None) -> int:

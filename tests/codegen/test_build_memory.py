@@ -1,0 +1,75 @@
+"""What a build keeps in memory: weights that passes computed go once they are packed, and come back when asked for."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.frontend import from_onnx, to_onnx
+from relaylab.ir import IRModule
+from relaylab.runtime import cpu, graph_executor, load_module
+from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.support.errors import RelayError
+
+CHANNELS = 192
+
+
+def network() -> tuple[IRModule, dict[str, np.ndarray]]:
+    """A convolution whose weights take the scale of the normalisation after it; 1.3 MB of them."""
+    x = relay.var("x", shape=(1, CHANNELS, 8, 8))
+    y = relay.nn.conv2d(x, relay.var("w"), channels=CHANNELS, kernel_size=(3, 3), padding=(1, 1))
+    y = relay.nn.relu(relay.nn.batch_norm(y, *(relay.var(n) for n in ("gamma", "beta", "mean", "var")))[0])
+    mod = relay.transform.InferType()(IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y)))
+    rng = np.random.default_rng(0)
+    params = {n: rng.uniform(0.5, 1.5, CHANNELS).astype("float32") for n in ("gamma", "beta", "mean", "var")}
+    return mod, params | {"w": rng.standard_normal((CHANNELS, CHANNELS, 3, 3), "float32") / 40}
+
+
+def built(mod: IRModule, params: dict[str, np.ndarray] | None = None) -> GraphExecutorFactoryModule:
+    with relay.transform.PassContext(opt_level=3):
+        return relay.build(mod, "llvm", params=params)
+
+
+def test_scaled_weights_do_not_stay_beside_the_packed_ones() -> None:
+    mod, params = network()
+    mod = relay.transform.BindParams(params)(mod)  # the plain weights are the program's
+    built(mod)  # what is imported and kept once
+    gc.collect()
+    tracemalloc.start()
+    try:
+        lib = built(mod)
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < params["w"].nbytes / 2
+    assert sum(p.nbytes for p in lib.executable.params.values()) > params["w"].nbytes
+
+
+def test_parameters_that_were_let_go_are_what_was_packed(tmp_path: Path) -> None:
+    mod, params = network()
+    lib = built(mod, params)
+    wanted = params["w"] * (params["gamma"] / np.sqrt(params["var"] + 1e-5)).reshape(-1, 1, 1, 1)
+    (name,) = (n for n, p in lib.executable.params.items() if p.size == wanted.size)
+    found = lib.get_params()[name].numpy()
+    np.testing.assert_allclose(np.sort(found, axis=None), np.sort(wanted, axis=None), rtol=1e-5)
+    lib.export_library(str(tmp_path / "net.so"))
+    assert np.array_equal(load_module(str(tmp_path / "net.so")).get_params()[name].numpy(), found)
+    module = graph_executor.GraphModule(lib["default"](cpu(0)))
+    module.set_input(name, found)  # it is what was built in, to the bit
+    with pytest.raises(RelayError, match="another value"):
+        module.set_input(name, found + 1)
+
+
+def test_the_numbers_are_those_of_onnxruntime() -> None:
+    ort = pytest.importorskip("onnxruntime")
+    mod, params = network()
+    data = to_onnx(mod, params).SerializeToString()
+    x = np.random.default_rng(1).standard_normal((1, CHANNELS, 8, 8), "float32")
+    (wanted,) = ort.InferenceSession(data, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+    np.testing.assert_allclose(built(from_onnx(data)[0]).run(x=x), wanted, rtol=1e-4, atol=1e-4)
