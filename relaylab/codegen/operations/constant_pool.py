@@ -19,7 +19,7 @@ from relaylab.runtime.threads import available_processors
 ALIGNMENT = 64
 PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped
 PACKERS = min(4, available_processors())
-GIVEN_BACK = 32 << 20  # bytes that are packed before what is free is given back again
+GIVEN_BACK = 64 << 20  # bytes that are packed before what is free is given back again
 
 
 class ConstantPool:
