@@ -118,7 +118,7 @@ DTYPES = (
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
     BFLOAT16.name,
 )  # fmt: skip
-_NUMPY_NAMES = {type(np.dtype(name)): name for name in DTYPES}
+_NUMPY_NAMES: dict[type, str] = {type(np.dtype(name)): name for name in DTYPES}
 """By numpy's own classes, of which each data type has one: numpy makes a name anew each time."""
 
 

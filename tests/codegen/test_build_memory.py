@@ -23,7 +23,8 @@ def network() -> tuple[IRModule, dict[str, np.ndarray]]:
     """A convolution whose weights take the scale of the normalisation after it; 1.3 MB of them."""
     x = relay.var("x", shape=(1, CHANNELS, 8, 8))
     y = relay.nn.conv2d(x, relay.var("w"), channels=CHANNELS, kernel_size=(3, 3), padding=(1, 1))
-    y = relay.nn.relu(relay.nn.batch_norm(y, *(relay.var(n) for n in ("gamma", "beta", "mean", "var")))[0])
+    gamma, beta, mean, var = (relay.var(n) for n in ("gamma", "beta", "mean", "var"))
+    y = relay.nn.relu(relay.nn.batch_norm(y, gamma, beta, mean, var)[0])
     mod = relay.transform.InferType()(IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y)))
     rng = np.random.default_rng(0)
     params = {n: rng.uniform(0.5, 1.5, CHANNELS).astype("float32") for n in ("gamma", "beta", "mean", "var")}

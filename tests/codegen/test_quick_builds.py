@@ -56,8 +56,8 @@ def weights(kind: str) -> Packing:
         data = MemoryView.padded((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
         spec = T.ConvSpec(data, MemoryView.dense((1, 8, 8, 512)), (3, 3), (1, 1), (1, 1), (1, 1))
         return T.pack_winograd(spec, 4, target, rng.standard_normal((512, 512, 3, 3), "float32"))
-    views = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
-    return T.pack_gemm(T.GemmSpec(*views), target, rng.standard_normal((1, 2048, 2048), "float32"))
+    a, b, out = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
+    return T.pack_gemm(T.GemmSpec(a, b, out), target, rng.standard_normal((1, 2048, 2048), "float32"))
 
 
 @pytest.mark.parametrize(("kind", "growth"), [("winograd", 4), ("strassen", 7 / 4)])

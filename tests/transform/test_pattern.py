@@ -6,11 +6,11 @@ import pytest
 
 import relaylab.op  # noqa: F401
 from relaylab import relay
-from relaylab.ir import Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, structural_equal, var
+from relaylab.ir import Function, If, IRModule, Let, Op, Tuple, TupleGetItem, const, post_order, structural_equal, var
 from relaylab.op.base import call_operator as call
 from relaylab.support.errors import RelayError
 from relaylab.transform import RuleSet, apply_rules, create, rule, run_pipeline
-from relaylab.transform import FunctionPass, PassInfo
+from relaylab.transform import FunctionPass, PassInfo, SimplifyExpr
 from relaylab.transform.pattern import (
     DFPatternCallback,
     FunctionPattern,
@@ -29,6 +29,9 @@ from relaylab.transform.pattern import (
     wild,
     wildcard,
 )
+from relaylab.transform.pattern.match import Matcher
+from relaylab.transform.pattern.possible import may_fit
+from relaylab.zoo.catalog import NETWORKS
 
 x, y, z = (var(n, shape=(2, 2)) for n in "xyz")
 
@@ -68,6 +71,30 @@ MATCHING = [
 @pytest.mark.parametrize(("pattern", "expr", "expected"), MATCHING, ids=[repr(m[0]) for m in MATCHING])
 def test_matching(pattern, expr, expected):
     assert pattern.match(expr) is expected
+
+
+def searched(pattern, expr):
+    """Whether the pattern fits, found by the search alone: it keeps its misses, so nothing comes before it."""
+    return Matcher(expr, keep_misses=True).first(pattern, expr) is not None
+
+
+@pytest.mark.parametrize("pattern", [m[0] for m in MATCHING], ids=[repr(m[0]) for m in MATCHING])
+def test_what_may_fit_is_all_that_fits(pattern):
+    for _, expr, _ in MATCHING:
+        assert match(pattern, expr) is None or may_fit(pattern, expr)
+        assert (match(pattern, expr) is not None) is searched(pattern, expr)
+
+
+@pytest.mark.parametrize("network", ["lstm", "bert", "resnet18", "unet"])
+def test_rules_fit_where_the_search_alone_says_so(network):
+    main = create("InferType")(NETWORKS[network].small()[0])["main"]
+    fitting = refused = 0
+    for node in post_order(main):
+        for r in SimplifyExpr.rules:
+            fits = searched(r.pattern, node)
+            assert (Matcher(node).first(r.pattern, node) is not None) is fits
+            fitting, refused = fitting + fits, refused + (not may_fit(r.pattern, node))
+    assert refused > 20 * fitting  # else it would be worth nothing
 
 
 def test_one_pattern_stands_for_one_node():
