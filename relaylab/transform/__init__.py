@@ -41,6 +41,7 @@ from relaylab.transform.fusion.defuse_ops import DefuseOps
 from relaylab.transform.fusion.fuse_attention import FuseAttention
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
+from relaylab.transform.fusion.sink_reshape import SinkReshape
 from relaylab.transform.gradients.first_order_gradient import FirstOrderGradient, gradient
 from relaylab.transform.gradients.lazy_gradient_init import LazyGradientInit
 from relaylab.transform.inline import Inline
@@ -121,11 +122,11 @@ __all__ = [
     "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
     "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",
     "QuantizeAnnotate", "QuantizeCalibrate", "QuantizePartition", "QuantizeRealize", "RemoveUnusedFunctions", "Rule",
-    "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SplitArgs", "Stage",
-    "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS", "ToGraphNormalForm", "ToMixedPrecision",
-    "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting", "create", "default_passes",
-    "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_", "pass_instrument", "recast",
-    "register_alter_op_layout", "register_config", "register_convert_op_layout", "register_legalize", "register_pass",
-    "rule", "run_pipeline", "to_cps", "un_cps",
+    "RuleSet", "Sequential", "SimplifyExpr", "SimplifyFCTranspose", "SimplifyInference", "SinkReshape", "SplitArgs",
+    "Stage", "ToANormalForm", "ToANormalFormExpr", "ToBasicBlockNormalForm", "ToCPS", "ToGraphNormalForm",
+    "ToMixedPrecision", "apply_rules", "bind", "bind_params_by_name", "build_config", "collecting", "create",
+    "default_passes", "function_pass", "gradient", "module_pass", "optimize", "parse_pass", "pass_",
+    "pass_instrument", "recast", "register_alter_op_layout", "register_config", "register_convert_op_layout",
+    "register_legalize", "register_pass", "rule", "run_pipeline", "to_cps", "un_cps",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

@@ -14,6 +14,7 @@ from relaylab.transform.engine.manager import Pass, run_pipeline
 from relaylab.transform.fusion.fuse_attention import FuseAttention
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
+from relaylab.transform.fusion.sink_reshape import SinkReshape
 from relaylab.transform.inline import Inline
 from relaylab.transform.layouts.alter_op_layout import AlterOpLayout
 from relaylab.transform.legalize import Legalize
@@ -68,6 +69,7 @@ def prefix_passes(vm: bool = False) -> list[Pass]:
         CanonicalizeCast(),
         CanonicalizeOps(),
         FuseAttention(),
+        SinkReshape(),
         FlattenAtrousConv(),
     ]
     if not vm:

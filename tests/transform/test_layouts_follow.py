@@ -105,7 +105,7 @@ def test_what_follows_takes_the_layout(name: str) -> None:
 def test_a_transposition_is_the_way_back() -> None:
     before = module(nn.relu(relay.transpose(conv(), [0, -1, 1, 2])))
     after = t.ConvertLayout(WANTED)(before)
-    assert calls(after)[-3:] == ["nn.conv2d", "transpose", "nn.relu"]
+    assert calls(after)[-2:] == ["nn.conv2d", "nn.relu"]  # the axes are where they were: nothing is moved
     assert_same_results(before, after)
 
 

@@ -7,11 +7,25 @@ transformed twice: the transformed forms of a value are remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from relaylab.ir import Call, Expr, Function, Op, TensorType, Tuple, TupleGetItem, TupleType, children, rebuild, walk
+from relaylab.ir import (
+    Call,
+    Expr,
+    Function,
+    Op,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    TupleType,
+    children,
+    facets,
+    is_call_to,
+    rebuild,
+    walk,
+)
 from relaylab.ir.trail import derived, made_from
 from relaylab.op.layout import parse_layout
 from relaylab.transform.engine.build import call
@@ -147,7 +161,7 @@ class LayoutRewriter:
         ]
         same = plan.attrs is node.attrs and all(a is b for a, b in zip(new_args, node.args))
         new = node if same else Call(node.op, new_args, plan.attrs, node.type_args, span=node.span)
-        self._settle(node, new, plan.outputs)
+        self._settle(node, _needed(new) if new is not node else new, plan.outputs)
 
     def _settle(self, node: Call, new: Expr, outputs: tuple[Pair | None, ...]) -> None:
         """`new` stands for `node`, its results in these layouts."""
@@ -188,10 +202,30 @@ class LayoutRewriter:
         return self.memo[node]
 
 
+def _order(transpose: Call) -> list[int]:
+    """For each axis of the result of a transpose the axis that it comes from; none where all are reversed."""
+    axes = facets(transpose).axes or ()
+    return [a % len(axes) for a in axes]
+
+
+def _needed(new: Call) -> Expr:
+    """A call; the argument of a transpose that leaves every axis where the new layout has it."""
+    order = _order(new) if is_call_to(new, "transpose") else []
+    return new.args[0] if order and order == sorted(order) else new
+
+
+def _undone(order: Sequence[int], source: str, target: str) -> bool:
+    """Does a change of layout bring every axis back to where it was before a transpose?"""
+    before, after = parse_layout(target).axes, parse_layout(source).axes
+    return len(order) == len(before) == len(after) and [before[a] for a in order] == list(after)
+
+
 def _transform(value: Expr, typ: object, source: str, target: str) -> Expr:
     """`value` from one layout into another; its type tells which axes it lacks (None: it has all)."""
     if source == target:
         return value
+    if is_call_to(value, "transpose") and _undone(_order(value), source, target):
+        return value.args[0]
     missing = parse_layout(source).ndim - len(typ.shape) if isinstance(typ, TensorType) else 0
     if missing > 0:
         # broadcasting aligns the last axes: those that are missing are the first
