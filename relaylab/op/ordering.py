@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from relaylab.loop.builder import b as builder
 from relaylab.loop.expr import Local, Tensor
 from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op.helpers import Element, ElementBuilder, Position
@@ -23,12 +24,19 @@ SELECTED = 4  # from how many times k on the first k are selected and not sorted
 ROOM = 2  # times k: how many are collected
 FEW = 128  # keys up to which each is compared with all others
 RARE = 8  # from how many times as many keys on each of the first is looked for in all of them
+NEAR = 4096  # elements that stay in the first-level cache, however they are walked
 LONG = 2048  # keys from which on digits have 11 bits and not 8
+SURE = 3  # digits that are counted before it is known how many there are
 
 
 def key_dtype(dtype: str) -> str:
     """The data type of keys that stand for values of `dtype`."""
     return "uint64" if dtype in ("int64", "uint64", "float64") else "uint32"
+
+
+def _narrow(place: Element) -> Element:
+    """A place of a row in 32 bits, of which a vector has as many as of keys."""
+    return builder.cast(place, "int32")
 
 
 def key_of(b: ElementBuilder, x: Element, ascending: bool) -> Element:
@@ -83,9 +91,9 @@ class SortedRow:
 
     def _end(self, count: Local) -> None:
         """What lies behind few keys stands before none of them."""
+        b, end = self.p.b, self.p.let(_narrow(count))
         with self.p.loop(self.capacity, kind="vectorized") as k:
-            last = self.p.b.highest(self.keys.dtype)
-            self.p.store(self.keys, k, self.p.b.select(k < count, self.keys(k), last))
+            self.p.store(self.keys, k, b.select(_narrow(k) < end, self.keys(k), b.highest(self.keys.dtype)))
 
     def _by_search(self, count: Local, first: int) -> None:
         """Very few of few keys: the least is looked for, then the first place with it; it is marked as taken."""
@@ -110,38 +118,93 @@ class SortedRow:
         p, b, keys = self.p, self.p.b, self.keys
         self._end(count)
         with p.loop(self.capacity, stop=count) as k:
-            x, rank = p.let(keys(k)), p.let(b.const(0, "int32"))
+            x, here, rank = p.let(keys(k)), p.let(_narrow(k)), p.let(b.const(0, "int32"))
             with p.loop(self.capacity, kind="vectorized") as other:
-                before = b.lor(keys(other) < x, b.land(b.eq(keys(other), x), other < k))
+                before = b.lor(keys(other) < x, b.land(b.eq(keys(other), x), _narrow(other) < here))
                 p.add(rank, b.cast(before, "int32"))
             self._move(k, self.capacity + b.index(rank))
         self._back(self.capacity)
 
+    def kth(self, k: int, count: int) -> Element:
+        """The place of the k-th of the first `count` keys, counted from 1: bit by bit, from how many keys are less."""
+        p, b, kind = self.p, self.p.b, self.keys.dtype
+        least, span = self._range(p.let(b.index(count)))
+        found = p.let(b.const(0, kind))
+        if kind == "uint64":
+            with p.when(b.shr(span, b.const(32, kind)) > 0):
+                self._bits(found, least, range(63, 31, -1), k, count)
+        self._bits(found, least, range(31, -1, -1), k, count)
+        place, wanted = p.let(b.const(count - 1, "int32")), p.let(found + least)
+        with p.loop(count, kind="vectorized") as at:
+            p.add(place, b.select(b.eq(self.keys(at), wanted), _narrow(at), count - 1), "min")
+        return p.let(b.index(place))
+
+    def _bits(self, found: Local, least: Local, bits: range, k: int, count: int) -> None:
+        """Set those bits of how far the k-th key is above the least with which fewer than k keys are less."""
+        p, b, kind = self.p, self.p.b, self.keys.dtype
+        with p.loop(len(bits)) as at:
+            more = p.let(b.bor(found, b.shl(b.const(1, kind), b.cast(bits[0] - at, kind))))
+            less = p.let(b.const(0, kind[1:]))
+            with p.loop(count, kind="vectorized") as place:
+                p.add(less, b.cast(self.keys(place) - least < more, kind[1:]))
+            p.set(found, b.select(less < k, more, found))
+
     def _by_digits(self, count: Local, places: Tensor) -> None:
-        """Many keys: they are moved by one digit after another, from the last. Knuth, 5.2.5."""
-        p, size, keys = self.p, 1 << self.bits, self.keys
+        """Many keys: they are moved by one digit of what they are above the least after another, from the last. Knuth,
+        5.2.5.
+        """
+        p, b, size, keys = self.p, self.p.b, 1 << self.bits, self.keys
+        least, span = self._range(count)
+        digit_of = lambda at, level: self._digit(keys(at) - least, level)
         with p.loop(self.digits * size, kind="vectorized") as k:
             p.store(places, k, 0)
-        with p.loop(self.capacity, stop=count) as k:
-            x = p.let(keys(k))
-            for level in range(self.digits):
-                at = p.let(self._digit(x, level))
-                p.store(places, at, places(at) + 1)
+        self._count(count, places, least, 0, SURE)
+        wide = p.let(b.shr(span, b.const(SURE * self.bits, span.dtype)) > 0) if self.digits > SURE else None
+        if wide is not None:
+            with p.when(wide):
+                self._count(count, places, least, SURE, self.digits)
         source = p.let(0)
-        with p.loop(self.digits) as level, p.when(places(self._digit(keys(source), level)) < count):  # not all the same
-            total, target = p.let(0), p.let(self.capacity - source)
-            with p.loop(size) as digit:
-                many = p.let(places(level * size + digit))
-                p.store(places, level * size + digit, total)
-                p.add(total, many)
-            with p.loop(self.capacity, stop=count) as k:
-                at = p.let(self._digit(keys(source + k), level))
-                to = p.let(places(at))
-                p.store(places, at, to + 1)
-                self._move(source + k, target + to)
-            p.set(source, target)
+        levels = self.digits if wide is None else b.select(wide, b.index(self.digits), b.index(SURE))
+        with p.loop(self.digits, stop=None if wide is None else levels) as level:
+            with p.when(places(digit_of(source, level)) < count):  # not all the same
+                total, target = p.let(0), p.let(self.capacity - source)
+                with p.loop(size) as digit:
+                    many = p.let(places(level * size + digit))
+                    p.store(places, level * size + digit, total)
+                    p.add(total, many)
+                with p.loop(self.capacity, stop=count) as k:
+                    at = p.let(digit_of(source + k, level))
+                    to = p.let(places(at))
+                    p.store(places, at, to + 1)
+                    self._move(source + k, target + to)
+                p.set(source, target)
         with p.when(source > 0):
             self._back(self.capacity)
+
+    def _range(self, count: Local) -> tuple[Local, Local]:
+        """The least key, and how far the largest is above it."""
+        p, b, keys = self.p, self.p.b, self.keys
+        first, end = p.let(keys(0)), p.let(_narrow(count))
+        least, most = p.let(first), p.let(first)
+        # what lies behind the keys may never have been written: not even a load without lanes is cheap there
+        size = min(FEW, self.capacity)
+        stop = b.shr(count + (FEW - 1), FEW.bit_length() - 1) if self.capacity > FEW else None
+        with p.loop(-(-self.capacity // size), stop=stop) as part:
+            with p.loop(size, kind="vectorized") as lane:
+                k = part * size + lane
+                x = b.select(_narrow(k) < end, keys(k), first)
+                p.add(least, x, "min")
+                p.add(most, x, "max")
+        return least, p.let(most - least)
+
+    def _count(self, count: Local, places: Tensor, least: Local, first: int, end: int) -> None:
+        """How often each digit occurs at some levels."""
+        p = self.p
+        with p.loop(self.capacity, stop=count) as k:
+            x = p.let(self.keys(k) - least)
+            for level in range(first, min(end, self.digits)):
+                at = p.let(self._digit(x, level))
+                p.store(places, at, places(at) + 1)
 
     def _move(self, place: Element, to: Element) -> None:
         for memory in (self.keys, self.numbers):
@@ -172,7 +235,9 @@ def first_in_order(
     `write(place, value, number)`.
     """
     if count > 2 * FEW and 0 < SELECTED * k <= count:
-        row = _selected(p, count, k, read, dtype, ascending)
+        selected = SelectedRow(p, count, k, dtype, ascending)
+        row = selected.row
+        selected.select(read)
     else:
         row = SortedRow(p, count, dtype, ascending)
         with p.loop(count, kind="vectorized") as at:
@@ -183,45 +248,65 @@ def first_in_order(
         write(at, read(number), number)
 
 
-def _selected(
-    p: Procedure, count: int, k: int, read: Callable[[Element], Element], dtype: str, ascending: bool
-) -> SortedRow:
-    """The k first of many, sorted.
+class SelectedRow:
+    """The `k` first of `count` elements, many more, in the private memory of the parallel loop that is being written.
 
     What may stand before the k-th best so far is collected, and when there is no more room the k best of that stay. As
     many groups of elements as there is room have k best of the group: their last is where it begins. Elements are
     compared with it side by side, and only where one may stand before it looked at one by one: O(n), mostly
     comparisons of vectors.
     """
-    b, room, chunk = p.b, max(ROOM * k, 32), CHUNKS[count > 256 * k]
-    row = SortedRow(p, room + chunk, dtype, ascending, numbers=count)
-    kind = "uint8" if dtype == "bool" else compute_dtype(dtype)
-    best, value = p.scratch(room, kind), lambda at: b.cast(read(at), kind)
-    with p.loop(room, kind="vectorized") as lane:
-        p.store(best, lane, value(lane))
-    with p.loop(count // room - 1) as part, p.loop(room, kind="vectorized", unroll=4) as lane:
-        both = best(lane), value((part + 1) * room + lane)
-        p.store(best, lane, b.min(*both) if ascending else b.max(*both))
-    with p.loop(room, kind="vectorized") as lane:
-        row.put(lane, best(lane), lane)
-    row.sort(room, k)
-    found, worst, ties = p.let(0), p.let(best(row.number(k - 1))), p.let(b.const(True, "bool"))
-    before = lambda x: b.lnot(x >= worst if ascending else x <= worst)  # NaN always may be
-    parts = -(-count // chunk)
-    with p.loop(parts + 1) as part:
-        start, some = part * chunk, p.let(b.const(False, "bool"))
-        with p.when(b.lor(found >= room, b.eq(part, parts))):
-            row.sort(found, k)
-            p.set(found, b.index(k))
-            p.set(worst, value(row.number(k - 1)))
-            p.set(ties, b.const(False, "bool"))
-        better = lambda x: b.lor(before(x), b.land(b.eq(x, worst), ties))
-        with p.loop(chunk, kind="vectorized", unroll=4) as lane:
-            p.add(some, better(value(b.min(start, count - chunk) + lane)), "any")
-        with p.when(some), p.loop(chunk, stop=count - start) as lane:
-            at = b.min(start + lane, count - 1)
-            x = p.let(value(at))
-            with p.when(better(x)):
-                row.put(found, x, at)
-                p.add(found, 1)
-    return row
+
+    def __init__(self, p: Procedure, count: int, k: int, dtype: str, ascending: bool = False):
+        self.p, self.count, self.k, self.ascending = p, count, k, ascending
+        self.room, self.chunk = max(ROOM * k, 32), CHUNKS[count > 256 * k]
+        self.row = SortedRow(p, self.room + self.chunk, dtype, ascending, numbers=count)
+        self.kind = "uint8" if dtype == "bool" else compute_dtype(dtype)
+        self.best = p.scratch(self.room, self.kind)
+
+    def select(self, read: Callable[[Element], Element]) -> None:
+        """Put the k first of `read(0) .. read(count - 1)` in order into `row`."""
+        p, b, row, room, chunk = self.p, self.p.b, self.row, self.room, self.chunk
+        value = lambda at: b.cast(read(at), self.kind)
+        self._groups(value)
+        found, worst = p.let(0), p.let(self.best(row.kth(self.k, room)))
+        ties, parts = p.let(b.const(True, "bool")), -(-self.count // chunk)
+        with p.loop(parts + 1) as part:
+            start, some = part * chunk, p.let(b.const(False, "bool"))
+            with p.when(b.lor(found >= room, b.eq(part, parts))):
+                row.sort(found, self.k)
+                p.set(found, b.index(self.k))
+                p.set(worst, value(row.number(self.k - 1)))
+                p.set(ties, b.const(False, "bool"))
+            better = lambda x: b.lor(self._before(x, worst), b.land(b.eq(x, worst), ties))
+            with p.loop(chunk, kind="vectorized", unroll=4) as lane:
+                p.add(some, better(value(b.min(start, self.count - chunk) + lane)), "any")
+            with p.when(some), p.loop(chunk, stop=self.count - start) as lane:
+                at = b.min(start + lane, self.count - 1)
+                x = p.let(value(at))
+                with p.when(better(x)):
+                    row.put(found, x, at)
+                    p.add(found, 1)
+
+    def _before(self, x: Element, worst: Element) -> Element:
+        """Whether a value may stand before the k-th best so far: NaN always may."""
+        return self.p.b.lnot(x >= worst if self.ascending else x <= worst)
+
+    def _groups(self, value: Callable[[Element], Element]) -> None:
+        """The best of as many groups as there is room for, as keys."""
+        p, b, best, room = self.p, self.p.b, self.best, self.room
+        if self.count <= NEAR:
+            with p.loop(room, kind="vectorized") as lane:
+                x = p.let(value(lane))
+                with p.loop(self.count // room - 1) as part:
+                    p.add(x, value((part + 1) * room + lane), "min" if self.ascending else "max")
+                self.row.put(lane, x, lane)
+                p.store(best, lane, x)
+            return
+        with p.loop(room, kind="vectorized") as lane:
+            p.store(best, lane, value(lane))
+        with p.loop(self.count // room - 1) as part, p.loop(room, kind="vectorized", unroll=4) as lane:
+            both = best(lane), value((part + 1) * room + lane)
+            p.store(best, lane, b.min(*both) if self.ascending else b.max(*both))
+        with p.loop(room, kind="vectorized") as lane:
+            self.row.put(lane, best(lane), lane)

@@ -10,6 +10,7 @@ from relaylab.ir import OPERATORS
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.procedure import Procedure, perform
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.op.vision.suppression import FIRST
 
 RNG = np.random.default_rng(5)
 
@@ -145,6 +146,35 @@ def test_long_rows_of_all_bits_are_sorted_as_numpy_sorts(dtype, n):
         np.testing.assert_array_equal(native("topk", [x], k=k, is_ascend=True, ret_type="indices")[0], want[:k])
 
 
+def limits_of(dtype: str, n: int) -> np.ndarray:
+    """The ends of a data type and what lies near them and near 0."""
+    if dtype.startswith("float"):
+        tiny, huge = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+        ends = np.array([-np.inf, -huge, -tiny, -0.0, 0.0, tiny, 2 * tiny, 1.0, huge, np.inf, np.nan], dtype)
+    else:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        ends = np.array([low, low + 1, high // 2, 0, 1, high - 1, high], dtype)
+    return RNG.choice(ends, n)
+
+
+@pytest.mark.parametrize("n, k", [(400, 33), (4097, 1000), (6000, 10), (5000, 5000)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("ascending", [True, False])
+def test_rows_of_all_widths_give_their_first_k(dtype, n, k, ascending):
+    """A row of the ends of its data type, and rows whose numbers share all but a few bits."""
+    near = RNG.integers(0, 1000, n).astype(dtype)
+    moved = near + np.array(2**40, dtype) if np.dtype(dtype).itemsize == 8 else near * np.array(65536, dtype)
+    x = np.stack([limits_of(dtype, n), near, moved, np.full(n, 7, dtype)])
+    key = np.where(np.isnan(x), np.inf, x) if dtype.startswith("float") else x
+    for row, keys in zip(x, key):
+        number = np.isnan(row) if dtype.startswith("float") else np.zeros(n, bool)
+        ranks = np.unique(keys, return_inverse=True)[1] + 2 * number  # NaN stands behind infinity
+        want = np.argsort(ranks if ascending else -ranks, kind="stable")[:k]
+        values, indices = native("topk", [row], k=k, is_ascend=ascending)
+        np.testing.assert_array_equal(indices, want)
+        np.testing.assert_array_equal(values, row[want])
+
+
 @pytest.mark.parametrize("attrs", [{"k": 300}, {"k": 5}, {"k": 60, "is_ascend": True}])
 def test_the_loop_evaluator_gives_the_first_k(attrs):
     x = hard(300, "float32")
@@ -225,24 +255,47 @@ def test_boxes_and_scores_that_are_no_numbers_suppress_nothing():
         assert counts[0, 0] == len(want) and indices[0].tolist() == [*want, *[-1] * (4 - len(want))]
 
 
-@pytest.mark.parametrize("limit, threshold, least", [(7, 0.3, -1.0), (300, 1.0, 0.6), (5, 0.0, 0.99)])
-def test_suppression_of_every_class_is_that_of_onnxruntime(limit, threshold, least):
+def of_onnxruntime(boxes, scores, limit: int, threshold: float, least: float) -> list[list[int]]:
+    """What NonMaxSuppression of onnxruntime leaves."""
     onnxruntime, helper = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx").helper
-    boxes, scores = np.stack([some_boxes(70), some_boxes(70)]), RNG.random((2, 3, 70)).astype("float32")
     limits = [np.array([limit], "int64"), np.array([threshold], "float32"), np.array([least], "float32")]
-    rows, count = native(
-        "vision.all_class_non_max_suppression",
-        [boxes, scores, np.int64(limit), np.nextafter(np.float32(threshold), np.float32(9)), np.float32(least)],
-    )
     names, kinds = ["boxes", "scores", "most", "iou", "least"], [1, 1, 7, 1, 1]
     values = [helper.make_tensor_value_info(n, t, None) for n, t in zip(names, kinds)]
     node = helper.make_node("NonMaxSuppression", names, ["out"])
     graph = helper.make_graph([node], "nms", values, [helper.make_tensor_value_info("out", 7, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    want = session.run(None, dict(zip(names, [boxes, scores, *limits])))[0]
-    assert rows[: count[0]].tolist() == want.tolist()
+    return session.run(None, dict(zip(names, [boxes, scores, *limits])))[0].tolist()
+
+
+def of_ours(boxes, scores, limit: int, threshold: float, least: float) -> list[list[int]]:
+    rows, count = native(
+        "vision.all_class_non_max_suppression",
+        [boxes, scores, np.int64(limit), np.nextafter(np.float32(threshold), np.float32(9)), np.float32(least)],
+    )
     assert (rows[count[0] :] == 0).all()
+    return rows[: count[0]].tolist()
+
+
+@pytest.mark.parametrize("limit, threshold, least", [(7, 0.3, -1.0), (300, 1.0, 0.6), (5, 0.0, 0.99)])
+def test_suppression_of_every_class_is_that_of_onnxruntime(limit, threshold, least):
+    boxes, scores = np.stack([some_boxes(70), some_boxes(70)]), RNG.random((2, 3, 70)).astype("float32")
+    given = boxes, scores, limit, threshold, least
+    assert of_ours(*given) == of_onnxruntime(*given)
+
+
+@pytest.mark.parametrize("limit", [1, FIRST // 2, FIRST // 2 + 1, 1500])
+@pytest.mark.parametrize("least", [-1.0, 0.5, 0.9])
+@pytest.mark.parametrize("kind", ["ties", "crowd"])
+def test_few_boxes_of_many_are_those_of_onnxruntime(kind, least, limit):
+    """Scores that are equal, infinite or no numbers; and best boxes that all lie on one another."""
+    boxes = np.stack([some_boxes(1500)])
+    scores = RNG.random((1, 2, 1500)).round(2).astype("float32")
+    scores[0, 0, :40] = RNG.choice(np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], "float32"), 40)
+    if kind == "crowd":
+        boxes[0, : 3 * FIRST], scores[:, :, : 3 * FIRST] = [0, 0, 9, 9], 2.0
+    given = boxes, scores, limit, 0.5, least
+    assert of_ours(*given) == of_onnxruntime(*given)
 
 
 def test_suppression_sorted_by_score_over_the_classes_of_a_batch():

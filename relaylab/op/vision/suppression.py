@@ -5,7 +5,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,14 @@ import numpy as np
 from relaylab.loop.expr import Local, Tensor
 from relaylab.loop.scalar import compute_dtype
 from relaylab.op.helpers import Element
-from relaylab.op.ordering import SortedRow
+from relaylab.op.ordering import SelectedRow, SortedRow
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
 
 LANES = 16  # boxes that are compared with a candidate side by side
+FIRST = 256  # boxes that are put in order at first if at most half as many may stay
+MANY = 4  # from how many times as many boxes on
 
 
 def number(scalar: Tensor) -> Element:
@@ -107,7 +109,10 @@ class KeptBoxes:
 
 
 class ChosenBoxes:
-    """The boxes of a class that stay, best first, of (B, N, 4) boxes by (B, C, N) scores, in a parallel loop."""
+    """The boxes of a class that stay, best first, of (B, N, 4) boxes by (B, C, N) scores, in a parallel loop.
+
+    Where few are wanted of many, the best `FIRST` are selected, and all are sorted only if these do not give enough.
+    """
 
     def __init__(self, p: Procedure, boxes: Tensor, scores: Tensor, most: Tensor, iou: Tensor, score: Tensor):
         b, count = p.b, scores.shape[2]
@@ -115,20 +120,43 @@ class ChosenBoxes:
         self.row, self.kept = SortedRow(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
         self.least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
         self.limit = p.let(b.select(limit > 0, limit, b.index(count)))
+        self.first = SelectedRow(p, count, FIRST, scores.dtype) if count >= MANY * FIRST else None
 
     @contextmanager
     def of_class(self, n: Element, c: Element) -> Iterator[tuple[Local, Local]]:
         """What is done with each box that stays, of an image and a class: its number, and how many stayed before it."""
-        p, row, kept, count = self.p, self.row, self.kept, self.scores.shape[2]
-        found = p.let(0)
-        with p.loop(count) as k:
-            x = p.let(self.scores(n, c, k))
-            with p.when(x > self.least):
-                row.put(found, -x, k)
-                p.add(found, 1)
-        row.sort(found)
+        p, b, kept, count = self.p, self.p.b, self.kept, self.scores.shape[2]
+        read = lambda k: self.scores(n, c, k)
+        found, ordered = p.let(0), p.let(0)
+        with p.loop(count, kind="vectorized") as k:
+            p.add(found, b.cast(b.cast(read(k) > self.least, "int32"), found.dtype))
+        if self.first is not None:
+            with p.when(b.land(self.limit * 2 <= FIRST, found > MANY * FIRST)):
+                self._begin(self.first, read)
+                p.set(ordered, b.index(FIRST))
         kept.clear()
         with p.loop(count, stop=found) as place, p.when(kept.count < self.limit):
-            k = p.let(row.number(place))
+            with p.when(b.eq(place, ordered)):
+                self._sort(read)
+                p.set(ordered, found)
+            k = p.let(self.row.number(place))
             with kept.add([self.boxes(n, k, e) for e in range(4)]) as before:
                 yield k, before
+
+    def _begin(self, first: SelectedRow, read: Callable[[Element], Element]) -> None:
+        """Order the best `FIRST`: what does not exceed the least score stands behind all."""
+        p, b = self.p, self.p.b
+        last = b.const(float("-inf"), self.scores.dtype)
+        first.select(lambda k: b.select(read(k) > self.least, read(k), last))
+        with p.loop(FIRST, kind="vectorized") as place:
+            p.store(self.row.numbers, place, b.cast(first.row.numbers(place), self.row.numbers.dtype))
+
+    def _sort(self, read: Callable[[Element], Element]) -> None:
+        """Order all that exceed the least score."""
+        p, found = self.p, self.p.let(0)
+        with p.loop(self.scores.shape[2]) as k:
+            x = p.let(read(k))
+            with p.when(x > self.least):
+                self.row.put(found, -x, k)
+                p.add(found, 1)
+        self.row.sort(found)
