@@ -43,16 +43,20 @@ _EXP = [0.0013946137623861432, 0.00836910866200924, 0.041666269302368164, 0.1666
 def exp(f: IRFunction, x: Value, avx512: bool) -> Value:
     """e^x; `avx512` says that the target has its scaling by powers of two."""
     # Beyond these e^x is 0 and infinity in float32, and 2^n stays within what the scaling can do.
-    x = clamp(f, x, -104.0, 89.0)
+    p, n, shifted = _reduced(f, clamp(f, x, -104.0, 89.0))
+    if avx512 and x.type == "<16 x float>":
+        return _scalef(f, p, n)
+    return _scale(f, p, f.cast("bitcast", shifted, _integers(x.type)))
+
+
+def _reduced(f: IRFunction, x: Value) -> tuple[Value, Value, Value]:
+    """p and n of e^x = p * 2^n, and n in the low bits of a float32."""
     shifted = f.fma(x, constant(x.type, 1.0 / math.log(2.0)), constant(x.type, _ROUND))
     n = f.binary("fsub", shifted, _ROUND)
     # ln 2 as a part of few bits, whose product with n is exact, and the rest (Cody and Waite).
     r = f.fma(n, constant(x.type, -0.693359375), x)
     r = f.fma(n, constant(x.type, 2.12194440e-4), r)
-    p = horner(f, r, _EXP)
-    if avx512 and x.type == "<16 x float>":
-        return _scalef(f, p, n)
-    return _scale(f, p, f.cast("bitcast", shifted, _integers(x.type)))
+    return horner(f, r, _EXP), n, shifted
 
 
 def _scalef(f: IRFunction, p: Value, n: Value) -> Value:
@@ -156,8 +160,14 @@ def _odd_rational(f: IRFunction, x: Value, limit: float, odd: Sequence[float], e
 
 
 def sigmoid(f: IRFunction, x: Value, avx512: bool) -> Value:
-    """1 / (1 + e^-x); 0 below -88.7, where it is less than 2^-127."""
-    return f.binary("fdiv", constant(x.type, 1.0), f.binary("fadd", exp(f, f.negate(x), avx512), 1.0))
+    """1 / (1 + e^-x); 0 far below -88.7, where it is less than 2^-127."""
+    if avx512 and x.type == "<16 x float>":
+        return f.binary("fdiv", constant(x.type, 1.0), f.binary("fadd", exp(f, f.negate(x), avx512), 1.0))
+    # Half of all: 2^(n - 1) is one number, 0 where it is nothing beside 1/2 and infinity where the quotient is 0.
+    p, _, shifted = _reduced(f, clamp(f, f.negate(x), -87.0, 89.5))
+    power = f.binary("add", f.binary("shl", f.cast("bitcast", shifted, _integers(x.type)), 23), 126 << 23)
+    half = f.binary("fmul", p, f.cast("bitcast", power, x.type))
+    return f.binary("fdiv", constant(x.type, 0.5), f.binary("fadd", half, 0.5))
 
 
 def is_single(x: Value) -> bool:
