@@ -9,6 +9,7 @@ Choices: docs/choices.md, Passes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, TypeGuard, cast
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, is_call_to, rebuild, rewrite, users, walk
@@ -59,6 +60,10 @@ def _elementwise(x: Expr) -> TypeGuard[Call]:
     return x.op.name not in BY_PLACE and "axis" not in x.op.definition.fields
 
 
+def _reshaped_product(x: Expr) -> bool:
+    return is_call_to(x, "reshape") and is_call_to(x.args[0], *PRODUCTS)
+
+
 class Sunk(NamedTuple):
     """What an expression is a reshape of; `leads` says that what is made of it meets after elementwise operators."""
 
@@ -70,9 +75,9 @@ class Sunk(NamedTuple):
 class _Sinking:
     """One function; `below` has the new expressions that are the reshape of a product or of what became of it."""
 
-    def __init__(self, func: Function):
-        self.users = users(func)
-        self.order = {node: k for k, node in enumerate(walk((func,)))}
+    def __init__(self, func: Function, nodes: Sequence[Expr]):
+        self.users = users(func, nodes)
+        self.order = {node: k for k, node in enumerate(nodes)}
         self.below: dict[Expr, Sunk] = {}
 
     def at(self, new: Expr, old: Expr) -> Expr:
@@ -87,7 +92,7 @@ class _Sinking:
         given = _shape(old.args[0])
         if new.args[0] in self.below:
             product, given, _ = self.below[new.args[0]]
-        elif is_call_to(old.args[0], *PRODUCTS) and given is not None:
+        elif _reshaped_product(old) and given is not None:
             product = new.args[0]
         else:
             return new
@@ -138,4 +143,5 @@ class SinkReshape(FunctionPass):
     """Moves reshapes of matrix products behind the elementwise operators that follow, which then become epilogues."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _Sinking(func).at)
+        nodes = list(walk((func,)))
+        return rewrite(func, _Sinking(func, nodes).at) if any(map(_reshaped_product, nodes)) else func
