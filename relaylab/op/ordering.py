@@ -164,8 +164,8 @@ class SortedRow:
             with p.when(wide):
                 self._count(count, places, least, SURE, self.digits)
         source = p.let(0)
-        levels = self.digits if wide is None else b.select(wide, b.index(self.digits), b.index(SURE))
-        with p.loop(self.digits, stop=None if wide is None else levels) as level:
+        levels = None if wide is None else b.select(wide, b.index(self.digits), b.index(SURE))
+        with p.loop(self.digits, stop=levels) as level:
             with p.when(places(digit_of(source, level)) < count):  # not all the same
                 total, target = p.let(0), p.let(self.capacity - source)
                 with p.loop(size) as digit:

@@ -30,8 +30,9 @@ FAR = 32  # operators between a value and where all that is made of it meets
 def _shape(x: Expr) -> Shape | None:
     """The extents of a tensor that are all known and above 0."""
     found = type_of(x)
-    known = isinstance(found, TensorType) and not found.is_dynamic and 0 not in found.concrete_shape
-    return found.concrete_shape if known else None
+    if not isinstance(found, TensorType) or found.is_dynamic or 0 in found.concrete_shape:
+        return None
+    return found.concrete_shape
 
 
 def regrouped(part: Shape, whole: Shape, other: Shape) -> Shape | None:
