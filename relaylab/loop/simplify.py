@@ -65,6 +65,8 @@ class Simplifier:
     def __call__(self, root: ScalarExpr, replace: Mapping[ScalarExpr, ScalarExpr] | None = None) -> ScalarExpr:
         """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
         done = dict(replace) if replace else self._done  # what was simplified without exchanges holds for all calls
+        if root in done:
+            return done[root]
         for node in post_order(root, known=done):
             new = done[node] = self._node(node, tuple(done[c] for c in children(node)))
             if not replace:

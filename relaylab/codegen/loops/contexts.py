@@ -29,10 +29,6 @@ class Mask:
     lanes: Value | None = None
 
 
-Key = ScalarExpr | tuple[ScalarExpr, Mask]
-Done = dict[Key, LaneValue]
-
-
 @dataclass(slots=True)
 class VectorContext:
     """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.

@@ -11,8 +11,9 @@ Choices: docs/choices.md, Numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
@@ -32,8 +33,6 @@ from relaylab.codegen.llvm.types import affine, parts
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.byte_products import dot4
 from relaylab.codegen.loops.contexts import (
-    Done,
-    Key,
     LaneValue,
     Mask,
     Ramp,
@@ -43,15 +42,18 @@ from relaylab.codegen.loops.contexts import (
     storage_type,
     zero,
 )
+from relaylab.codegen.loops.order import Step, steps_of
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
-from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, ScalarExpr, Size, Tensor, children
+from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, Local, ScalarExpr, Size, Tensor, children
 from relaylab.loop.scalar import NARROW
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
 
 # 64 lanes of 8 bytes: the widest vector that a masked load may read there.
 DUMMY_BYTES = 512
+Done = list[LaneValue | Mask]  # what the steps of an expression have given
+Way = Callable[[Step, Done, VectorContext], LaneValue | Mask]
 INT32 = (-(2**31), 2**31 - 1)
 LINE = 64
 
@@ -75,7 +77,8 @@ class Emitter:
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
-    _loads: dict[ScalarExpr, bool] = field(default_factory=dict)
+    varying: frozenset[Local] = frozenset()  # registers of indices that may differ between lanes
+    _steps: dict[ScalarExpr, list[tuple[Way, Step]]] = field(default_factory=dict)
     _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
     _products: dict[ScalarExpr, tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None] = field(default_factory=dict)
 
@@ -88,31 +91,45 @@ class Emitter:
         return self.number(root, self.lane(root, at), at)
 
     def lane(self, root: ScalarExpr, at: VectorContext) -> LaneValue:
-        """The value of `root`, an index possibly as a symbolic sum. No recursion: an explicit stack."""
-        known = self._sum(root, at)
-        if known is not None:
-            return known
-        done: Done = {}
-        stack: list[tuple[ScalarExpr, Mask, int]] = [(root, at.mask, 0)]
-        while stack:
-            node, mask, phase = stack.pop()
-            key = self._key(node, mask, at)
-            if key in done:
-                continue
-            known = None if phase else at.env.get(node) or self._sum(node, at)
-            if known is not None:
-                done[key] = known
-                continue
-            wanted = self._wanted(node, mask, phase, done, at)
-            if wanted:
-                stack.append((node, mask, phase + 1))
-                stack.extend((c, m, 0) for c, m in wanted)
-            else:
-                part = getattr(node, "part", 0)
-                if part:
-                    self.f.at(part)
-                done[key] = self._node(node, mask, done, at)
-        return done[root]
+        """The value of `root`, an index possibly as a symbolic sum."""
+        found = self.axis_sum(root) if root.dtype == INDEX else None
+        if found is not None:
+            return self.total(found, at)
+        steps = self._steps.get(root)
+        if steps is None:
+            steps = self._steps[root] = [(self._way(step), step) for step in steps_of(root, self._operands)]
+        done: Done = []
+        for way, step in steps:
+            done.append(way(step, done, at))
+        return cast("LaneValue", done[-1])
+
+    def _operands(self, node: ScalarExpr) -> Sequence[ScalarExpr]:
+        """What is emitted before a node."""
+        if self.axis_sum(node) is not None or isinstance(node, Load) and node.indices[0] in self.streams:
+            return ()
+        return self.fused(node) or children(node)
+
+    def _way(self, step: Step) -> Way:
+        """What emits a step."""
+        node = step.node
+        match node:
+            case Const(value, dtype):
+                x = Ramp(int(value)) if dtype == INDEX else constant(scalars.register_type(dtype), value)
+                return lambda *_: x
+            case Size(_, slot):
+                return lambda *_: self.sizes[slot]
+            case Load():
+                return self._streamed_load if node.indices[0] in self.streams else self._load
+            case Guard():
+                return self._limit if step.limits else self._guard
+            case Cast():
+                return self._cast
+            case Apply():
+                summed = self.axis_sum(node)
+                if summed is not None:
+                    return lambda step, done, at: self.total(summed, at)
+                return self._apply if self.fused(node) is None else self._product
+        return self._known
 
     def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
         if node not in self._products:
@@ -122,32 +139,28 @@ class Emitter:
 
     def add_product(self, dtype: str, total: Value, x: Value, y: Value) -> Value:
         """A total and a product, of bytes in words of int32, as one instruction where the target has it."""
-        how = self.target.byte_products.name
-        return dot4(self.f, total, x, y, how) if dtype == "int32" else self.f.fma(x, y, total)
+        if dtype == "int32":
+            return dot4(self.f, total, x, y, self.target.byte_products.name)
+        return self.f.fma(x, y, total)
 
-    def _key(self, node: ScalarExpr, mask: Mask, at: VectorContext) -> Key:
-        # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
-        return node if mask is at.mask or not self._has_loads(node) else (node, mask)
-
-    def _sum(self, node: ScalarExpr, at: VectorContext) -> Ramp | None:
+    def axis_sum(self, node: ScalarExpr) -> AxisSum | None:
         """An index that is a sum of axes, without a look at what it is made of; None for any other."""
         if node.dtype != INDEX or not isinstance(node, Apply):
             return None
-        found = self.axis_sum(node)
-        return None if found is None else self.total(found, at)
-
-    def axis_sum(self, node: ScalarExpr) -> AxisSum | None:
         if node not in self._sums:
-            self._sums[node] = axes_of(node)
+            found = axes_of(node)
+            plain = found is not None and self.varying.isdisjoint(atom for atom, _ in found[0])
+            self._sums[node] = found if plain else None
         return self._sums[node]
 
-    def total(self, found: AxisSum, at: VectorContext) -> Ramp | None:
+    def total(self, found: AxisSum, at: VectorContext) -> Ramp:
+        """The value of a sum of axes."""
         fixed, step, env = found[1], 0, at.env
         terms: dict[Value, int] = {}
         for axis, factor in found[0]:
             x = env.get(axis)
             if not isinstance(x, Ramp):
-                return None
+                raise _foreign(axis)
             base, own_step = x
             step += own_step * factor
             if isinstance(base, int):
@@ -161,80 +174,55 @@ class Emitter:
             return Ramp(fixed, step)
         return Ramp(affine({term: times for term, times in terms.items() if times}, fixed), step)
 
-    def _wanted(
-        self, node: ScalarExpr, mask: Mask, phase: int, done: Done, at: VectorContext
-    ) -> list[tuple[ScalarExpr, Mask]]:
-        """What must be emitted before `node` in this phase: a guard's condition comes before its sides."""
-        if isinstance(node, Guard):
-            if phase == 0:
-                return [(node.condition, mask)]
-            if phase == 1:
-                return [(node.value, self._below(node, mask, done, at)), (node.otherwise, mask)]
-            return []
-        if phase or isinstance(node, Load) and node.indices[0] in self.streams:
-            return []
-        return [(c, mask) for c in reversed(self.fused(node) or children(node))]
+    # ---- one node
 
-    def _has_loads(self, node: ScalarExpr) -> bool:
-        found = self._loads.get(node)
+    def _known(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        found = at.env.get(step.node)
         if found is None:
-            stack = [node]
-            while stack:
-                top = stack[-1]
-                missing = [c for c in children(top) if c not in self._loads]
-                if missing:
-                    stack.extend(missing)
-                else:
-                    self._loads[stack.pop()] = isinstance(top, Load) or any(self._loads[c] for c in children(top))
-            found = self._loads[node]
+            raise _foreign(step.node)
         return found
 
-    def _get(self, node: ScalarExpr, mask: Mask, done: Done, at: VectorContext) -> LaneValue:
-        return done[self._key(node, mask, at)]
+    def _mask(self, step: Step, done: Done, at: VectorContext) -> Mask:
+        return at.mask if step.mask < 0 else cast("Mask", done[step.mask])
 
-    def _below(self, node: Guard, mask: Mask, done: Done, at: VectorContext) -> Mask:
+    def _limit(self, step: Step, done: Done, at: VectorContext) -> Mask:
         """The mask under a guard."""
-        condition = self.number(node.condition, self._get(node.condition, mask, done, at), at)
+        node, mask = cast("Guard", step.node), self._mask(step, done, at)
+        condition = self.number(node.condition, _operands(step, done)[0], at)
         if lanes(condition.type) == 1:
             both = condition if mask.scalar is None else self.f.binary("and", mask.scalar, condition)
             return Mask(both, mask.lanes)
         both = condition if mask.lanes is None else self.f.binary("and", mask.lanes, condition)
         return Mask(mask.scalar, both)
 
-    # ---- one node
+    def _guard(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        node, below = cast("Guard", step.node), self._mask(step, done, at)
+        condition, x, otherwise = _operands(step, done)
+        masked = isinstance(x, Value) and lanes(x.type) > 1 and below.scalar is None
+        bare = isinstance(node.value, Load) and node.value.tensor not in self.cells.tensors
+        if masked and bare and zero(node.otherwise):
+            return x  # lanes that are not loaded are 0
+        sides = [(node.condition, condition), (node.value, x), (node.otherwise, otherwise)]
+        return self._function("select", node, sides, at)
 
-    def _node(self, node: ScalarExpr, mask: Mask, done: Done, at: VectorContext) -> LaneValue:
-        match node:
-            case Const(value, dtype):
-                if dtype == INDEX:
-                    return Ramp(int(value))
-                return constant(scalars.register_type(dtype), value)
-            case Size(_, slot):
-                return self.sizes[slot]
-            case Load(tensor, (address,)) if address in self.streams:
-                pointer, step, align = self._streamed(address, at)
-                return self.from_storage(self._near(tensor, pointer, align, step, mask, at), tensor.dtype)
-            case Load(tensor, (address,)):
-                return self._load(tensor, address, self._get(address, mask, done, at), mask, at)
-            case Cast(value, dtype):
-                return self._cast(value, dtype, self._get(value, mask, done, at), at)
-            case Guard(condition, value, otherwise):
-                below = self._below(node, mask, done, at)
-                x = self._get(value, below, done, at)
-                masked = isinstance(x, Value) and lanes(x.type) > 1 and below.scalar is None
-                if masked and isinstance(value, Load) and value.tensor not in self.cells.tensors and zero(otherwise):
-                    return x  # lanes that are not loaded are 0
-                parts = [(condition, mask), (value, below), (otherwise, mask)]
-                return self._apply("select", node, [(e, self._get(e, m, done, at)) for e, m in parts], at)
-            case Apply() if (parts := self.fused(node)) is not None:
-                total, *factors = (self.number(e, self._get(e, mask, done, at), at) for e in parts)
-                width = max(lanes(v.type) for v in (total, *factors))
-                return self.add_product(node.dtype, *(self.spread(v, width) for v in (total, *factors)))
-            case Apply(op, args):
-                return self._apply(op, node, [(a, self._get(a, mask, done, at)) for a in args], at)
-        raise RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
+    def _product(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        """A total and a product as one instruction."""
+        node = cast("Apply", step.node)
+        if node.part:
+            self.f.at(node.part)
+        factors = self.fused(node) or ()
+        values = [self.number(e, x, at) for e, x in zip(factors, _operands(step, done))]
+        width = max(lanes(v.type) for v in values)
+        total, x, y = (self.spread(v, width) for v in values)
+        return self.add_product(node.dtype, total, x, y)
 
-    def _apply(
+    def _apply(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        node = cast("Apply", step.node)
+        if node.part:
+            self.f.at(node.part)
+        return self._function(node.op, node, list(zip(node.args, _operands(step, done))), at)
+
+    def _function(
         self, op: str, node: ScalarExpr, args: list[tuple[ScalarExpr, LaneValue]], at: VectorContext
     ) -> LaneValue:
         if node.dtype == INDEX and len(args) == 2:
@@ -294,9 +282,11 @@ class Emitter:
         """An index that meets a vector, in 32 bits if it fits them."""
         return scalars.resize(self.f, x, "i32", True) if width > 1 and x.type == "i64" and self._narrow(node) else x
 
-    def _cast(self, value: ScalarExpr, dtype: str, x: LaneValue, at: VectorContext) -> LaneValue:
-        number = self.number(value, x, at)
-        source = value.dtype
+    def _cast(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        node = cast("Cast", step.node)
+        if node.part:
+            self.f.at(node.part)
+        number, source, dtype = self.number(node.value, _operands(step, done)[0], at), node.value.dtype, node.dtype
         if source == INDEX and element(number.type) == "i32":
             source = "int32"
         result = scalars.cast(self.f, number, source, dtype, self.halves)
@@ -326,7 +316,14 @@ class Emitter:
 
     # ---- memory
 
-    def _load(self, tensor: Tensor, address: ScalarExpr, where: LaneValue, mask: Mask, at: VectorContext) -> LaneValue:
+    def _load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        node = cast("Load", step.node)
+        known = at.env.get(node)
+        if known is not None:
+            return known
+        if node.part:
+            self.f.at(node.part)
+        tensor, (address,), (where,), mask = node.tensor, node.indices, _operands(step, done), self._mask(step, done, at)
         if tensor.shape[0] == 0:
             return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
         if tensor in self.cells.tensors:
@@ -350,11 +347,18 @@ class Emitter:
         x = self.cells.read(tensor, where.base, count, width)
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
+    def _streamed_load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        node = cast("Load", step.node)
+        if node.part:
+            self.f.at(node.part)
+        pointer, move, align = self._streamed(node.indices[0], at)
+        return self.from_storage(self._near(node.tensor, pointer, align, move, self._mask(step, done, at), at), node.dtype)
+
     def _streamed(self, address: ScalarExpr, at: VectorContext) -> tuple[Value, int, int]:
         """The place of an address that moves with a loop, the step of its lanes, and what divides it."""
         stream, rest, pointer = self.streams[address]
         place, size = self.total(rest, at), item_bytes(stream.buffer.dtype)
-        assert place is not None and isinstance(place.base, int), "loops inside are written out"
+        assert isinstance(place.base, int), "loops inside are written out"
         divisor = math.gcd(LINE, size * math.gcd(stream.divisor, place.base))
         return self.f.offset(pointer, place.base * size), place.step, divisor if stream.buffer in self.aligned else size
 
@@ -448,3 +452,11 @@ class Emitter:
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
             self.f.prefetch(self.f.offset(self.pointers[tensor], self.f.mul(where.base, item_bytes(tensor.dtype))))
+
+
+def _operands(step: Step, done: Done) -> list[LaneValue]:
+    return cast("list[LaneValue]", [done[k] for k in step.operands])
+
+
+def _foreign(node: ScalarExpr) -> RelayTypeError:
+    return RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")

@@ -100,6 +100,9 @@ class _Lowering:
         places = (private, shared, aligned, self.tiles)
         self.emitter = Emitter(self.f, self.pointers, self.target, lambda: dummy[0], *places)
         self.emitter.sizes = self._sizes()
+        lanes_ = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
+        inside_lanes = (local for u in lanes_ for local in (*u.defined, *u.carried))
+        self.emitter.varying = frozenset(local for local in inside_lanes if local.dtype == INDEX)
 
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""

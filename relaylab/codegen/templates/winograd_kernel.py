@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.conv import ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
@@ -217,14 +219,36 @@ def _program(
 
 def winograd_programs(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> tuple[LoopProgram, ...]:
     """The loops of the kernels: the blocked one, or both transforms with the products at all points between them."""
-    shape = winograd_shape(spec, m)
-    if shape.blocked:
+    if winograd_shape(spec, m).blocked:
         loops, make = _program("winograd", spec, m, target, epilogue, ("in0", "weight0", "out0"))
         return (make(loops.blocked()),)
-    into, first = _program("winograd_in", spec, m, target, epilogue, ("in0", "work0"))
-    back, third = _program("winograd_out", spec, m, target, epilogue, ("work1", "out0"))
+    return (*_first_programs(spec, m, target), _last_program(spec, m, target, epilogue))
+
+
+def _first_programs(spec: ConvSpec, m: int, target: CpuTarget) -> tuple[LoopProgram, LoopProgram]:
+    into, first = _program("winograd_in", spec, m, target, Epilogue(), ("in0", "work0"))
     products, second = _program("winograd_mul", spec, m, target, Epilogue(), ("work0", "weight0", "work1"))
-    return first(into.over_tiles(into.points)), second(products.products()), third(back.over_tiles(back.results))
+    return first(into.over_tiles(into.points)), second(products.products())
+
+
+def _last_program(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
+    back, make = _program("winograd_out", spec, m, target, epilogue, ("work1", "out0"))
+    return make(back.over_tiles(back.results))
+
+
+def _lowered(program: LoopProgram, spec: ConvSpec, m: int, target: CpuTarget) -> Kernel:
+    shape = winograd_shape(spec, m)
+    traffic = spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
+    # The operations of the convolution as it is defined, to compare with direct kernels.
+    flops = 2 * spec.out.size * math.prod(spec.kernel) * spec.data.shape[-1]
+    work = {"winograd_in": (0, spec.data.bytes), "winograd_out": (0, spec.out.bytes)}
+    return lower_program(program, target, True, work.get(program.name, (flops, traffic))).by_content(program.name)
+
+
+@lru_cache(maxsize=16)
+def _first_kernels(spec: ConvSpec, m: int, target: CpuTarget) -> tuple[Kernel, ...]:
+    """The first two of three kernels, which layers with other epilogues share."""
+    return tuple(_lowered(program, spec, m, target) for program in _first_programs(spec, m, target))
 
 
 def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
@@ -235,13 +259,9 @@ def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | Non
     reason = supports_winograd(spec, m)
     if reason:
         raise RelayValueError(f"no minimal filtering kernel for {reason}", code="codegen.winograd")
-    shape = winograd_shape(spec, m)
-    traffic = spec.data.bytes + spec.out.bytes + shape.points * shape.in_channels * shape.out_channels * 4
-    # The operations of the convolution as it is defined, to compare with direct kernels.
-    flops = 2 * spec.out.size * math.prod(spec.kernel) * spec.data.shape[-1]
-    work = {"winograd_in": (0, spec.data.bytes), "winograd_out": (0, spec.out.bytes)}
-    kernels = []
-    for program in winograd_programs(spec, m, target, epilogue or Epilogue()):
-        kernel = lower_program(program, target, True, work.get(program.name, (flops, traffic)))
-        kernels.append(kernel.by_content(program.name))
-    return tuple(kernels)
+    epilogue = epilogue or Epilogue()
+    if winograd_shape(spec, m).blocked:
+        return tuple(_lowered(program, spec, m, target) for program in winograd_programs(spec, m, target, epilogue))
+    anywhere = replace(spec, out=MemoryView.dense(spec.out.shape, spec.out.dtype))  # of the results they know the shape
+    last = _lowered(_last_program(spec, m, target, epilogue), spec, m, target)
+    return (*_first_kernels(anywhere, m, target), last)

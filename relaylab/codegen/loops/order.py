@@ -1,0 +1,85 @@
+"""In which order the nodes of an expression are emitted: found once, used for all lanes and turns of its statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from relaylab.loop.expr import Guard, Load, ScalarExpr, children
+
+
+class Step(NamedTuple):
+    """A node, the steps that give its operands, and the one that gives the mask of its loads (-1: the context's).
+
+    A step that `limits` gives the mask below a guard, of its condition and of the mask around it.
+    """
+
+    node: ScalarExpr
+    operands: tuple[int, ...] = ()
+    mask: int = -1
+    limits: bool = False
+
+
+class _Order:
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.known: dict[tuple[ScalarExpr, int], int] = {}
+        self.masks: dict[tuple[int, int], int] = {}
+        self.loads: dict[ScalarExpr, bool] = {}
+
+    def key(self, node: ScalarExpr, mask: int) -> tuple[ScalarExpr, int]:
+        # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
+        return node, mask if mask >= 0 and self.has_loads(node) else -1
+
+    def at(self, node: ScalarExpr, mask: int) -> int:
+        return self.known[self.key(node, mask)]
+
+    def add(self, step: Step) -> int:
+        self.steps.append(step)
+        return len(self.steps) - 1
+
+    def below(self, guard: Guard, mask: int) -> int:
+        """The step of the mask below a guard."""
+        key = (self.at(guard.condition, mask), mask)
+        if key not in self.masks:
+            self.masks[key] = self.add(Step(guard, (key[0],), mask, True))
+        return self.masks[key]
+
+    def has_loads(self, node: ScalarExpr) -> bool:
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            missing = [c for c in children(top) if c not in self.loads]
+            if missing:
+                stack.extend(missing)
+            else:
+                self.loads[stack.pop()] = isinstance(top, Load) or any(self.loads[c] for c in children(top))
+        return self.loads[node]
+
+
+def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarExpr]]) -> list[Step]:
+    """The steps that give `root`, the last one; `operands` of a node come before it, a guard's condition before its
+    sides. No recursion: an explicit stack."""
+    order = _Order()
+    stack: list[tuple[ScalarExpr, int, int]] = [(root, -1, 0)]
+    while stack:
+        node, mask, phase = stack.pop()
+        if order.key(node, mask) in order.known:
+            continue
+        if isinstance(node, Guard) and phase < 2:
+            wanted = [(node.condition, mask)]
+            if phase:
+                wanted = [(node.value, order.below(node, mask)), (node.otherwise, mask)]
+        else:
+            wanted = [] if phase else [(c, mask) for c in reversed(operands(node))]
+        if wanted:
+            stack.append((node, mask, phase + 1))
+            stack.extend((c, m, 0) for c, m in wanted)
+        elif isinstance(node, Guard):
+            below = order.below(node, mask)
+            found = (order.at(node.condition, mask), order.at(node.value, below), order.at(node.otherwise, mask))
+            order.known[order.key(node, mask)] = order.add(Step(node, found, below))
+        else:
+            found = tuple(order.at(c, mask) for c in operands(node))
+            order.known[order.key(node, mask)] = order.add(Step(node, found, mask))
+    return order.steps
