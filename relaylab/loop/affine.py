@@ -12,7 +12,7 @@ UNBOUNDED = (-(2**63), 2**63 - 1)
 Rect = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Linear:
     """`const + sum(atom * factor)`; atoms are interned index expressions, their order is that of first use."""
 

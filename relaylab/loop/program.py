@@ -232,7 +232,7 @@ class _Writer:
         known = program.known
         given = ", ".join(f"{t.name}: {role} {_type(t)}{' known' * (t in known)}" for role, t in program.buffers)
         self.line(0, f"kernel {program.name}({given}) items={self.show(program.items)}")
-        if sizes := sizes_in(program.nests):
+        if any(t.name == SIZES for _, t in program.buffers) and (sizes := sizes_in(program.nests)):
             self.line(1, f"sizes {', '.join(dict.fromkeys(f'{show(s)}={s.slot}' for s in sizes))}")
         for kind, tensors in (("scratch", program.scratch), ("registers", program.registers)):
             for t in tensors:

@@ -59,6 +59,8 @@ class Simplifier:
         self.ranges = dict(ranges or {})
         self._interned: dict[Key, ScalarExpr] = {}
         self._linear: dict[ScalarExpr, Linear] = {}
+        self._atoms: dict[ScalarExpr, Linear] = {}
+        self._numbers: dict[int, ScalarExpr] = {}
         self._bounds: dict[ScalarExpr, Rect] = {}
         self._done: dict[ScalarExpr, ScalarExpr] = {}
 
@@ -91,10 +93,11 @@ class Simplifier:
 
     def linear(self, node: ScalarExpr) -> Linear:
         """An interned index expression as a sum."""
-        if isinstance(node, Const):
-            return Linear({}, int(node.value))
-        found = self._linear.get(node)
-        return found if found is not None else Linear({node: 1})
+        found = self._linear.get(node) or self._atoms.get(node)
+        if found is None:
+            found = Linear({}, int(node.value)) if isinstance(node, Const) else Linear({node: 1})
+            self._atoms[node] = found
+        return found
 
     def index(self, value: Linear) -> ScalarExpr:
         """The interned expression of a sum, remainders merged with their quotients."""
@@ -113,7 +116,9 @@ class Simplifier:
         return node
 
     def _number(self, value: int) -> ScalarExpr:
-        return self.intern(Const(value, INDEX))
+        if value not in self._numbers:
+            self._numbers[value] = self.intern(Const(value, INDEX))
+        return self._numbers[value]
 
     def _interned_apply(self, op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         """A function of two interned indices, as it is."""

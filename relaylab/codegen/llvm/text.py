@@ -62,7 +62,9 @@ class IRFunction:
         self._reserved: list[str] = []
         self._count = 0
         self._block = "entry"
-        self._known: list[dict[str, Value]] = [{}]
+        self._known: dict[str, Value] = {}  # of all open scopes
+        self._scope: list[str] = []  # what the innermost one has added
+        self._products: dict[str, str] = {}
         self._part = 0
 
     @staticmethod
@@ -100,10 +102,10 @@ class IRFunction:
     def pure(self, type: str, rhs: str) -> Value:
         """The value of an instruction without effects: emitted, or found in an enclosing scope."""
         # What an enclosing block has computed dominates this one; what a finished block has is out of scope.
-        for known in reversed(self._known):
-            if rhs in known:
-                return known[rhs]
-        value = self._known[-1][rhs] = self.define(type, rhs)
+        value = self._known.get(rhs)
+        if value is None:
+            value = self._known[rhs] = self.define(type, rhs)
+            self._scope.append(rhs)
         return value
 
     def at(self, part: int) -> None:
@@ -241,9 +243,12 @@ class IRFunction:
         """a * b + c: one fused instruction where the target has it; for integers a multiply and an add."""
         if not is_float(a.type):
             return self.binary("add", self.binary("mul", a, b), c)
-        # fmuladd and not fma: a CPU without the instruction multiplies and adds instead of calling the C library.
-        self.declare(f"llvm.fmuladd.{suffix(a.type)}", a.type, [a.type] * 3)
-        return self.define(a.type, f"call {a.type} @llvm.fmuladd.{suffix(a.type)}({a}, {b}, {c})")
+        if a.type not in self._products:
+            # fmuladd and not fma: a CPU without the instruction multiplies and adds instead of calling the C library.
+            name = f"llvm.fmuladd.{suffix(a.type)}"
+            self.declare(name, a.type, [a.type] * 3)
+            self._products[a.type] = f"call {a.type} @{name}"
+        return self.define(a.type, f"{self._products[a.type]}({a}, {b}, {c})")
 
     # ---- vectors
 
@@ -354,9 +359,11 @@ class IRFunction:
         return f"{prefix}{self._count}"
 
     def _scoped(self, run: Body, *args: object) -> tuple[Value, ...]:
-        self._known.append({})
+        outer, self._scope = self._scope, []
         results = run(*args)
-        self._known.pop()
+        for rhs in self._scope:
+            del self._known[rhs]
+        self._scope = outer
         return _values(results)
 
     def loop(

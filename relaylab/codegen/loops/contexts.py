@@ -29,6 +29,9 @@ class Mask:
     lanes: Value | None = None
 
 
+EVERYWHERE = Mask()
+
+
 @dataclass(slots=True)
 class VectorContext:
     """Where an expression is evaluated: known values (of axes, registers, loads) in `width` lanes, `mask` are real.
@@ -38,7 +41,7 @@ class VectorContext:
 
     env: dict[ScalarExpr, LaneValue]
     width: int = 1
-    mask: Mask = Mask()
+    mask: Mask = EVERYWHERE
     real: int | None = None
 
     def within(self, axis: Axis, value: Ramp) -> VectorContext:

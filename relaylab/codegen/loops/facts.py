@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Const, Guard, Load, Local, ScalarExpr, Tensor, children
 from relaylab.loop.program import (
     Accumulate,
     Define,
@@ -61,11 +61,17 @@ def uses_of(program: LoopProgram) -> dict[Statement, StatementUses]:
 def _own_uses(statement: Statement) -> StatementUses:
     loads, lanes = set[Tensor](), set[str]()
     guards, flops = False, 0
-    for node in post_order(*values(statement)):
+    seen, stack = set[ScalarExpr](), [*values(statement)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Const, Axis, Local)) and node.dtype == INDEX or node in seen:
+            continue
+        seen.add(node)
+        stack.extend(children(node))
         if isinstance(node, Load):
             loads.add(node.tensor)
             lanes.add(node.dtype)
-        elif not isinstance(node, Axis) and node.dtype not in (INDEX, "bool"):
+        elif node.dtype not in (INDEX, "bool"):
             lanes.add(node.dtype)
             flops += isinstance(node, Apply) and is_float_dtype(node.dtype)
         guards |= isinstance(node, Guard)

@@ -13,7 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask
 from relaylab.codegen.loops import scalars
-from relaylab.codegen.loops.contexts import LaneValue, Mask, Ramp, VectorContext, storage_type, turns_of
+from relaylab.codegen.loops.contexts import EVERYWHERE, LaneValue, Mask, Ramp, VectorContext, storage_type, turns_of
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
@@ -354,7 +354,7 @@ class _Lowering:
 
             def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
                 firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
-                contexts = [self._context(loop, at, first, width, Mask()) for first in firsts]
+                contexts = [self._context(loop, at, first, width, EVERYWHERE) for first in firsts]
                 return self._turn(loop, contexts, sums, flat)
 
             flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)
@@ -372,7 +372,7 @@ class _Lowering:
         contexts = []
         for first in range(start, loop.axis.extent, width):
             active = min(width, loop.axis.extent - first)
-            mask = Mask(None, tail_mask(active, width)) if active < width else Mask()
+            mask = Mask(None, tail_mask(active, width)) if active < width else EVERYWHERE
             contexts.append(self._context(loop, at, first, width, mask, active))
         if not contexts:
             return flat
@@ -407,7 +407,7 @@ class _Lowering:
 
         def turn(i: Index, *flat: Value) -> list[Value]:
             offsets = [self.f.add(i, u * width) for u in range(loop.unroll)]
-            return self._turn(loop, [self._context(loop, at, first, width, Mask()) for first in offsets], sums, flat)
+            return self._turn(loop, [self._context(loop, at, first, width, EVERYWHERE) for first in offsets], sums, flat)
 
         def last(i: Index, *flat: Value) -> list[Value]:
             mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
