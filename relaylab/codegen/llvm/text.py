@@ -62,8 +62,8 @@ class IRFunction:
         self._reserved: list[str] = []
         self._count = 0
         self._block = "entry"
-        self._known: dict[str, Value] = {}  # of all open scopes
-        self._scope: list[str] = []  # what the innermost one has added
+        self._known: dict[object, Value] = {}  # of all open scopes
+        self._scope: list[object] = []  # what the innermost one has added
         self._products: dict[str, str] = {}
         self._part = 0
 
@@ -217,8 +217,8 @@ class IRFunction:
 
     def binary(self, op: str, a: Index | float, b: Index | float) -> Value:
         """An LLVM binary instruction ("fadd", "add nsw", "xor"); a Python number takes the other side's type."""
-        x, y = self._pair(a, b)
-        return self.pure(x.type, f"{op} {x}, {y.ref}")
+        x, y = (a, b) if isinstance(a, Value) and isinstance(b, Value) else self._pair(a, b)
+        return self.pure(x.type, f"{op} {x.type} {x.ref}, {y.ref}")
 
     def compare(self, predicate: str, a: Index | float, b: Index | float) -> Value:
         """A comparison as i1 or mask: predicates of `icmp` ("slt", "eq") or, for floats, of `fcmp` ("olt", "uno")."""
@@ -295,13 +295,18 @@ class IRFunction:
 
     # ---- memory
 
-    def offset(self, pointer: Value, bytes: Index) -> Value:
-        """The pointer `bytes` further on; a constant part becomes a displacement."""
-        if not isinstance(bytes, int):
-            terms, const = parts(bytes)
-            moving = self.value(affine(terms, 0)) if terms else constant("i64", 0)
-            pointer, bytes = self.pure("ptr", f"getelementptr i8, {pointer}, {moving}"), const
-        return pointer if bytes == 0 else self.pure("ptr", f"getelementptr i8, {pointer}, i64 {bytes}")
+    def offset(self, pointer: Value, index: Index, size: int = 1) -> Value:
+        """The pointer `index` elements of `size` bytes further on; a constant part becomes a displacement."""
+        if not isinstance(index, int):
+            terms, const = parts(index)
+            key = (pointer, size, *terms.items())
+            moved = self._known.get(key)
+            if moved is None:
+                moving = self.value(affine({t: k * size for t, k in terms.items()}, 0))
+                moved = self._known[key] = self.pure("ptr", f"getelementptr i8, {pointer}, {moving}")
+                self._scope.append(key)
+            pointer, index = moved, const
+        return pointer if index == 0 else self.pure("ptr", f"getelementptr i8, {pointer}, i64 {index * size}")
 
     def reserve(self, bytes: int, align: int = 64) -> Value:
         """A block of the stack that lives as long as the function's call; one block however often control passes."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
@@ -52,7 +52,7 @@ from relaylab.support.errors import RelayTypeError
 
 # 64 lanes of 8 bytes: the widest vector that a masked load may read there.
 DUMMY_BYTES = 512
-Done = list[LaneValue | Mask]  # what the steps of an expression have given
+Done = list[Any]  # lane values and masks: what the steps of an expression have given
 Way = Callable[[Step, Done, VectorContext], LaneValue | Mask]
 INT32 = (-(2**31), 2**31 - 1)
 LINE = 64
@@ -101,7 +101,7 @@ class Emitter:
         done: Done = []
         for way, step in steps:
             done.append(way(step, done, at))
-        return cast("LaneValue", done[-1])
+        return done[-1]
 
     def _operands(self, node: ScalarExpr) -> Sequence[ScalarExpr]:
         """What is emitted before a node."""
@@ -165,14 +165,15 @@ class Emitter:
             step += own_step * factor
             if isinstance(base, int):
                 fixed += base * factor
-                continue
-            own, const = parts(base)
-            fixed += const * factor
-            for term, times in own.items():
-                terms[term] = terms.get(term, 0) + times * factor
-        if not terms:
-            return Ramp(fixed, step)
-        return Ramp(affine({term: times for term, times in terms.items() if times}, fixed), step)
+            elif isinstance(base, Value):
+                terms[base] = terms.get(base, 0) + factor
+            else:
+                fixed += base.const * factor
+                for term, times in base.terms.items():
+                    terms[term] = terms.get(term, 0) + times * factor
+        if 0 in terms.values():
+            terms = {term: times for term, times in terms.items() if times}
+        return Ramp(affine(terms, fixed), step)
 
     # ---- one node
 
@@ -183,12 +184,12 @@ class Emitter:
         return found
 
     def _mask(self, step: Step, done: Done, at: VectorContext) -> Mask:
-        return at.mask if step.mask < 0 else cast("Mask", done[step.mask])
+        return at.mask if step.mask < 0 else done[step.mask]
 
     def _limit(self, step: Step, done: Done, at: VectorContext) -> Mask:
         """The mask under a guard."""
-        node, mask = cast("Guard", step.node), self._mask(step, done, at)
-        condition = self.number(node.condition, _operands(step, done)[0], at)
+        mask = self._mask(step, done, at)
+        condition = self.number(step.node.condition, done[step.operands[0]], at)
         if lanes(condition.type) == 1:
             both = condition if mask.scalar is None else self.f.binary("and", mask.scalar, condition)
             return Mask(both, mask.lanes)
@@ -196,52 +197,52 @@ class Emitter:
         return Mask(mask.scalar, both)
 
     def _guard(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
-        node, below = cast("Guard", step.node), self._mask(step, done, at)
-        condition, x, otherwise = _operands(step, done)
+        node, below = step.node, self._mask(step, done, at)
+        x = done[step.operands[1]]
         masked = isinstance(x, Value) and lanes(x.type) > 1 and below.scalar is None
         bare = isinstance(node.value, Load) and node.value.tensor not in self.cells.tensors
         if masked and bare and zero(node.otherwise):
             return x  # lanes that are not loaded are 0
-        sides = [(node.condition, condition), (node.value, x), (node.otherwise, otherwise)]
-        return self._function("select", node, sides, at)
+        return self._function("select", node, children(node), [done[k] for k in step.operands], at)
 
     def _product(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
         """A total and a product as one instruction."""
-        node = cast("Apply", step.node)
-        if node.part:
-            self.f.at(node.part)
-        factors = self.fused(node) or ()
-        values = [self.number(e, x, at) for e, x in zip(factors, _operands(step, done))]
-        width = max(lanes(v.type) for v in values)
-        total, x, y = (self.spread(v, width) for v in values)
-        return self.add_product(node.dtype, total, x, y)
+        if step.node.part:
+            self.f.at(step.node.part)
+        return self.add_product(step.node.dtype, *self._alike([done[k] for k in step.operands]))
 
     def _apply(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
-        node = cast("Apply", step.node)
+        node: Apply = step.node
         if node.part:
             self.f.at(node.part)
-        return self._function(node.op, node, list(zip(node.args, _operands(step, done))), at)
+        return self._function(node.op, node, node.args, [done[k] for k in step.operands], at)
 
     def _function(
-        self, op: str, node: ScalarExpr, args: list[tuple[ScalarExpr, LaneValue]], at: VectorContext
+        self, op: str, node: ScalarExpr, args: Sequence[ScalarExpr], given: list[Any], at: VectorContext
     ) -> LaneValue:
+        """A function of arguments whose lane values are given."""
+        if args[-1].dtype != INDEX:
+            return scalars.apply(self.f, op, args[-1].dtype, self._alike(given), self.avx512)
         if node.dtype == INDEX and len(args) == 2:
-            exact = self._linear(op, args)
+            exact = self._linear(op, args, given)
             if exact is not None:
                 return exact
-        match op, [v for _, v in args]:
+        match op, given:
             case "lt", [Ramp(int(first), 1), Ramp(int(stop), 0)]:  # the first lanes
                 return tail_mask(stop - first, at.width)
-        values = [self.number(e, v, at) for e, v in args]
+        values = [self.number(e, v, at) for e, v in zip(args, given)]
         width = max(lanes(v.type) for v in values)
-        spread = [self.spread(self._slim(e, v, width), width) for (e, _), v in zip(args, values)]
-        if args[-1][0].dtype == INDEX:
-            return self._index_function(op, node, spread)
-        return scalars.apply(self.f, op, args[-1][0].dtype, spread, self.avx512)
+        spread = [self.spread(self._slim(e, v, width), width) for e, v in zip(args, values)]
+        return self._index_function(op, node, spread)
 
-    def _linear(self, op: str, args: list[tuple[ScalarExpr, LaneValue]]) -> Ramp | None:
+    def _alike(self, values: list[Value]) -> list[Value]:
+        """Values of as many lanes as any of them has."""
+        width = max([lanes(v.type) for v in values])
+        return [self.spread(v, width) for v in values]
+
+    def _linear(self, op: str, args: Sequence[ScalarExpr], given: list[Any]) -> Ramp | None:
         """Sums and products of symbolic indices; None if the function is no such thing."""
-        (_, a), (_, c) = args
+        a, c = given
         if not isinstance(a, Ramp) or not isinstance(c, Ramp):
             return None
         if op == "add":
@@ -255,7 +256,7 @@ class Emitter:
         if op == "mul" and a.step == 0 and c.step == 0:
             return Ramp(self.f.mul(a.base, c.base))
         divides = (
-            op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0][0])[0] >= 0
+            op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0])[0] >= 0
         )
         if divides and a.step == 0 and c.step == 0 and isinstance(c.base, int) and c.base > 0:
             return Ramp(self.f.rem(a.base, c.base) if op.endswith("mod") else self.f.div(a.base, c.base))
@@ -283,10 +284,10 @@ class Emitter:
         return scalars.resize(self.f, x, "i32", True) if width > 1 and x.type == "i64" and self._narrow(node) else x
 
     def _cast(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
-        node = cast("Cast", step.node)
+        node: Cast = step.node
         if node.part:
             self.f.at(node.part)
-        number, source, dtype = self.number(node.value, _operands(step, done)[0], at), node.value.dtype, node.dtype
+        number, source, dtype = self.number(node.value, done[step.operands[0]], at), node.value.dtype, node.dtype
         if source == INDEX and element(number.type) == "i32":
             source = "int32"
         result = scalars.cast(self.f, number, source, dtype, self.halves)
@@ -317,23 +318,23 @@ class Emitter:
     # ---- memory
 
     def _load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
-        node = cast("Load", step.node)
+        node: Load = step.node
         known = at.env.get(node)
         if known is not None:
             return known
         if node.part:
             self.f.at(node.part)
-        tensor, (address,), (where,), mask = node.tensor, node.indices, _operands(step, done), self._mask(step, done, at)
+        tensor, where, mask = node.tensor, done[step.operands[0]], self._mask(step, done, at)
         if tensor.shape[0] == 0:
             return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
         if tensor in self.cells.tensors:
             return self._register(tensor, where, at)
         size = item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and where.step in (0, 1):
-            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            pointer = self.f.offset(self.pointers[tensor], where.base, size)
             align = self._alignment(tensor, where.base, size)
             return self.from_storage(self._near(tensor, pointer, align, where.step, mask, at), tensor.dtype)
-        pointer, positions = self._positions(tensor, address, where, at, size)
+        pointer, positions = self._positions(tensor, where, at, size)
         if mask.scalar is not None:
             mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
         type = vector(storage_type(tensor.dtype), at.width)
@@ -348,11 +349,12 @@ class Emitter:
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
     def _streamed_load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
-        node = cast("Load", step.node)
+        node: Load = step.node
         if node.part:
             self.f.at(node.part)
         pointer, move, align = self._streamed(node.indices[0], at)
-        return self.from_storage(self._near(node.tensor, pointer, align, move, self._mask(step, done, at), at), node.dtype)
+        x = self._near(node.tensor, pointer, align, move, self._mask(step, done, at), at)
+        return self.from_storage(x, node.dtype)
 
     def _streamed(self, address: ScalarExpr, at: VectorContext) -> tuple[Value, int, int]:
         """The place of an address that moves with a loop, the step of its lanes, and what divides it."""
@@ -388,12 +390,10 @@ class Emitter:
             return self.f.load(type, pointer, align)
         return self.f.masked_load(type, pointer, mask.lanes, size, once=shared)
 
-    def _positions(
-        self, tensor: Tensor, address: ScalarExpr, where: LaneValue, at: VectorContext, size: int
-    ) -> tuple[Value, Value]:
+    def _positions(self, tensor: Tensor, where: LaneValue, at: VectorContext, size: int) -> tuple[Value, Value]:
         """A pointer and the positions of the lanes relative to it."""
         if isinstance(where, Ramp):
-            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            pointer = self.f.offset(self.pointers[tensor], where.base, size)
             return pointer, literal_vector("i64", (k * where.step for k in range(at.width)))
         positions = where
         if element(where.type) == "i32" and tensor.shape[0] * size > INT32[1]:
@@ -436,13 +436,13 @@ class Emitter:
             return
         x = self.to_storage(self.spread(self.value(value, at), at.width), tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
-            pointer = self.f.offset(self.pointers[tensor], self.f.mul(where.base, size))
+            pointer = self.f.offset(self.pointers[tensor], where.base, size)
             if at.mask.lanes is None:
                 self.f.store(x, pointer, size)
             else:
                 self.f.masked_store(x, pointer, at.mask.lanes, size)
             return
-        pointer, positions = self._positions(tensor, address, where, at, size)
+        pointer, positions = self._positions(tensor, where, at, size)
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext) -> None:
@@ -451,11 +451,7 @@ class Emitter:
             return self.f.prefetch(self._streamed(address, at)[0])
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
-            self.f.prefetch(self.f.offset(self.pointers[tensor], self.f.mul(where.base, item_bytes(tensor.dtype))))
-
-
-def _operands(step: Step, done: Done) -> list[LaneValue]:
-    return cast("list[LaneValue]", [done[k] for k in step.operands])
+            self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)))
 
 
 def _foreign(node: ScalarExpr) -> RelayTypeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from relaylab.loop.expr import Guard, Load, ScalarExpr, children
 
@@ -14,7 +14,7 @@ class Step(NamedTuple):
     A step that `limits` gives the mask below a guard, of its condition and of the mask around it.
     """
 
-    node: ScalarExpr
+    node: Any
     operands: tuple[int, ...] = ()
     mask: int = -1
     limits: bool = False

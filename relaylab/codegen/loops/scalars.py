@@ -29,7 +29,7 @@ _LOGIC = {
     "bor": "or",
     "bxor": "xor",
 }
-_ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _LIBRARY = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow")
 _ROUNDING = ("floor", "ceil", "round", "roundeven", "trunc")
 
@@ -43,7 +43,7 @@ def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -
     """The function `op` of arguments of `dtype`; `avx512`: the target has it."""
     if op == "select":
         return f.select(args[0], args[1], args[2])
-    if op in ("eq", "ne", *_ORDER):
+    if op in _COMPARED:
         return _compare(f, op, dtype, *args)
     if op in ("isnan", "isinf", "isfinite"):
         return _classify(f, op, args[0])
