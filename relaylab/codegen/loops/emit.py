@@ -95,13 +95,17 @@ class Emitter:
         found = self.axis_sum(root) if root.dtype == INDEX else None
         if found is not None:
             return self.total(found, at)
-        steps = self._steps.get(root)
-        if steps is None:
-            steps = self._steps[root] = [(self._way(step), step) for step in steps_of(root, self._operands)]
         done: Done = []
-        for way, step in steps:
+        for way, step in self.steps(root):
             done.append(way(step, done, at))
         return done[-1]
+
+    def steps(self, root: ScalarExpr) -> list[tuple[Way, Step]]:
+        """What emits an expression, step by step."""
+        found = self._steps.get(root)
+        if found is None:
+            found = self._steps[root] = [(self._way(step), step) for step in steps_of(root, self._operands)]
+        return found
 
     def _operands(self, node: ScalarExpr) -> Sequence[ScalarExpr]:
         """What is emitted before a node."""
@@ -424,17 +428,26 @@ class Emitter:
 
     def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
         """`tensor[address] = value` in all real lanes."""
-        where, size = self.lane(address, at), item_bytes(tensor.dtype)
+        where = self.lane(address, at)
+        self.fresh = self.brings(tensor, value)
+        x = self.value(value, at)
+        self.fresh = False
+        self.put(tensor, where, x, at)
+
+    def brings(self, tensor: Tensor, value: ScalarExpr) -> bool:
+        """Is it what a program brings into registers, and so to be loaded there?"""
+        return isinstance(value, Load) and tensor in self.cells.tensors
+
+    def put(self, tensor: Tensor, where: LaneValue, x: Value, at: VectorContext) -> None:
+        """A value into all real lanes of a place."""
+        x, size = self.spread(x, at.width), item_bytes(tensor.dtype)
         if tensor in self.cells.tensors:
             assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
-            self.fresh = isinstance(value, Load)  # what a program brings into registers is loaded there
-            x = self.spread(self.value(value, at), at.width)
-            self.fresh = False
             if tensor.dtype == INDEX:
                 x = scalars.resize(self.f, x, "i64", True)
             self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)
             return
-        x = self.to_storage(self.spread(self.value(value, at), at.width), tensor.dtype)
+        x = self.to_storage(x, tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
             if at.mask.lanes is None:

@@ -18,7 +18,7 @@ from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
-from relaylab.codegen.loops.rows import add_products
+from relaylab.codegen.loops.rows import write_rows
 from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
@@ -362,8 +362,13 @@ class _Lowering:
             self._fold(loop, at, sums, flat)
 
     def _tile(self, loop: For, at: VectorContext) -> bool:
-        """Do the rows of a tile at once, which are much of the code of a product; False if the loop is none."""
-        return at.width == 1 and add_products(self.emitter, loop, at, lambda lanes: self._facts_of(lanes).width)
+        """Do the rows of a tile at once; False if the loop is none."""
+        return at.width == 1 and write_rows(self.emitter, loop, at, self._written_out)
+
+    def _written_out(self, loop: For) -> int:
+        """The lanes of a loop that is written out; 0 for any other."""
+        facts = self._facts_of(loop)
+        return facts.width if facts.registers and loop.axis.size is None else 0
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: Sequence[Local], flat: list[Value]

@@ -1,4 +1,7 @@
-"""Rows of tiles in registers: `sum[c] += x * w[c]` for the lanes of a loop, without a look at the address of each."""
+"""Loops that are written out around a loop of lanes: what all turns have in common is found before the first.
+
+Much of the code of a product is such: it clears a tile of registers, adds `x * w[c]` to its rows, stores them.
+"""
 
 from __future__ import annotations
 
@@ -6,93 +9,100 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.llvm.text import Value
-from relaylab.codegen.loops.contexts import Ramp, VectorContext
-from relaylab.codegen.loops.emit import Emitter
-from relaylab.loop.expr import Axis, Load, ScalarExpr, Tensor
-from relaylab.loop.program import For, Store
+from relaylab.codegen.llvm.text import Value, tail_mask
+from relaylab.codegen.llvm.types import affine, parts
+from relaylab.codegen.loops.contexts import EVERYWHERE, LaneValue, Mask, Ramp, VectorContext
+from relaylab.codegen.loops.emit import Done, Emitter, Way
+from relaylab.codegen.loops.order import Step
+from relaylab.codegen.loops.streams import AxisSum
+from relaylab.loop.expr import Axis, Load, ScalarExpr
+from relaylab.loop.program import Define, For, Store, values
 
 
 @dataclass(frozen=True, slots=True)
-class TileRow:
-    """Neighbours in a buffer in registers: where they begin, and how far each loop around them moves that."""
+class MovingSum:
+    """A sum of axes: its part that the loops do not change, and how far each loop and a lane moves it."""
 
-    tensor: Tensor
+    terms: dict[Value, int]
     start: int
     steps: tuple[int, ...]
+    lane: int
 
-    def at(self, turn: Sequence[int]) -> int:
-        """Where they begin in a turn of the loops."""
-        return self.start + sum(i * step for i, step in zip(turn, self.steps))
+    def at(self, turn: Sequence[int], first: int) -> Ramp:
+        """The lanes from `first` on, in a turn of the loops."""
+        here = self.start + first * self.lane
+        for k, step in zip(turn, self.steps):
+            here += k * step
+        return Ramp(affine(self.terms, here), self.lane)
 
 
-def add_products(emitter: Emitter, loop: For, at: VectorContext, width_of: Callable[[For], int]) -> bool:
-    """Emit a loop of lanes, or loops written out around one, if all that it does is to add products in registers.
+Plan = list[tuple[MovingSum | None, Way, Step]]
 
-    Returns whether it does.
+
+def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callable[[For], int]) -> bool:
+    """Emit a loop of lanes that defines and stores, or loops written out around one; False if it is no such loop.
+
+    `width_of` gives the lanes of a loop that is written out, 0 for any other.
     """
     around: list[Axis] = []
     while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
         around.append(loop.axis)
         loop = loop.body[0]
-    store, axis = loop.body[0] if len(loop.body) == 1 else None, loop.axis
-    if loop.kind != "vectorized" or not isinstance(store, Store) or axis.extent < 2 or axis.size is not None:
+    axis, width = loop.axis, 0
+    if loop.kind == "vectorized" and all(isinstance(s, (Define, Store)) for s in loop.body):
+        width = width_of(loop)
+    if not width:
         return False
-    products = emitter.fused(store.value)
-    to = None if products is None else _row(emitter, store.buffer, store.address, axis, at, around)
-    if products is None or to is None:
-        return False
-    rows: list[TileRow | Value] = []
-    for node in products:
-        found = _part(emitter, node, axis, at, around)
-        if found is None:
+    plans: list[tuple[Define | Store, list[Plan]]] = []
+    for statement in loop.body:
+        assert isinstance(statement, (Define, Store))
+        found = [_plan(emitter, root, [*around, axis], at) for root in values(statement)]
+        if None in found:
             return False
-        rows.append(found)
-    cells, width = emitter.cells, width_of(loop)
+        plans.append((statement, [plan for plan in found if plan is not None]))
+    lanes = [(first, _lanes(at, min(width, axis.extent - first), width)) for first in range(0, axis.extent, width)]
     for turn in itertools.product(*(range(a.extent) for a in around)):
-        starts = [row.at(turn) if isinstance(row, TileRow) else 0 for row in (to, *rows)]
-        for first in range(0, axis.extent, width):
-            count = min(width, axis.extent - first)
-            total, x, w = (
-                cells.read(row.tensor, start + first, count, width)
-                if isinstance(row, TileRow)
-                else emitter.spread(row, width)
-                for row, start in zip(rows, starts[1:])
-            )
-            product = emitter.add_product(store.value.dtype, total, x, w)
-            cells.write(store.buffer, starts[0] + first, count, product)
+        for statement, plan in plans:
+            emitter.f.at(0)
+            for first, here in lanes:
+                if isinstance(statement, Define):
+                    here.env[statement.local] = _value(plan[0], turn, first, here)
+                    continue
+                where = _value(plan[0], turn, first, here)
+                emitter.fresh = emitter.brings(statement.buffer, statement.value)
+                x = _value(plan[1], turn, first, here)
+                emitter.fresh = False
+                emitter.put(statement.buffer, where, emitter.number(statement.value, x, here), here)
     return True
 
 
-def _part(
-    emitter: Emitter, node: ScalarExpr, axis: Axis, at: VectorContext, around: Sequence[Axis]
-) -> TileRow | Value | None:
-    if isinstance(node, Load):
-        return _row(emitter, node.tensor, node.indices[0], axis, at, around)
-    x = at.env.get(node)
-    return x if isinstance(x, Value) else None
+def _lanes(at: VectorContext, count: int, width: int) -> VectorContext:
+    """The first `count` of `width` lanes."""
+    mask = Mask(None, tail_mask(count, width)) if count < width else EVERYWHERE
+    return VectorContext(dict(at.env), width, mask, count)
 
 
-def _row(
-    emitter: Emitter, tensor: Tensor, address: ScalarExpr, axis: Axis, at: VectorContext, around: Sequence[Axis]
-) -> TileRow | None:
-    """Neighbours along an axis in a buffer in registers; None if they are no such thing."""
-    if tensor not in emitter.cells.tensors:
-        return None
-    if address is axis:
-        return TileRow(tensor, 0, ())
-    found = emitter.axis_sum(address)
-    if found is None:
-        return None
-    steps, (terms, start), lanes = [0] * len(around), found, 0
-    for atom, factor in terms:
-        if atom is axis:
-            lanes = factor
-        elif atom in around:
-            steps[around.index(atom)] = factor
-        else:
-            x = at.env.get(atom)
-            if not isinstance(x, Ramp) or x.step or not isinstance(x.base, int):
-                return None
-            start += x.base * factor
-    return TileRow(tensor, start, tuple(steps)) if lanes == 1 else None
+def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext) -> Plan | None:
+    """The steps of an expression, with the sums of axes among them; None where an address moves with an outer loop."""
+    plan: Plan = []
+    for way, step in emitter.steps(root):
+        node = step.node
+        if isinstance(node, Load) and node.indices[0] in emitter.streams:
+            return None
+        found = (((node, 1),), 0) if isinstance(node, Axis) else emitter.axis_sum(node)
+        plan.append((None if found is None else _moving(emitter, found, axes, at), way, step))
+    return plan
+
+
+def _moving(emitter: Emitter, found: AxisSum, axes: Sequence[Axis], at: VectorContext) -> MovingSum:
+    inside = {axis: factor for axis, factor in found[0] if axis in axes}
+    outside = emitter.total((tuple((a, f) for a, f in found[0] if a not in inside), found[1]), at)
+    *steps, lane = (inside.get(axis, 0) for axis in axes)
+    return MovingSum(*parts(outside.base), tuple(steps), lane)
+
+
+def _value(plan: Plan, turn: Sequence[int], first: int, at: VectorContext) -> LaneValue:
+    done: Done = []
+    for moving, way, step in plan:
+        done.append(way(step, done, at) if moving is None else moving.at(turn, first))
+    return done[-1]
