@@ -368,7 +368,8 @@ class _Lowering:
     def _written_out(self, loop: For) -> int:
         """The lanes of a loop that is written out; 0 for any other."""
         facts = self._facts_of(loop)
-        return facts.width if facts.registers and loop.axis.size is None else 0
+        straight = facts.registers or loop.axis.extent <= facts.width * loop.unroll
+        return facts.width if straight and loop.axis.size is None else 0
 
     def _rest(
         self, loop: For, at: VectorContext, start: int, width: int, sums: Sequence[Local], flat: list[Value]

@@ -141,9 +141,12 @@ class TileLoops:
         """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
         parts, p = self.parts, self.problem
         acc = parts.private("registers", "acc", math.prod(site.sizes) * self._pitch(site), p.dtype)
-        columns = self._pitch(site)
-        start = self._over_tile(site, lambda a, b, c: (acc, self._cell(site, a, b, c), self._bias(site, c)), columns)
-        return (start, *self._rows_ahead(site), *self._reduction(site, acc), *self._finish(site, acc))
+        columns, (by, length) = self._pitch(site), self._steps_of(site)
+        into = self._partial_sums() if length else acc
+        first = lambda a, b, c: (into, self._cell(site, a, b, c), self._bias(site, c))
+        start = self._over_tile(site, first, columns, memory=into is not acc)
+        reduction = self._in_parts(site, acc, into, by, length) if length else self._reduction(site, acc)
+        return (start, *self._rows_ahead(site), *reduction, *self._finish(site, into))
 
     def _rows_ahead(self, site: TileSite) -> Body:
         """Ask for a share of the rows of the tile after the next, where rows come from beyond the caches.
@@ -167,14 +170,18 @@ class TileLoops:
         element: Callable[[Axis, Axis, Axis], tuple[Tensor, ScalarExpr, ScalarExpr]],
         columns: int = 0,
         kind: str = "unrolled",
+        memory: bool = False,
     ) -> Statement:
-        """Loops over the elements of a tile (its own columns, or so many), with a store for each."""
+        """Loops over the elements of a tile (its own columns, or so many), with a store for each.
+
+        In `memory`, where nothing is in registers, the vectors of a row are asked for side by side.
+        """
         parts = self.parts
         a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
         c = parts.axis("c", columns or site.columns)
         buffer, where, value = element(a, b, c)
         store = Store(buffer, where, parts.simplify(value))
-        loop = For(c, "vectorized", (store,), self._vectors(site.columns) if kind == "serial" else 1)
+        loop = For(c, "vectorized", (store,), self._vectors(site.columns) if memory or kind == "serial" else 1)
         (tile,) = around((store if self._pitch(site) == 1 else loop,), (a, b), kind)
         return tile
 
@@ -206,35 +213,49 @@ class TileLoops:
 
     def _reduction(self, site: TileSite, acc: Tensor) -> Body:
         """Loops over the taps; the innermost is unrolled, with a rest after it. Long sums are made of parts."""
-        taps, parts = self.problem.taps, self.parts
         if not self.problem.depth:
             return ()
-        last = taps[-1].count
-        outer = [parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
+        by, length = self._steps_of(site)
+        if not length:
+            outer = self._outer_taps()
+            return _nested(self._run(site, acc, outer, (0, self.problem.taps[-1].count), by), outer)
+        sums = self._partial_sums()
+        first, done = self._copied(site, acc, sums), self._copied(site, sums, acc)
+        return (first, *self._in_parts(site, acc, sums, by, length), done)
+
+    def _steps_of(self, site: TileSite) -> tuple[int, int]:
+        """How many steps of the innermost tap are a turn of its loop, and how many are a part of the sum; 0: all."""
+        last = self.problem.taps[-1].count
         by = self.schedule.unroll or unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
         by = min(by, last)
-        length = self._part_of_sum(last, by)
-        if not length:
-            return _nested(self._run(site, acc, outer, (0, last), by), outer)
-        sums, part = self._partial_sums(), parts.axis("part", last // length)
+        return by, self._part_of_sum(last, by)
 
-        def over(into: Tensor, value: Callable[[ScalarExpr], ScalarExpr]) -> Statement:
-            cell = lambda *at: self._cell(site, *at)
-            return self._over_tile(site, lambda *at: (into, cell(*at), value(cell(*at))), self._pitch(site))
+    def _outer_taps(self) -> list[Axis]:
+        taps = self.problem.taps
+        return [self.parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
+
+    def _over_cells(self, site: TileSite, into: Tensor, value: Callable[[ScalarExpr], ScalarExpr]) -> Statement:
+        """A store of the value at each place of a tile."""
+        cell = lambda *at: self._cell(site, *at)
+        return self._over_tile(site, lambda *at: (into, cell(*at), value(cell(*at))), self._pitch(site))
+
+    def _copied(self, site: TileSite, tile: Tensor, into: Tensor) -> Statement:
+        return self._over_cells(site, into, lambda cell: Load(tile, (cell,)))
+
+    def _in_parts(self, site: TileSite, acc: Tensor, sums: Tensor, by: int, length: int) -> Body:
+        """The reduction in parts of so many steps, each in `acc` and then added to the sums of a tile."""
+        last, outer = self.problem.taps[-1].count, self._outer_taps()
+        part = self.parts.axis("part", last // length)
 
         def partial(start: Place, count: int) -> Body:
-            zero = over(acc, lambda _: Const(0, acc.dtype))
-            return (
-                zero,
-                *self._run(site, acc, outer, (start, count), by),
-                over(sums, lambda c: Load(sums, (c,)) + Load(acc, (c,))),
-            )
+            zero = self._over_cells(site, acc, lambda _: Const(0, acc.dtype))
+            added = self._over_cells(site, sums, lambda c: Load(sums, (c,)) + Load(acc, (c,)))
+            return (zero, *self._run(site, acc, outer, (start, count), by), added)
 
         body = around(partial(as_index(turn(part)) * length, length), (part,), "serial")
         if rest := last % length:
             body = (*body, *partial(last - rest, rest))
-        first, done = over(sums, lambda c: Load(acc, (c,))), over(acc, lambda c: Load(sums, (c,)))
-        return (first, *_nested(body, outer), done)
+        return _nested(body, outer)
 
     def _part_of_sum(self, last: int, by: int) -> int:
         """The turns of the innermost tap after which a sum is added to that of the parts before; 0 without parts."""
@@ -342,17 +363,18 @@ class TileLoops:
     def _finish(self, site: TileSite, acc: Tensor) -> Body:
         """Send a finished tile through the epilogue and store it."""
         parts = self.parts
+        memory = acc in parts.scratch
         if not self.epilogue.rolled:
-            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, acc)),)
+            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, acc), memory=memory),)
         # 28 copies of an exponential or an error function are larger than the loop around them.
-        tile = parts.private("scratch", "tile", acc.shape[0], acc.dtype)
+        tile = acc if memory else parts.private("scratch", "tile", acc.shape[0], acc.dtype)
 
         def copy(a: Axis, b: Axis, c: Axis) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
             cell = self._cell(site, a, b, c)
             return tile, cell, Load(acc, (cell,))
 
         rolled = self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, tile), 0, "serial")
-        return (self._over_tile(site, copy), rolled)
+        return (rolled,) if memory else (self._over_tile(site, copy), rolled)
 
     def _result(self, site: TileSite, a: Axis, b: Axis, c: Axis, tile: Tensor) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
         """Where an element of a tile goes, and what it becomes."""
