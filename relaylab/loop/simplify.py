@@ -59,8 +59,7 @@ class Simplifier:
         self.ranges = dict(ranges or {})
         self._interned: dict[Key, ScalarExpr] = {}
         self._linear: dict[ScalarExpr, Linear] = {}
-        self._atoms: dict[ScalarExpr, Linear] = {}
-        self._numbers: dict[int, ScalarExpr] = {}
+        self._atoms, self._numbers = dict[ScalarExpr, Linear](), dict[int, ScalarExpr]()
         self._bounds: dict[ScalarExpr, Rect] = {}
         self._done: dict[ScalarExpr, ScalarExpr] = {}
 
@@ -276,8 +275,7 @@ class Simplifier:
     def _atom(self, op: str, value: Linear, divisor: int) -> ScalarExpr:
         if divisor == 1:
             return self.index(value) if op == "floordiv" else self.intern(Const(0, INDEX))
-        number = self.intern(Const(divisor, INDEX))
-        return self.intern(Apply(op, (self.index(value), number), INDEX))
+        return self._interned_apply(op, self.index(value), self._number(divisor))
 
     def _extreme(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
         (a_low, a_high), (b_low, b_high) = self.bounds(a), self.bounds(b)
@@ -305,12 +303,10 @@ class Simplifier:
 
     def bounds(self, node: ScalarExpr) -> Rect:
         """Inclusive bounds of an interned integer expression; `UNBOUNDED` if nothing is known."""
-        found = self._bounds.get(node)
-        if found is None:
+        if node not in self._bounds:
             for n in post_order(node, known=self._bounds):
                 self._bounds[n] = self._bounds_of(n)
-            found = self._bounds[node]
-        return found
+        return self._bounds[node]
 
     def linear_bounds(self, value: Linear) -> Rect:
         """Rect of a sum."""

@@ -1,10 +1,12 @@
-"""What a build does to be quick: weights are packed by several threads, in parts; garbage collection rests."""
+"""What a build does to be quick: weights are packed by several threads, in parts; garbage collection rests;
+what kernels, or turns of loops, have in common is written once."""
 
 from __future__ import annotations
 
 import gc
 import time
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,8 +15,10 @@ from relaylab import relay
 from relaylab.codegen import templates as T
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.loops.emit import Emitter
 from relaylab.codegen.operations.constant_pool import ALIGNMENT, PREFETCHED, ConstantPool
 from relaylab.codegen.operations.jobs import PackedConstant
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
 from relaylab.support.errors import RelayError
@@ -100,3 +104,34 @@ def test_a_build_leaves_garbage_collection_as_it_was() -> None:
             assert gc.isenabled() is before
     finally:
         gc.enable()
+
+
+def test_layers_share_what_their_epilogues_do_not_change() -> None:
+    """A transform of inputs and the products at its points are written once, wherever the results go."""
+    shape = (1, 14, 14, 256)
+    plain = T.ConvSpec(MemoryView.dense(shape), MemoryView.dense(shape), (3, 3), (1, 1), (1, 1), (1, 1))
+    data = MemoryView.padded(shape, T.needed_winograd_halo(plain, 4))
+    target = CpuTarget.host()
+    made = [
+        T.winograd(replace(plain, data=data, out=out), 4, target, epilogue)
+        for out, epilogue in (
+            (plain.out, None),
+            (MemoryView.padded(shape, ((0, 0), (1, 1), (1, 1), (0, 0))), Epilogue(operands=("bias",), bias="bias")),
+        )
+    ]
+    assert [kernels[:2] for kernels in made] == [made[0][:2]] * 2 and len(made[0]) == 3
+    assert all(a is b for a, b in zip(*(kernels[:2] for kernels in made)))
+    assert made[0][2].name != made[1][2].name
+
+
+def test_turns_that_are_written_out_look_at_addresses_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, total = list[object](), Emitter.total
+    monkeypatch.setattr(Emitter, "total", lambda self, found, at: (looked.append(found), total(self, found, at))[1])
+
+    def looks(rows: int) -> int:
+        a, b, out = (MemoryView.dense(shape) for shape in ((1, rows, 16), (1, 16, 32), (1, rows, 32)))
+        looked.clear()
+        T.gemm(T.GemmSpec(a, b, out, choices=(("rows", rows), ("vectors", 1))), CpuTarget.host())
+        return len(looked)
+
+    assert looks(6) == looks(3) > 0

@@ -67,7 +67,18 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "sparse",
     ),
     "frontend": ("onnx", "pytorch"),
-    "codegen": ("kernels", "isa", "llvm", "loops", "templates", "network", "operations", "native", "flow", "inspection"),
+    "codegen": (
+        "kernels",
+        "isa",
+        "llvm",
+        "loops",
+        "templates",
+        "network",
+        "operations",
+        "native",
+        "flow",
+        "inspection",
+    ),
     "viz": ("scene", "graph", "layout", "draw", "selection", "write", "figures", "diffs", "relay_viz"),
 }
 

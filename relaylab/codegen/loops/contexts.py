@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, vector
-from relaylab.loop.expr import Apply, Axis, Const, ScalarExpr
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, tail_mask, vector
+from relaylab.codegen.loops import scalars
+from relaylab.loop.expr import INDEX, Apply, Axis, Const, ScalarExpr
 from relaylab.loop.program import For
 from relaylab.loop.scalar import NARROW
+from relaylab.support.errors import RelayTypeError
 
 
 class Ramp(NamedTuple):
@@ -49,6 +51,17 @@ class VectorContext:
         return VectorContext({**self.env, axis: value}, self.width, self.mask, self.real)
 
 
+def foreign(node: ScalarExpr) -> RelayTypeError:
+    """The error for an expression that loops do not have."""
+    return RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
+
+
+def in_lanes(f: IRFunction, scalar: Value, mask: Value | None, width: int) -> Value:
+    """A condition and a mask as one mask."""
+    spread = f.splat(scalar, width)
+    return spread if mask is None else f.binary("and", spread, mask)
+
+
 def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
     """(a, x, y) of a float sum a + x * y or of dot4(a, x, y), which are one instruction where the target has it."""
     match node:
@@ -69,6 +82,24 @@ def storage_type(dtype: str) -> str:
     return "i16" if dtype in NARROW else llvm_type(dtype)
 
 
+def from_storage(f: IRFunction, x: Value, dtype: str, halves: bool) -> LaneValue:
+    """A loaded value as it is in registers; `halves`: the target has conversions of float16."""
+    if dtype == "bool":
+        return f.compare("ne", x, 0)
+    if dtype in NARROW:
+        return scalars.widened(f, x, dtype, halves)
+    return as_lane(x, dtype)
+
+
+def to_storage(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
+    """A register value as it is stored."""
+    if dtype == "bool":
+        return f.cast("zext", x, vector("i8", lanes(x.type)))
+    if dtype in NARROW:
+        return scalars.narrowed(f, x, dtype, halves)
+    return scalars.resize(f, x, "i64", True) if dtype == INDEX else x
+
+
 def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:
     """Store lane i at `pointer + positions[i] * size` bytes."""
     count = lanes(x.type)
@@ -78,6 +109,16 @@ def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int
     mask = mask or constant(vector("i1", count), True)
     f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
     f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")
+
+
+def first_lanes(count: int, width: int) -> Mask:
+    """The first `count` of `width` lanes."""
+    return Mask(None, tail_mask(count, width)) if count < width else EVERYWHERE
+
+
+def as_lane(x: Value, dtype: str) -> LaneValue:
+    """A value as a lane value: an index that all lanes agree on stays a sum."""
+    return Ramp(x) if dtype == INDEX and lanes(x.type) == 1 else x
 
 
 def turns_of(loop: For, at: VectorContext) -> list[VectorContext]:

@@ -37,23 +37,23 @@ from relaylab.codegen.loops.contexts import (
     Mask,
     Ramp,
     VectorContext,
+    foreign,
+    from_storage,
+    in_lanes,
     multiplied,
     scatter,
     storage_type,
+    to_storage,
     zero,
 )
-from relaylab.codegen.loops.order import Step, steps_of
+from relaylab.codegen.loops.order import Done, Step, Way, steps_of
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, Local, ScalarExpr, Size, Tensor, children
-from relaylab.loop.scalar import NARROW
 from relaylab.loop.simplify import Simplifier
-from relaylab.support.errors import RelayTypeError
 
 # 64 lanes of 8 bytes: the widest vector that a masked load may read there.
 DUMMY_BYTES = 512
-Done = list[Any]  # lane values and masks: what the steps of an expression have given
-Way = Callable[[Step, Done, VectorContext], LaneValue | Mask]
 INT32 = (-(2**31), 2**31 - 1)
 LINE = 64
 
@@ -141,12 +141,6 @@ class Emitter:
             self._products[node] = multiplied(node) if self.fuses or is_dot else None
         return self._products[node]
 
-    def add_product(self, dtype: str, total: Value, x: Value, y: Value) -> Value:
-        """A total and a product, of bytes in words of int32, as one instruction where the target has it."""
-        if dtype == "int32":
-            return dot4(self.f, total, x, y, self.target.byte_products.name)
-        return self.f.fma(x, y, total)
-
     def axis_sum(self, node: ScalarExpr) -> AxisSum | None:
         """An index that is a sum of axes, without a look at what it is made of; None for any other."""
         if node.dtype != INDEX or not isinstance(node, Apply):
@@ -164,7 +158,7 @@ class Emitter:
         for axis, factor in found[0]:
             x = env.get(axis)
             if not isinstance(x, Ramp):
-                raise _foreign(axis)
+                raise foreign(axis)
             base, own_step = x
             step += own_step * factor
             if isinstance(base, int):
@@ -184,7 +178,7 @@ class Emitter:
     def _known(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
         found = at.env.get(step.node)
         if found is None:
-            raise _foreign(step.node)
+            raise foreign(step.node)
         return found
 
     def _mask(self, step: Step, done: Done, at: VectorContext) -> Mask:
@@ -213,7 +207,10 @@ class Emitter:
         """A total and a product as one instruction."""
         if step.node.part:
             self.f.at(step.node.part)
-        return self.add_product(step.node.dtype, *self._alike([done[k] for k in step.operands]))
+        total, x, y = self._alike([done[k] for k in step.operands])
+        if step.node.dtype == "int32":  # of bytes in words
+            return dot4(self.f, total, x, y, self.target.byte_products.name)
+        return self.f.fma(x, y, total)
 
     def _apply(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
         node: Apply = step.node
@@ -259,9 +256,7 @@ class Emitter:
             return Ramp(self.f.mul(a.base, c.base), a.step * c.base)
         if op == "mul" and a.step == 0 and c.step == 0:
             return Ramp(self.f.mul(a.base, c.base))
-        divides = (
-            op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0])[0] >= 0
-        )
+        divides = op in ("floordiv", "floormod", "truncdiv", "truncmod", "div") and self.facts.bounds(args[0])[0] >= 0
         if divides and a.step == 0 and c.step == 0 and isinstance(c.base, int) and c.base > 0:
             return Ramp(self.f.rem(a.base, c.base) if op.endswith("mod") else self.f.div(a.base, c.base))
         return None
@@ -330,19 +325,23 @@ class Emitter:
             self.f.at(node.part)
         tensor, where, mask = node.tensor, done[step.operands[0]], self._mask(step, done, at)
         if tensor.shape[0] == 0:
-            return self.from_storage(constant(storage_type(tensor.dtype), 0), tensor.dtype)
+            return from_storage(self.f, constant(storage_type(tensor.dtype), 0), tensor.dtype, self.halves)
         if tensor in self.cells.tensors:
             return self._register(tensor, where, at)
         size = item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and where.step in (0, 1):
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
             align = self._alignment(tensor, where.base, size)
-            return self.from_storage(self._near(tensor, pointer, align, where.step, mask, at), tensor.dtype)
+            return from_storage(
+                self.f, self._near(tensor, pointer, align, where.step, mask, at), tensor.dtype, self.halves
+            )
         pointer, positions = self._positions(tensor, where, at, size)
         if mask.scalar is not None:
-            mask = Mask(None, self._both(mask.scalar, mask.lanes, at.width))
+            mask = Mask(None, in_lanes(self.f, mask.scalar, mask.lanes, at.width))
         type = vector(storage_type(tensor.dtype), at.width)
-        return self.from_storage(self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype)
+        return from_storage(
+            self.f, self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype, self.halves
+        )
 
     def _register(self, tensor: Tensor, where: LaneValue, at: VectorContext) -> LaneValue:
         """Elements of a buffer that lives in registers."""
@@ -353,20 +352,26 @@ class Emitter:
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
     def _streamed_load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+        return self.streamed(step, self.total(self.streams[step.node.indices[0]][1], at), done, at)
+
+    def streamed(self, step: Step, rest: Ramp, done: Done, at: VectorContext) -> LaneValue:
+        """An element at an address that moves with a loop, `rest` further on."""
         node: Load = step.node
         if node.part:
             self.f.at(node.part)
-        pointer, move, align = self._streamed(node.indices[0], at)
-        x = self._near(node.tensor, pointer, align, move, self._mask(step, done, at), at)
-        return self.from_storage(x, node.dtype)
+        stream, size = self.streams[node.indices[0]][0], item_bytes(node.dtype)
+        pointer, mask = self._moved(node.indices[0], rest), self._mask(step, done, at)
+        align = size
+        if stream.buffer in self.aligned and isinstance(rest.base, int):
+            align = math.gcd(LINE, size * math.gcd(stream.divisor, rest.base))
+        return from_storage(
+            self.f, self._near(node.tensor, pointer, align, rest.step, mask, at), node.dtype, self.halves
+        )
 
-    def _streamed(self, address: ScalarExpr, at: VectorContext) -> tuple[Value, int, int]:
-        """The place of an address that moves with a loop, the step of its lanes, and what divides it."""
-        stream, rest, pointer = self.streams[address]
-        place, size = self.total(rest, at), item_bytes(stream.buffer.dtype)
-        assert isinstance(place.base, int), "loops inside are written out"
-        divisor = math.gcd(LINE, size * math.gcd(stream.divisor, place.base))
-        return self.f.offset(pointer, place.base * size), place.step, divisor if stream.buffer in self.aligned else size
+    def _moved(self, address: ScalarExpr, rest: Ramp) -> Value:
+        stream, _, pointer = self.streams[address]
+        assert isinstance(rest.base, int), "loops inside are written out"
+        return self.f.offset(pointer, rest.base, item_bytes(stream.buffer.dtype))
 
     def _alignment(self, tensor: Tensor, base: Index, size: int) -> int:
         """What divides an address of a buffer, in bytes."""
@@ -404,28 +409,6 @@ class Emitter:
             positions = scalars.resize(self.f, where, "i64", True)
         return self.pointers[tensor], positions
 
-    def _both(self, scalar: Value, mask: Value | None, width: int) -> Value:
-        spread = self.f.splat(scalar, width)
-        return spread if mask is None else self.f.binary("and", spread, mask)
-
-    def from_storage(self, x: Value, dtype: str) -> LaneValue:
-        """A loaded value as it is in registers."""
-        if dtype == "bool":
-            return self.f.compare("ne", x, 0)
-        if dtype in NARROW:
-            return scalars.widened(self.f, x, dtype, self.halves)
-        return Ramp(x) if dtype == INDEX and lanes(x.type) == 1 else x
-
-    def to_storage(self, x: Value, dtype: str) -> Value:
-        """A register value as it is stored."""
-        if dtype == "bool":
-            return self.f.cast("zext", x, vector("i8", lanes(x.type)))
-        if dtype in NARROW:
-            return scalars.narrowed(self.f, x, dtype, self.halves)
-        if dtype == INDEX:
-            return scalars.resize(self.f, x, "i64", True)
-        return x
-
     def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
         """`tensor[address] = value` in all real lanes."""
         where = self.lane(address, at)
@@ -447,7 +430,7 @@ class Emitter:
                 x = scalars.resize(self.f, x, "i64", True)
             self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)
             return
-        x = self.to_storage(x, tensor.dtype)
+        x = to_storage(self.f, x, tensor.dtype, self.halves)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
             if at.mask.lanes is None:
@@ -461,11 +444,7 @@ class Emitter:
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext) -> None:
         """Ask for the line of `tensor[address]`."""
         if address in self.streams:
-            return self.f.prefetch(self._streamed(address, at)[0])
+            return self.f.prefetch(self._moved(address, self.total(self.streams[address][1], at)))
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
             self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)))
-
-
-def _foreign(node: ScalarExpr) -> RelayTypeError:
-    return RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")

@@ -11,9 +11,19 @@ from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, tail_mask
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant
 from relaylab.codegen.loops import scalars
-from relaylab.codegen.loops.contexts import EVERYWHERE, LaneValue, Mask, Ramp, VectorContext, storage_type, turns_of
+from relaylab.codegen.loops.contexts import (
+    EVERYWHERE,
+    Mask,
+    Ramp,
+    VectorContext,
+    as_lane,
+    first_lanes,
+    from_storage,
+    storage_type,
+    turns_of,
+)
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
@@ -97,12 +107,11 @@ class _Lowering:
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
-        places = (private, shared, aligned, self.tiles)
-        self.emitter = Emitter(self.f, self.pointers, self.target, lambda: dummy[0], *places)
+        memory = self.pointers, self.target, lambda: dummy[0]
+        self.emitter = Emitter(self.f, *memory, private, shared, aligned, self.tiles)
         self.emitter.sizes = self._sizes()
-        lanes_ = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
-        inside_lanes = (local for u in lanes_ for local in (*u.defined, *u.carried))
-        self.emitter.varying = frozenset(local for local in inside_lanes if local.dtype == INDEX)
+        vectors = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
+        self.emitter.varying = frozenset(x for u in vectors for x in (*u.defined, *u.carried) if x.dtype == INDEX)
 
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""
@@ -181,7 +190,7 @@ class _Lowering:
         results = self.f.branch(self.emitter.value(statement.condition, group[0]), lambda: side(statement.body), other)
         cells.put(kept, results[len(carried) :], uses.stores)
         for (k, local), result in zip(carried, results):
-            group[k].env[local] = self._as_lane(local, result)
+            group[k].env[local] = as_lane(result, local.dtype)
 
     def _unrolled(self, loop: For, group: list[VectorContext]) -> None:
         """The turns of a loop, one after another."""
@@ -215,7 +224,7 @@ class _Lowering:
             }
             inner = [at.within(loop.axis, Ramp(i)) for at in group]
             for (k, local), phi in zip(carried, phis):
-                inner[k].env[local] = self._as_lane(local, phi)
+                inner[k].env[local] = as_lane(phi, local.dtype)
             cells.put(kept, phis[len(carried) :], written)
             self._body(loop.body, inner)
             ends = (self.f.offset(p, s.step * item_bytes(s.buffer.dtype)) for s, p in here.items())
@@ -224,11 +233,10 @@ class _Lowering:
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
         start += [self._begin(stream, group[0]) for stream in moving]
         extent = self._number(loop.axis.length)
-        extent = extent if stop is None else self.f.minimum(stop, extent)
-        results = self.f.loop(0, extent, turn, start)
+        results = self.f.loop(0, extent if stop is None else self.f.minimum(stop, extent), turn, start)
         cells.put(kept, results[len(carried) :], written)
         for (k, local), result in zip(carried, results):
-            group[k].env[local] = self._as_lane(local, result)
+            group[k].env[local] = as_lane(result, local.dtype)
 
     # ---- addresses that move with a loop
 
@@ -287,7 +295,7 @@ class _Lowering:
                 pointer = self.f.offset(self.pointers[load.tensor], self.f.mul(first.base, size))
                 vectors = load_columns(self.f, pointer, type, size, at.width, real, first.step, len(turns))
                 for turn, column in zip(turns, vectors):
-                    turn.env[load] = self.emitter.from_storage(column, load.dtype)
+                    turn.env[load] = from_storage(self.f, column, load.dtype, self.emitter.halves)
             for turn in turns:
                 self._body(loop.body, [turn])
         return True
@@ -308,10 +316,6 @@ class _Lowering:
         if not isinstance(first, Ramp) or not isinstance(second, Ramp) or first.step != second.step:
             return None
         return first if self.f.sub(second.base, first.base) == 1 else None
-
-    @staticmethod
-    def _as_lane(local: Local, x: Value) -> LaneValue:
-        return Ramp(x) if local.dtype == INDEX and lanes(x.type) == 1 else x
 
     def _register(self, local: Local, at: VectorContext) -> Value:
         """An accumulator as one value: in all lanes where there are several."""
@@ -354,7 +358,7 @@ class _Lowering:
 
             def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
                 firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
-                contexts = [self._context(loop, at, first, width, EVERYWHERE) for first in firsts]
+                contexts = [self._context(loop, at, first, width) for first in firsts]
                 return self._turn(loop, contexts, sums, flat)
 
             flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)
@@ -378,8 +382,7 @@ class _Lowering:
         contexts = []
         for first in range(start, loop.axis.extent, width):
             active = min(width, loop.axis.extent - first)
-            mask = Mask(None, tail_mask(active, width)) if active < width else EVERYWHERE
-            contexts.append(self._context(loop, at, first, width, mask, active))
+            contexts.append(self._context(loop, at, first, width, first_lanes(active, width), active))
         if not contexts:
             return flat
         count = len(contexts) * len(sums)
@@ -395,9 +398,9 @@ class _Lowering:
         return [self._register(local, context) for context in contexts for local in sums]
 
     def _context(
-        self, loop: For, at: VectorContext, first: Index, width: int, mask: Mask, real: int | None = None
+        self, loop: For, at: VectorContext, first: Index, width: int, mask: Mask = EVERYWHERE, real: int | None = None
     ) -> VectorContext:
-        real = width if mask.lanes is None else real
+        real = width if mask is EVERYWHERE else real
         return VectorContext({**at.env, loop.axis: Ramp(first, 1)}, width, mask, real)
 
     def _vector_range(
@@ -413,7 +416,7 @@ class _Lowering:
 
         def turn(i: Index, *flat: Value) -> list[Value]:
             offsets = [self.f.add(i, u * width) for u in range(loop.unroll)]
-            return self._turn(loop, [self._context(loop, at, first, width, EVERYWHERE) for first in offsets], sums, flat)
+            return self._turn(loop, [self._context(loop, at, first, width) for first in offsets], sums, flat)
 
         def last(i: Index, *flat: Value) -> list[Value]:
             mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
@@ -435,8 +438,7 @@ class _Lowering:
         if at.mask.lanes is not None:
             nothing = constant(amount.type, identity(kind, compute_dtype(local.dtype)).value)
             amount = self.f.select(at.mask.lanes, amount, nothing)
-        result = combine(self.f, kind, local.dtype, total, amount, self.emitter.avx512)
-        at.env[local] = self._as_lane(local, result)
+        at.env[local] = as_lane(combine(self.f, kind, local.dtype, total, amount, self.emitter.avx512), local.dtype)
 
     def _fold(self, loop: For, at: VectorContext, sums: Sequence[Local], flat: list[Value]) -> None:
         """Add the lanes of all partial accumulators to the registers around the loop."""
@@ -444,7 +446,4 @@ class _Lowering:
             kind, avx512 = self._kind(local, loop), self.emitter.avx512
             lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)], avx512)
             total = combine(self.f, kind, local.dtype, self._register(local, at), lanes, avx512)
-            at.env[local] = self._as_lane(local, total)
-
-
-__all__ = ["lower_program", "scratch_layout", "work"]
+            at.env[local] = as_lane(total, local.dtype)

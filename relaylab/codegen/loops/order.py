@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from relaylab.codegen.loops.contexts import LaneValue, Mask, VectorContext
 from relaylab.loop.expr import Guard, Load, ScalarExpr, children
+
+Done = list[Any]
+"""What the steps of an expression have given: lane values and masks."""
 
 
 class Step(NamedTuple):
@@ -18,6 +22,10 @@ class Step(NamedTuple):
     operands: tuple[int, ...] = ()
     mask: int = -1
     limits: bool = False
+
+
+Way = Callable[[Step, Done, VectorContext], LaneValue | Mask]
+"""What emits a step."""
 
 
 class _Order:

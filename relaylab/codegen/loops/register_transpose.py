@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, tail_mask, vector
-from relaylab.codegen.loops.contexts import VectorContext
+from relaylab.codegen.loops.contexts import VectorContext, to_storage
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Tensor
 
@@ -51,7 +51,7 @@ def _row(f: IRFunction, place: Value, type: str, real: int, width: int, size: in
 def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
     """Store lane 0 of every row, then lane 1 of every row ... from element `base` on."""
     width, size, f = at.width, item_bytes(tensor.dtype), emitter.f
-    rows = [emitter.to_storage(row, tensor.dtype) for row in rows]
+    rows = [to_storage(emitter.f, row, tensor.dtype, emitter.halves) for row in rows]
     for k in range(len(rows)):
         source = [divmod(p, len(rows)) for p in range(k * width, (k + 1) * width)]
         x = rows[0]

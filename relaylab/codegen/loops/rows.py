@@ -9,14 +9,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from relaylab.codegen.llvm.text import Value, tail_mask
+from relaylab.codegen.llvm.text import Value
 from relaylab.codegen.llvm.types import affine, parts
-from relaylab.codegen.loops.contexts import EVERYWHERE, LaneValue, Mask, Ramp, VectorContext
-from relaylab.codegen.loops.emit import Done, Emitter, Way
-from relaylab.codegen.loops.order import Step
+from relaylab.codegen.loops.contexts import LaneValue, Ramp, VectorContext, first_lanes
+from relaylab.codegen.loops.emit import Emitter
+from relaylab.codegen.loops.order import Done, Step, Way
 from relaylab.codegen.loops.streams import AxisSum
 from relaylab.loop.expr import Axis, Load, ScalarExpr
-from relaylab.loop.program import Define, For, Store, values
+from relaylab.loop.program import Define, For, Statement, Store, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,58 +37,68 @@ class MovingSum:
 
 
 Plan = list[tuple[MovingSum | None, Way, Step]]
+"""Steps with what moves: a sum of axes, or the rest of an address that moves with an outer loop."""
 
 
 def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callable[[For], int]) -> bool:
     """Emit a loop of lanes that defines and stores, or loops written out around one; False if it is no such loop.
 
-    `width_of` gives the lanes of a loop that is written out, 0 for any other.
+    Registers may be defined before the loop of lanes. `width_of` gives the lanes of a loop that is written out, 0 for
+    any other.
     """
-    around: list[Axis] = []
-    while loop.kind == "unrolled" and len(loop.body) == 1 and isinstance(loop.body[0], For):
+    around, before = list[Axis](), list[Define]()
+    while loop.kind == "unrolled" and not before and isinstance(loop.body[-1], For):
+        before = [s for s in loop.body if isinstance(s, Define)]
+        if len(before) + 1 < len(loop.body):
+            return False
         around.append(loop.axis)
-        loop = loop.body[0]
+        loop = loop.body[-1]
     axis, width = loop.axis, 0
     if loop.kind == "vectorized" and all(isinstance(s, (Define, Store)) for s in loop.body):
         width = width_of(loop)
     if not width:
         return False
-    plans: list[tuple[Define | Store, list[Plan]]] = []
-    for statement in loop.body:
-        assert isinstance(statement, (Define, Store))
-        found = [_plan(emitter, root, [*around, axis], at) for root in values(statement)]
-        if None in found:
-            return False
-        plans.append((statement, [plan for plan in found if plan is not None]))
-    lanes = [(first, _lanes(at, min(width, axis.extent - first), width)) for first in range(0, axis.extent, width)]
+    plan = lambda s: (s, [_plan(emitter, root, [*around, axis], at) for root in values(s)])
+    scalars, vectors = [plan(s) for s in before], [plan(s) for s in loop.body]
+    lanes: list[tuple[int, VectorContext]] = []
+    for first in range(0, axis.extent, width):
+        count = min(width, axis.extent - first)
+        lanes.append((first, VectorContext(dict(at.env), width, first_lanes(count, width), count)))
+    alone = VectorContext(dict(at.env), at.width, at.mask, at.real)
     for turn in itertools.product(*(range(a.extent) for a in around)):
-        for statement, plan in plans:
+        for define, plans in scalars:
+            emitter.f.at(0)
+            x = alone.env[define.local] = _value(emitter, plans[0], turn, 0, alone)
+            for _, here in lanes:
+                here.env[define.local] = x
+        for statement, plans in vectors:
             emitter.f.at(0)
             for first, here in lanes:
-                if isinstance(statement, Define):
-                    here.env[statement.local] = _value(plan[0], turn, first, here)
-                    continue
-                where = _value(plan[0], turn, first, here)
-                emitter.fresh = emitter.brings(statement.buffer, statement.value)
-                x = _value(plan[1], turn, first, here)
-                emitter.fresh = False
-                emitter.put(statement.buffer, where, emitter.number(statement.value, x, here), here)
+                _write(emitter, statement, plans, turn, first, here)
     return True
 
 
-def _lanes(at: VectorContext, count: int, width: int) -> VectorContext:
-    """The first `count` of `width` lanes."""
-    mask = Mask(None, tail_mask(count, width)) if count < width else EVERYWHERE
-    return VectorContext(dict(at.env), width, mask, count)
+def _write(
+    emitter: Emitter, statement: Statement, plans: Sequence[Plan], turn: Sequence[int], first: int, at: VectorContext
+) -> None:
+    """A statement for the lanes from `first` on."""
+    if isinstance(statement, Define):
+        at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
+    elif isinstance(statement, Store):
+        where = _value(emitter, plans[0], turn, first, at)
+        emitter.fresh = emitter.brings(statement.buffer, statement.value)
+        x = _value(emitter, plans[1], turn, first, at)
+        emitter.fresh = False
+        emitter.put(statement.buffer, where, emitter.number(statement.value, x, at), at)
 
 
-def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext) -> Plan | None:
-    """The steps of an expression, with the sums of axes among them; None where an address moves with an outer loop."""
+def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext) -> Plan:
     plan: Plan = []
     for way, step in emitter.steps(root):
         node = step.node
         if isinstance(node, Load) and node.indices[0] in emitter.streams:
-            return None
+            plan.append((_moving(emitter, emitter.streams[node.indices[0]][1], axes, at), way, step))
+            continue
         found = (((node, 1),), 0) if isinstance(node, Axis) else emitter.axis_sum(node)
         plan.append((None if found is None else _moving(emitter, found, axes, at), way, step))
     return plan
@@ -101,8 +111,13 @@ def _moving(emitter: Emitter, found: AxisSum, axes: Sequence[Axis], at: VectorCo
     return MovingSum(*parts(outside.base), tuple(steps), lane)
 
 
-def _value(plan: Plan, turn: Sequence[int], first: int, at: VectorContext) -> LaneValue:
+def _value(emitter: Emitter, plan: Plan, turn: Sequence[int], first: int, at: VectorContext) -> LaneValue:
     done: Done = []
     for moving, way, step in plan:
-        done.append(way(step, done, at) if moving is None else moving.at(turn, first))
+        if moving is None:
+            done.append(way(step, done, at))
+        elif isinstance(step.node, Load):
+            done.append(emitter.streamed(step, moving.at(turn, first), done, at))
+        else:
+            done.append(moving.at(turn, first))
     return done[-1]

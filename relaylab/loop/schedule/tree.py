@@ -213,7 +213,9 @@ def _with_axes(program: LoopProgram, new: Mapping[Axis, Axis]) -> LoopProgram:
 
 def with_axes(loop: For, new: Mapping[Axis, Axis]) -> For:
     """A loop, and those in it, with other axes in the place of some."""
-    exchange = lambda s: (replace(s, axis=new.get(s.axis, s.axis)) if isinstance(s, For) else s,)
+    exchange: Callable[[Statement], tuple[Statement]] = lambda s: (
+        replace(s, axis=new.get(s.axis, s.axis)) if isinstance(s, For) else s,
+    )
     (found,) = rebuilt(with_values((loop,), new), exchange)
     assert isinstance(found, For), "one statement for each"
     return found
