@@ -52,20 +52,31 @@ class Database:
         if not create and not self.path.is_file():
             raise self._error("missing", f"there is no file of {table.what} at {self.path}")
         with self._opened() as base:
-            application, version = (
-                base.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
-            )
-            if create and not base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                with base:
+            application, version, empty = self._marks(base, "BEGIN")
+            if create and empty:  # again, as another writer may have made it since
+                application, version, empty = self._marks(base, "BEGIN IMMEDIATE", keep=True)
+                if empty:
                     base.execute(f"PRAGMA application_id = {table.application}")
                     base.execute(f"PRAGMA user_version = {table.format}")
                     base.execute(table.sql)
-                return
+                    application, version = table.application, table.format
+                base.commit()
         if application != table.application:
             raise self._error("foreign", f"{self.path} holds no {table.what} of relaylab")
         if version != table.format:
             said = f"{self.path} has {table.what} of format {version}, this version reads format {table.format}"
             raise self._error("version", said, "name another file")
+
+    def _marks(self, base: sqlite3.Connection, begin: str, keep: bool = False) -> tuple[int, int, bool]:
+        """Whose file it is, of what format, and whether nothing is in it, all at one time; `keep` goes on from there."""
+        base.execute(begin)
+        application, version, parts = (
+            base.execute(query).fetchone()[0]
+            for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        )
+        if not keep:
+            base.rollback()
+        return application, version, parts == 0
 
     def _error(self, code: str, said: str, help: str = "") -> RelayValueError:
         return RelayValueError(said, code=f"{self.table.what}.{code}", help=help)

@@ -92,6 +92,26 @@ def test_writers_wait_for_each_other(tmp_path):
     assert len(RecordStore(path).find()) == 40
 
 
+def test_a_file_is_made_at_once(tmp_path, monkeypatch):
+    """Who opens it while another makes it is told of no other format."""
+    path, real = tmp_path / "r.sqlite", sqlite3.connect
+    told: list[str] = []
+
+    class Making(sqlite3.Connection):
+        def execute(self, sql, *values):
+            found = super().execute(sql, *values)
+            if sql.startswith("PRAGMA application_id ="):
+                monkeypatch.setattr(sqlite3, "connect", real)
+                with pytest.raises(RelayError) as caught:
+                    RecordStore(path)
+                told.append(caught.value.code)
+            return found
+
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: real(*a, factory=Making, **k))
+    RecordStore(path, create=True).add([record()])
+    assert told == ["records.foreign"] and RecordStore(path).find() == [record()]
+
+
 def database(path, application: int, version: int) -> None:
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE other (x)")
