@@ -1,6 +1,8 @@
 """Values of evaluation as objects in memory, and back.
 
 Every object has a word before it that says what it is and how large, so that no types are needed to read it.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from relaylab.codegen.loops.contexts import (
     to_storage,
     zero,
 )
-from relaylab.codegen.loops.order import Done, Step, Way, steps_of
+from relaylab.codegen.loops.order import Done, EmissionStep, Way, steps_of
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, Local, ScalarExpr, Size, Tensor, children
@@ -78,7 +78,7 @@ class Emitter:
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
     varying: frozenset[Local] = frozenset()  # registers of indices that may differ between lanes
-    _steps: dict[ScalarExpr, list[tuple[Way, Step]]] = field(default_factory=dict)
+    _steps: dict[ScalarExpr, list[tuple[Way, EmissionStep]]] = field(default_factory=dict)
     _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
     _products: dict[ScalarExpr, tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class Emitter:
             done.append(way(step, done, at))
         return done[-1]
 
-    def steps(self, root: ScalarExpr) -> list[tuple[Way, Step]]:
+    def steps(self, root: ScalarExpr) -> list[tuple[Way, EmissionStep]]:
         """What emits an expression, step by step."""
         found = self._steps.get(root)
         if found is None:
@@ -113,7 +113,7 @@ class Emitter:
             return ()
         return self.fused(node) or children(node)
 
-    def _way(self, step: Step) -> Way:
+    def _way(self, step: EmissionStep) -> Way:
         """What emits a step."""
         node = step.node
         match node:
@@ -175,16 +175,16 @@ class Emitter:
 
     # ---- one node
 
-    def _known(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _known(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         found = at.env.get(step.node)
         if found is None:
             raise foreign(step.node)
         return found
 
-    def _mask(self, step: Step, done: Done, at: VectorContext) -> Mask:
+    def _mask(self, step: EmissionStep, done: Done, at: VectorContext) -> Mask:
         return at.mask if step.mask < 0 else done[step.mask]
 
-    def _limit(self, step: Step, done: Done, at: VectorContext) -> Mask:
+    def _limit(self, step: EmissionStep, done: Done, at: VectorContext) -> Mask:
         """The mask under a guard."""
         mask = self._mask(step, done, at)
         condition = self.number(step.node.condition, done[step.operands[0]], at)
@@ -194,7 +194,7 @@ class Emitter:
         both = condition if mask.lanes is None else self.f.binary("and", mask.lanes, condition)
         return Mask(mask.scalar, both)
 
-    def _guard(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _guard(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node, below = step.node, self._mask(step, done, at)
         x = done[step.operands[1]]
         masked = isinstance(x, Value) and lanes(x.type) > 1 and below.scalar is None
@@ -203,7 +203,7 @@ class Emitter:
             return x  # lanes that are not loaded are 0
         return self._function("select", node, children(node), [done[k] for k in step.operands], at)
 
-    def _product(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _product(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         """A total and a product as one instruction."""
         if step.node.part:
             self.f.at(step.node.part)
@@ -212,7 +212,7 @@ class Emitter:
             return dot4(self.f, total, x, y, self.target.byte_products.name)
         return self.f.fma(x, y, total)
 
-    def _apply(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _apply(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node: Apply = step.node
         if node.part:
             self.f.at(node.part)
@@ -282,7 +282,7 @@ class Emitter:
         """An index that meets a vector, in 32 bits if it fits them."""
         return scalars.resize(self.f, x, "i32", True) if width > 1 and x.type == "i64" and self._narrow(node) else x
 
-    def _cast(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _cast(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node: Cast = step.node
         if node.part:
             self.f.at(node.part)
@@ -316,7 +316,7 @@ class Emitter:
 
     # ---- memory
 
-    def _load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node: Load = step.node
         known = at.env.get(node)
         if known is not None:
@@ -351,10 +351,10 @@ class Emitter:
         x = self.cells.read(tensor, where.base, count, width)
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
-    def _streamed_load(self, step: Step, done: Done, at: VectorContext) -> LaneValue:
+    def _streamed_load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         return self.streamed(step, self.total(self.streams[step.node.indices[0]][1], at), done, at)
 
-    def streamed(self, step: Step, rest: Ramp, done: Done, at: VectorContext) -> LaneValue:
+    def streamed(self, step: EmissionStep, rest: Ramp, done: Done, at: VectorContext) -> LaneValue:
         """An element at an address that moves with a loop, `rest` further on."""
         node: Load = step.node
         if node.part:

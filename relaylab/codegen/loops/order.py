@@ -1,4 +1,7 @@
-"""In which order the nodes of an expression are emitted: found once, used for all lanes and turns of its statement."""
+"""In which order the nodes of an expression are emitted: found once, used for all lanes and turns of its statement.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ Done = list[Any]
 """What the steps of an expression have given: lane values and masks."""
 
 
-class Step(NamedTuple):
+class EmissionStep(NamedTuple):
     """A node, the steps that give its operands, and the one that gives the mask of its loads (-1: the context's).
 
     A step that `limits` gives the mask below a guard, of its condition and of the mask around it.
@@ -24,13 +27,13 @@ class Step(NamedTuple):
     limits: bool = False
 
 
-Way = Callable[[Step, Done, VectorContext], LaneValue | Mask]
+Way = Callable[[EmissionStep, Done, VectorContext], LaneValue | Mask]
 """What emits a step."""
 
 
 class _Order:
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[EmissionStep] = []
         self.known: dict[tuple[ScalarExpr, int], int] = {}
         self.masks: dict[tuple[int, int], int] = {}
         self.loads: dict[ScalarExpr, bool] = {}
@@ -42,7 +45,7 @@ class _Order:
     def at(self, node: ScalarExpr, mask: int) -> int:
         return self.known[self.key(node, mask)]
 
-    def add(self, step: Step) -> int:
+    def add(self, step: EmissionStep) -> int:
         self.steps.append(step)
         return len(self.steps) - 1
 
@@ -50,7 +53,7 @@ class _Order:
         """The step of the mask below a guard."""
         key = (self.at(guard.condition, mask), mask)
         if key not in self.masks:
-            self.masks[key] = self.add(Step(guard, (key[0],), mask, True))
+            self.masks[key] = self.add(EmissionStep(guard, (key[0],), mask, True))
         return self.masks[key]
 
     def has_loads(self, node: ScalarExpr) -> bool:
@@ -65,7 +68,7 @@ class _Order:
         return self.loads[node]
 
 
-def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarExpr]]) -> list[Step]:
+def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarExpr]]) -> list[EmissionStep]:
     """The steps that give `root`, the last one; `operands` of a node come before it, a guard's condition before its
     sides. No recursion: an explicit stack."""
     order = _Order()
@@ -86,8 +89,8 @@ def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarE
         elif isinstance(node, Guard):
             below = order.below(node, mask)
             found = (order.at(node.condition, mask), order.at(node.value, below), order.at(node.otherwise, mask))
-            order.known[order.key(node, mask)] = order.add(Step(node, found, below))
+            order.known[order.key(node, mask)] = order.add(EmissionStep(node, found, below))
         else:
             found = tuple(order.at(c, mask) for c in operands(node))
-            order.known[order.key(node, mask)] = order.add(Step(node, found, mask))
+            order.known[order.key(node, mask)] = order.add(EmissionStep(node, found, mask))
     return order.steps

@@ -1,6 +1,8 @@
 """Loops that are written out around a loop of lanes: what all turns have in common is found before the first.
 
 Much of the code of a product is such: it clears a tile of registers, adds `x * w[c]` to its rows, stores them.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from relaylab.codegen.llvm.text import Value
 from relaylab.codegen.llvm.types import affine, parts
 from relaylab.codegen.loops.contexts import LaneValue, Ramp, VectorContext, first_lanes
 from relaylab.codegen.loops.emit import Emitter
-from relaylab.codegen.loops.order import Done, Step, Way
+from relaylab.codegen.loops.order import Done, EmissionStep, Way
 from relaylab.codegen.loops.streams import AxisSum
 from relaylab.loop.expr import Axis, Load, ScalarExpr
 from relaylab.loop.program import Define, For, Statement, Store, values
@@ -36,7 +38,7 @@ class MovingSum:
         return Ramp(affine(self.terms, here), self.lane)
 
 
-Plan = list[tuple[MovingSum | None, Way, Step]]
+Plan = list[tuple[MovingSum | None, Way, EmissionStep]]
 """Steps with what moves: a sum of axes, or the rest of an address that moves with an outer loop."""
 
 

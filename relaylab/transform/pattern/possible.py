@@ -2,6 +2,8 @@
 
 Most rules fit at few of the nodes at which they are tried; this says so without a generator for each part. What it
 lets through the matcher decides: types, values and parts that stand for one node are not looked at.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations
