@@ -68,7 +68,7 @@ class Database:
             raise self._error("version", said, "name another file")
 
     def _marks(self, base: sqlite3.Connection, begin: str, keep: bool = False) -> tuple[int, int, bool]:
-        """Whose file it is, of what format, and whether nothing is in it, all at one time; `keep` goes on from there."""
+        """Whose file it is, of what format, whether nothing is in it, all at one time; `keep` goes on."""
         base.execute(begin)
         application, version, parts = (
             base.execute(query).fetchone()[0]
