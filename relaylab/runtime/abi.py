@@ -52,8 +52,9 @@ COLLECTOR_WORDS = 3
 # from; GET to, object, offset; PLACE to, address; MOVE to, from; BIND word*, tensor, offset; IS object, header, else;
 # TEST condition, else; ENTER bytes needed, first byte zeroed, bytes zeroed; CALL to, instruction, bytes of frame;
 # INVOKE to, closure, bytes of frame; TAIL instruction, bytes of frame, bytes of arguments; REENTER closure, bytes of
-# frame, bytes of arguments; RETURN from; FAIL
+# frame, bytes of arguments; RETURN from; FAIL; FILL tensor, from, bytes
 TENSOR, OBJECT, PUT, GET, PLACE, MOVE, BIND, IS, TEST, ENTER, CALL, INVOKE, TAIL, REENTER, RETURN, FAIL = range(7, 23)
+FILL = 23
 NUMBER_SHIFT = 40  # of an object's first word
 BYTES_MASK = (1 << NUMBER_SHIFT) - 4
 CLOSURES = 20  # the number of a closure is 1 << CLOSURES | its first instruction

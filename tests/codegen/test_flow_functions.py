@@ -299,3 +299,29 @@ def test_known_shapes_with_many_choices_are_functions():
         x = np.full(3, value, "float32")
         np.testing.assert_array_equal(vm.invoke("main", x).numpy(), debug(x))
     assert "more than" in vm.exe.specializations.closed and native(vm) is not None
+
+
+KERNEL_RESULTS = {
+    "a reshape that moves nothing": (
+        "if (less(%n, 1)) { reshape(%x, newshape=[2, 2]) } else { reshape(add(%x, 1f), newshape=[2, 2]) }",
+        lambda n, x: x.reshape(2, 2) + (n > 0),
+    ),
+    "several results of a function that is handed on": (
+        """let %f = fn (%y: Tensor[(4), float32], Primitive=1) { (add(%y, 1f), multiply(%y, 2f)) };
+        let %made = @map(%f, Cons(%x, Nil));
+        match? (%made) { Cons(%pair, _) => { subtract(%pair.0, %pair.1) } }""",
+        lambda n, x: 1 - x,
+    ),
+}
+
+
+@pytest.mark.parametrize("body", KERNEL_RESULTS)
+def test_what_kernels_give_is_of_its_own_shape_and_kind(body):
+    text, wanted = KERNEL_RESULTS[body]
+    vm = machine(f"def @main(%n: int32, %x: Tensor[(4), float32]) {{ {text} }}")
+    x = np.arange(4, dtype="float32")
+    for n in (0, 1):
+        entry = vm.exe.mod.get_global_var("main")
+        found = vm.interpreter.called(entry, (np.array(n, "int32"), x))
+        np.testing.assert_array_equal(found.numpy(), wanted(n, x))
+    assert native(vm) is not None

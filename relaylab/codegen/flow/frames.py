@@ -31,12 +31,12 @@ class CalledKernel(Protocol):
     name: str
     steps: list[tuple[int, str]]
     """The addresses of its steps, and their names."""
-    inputs: list[list[tuple[int, int]]]
-    """For each input the addresses of the operands that lie in it, and where."""
+    inputs: list[tuple[np.dtype, tuple[int, ...], list[tuple[int, int]]]]
+    """For each input its data type and shape, and the addresses of the operands that lie in it, and where."""
     outputs: list[tuple[np.dtype, tuple[int, ...], list[tuple[int, int]]]]
     """For each output its data type and shape, and its operands."""
     copies: dict[int, int | np.ndarray]
-    """The outputs that no step writes: the input that each is, or its value."""
+    """The outputs that no step writes: the input whose elements each has, or its value."""
 
 
 class Written(Protocol):
@@ -109,12 +109,15 @@ class FrameWriter:
             results.append(target)
             if isinstance(copied, np.ndarray):
                 self.add(abi.PLACE, target, self.out.values.constant(copied), name="constant")
-            elif copied is not None:
+            elif copied is not None and kernel.inputs[copied][:2] == (dtype, shape):
                 self.add(abi.MOVE, target, inputs[copied])
             else:
-                self.add(abi.TENSOR, target, *self.out.values.tensor(dtype, shape))
+                header, nbytes = self.out.values.tensor(dtype, shape)
+                self.add(abi.TENSOR, target, header, nbytes)
+                if copied is not None:
+                    self.add(abi.FILL, target, inputs[copied], nbytes)
         written = [(r, o) for k, (r, (_, _, o)) in enumerate(zip(results, kernel.outputs)) if k not in kernel.copies]
-        for register, operands in [*zip(inputs, kernel.inputs), *written]:
+        for register, operands in [*zip(inputs, [o for _, _, o in kernel.inputs]), *written]:
             for slot, offset in operands:
                 self.add(abi.BIND, slot, register, offset)
         for step, name in kernel.steps:

@@ -254,8 +254,9 @@ class _FunctionWriter(FrameWriter):
 
     def result(self, found: Sequence[int], expr: Expr, to: int | None) -> None:
         """Give what a kernel gave for an expression."""
-        target = (found[0] if found else self.new()) if to is None else to
-        if not isinstance(expr.inferred, TensorType):
+        whole = isinstance(expr.inferred, TensorType)
+        target = to if to is not None else found[0] if whole else self.new()
+        if not whole:
             self.object(target, TUPLE, found, "tuple")
         elif to is not None and found[0] != to:
             self.add(abi.MOVE, to, found[0])

@@ -59,7 +59,9 @@ class _NativeKernel(CalledKernel):
         slots: dict[int, list[tuple[int, int]]] = {}
         for k, (base, offset) in enumerate(zip(code.base_of.tolist(), code.offset_of.tolist())):
             slots.setdefault(base, []).append((operands + 8 * k, offset))
-        self.inputs = [slots.get(plan.input_base(k), []) for k in range(len(plan.inputs))]
+        self.inputs = [
+            (np.dtype(t.dtype), tuple(t.shape), slots.get(plan.input_base(k), [])) for k, t in enumerate(plan.inputs)
+        ]
         self.outputs = [
             (np.dtype(t.dtype), tuple(t.shape), slots.get(plan.output_base(k), [])) for k, t in enumerate(plan.outputs)
         ]

@@ -29,7 +29,7 @@ FORMS = {
     abi.MOVE: "{a} = {b}", abi.BIND: "bind {b}", abi.IS: "match {a}: {name}, else -> {2}",
     abi.TEST: "if {a}, else -> {1}", abi.ENTER: "enter {name}", abi.CALL: "{a} = call {name} -> {1}",
     abi.INVOKE: "{a} = call {b}", abi.TAIL: "tail_call {name} -> {0}", abi.REENTER: "tail_call {a}",
-    abi.RETURN: "return {a}", abi.FAIL: "fail",
+    abi.RETURN: "return {a}", abi.FAIL: "fail", abi.FILL: "copy {a}, {b}",
 }  # fmt: skip
 """How instructions are written, with operands as numbers or as registers (`{a}`); a name that is not there follows."""
 

@@ -77,6 +77,7 @@ decode:
     i64 {REENTER}, label %on.reenter
     i64 {RETURN}, label %on.return
     i64 {FAIL}, label %leave
+    i64 {FILL}, label %on.fill
   ]
 step:
   %record = load ptr, ptr %a.at, align 8
@@ -215,6 +216,16 @@ on.move:
   %move.value = load i64, ptr %move.value.at, align 8
   %move.to = getelementptr i8, ptr %frame, i64 %move.register
   store i64 %move.value, ptr %move.to, align 8
+  br label %onwards
+on.fill:
+  %fill.register = load i64, ptr %a.at, align 8
+  %fill.source = load i64, ptr %b.at, align 8
+  %fill.bytes = load i64, ptr %c.at, align 8
+  %fill.to.at = getelementptr i8, ptr %frame, i64 %fill.register
+  %fill.to = load ptr, ptr %fill.to.at, align 8
+  %fill.from.at = getelementptr i8, ptr %frame, i64 %fill.source
+  %fill.from = load ptr, ptr %fill.from.at, align 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 64 %fill.to, ptr align 64 %fill.from, i64 %fill.bytes, i1 false)
   br label %onwards
 on.bind:
   %bind.to = load ptr, ptr %a.at, align 8
