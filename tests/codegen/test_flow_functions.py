@@ -16,6 +16,7 @@ from relaylab.codegen.flow import stretches
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.interp import ConstructorValue, create_executor, random_inputs
 from relaylab.runtime.ndarray import array
+from relaylab.support import progress
 from relaylab.support.errors import RelayError
 from relaylab.support.progress import heard
 from relaylab.text.reading.parser import parse
@@ -151,24 +152,56 @@ def test_deep_recursion():
 def test_recursion_without_end_is_told(monkeypatch):
     monkeypatch.setattr(flow_machine, "MOST_STACK", 1 << 20)
     vm = machine("def @down(%n: int32) -> int32 { add(@down(add(%n, 1)), 1) }\ndef @main(%n: int32) { @down(%n) }")
+    monkeypatch.setattr(flow_machine, "KEPT", 1 << 12)
     with pytest.raises(RelayError) as caught:
         vm.invoke("main", np.int32(0))
     assert caught.value.code == "vm.depth"
+    form = native(vm)
+    assert max(m.nbytes for m in (form.stack, form.heap, form.spare)) <= 1 << 12
+
+
+def test_deep_frames_are_not_looked_through_for_little_room(little_room):
+    vm = machine("""
+    def @len(%xs: List[float32]) -> int32 { match (%xs) { Cons(_, %r) => { add(@len(%r), 1) }, Nil => { 0 } } }
+    def @main(%xs: List[float32]) { @len(%xs) }""")
+    _, cons, nil = vm.exe.mod.get_type("List")
+    xs = ConstructorValue(nil.tag, (), nil)
+    for _ in range(2000):
+        xs = ConstructorValue(cons.tag, (np.float32(1), xs), cons)
+    assert vm.invoke("main", xs).numpy() == 2000 and native(vm).collections < 10
+
+
+
+LOOP = """
+def @loop(%i: int32, %o: Option[int32]) -> Option[int32] {
+  match (%o) {
+    Some(%x) => { if (less(%i, 1)) { %o } else { @loop(subtract(%i, 1), Some(add(%x, 2))) } },
+    None => { None }
+  }
+}
+def @main(%n: int32) { @loop(%n, Some(5)) }
+"""
 
 
 def test_a_loop_over_objects_takes_no_frames(monkeypatch):
     monkeypatch.setattr(flow_machine, "MOST_STACK", 1 << 17)
-    vm = machine("""
-    def @loop(%i: int32, %o: Option[int32]) -> Option[int32] {
-      match (%o) {
-        Some(%x) => { if (less(%i, 1)) { %o } else { @loop(subtract(%i, 1), Some(add(%x, 2))) } },
-        None => { None }
-      }
-    }
-    def @main(%n: int32) { @loop(%n, Some(5)) }""")
+    vm = machine(LOOP)
     found = vm.invoke("main", np.int32(50_000))
     assert found.constructor.name_hint == "Some" and found[0].numpy() == 100_005
     assert native(vm).collections > 0
+
+
+def test_a_loop_that_needs_room_all_the_time_can_be_interrupted(monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(flow_machine, "FIRST_HEAP", 320)
+    monkeypatch.setattr(stretches, "FIRST_FUEL", 1000)
+    monkeypatch.setattr(progress, "EVERY", 0)
+    vm = machine(LOOP)
+    with pytest.raises(KeyboardInterrupt), heard(stop):
+        vm.invoke("main", np.int32(5000))
+    assert vm.invoke("main", np.int32(50))[0].numpy() == 105
 
 
 def test_a_value_that_no_clause_matches():

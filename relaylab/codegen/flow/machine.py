@@ -144,11 +144,12 @@ class FlowFunction:
             frame[first : first + len(places)] = places
             context[abi.FLOW_FRAME] = address(self.stack)
             self.collections = 0
-            self.ran = self.stretches.run(self._handle)
-            result = int(self.stack.view(np.uint64)[RESULT // 8])
-            value = self.values.taken(result, self.heap, held, leaf, pack)
-            self._let_go()
-            return value
+            try:
+                self.ran = self.stretches.run(self._handle)
+                result = int(self.stack.view(np.uint64)[RESULT // 8])
+                return self.values.taken(result, self.heap, held, leaf, pack)
+            finally:
+                self._let_go()
 
     def _let_go(self) -> None:
         """Give back what the next run need not have."""
@@ -211,7 +212,8 @@ class FlowFunction:
         context[[abi.FLOW_LOW, abi.FLOW_HIGH]] = collection[4:]
         alive = int(collection[4]) - low + high - int(collection[5])
         self.heap, self.spare = new, old
-        self.wanted = -(-max(FIRST_HEAP, 4 * alive, alive + need + 2 * END_ROOM) // 64) * 64
+        frames = top - address(self.stack)  # looking through them again has to be worth it
+        self.wanted = -(-max(FIRST_HEAP, 4 * alive + frames, alive + need + 2 * END_ROOM) // 64) * 64
         self.collections += 1
 
     def listing(self) -> str:

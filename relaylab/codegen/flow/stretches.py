@@ -53,25 +53,26 @@ class Stretches:
     def run(self, handle: Callable[[int, np.ndarray], None]) -> int:
         """Run to the end; how many instructions that took. `handle` is told the status and instruction of a stop."""
         context, fuel, ran = self.context, FIRST_FUEL, 0
-        context[abi.FLOW_NEXT] = 0
+        context[[abi.FLOW_NEXT, abi.FLOW_FUEL]] = 0, fuel
         stretches = 0
+        start = time.perf_counter()
         while True:
-            context[abi.FLOW_FUEL] = fuel
-            start = time.perf_counter()
             status = self.run_native(self.at)
-            ran += fuel - int(context[abi.FLOW_FUEL])
             if status == abi.FLOW_DONE:
-                return ran
-            took = time.perf_counter() - start
-            if status != abi.FLOW_PAUSED:
+                return ran + fuel - int(context[abi.FLOW_FUEL])
+            if status != abi.FLOW_PAUSED:  # what is left of the stretch comes afterwards
                 handle(status, self.code[int(context[abi.FLOW_NEXT])])
                 continue
+            ran += fuel
+            took = time.perf_counter() - start
             if took < STRETCH:
                 fuel = min(2 * fuel, 1 << 40)
             elif took > 4 * STRETCH:
                 fuel = max(fuel // 2, 1)
             stretches += 1
             part("stretch of a loop", stretches, stretches + 1)
+            context[abi.FLOW_FUEL] = fuel
+            start = time.perf_counter()
 
 
 def line(k: int, row: list[int], name: str) -> str:
