@@ -160,6 +160,19 @@ def test_recursion_without_end_is_told(monkeypatch):
     assert max(m.nbytes for m in (form.stack, form.heap, form.spare)) <= 1 << 12
 
 
+def test_frames_may_take_what_is_said(monkeypatch):
+    monkeypatch.setattr(flow_machine, "MOST_STACK", 1 << 20)
+    vm = machine("""
+    def @down(%n: int32) -> int32 { if (less(%n, 1)) { 0 } else { add(@down(subtract(%n, 1)), 1) } }
+    def @main(%n: int32) { @down(%n) }""")
+    vm.invoke("main", np.int32(1))
+    (size,) = [size for _, size, name in native(vm).instructions.frames if name == "down"]
+    depth = (1 << 20) // size
+    assert vm.invoke("main", np.int32(depth - 10)).numpy() == depth - 10
+    with pytest.raises(RelayError):
+        vm.invoke("main", np.int32(depth + 10))
+
+
 def test_deep_frames_are_not_looked_through_for_little_room(little_room):
     vm = machine("""
     def @len(%xs: List[float32]) -> int32 { match (%xs) { Cons(_, %r) => { add(@len(%r), 1) }, Nil => { 0 } } }
@@ -202,6 +215,23 @@ def test_a_loop_that_needs_room_all_the_time_can_be_interrupted(monkeypatch):
     with pytest.raises(KeyboardInterrupt), heard(stop):
         vm.invoke("main", np.int32(5000))
     assert vm.invoke("main", np.int32(50))[0].numpy() == 105
+
+
+STATE = """
+def @loop(%i: int32, %x: int32) -> int32 { if (less(%i, 1)) { %x } else { @loop(subtract(%i, 1), add(%x, 2)) } }
+def @main(%n: int32) { @loop(%n, 5) }
+"""
+
+
+@pytest.mark.parametrize("text", [LOOP, STATE])
+def test_a_call_within_a_run_is_told(text, monkeypatch):
+    monkeypatch.setattr(progress, "EVERY", 0)
+    vm = machine(text)
+    assert flat(vm.invoke("main", np.int32(3))) == [11]
+    with pytest.raises(RelayError) as caught, heard(lambda _: vm.invoke("main", np.int32(3))):
+        vm.invoke("main", np.int32(50_000))
+    assert caught.value.code == "vm.busy"
+    assert flat(vm.invoke("main", np.int32(3))) == [11]
 
 
 def test_a_value_that_no_clause_matches():

@@ -10,7 +10,6 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Sequence
 from typing import cast
@@ -32,7 +31,7 @@ from relaylab.codegen.flow.items import (
     sized,
 )
 from relaylab.codegen.flow.program import flow_program
-from relaylab.codegen.flow.stretches import Stretches, line
+from relaylab.codegen.flow.stretches import Stretches, Turns, line
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm
@@ -61,7 +60,7 @@ class FlowForm:
         Raises RelayError for a program that has more than graphs, `if` and loops, or that has no open form.
         """
         start = time.perf_counter()
-        self.lock = threading.RLock()
+        self.turns = Turns()
         self.program: FlowProgram = flow_program(mod)
         self.params = self.program.params
         self.types = {p: leaf_types(p.type_annotation)[0] for p in self.params}
@@ -201,8 +200,8 @@ class FlowForm:
     # ---- running
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
-        """The results for arrays of the inputs, which `takes` says are right."""
-        with self.lock:
+        """The results for arrays of the inputs, which `takes` says are right. RelayValueError `vm.busy` within a run."""
+        with self.turns:
             shapes = tuple([x.shape for x in leaves])
             if shapes != self.shapes:
                 self._resize(shapes)

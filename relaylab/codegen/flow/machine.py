@@ -10,7 +10,6 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 import bisect
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, CalledKernel
 from relaylab.codegen.flow.functions import Instructions
 from relaylab.codegen.flow.items import refused
-from relaylab.codegen.flow.stretches import Stretches, line
+from relaylab.codegen.flow.stretches import Stretches, Turns, line
 from relaylab.codegen.flow.values import Leaf, Pack, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
@@ -111,7 +110,7 @@ class FlowFunction:
             raise refused("a function for any type")
         for t in (*self.types, func.body.checked_type):
             _check_plain(t, mod)
-        self.lock = threading.RLock()
+        self.turns = Turns()
         self.values, self.kernels = Values(mod), _Kernels(natives)
         self.instructions = Instructions(mod, self.kernels, self.values)
         self.code = self.instructions.written(entry)
@@ -129,9 +128,9 @@ class FlowFunction:
     def run(self, args: Sequence[Value], leaf: Leaf, pack: Pack) -> Value | None:
         """The value for arguments, its arrays made by `leaf` and what holds them by `pack`; None if others are needed.
 
-        FailedRun for a value that no clause matches.
+        FailedRun for a value that no clause matches, RelayValueError `vm.busy` within a run.
         """
-        with self.lock:
+        with self.turns:
             given = self.values.given(args, self.types)
             if given is None:
                 return None
@@ -183,15 +182,15 @@ class FlowFunction:
 
     def _deeper(self, need: int) -> None:
         """More room for frames."""
-        size = 2 * (self.stack.nbytes + need)
-        if size > MOST_STACK:
+        least = self.stack.nbytes + need
+        if least > MOST_STACK:
             raise RelayValueError(
                 f"the frames of a recursion take more than {MOST_STACK:,} bytes",
                 code="vm.depth",
                 help="does it end? A call that comes last takes no frame",
             )
         context, old = self.stretches.context, self.stack
-        self.stack = aligned(-(-size // 8) * 8, "frames")
+        self.stack = aligned(-(-min(2 * least, MOST_STACK) // 8) * 8, "frames")
         self.stack[: old.nbytes] = old
         context[abi.FLOW_FRAME] = int(context[abi.FLOW_FRAME]) - address(old) + address(self.stack)
         context[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from relaylab.runtime.executable import TargetInfo
 from relaylab.runtime.memory import address
 from relaylab.runtime.native import flow_entry
 from relaylab.runtime.threads import pool_address
+from relaylab.support.errors import RelayValueError
 from relaylab.support.progress import part
 
 FIRST_FUEL = 1 << 14
@@ -32,6 +34,29 @@ FORMS = {
     abi.RETURN: "return {a}", abi.FAIL: "fail", abi.FILL: "copy {a}, {b}",
 }  # fmt: skip
 """How instructions are written, with operands as numbers or as registers (`{a}`); a name that is not there follows."""
+
+
+class Turns:
+    """One run at a time in the same memory: other threads wait, and one within a run would lose its place."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.busy = False
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        if self.busy:
+            self.lock.release()
+            raise RelayValueError(
+                "the program is called again while it runs, by what is told of its progress",
+                code="vm.busy",
+                help="call it when it is done, or use another machine: VirtualMachine(relay.vm.compile(mod))",
+            )
+        self.busy = True
+
+    def __exit__(self, *_: object) -> None:
+        self.busy = False
+        self.lock.release()
 
 
 class Stretches:
@@ -86,4 +111,4 @@ def line(k: int, row: list[int], name: str) -> str:
     return f"  {k}: {text}" if "{name}" in form or not name else f"  {k}: {text} {name}"
 
 
-__all__ = ["Stretches", "line"]
+__all__ = ["Stretches", "Turns", "line"]
