@@ -66,11 +66,21 @@ class Specialization:
     result: Type | None
     uses: int = 1
 
-    def run(self, leaves: Sequence[np.ndarray]) -> Value:
-        """The result for the arrays of the inputs."""
+    def run(self, leaves: Sequence[np.ndarray]) -> Value | None:
+        """The result for the arrays of the inputs; None if the virtual machine has to say it."""
         parts = self.executor
-        outputs = parts.run(leaves) if isinstance(parts, FlowForm) else _run_network(parts, leaves)
-        return _nested(self.result, iter(outputs))
+        outputs = _run_form(parts, leaves) if isinstance(parts, FlowForm) else _run_network(parts, leaves)
+        return None if outputs is None else _nested(self.result, iter(outputs))
+
+
+def _run_form(form: OpenForm | FlowForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+    """The results of a form; None for sizes that it does not take: the virtual machine says what is wrong with them."""
+    try:
+        return form.run(leaves)
+    except RelayError as error:
+        if error.code != "vm.size":
+            raise
+        return None
 
 
 def _run_network(executor: GraphExecutor, leaves: Sequence[np.ndarray]) -> list[NDArray]:
@@ -160,12 +170,7 @@ class Specializations:
         if form is None or (isinstance(form, FlowForm) and not form.takes(leaves)):
             return None
         start = time.perf_counter()
-        try:
-            outputs = form.run(leaves)
-        except RelayError as error:
-            if error.code != "vm.size":
-                raise
-            return None  # a size that no kernel takes: the virtual machine says what is wrong, if anything is
+        outputs = _run_form(form, leaves)
         if outputs is None:
             return None
         if not isinstance(form, FlowForm) or form.ran <= WRITTEN_OUT:

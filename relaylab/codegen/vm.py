@@ -104,7 +104,8 @@ class VMInterpreter(Interpreter):
         key, form = (None, None) if forms is None else forms.find(values)
         if forms is not None and form is not None:
             forms.note(args if not kwargs and len(args) == len(values) else (), cast(Key, key))
-            return form.run(flat(values))
+            out = form.run(flat(values))
+            return self.run(values) if out is None else out
         if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:
             return out
         start = time.perf_counter()

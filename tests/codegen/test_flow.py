@@ -7,6 +7,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.codegen.vm import VirtualMachine
+from relaylab.ir.dims import SizeVar
 from relaylab.support.errors import RelayError
 from relaylab.support.progress import heard
 
@@ -189,3 +190,19 @@ def test_threads_take_turns_and_a_run_that_was_stopped_leaves_nothing():
     again = VirtualMachine(relay.vm.Executable.load_exec(*vm.exe.save()))
     np.testing.assert_array_equal(again.invoke("main", np.array(3, "int64"), x)[1].numpy(), sum(wanted[3]))
     assert again.exe.specializations.open.repeats
+
+
+def test_rows_without_elements_are_evaluated_where_forms_are_for_known_sizes():
+    n = SizeVar("n")
+    k, x = relay.var("k", shape=(9000,)), relay.var("x", shape=(1, n))  # too large to be put in
+    none, rows = relay.var("none", shape=(0, n)), relay.var("rows", shape=(relay.Any(), n))
+    i, loop = relay.var("i", shape=()), relay.var("loop")
+    more = loop(i + relay.const(1.0), relay.concatenate([rows, x], axis=0))
+    turn = relay.Function([i, rows], relay.If(relay.less(i, relay.sum(k)), more, rows), rows.type_annotation)
+    main = relay.Function([k, x, none], relay.Let(loop, turn, loop(relay.const(0.0), none)))
+    vm = VirtualMachine(relay.vm.compile(relay.IRModule.from_expr(main), "llvm"))
+    for size in (3, 0, 0, 0, 0, 3):
+        given = np.full(9000, 1 / 4096, "float32"), np.ones((1, size), "float32"), np.ones((0, size), "float32")
+        assert (vm.invoke("main", *given).numpy() == np.ones((3, size))).all()
+        vm.exe.specializations.open.seconds = 0.0
+    assert len(vm.exe.specializations.forms) == 2
