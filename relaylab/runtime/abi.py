@@ -47,7 +47,6 @@ INSTRUCTION_WORDS = 5
 # END; STEP step*; JUMP to; UNLESS condition*, to; COPY to*, from*, bytes; APPEND collector*, from*, bytes, before;
 # EXACT collector*, bytes
 END, STEP, JUMP, UNLESS, COPY, APPEND, EXACT = range(7)
-COLLECTOR_WORDS = 3
 # In frames a register is its offset, in bytes: TENSOR to, header, bytes; OBJECT to, header, bytes; PUT object, offset,
 # from; GET to, object, offset; PLACE to, address; MOVE to, from; BIND word*, tensor, offset; IS object, header, else;
 # TEST condition, else; ENTER bytes needed, first byte zeroed, bytes zeroed; CALL to, instruction, bytes of frame;
@@ -60,7 +59,6 @@ BYTES_MASK = (1 << NUMBER_SHIFT) - 4
 CLOSURES = 20  # the number of a closure is 1 << CLOSURES | its first instruction
 FIRST_MASK = (1 << CLOSURES) - 1
 OBJECT_ROOM = 72  # bytes that a tensor may take besides its own
-COLLECTION_WORDS = 6
 
 # The pool, in bytes. Every field that several threads write has two cache lines to itself.
 MAX_THREADS = 64

@@ -184,7 +184,6 @@ def test_deep_frames_are_not_looked_through_for_little_room(little_room):
     assert vm.invoke("main", xs).numpy() == 2000 and native(vm).collections < 10
 
 
-
 LOOP = """
 def @loop(%i: int32, %o: Option[int32]) -> Option[int32] {
   match (%o) {

@@ -200,7 +200,10 @@ class FlowForm:
     # ---- running
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
-        """The results for arrays of the inputs, which `takes` says are right. RelayValueError `vm.busy` within a run."""
+        """The results for arrays of the inputs, which `takes` says are right.
+
+        RelayValueError `vm.busy` within a run, `vm.size` for rows that no form takes.
+        """
         with self.turns:
             shapes = tuple([x.shape for x in leaves])
             if shapes != self.shapes:
