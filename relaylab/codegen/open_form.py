@@ -44,7 +44,7 @@ from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
-from relaylab.runtime.memory import SMALL, address, aligned_copy, fresh, numbers_of
+from relaylab.runtime.memory import SMALL, OutOfMemory, address, aligned_copy, fresh, numbers_of
 from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
@@ -180,15 +180,28 @@ class OpenForm:
         self.numbers, self.numbers_at = numbers_of(self.filled), address(self.filled)
         self.places = [0] * (len(plan.inputs) + len(plan.outputs))
 
+    def _plan_again(self) -> None:
+        """Plan for the known sizes: as they are if there is no memory for more. What fails leaves no capacities, so
+        that no run takes what was planned before for what it needs.
+        """
+        grown = bool(self.capacities)
+        try:
+            self._reserve()
+            self.planned = self.planner.plan()
+            self._instantiate()
+        except BaseException as error:
+            self.capacities = []
+            if not (grown and isinstance(error, OutOfMemory)):
+                raise
+            self._plan_again()
+
     def _resize(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
         """Get ready for inputs of other shapes, and caches of other room."""
         self.shapes = None
         self._know(sizes, turns)
         values = self.sizes.values(sizes)
-        if any(map(gt, values, self.capacities)):
-            self._reserve()
-            self.planned = self.planner.plan()
-            self._instantiate()
+        if len(values) != len(self.capacities) or any(map(gt, values, self.capacities)):
+            self._plan_again()
         numbers, words = self.numbers, self.words
         for k, number in enumerate(values):
             numbers[k] = number

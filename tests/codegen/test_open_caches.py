@@ -183,3 +183,18 @@ def test_a_step_from_the_last_caches_after_one_from_older_ones():
         step(vm, keys, values)
         step(vm, keys, values.numpy())
         older = step(vm, *older)
+
+
+def test_parts_of_a_cache_are_read_where_they_begin():
+    batch, before, new = map(SizeVar, ("b", "n", "k"))
+    old, x = relay.var("old", shape=(batch, before, 4)), relay.var("x", shape=(batch, new, 4))
+    vm = machine(relay.Function([old, x], relay.Tuple([relay.concatenate((old, x), 1), relay.exp(old)])), open=True)
+    whole = draw(4, 5, 4)
+    for _ in range(3):
+        whole = vm.invoke("main", whole, draw(4, 2, 4))[0]
+    numbers = whole.numpy()
+    for k in (slice(1, 3), slice(3, 4), slice(0, 2), slice(0, 4, 2), slice(0, 4)):
+        part, more = whole.values()[k], draw(*numbers[k].shape[:1], 2, 4)
+        joined, raised = vm.invoke("main", part, more)
+        np.testing.assert_array_equal(joined.numpy(), np.concatenate([numbers[k], more], 1))
+        np.testing.assert_allclose(raised.numpy(), np.exp(numbers[k]), rtol=1e-5)

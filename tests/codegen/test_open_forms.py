@@ -9,6 +9,8 @@ from test_specializations import attention, attention_in_numpy, forms, given, ma
 from relaylab import relay
 from relaylab.codegen import open_form, specializations
 from relaylab.ir.dims import SizeVar
+from relaylab.runtime.memory import OutOfMemory
+from relaylab.runtime.native import Instance
 from relaylab.support.errors import RelayError
 from relaylab.zoo.attention import gpt2
 
@@ -133,3 +135,25 @@ def test_ranges_and_masks_of_open_length():
         value = RNG.standard_normal((k, 3)).astype("float32")
         np.testing.assert_allclose(vm.invoke("main", value).numpy(), value * np.arange(k)[:, None], rtol=1e-6)
     assert forms(vm).open is not None, forms(vm).closed
+
+
+def test_a_size_without_memory_leaves_the_form_fit_for_others(monkeypatch):
+    """What was planned before must not be taken for what the next size needs."""
+    x = relay.var("x", shape=(SizeVar("n"), 4))
+    vm = machine(relay.Function([x], relay.sum(relay.nn.softmax(relay.nn.dense(x, x)), axis=1)), open=True)
+    ones = lambda n: vm.invoke("main", np.ones((n, 4), "float32")).numpy()
+    np.testing.assert_allclose(ones(3), np.ones(3), rtol=1e-5)
+    most = 4 << 20
+
+    def bounded(code, threads):
+        if code.executable.plan.arena_bytes > most:
+            raise OutOfMemory("there is no memory", code="runtime.out-of-memory")
+        return Instance(code, threads)
+
+    monkeypatch.setattr(open_form, "Instance", bounded)
+    np.testing.assert_allclose(ones(400), np.ones(400), rtol=1e-5)  # planned for no more than it needs
+    with pytest.raises(OutOfMemory):
+        ones(900)
+    monkeypatch.setattr(open_form, "Instance", Instance)
+    for n in (900, 1000, 3):
+        np.testing.assert_allclose(ones(n), np.ones(n), rtol=1e-5)
