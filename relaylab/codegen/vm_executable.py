@@ -25,7 +25,7 @@ from relaylab.ir.expr import Constant, Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.visit import children, walk
-from relaylab.runtime.memory import aligned_like
+from relaylab.runtime.memory import aligned_copy
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
@@ -53,12 +53,13 @@ class VMExecutable:
 
     def constant(self, node: Constant) -> np.ndarray:
         """The value of a constant where kernels can read it; nobody writes to it."""
-        if node not in self.values:
-            value = node.data.numpy()
-            self.values[node] = aligned_like(value.shape, value.dtype)
-            self.values[node][...] = value
-            self.values[node].flags.writeable = False
-        return self.values[node]
+        found = self.values.get(node)
+        if found is None:
+            plain = np.asarray(node.data)
+            made = aligned_copy(plain, plain.dtype)
+            made.flags.writeable = False
+            found = self.values.setdefault(node, made)  # other threads see it when its numbers are there
+        return found
 
     @cached_property
     def straight(self) -> Straight | None:

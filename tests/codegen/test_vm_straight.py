@@ -93,6 +93,17 @@ def test_calls_from_several_threads(size):
                 np.testing.assert_array_equal(places.numpy(), np.argwhere(x + x > 0))
 
 
+def test_a_constant_is_seen_when_its_numbers_are_there():
+    node = relay.const(np.ones(1 << 23, "float32"))
+    exe = machine(positive, (5, 7)).exe
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(exe.constant, node)
+        while node not in exe.values:
+            pass
+        assert exe.constant(node)[-1] == 1
+        assert made.result() is exe.constant(node)
+
+
 def test_a_constant_and_an_argument_are_not_the_result_itself():
     const = np.arange(6, dtype="float32")
     vm = machine(lambda x: relay.Tuple([relay.const(const), x, positive(x)]), (5, 7))
