@@ -78,6 +78,17 @@ def test_sizes_that_disagree_are_named():
         vm.invoke("main", given(4)[0], given(4)[1].astype("int32"))
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_arguments_is_refused_after_a_call_too(count):
+    n = SizeVar("n")
+    x, y = (relay.var(name, shape=(n, 2)) for name in "xy")
+    vm, ones = machine(relay.Function([x, y], relay.exp(x - y)), open=True), np.ones((3, 2), "float32")
+    for _ in range(2):
+        with pytest.raises(RelayError):
+            vm.run(*[ones] * count)
+        np.testing.assert_array_equal(vm.run(ones, ones).numpy(), ones)
+
+
 def test_what_may_be_one_of_two_sizes_has_no_form_for_all():
     """At run time one of the two may be 1, or both equal: a kernel for all sizes would read beyond the shorter."""
     n, m = SizeVar("n"), SizeVar("m")

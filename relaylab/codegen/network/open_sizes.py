@@ -97,8 +97,10 @@ class InputSizes:
 
     def fit(self, arrays: Sequence[np.ndarray]) -> dict[SizeVar, int] | None:
         """The number of each size, if arrays have the data types and shapes of the inputs, with one number for each."""
+        if len(arrays) != len(self.dtypes):
+            return None
         shapes = [x.shape for x in arrays]
-        for x, shape, dtype, first in zip(arrays, shapes, self.dtypes, self.alike, strict=True):
+        for x, shape, dtype, first in zip(arrays, shapes, self.dtypes, self.alike):
             if x.dtype != dtype or shape != shapes[first]:
                 return None
         for k, rank in self.ranks:
