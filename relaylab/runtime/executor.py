@@ -26,7 +26,7 @@ def unpicklable(what: str) -> RelayTypeError:
     return RelayTypeError(
         f"{what} cannot be pickled or deep-copied: it is machine code and memory of this process",
         code="runtime.no-pickle",
-        help="lib.export_library(path) there, relay.load_module(path) here",
+        help="lib.export_library(path) there, relaylab.runtime.load_module(path) here",
     )
 
 
