@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.frontend import from_onnx, to_onnx
-from relaylab.ir import IRModule
+from relaylab.ir import Expr, IRModule
 from relaylab.runtime import cpu, graph_executor, load_module
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.support.errors import RelayError
@@ -65,6 +66,18 @@ def test_parameters_that_were_let_go_are_what_was_packed(tmp_path: Path) -> None
     module.set_input(name, found)  # it is what was built in, to the bit
     with pytest.raises(RelayError, match="another value"):
         module.set_input(name, found + 1)
+
+
+@pytest.mark.parametrize("deep, operator", [(600, lambda e: relay.negative(e)), (40, lambda e: relay.add(e, e))])
+def test_parameters_come_back_from_any_number_of_steps(deep: int, operator: Callable[[Expr], Expr]) -> None:
+    x, weight = relay.var("x", shape=(2, 256)), relay.var("w", shape=(128, 256))
+    e: Expr = weight
+    for _ in range(deep):
+        e = relay.multiply(operator(e), relay.const(np.float32(-1 if deep == 600 else 0.5)))
+    numbers = np.random.default_rng(0).standard_normal((128, 256), "float32")
+    lib = built(IRModule.from_expr(relay.Function([x, weight], relay.nn.dense(x, e))), {"w": numbers})
+    (found,) = lib.get_params().values()
+    np.testing.assert_array_equal(found.numpy(), numbers)
 
 
 def test_the_numbers_are_those_of_onnxruntime() -> None:

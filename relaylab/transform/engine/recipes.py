@@ -6,6 +6,7 @@ Choices: docs/choices.md, Passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,7 +23,7 @@ from relaylab.op.rounding import evaluated
 LEAST = 64 << 10  # bytes of a constant that is worth computing twice
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Recipe:
     """An operator on arrays; calling it gives the same bits each time."""
 
@@ -32,9 +33,35 @@ class Recipe:
     dtype: np.dtype
 
     def __call__(self) -> np.ndarray:
-        values = [a() if isinstance(a, Recipe) else a for a in self.args]
-        with np.errstate(all="ignore"):
-            return np.asarray(evaluated(self.record, values, self.type)).astype(self.dtype, copy=False)
+        order = self.in_order()
+        readers = Counter(a for recipe in order for a in recipe.args if isinstance(a, Recipe))
+        values: dict[Recipe, np.ndarray] = {}
+        for recipe in order:
+            args = [values[a] if isinstance(a, Recipe) else a for a in recipe.args]
+            with np.errstate(all="ignore"):
+                found = np.asarray(evaluated(recipe.record, args, recipe.type))
+            values[recipe] = found.astype(recipe.dtype, copy=False)
+            del args, found
+            readers.subtract(a for a in recipe.args if isinstance(a, Recipe))
+            for a in recipe.args:
+                if isinstance(a, Recipe) and not readers[a]:
+                    values.pop(a, None)  # the plain weights may be large
+        return values[self]
+
+    def in_order(self) -> list[Recipe]:
+        """The recipes that it is made of, each once and before those that read it; itself last."""
+        order: list[Recipe] = []
+        seen: set[Recipe] = set()
+        stack: list[tuple[Recipe, bool]] = [(self, False)]
+        while stack:
+            recipe, ready = stack.pop()
+            if ready:
+                order.append(recipe)
+            elif recipe not in seen:
+                seen.add(recipe)
+                stack.append((recipe, True))
+                stack.extend((a, False) for a in recipe.args if isinstance(a, Recipe))
+        return order
 
 
 Recipes = MutableMapping[Constant, Recipe]
