@@ -17,6 +17,7 @@ from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, is_complete
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayIndexError, RelayTypeError, kind_of
 from relaylab.support.hook import Hook
+from relaylab.support.memory import may_change
 from relaylab.support.source import AnySpan
 
 
@@ -115,7 +116,7 @@ def as_array(data: object) -> np.ndarray[Any, np.dtype[Any]]:
 
 def _constant_data(data: object) -> TensorData:
     array = as_array(data)
-    if array.flags.writeable:
+    if may_change(array):
         array = array.copy()
         array.setflags(write=False)
     return array.view(TensorData)

@@ -40,6 +40,17 @@ class SupportsDLPack(Protocol):
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
+class _Kept:
+    """Memory that nobody writes to any more, as numpy takes it: no array that can be written to is behind its views."""
+
+    __slots__ = ("__array_interface__", "memory")
+
+    def __init__(self, memory: np.ndarray):
+        self.memory = memory
+        told = memory.__array_interface__
+        self.__array_interface__ = {**told, "data": (told["data"][0], True)}
+
+
 class NDArray:
     """An n-dimensional array. Made by `array`, `empty` and `from_dlpack`; equal to itself only."""
 
@@ -91,9 +102,10 @@ class NDArray:
 
         The array then takes other memory before it is written to, or shows its own to anyone.
         """
-        if self._alone:
-            self._lent = True
-        return _frozen(self._data.view() if self._alone else self._data.copy())
+        if not self._alone:
+            return _frozen(self._data.copy())
+        self._lent = True
+        return np.asarray(_Kept(self._data)).view(self._data.dtype)  # the interface has no bfloat16
 
     def numpy(self) -> np.ndarray:
         """A copy as a numpy array."""

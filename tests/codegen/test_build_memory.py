@@ -12,8 +12,9 @@ import pytest
 
 from relaylab import relay
 from relaylab.frontend import from_onnx, to_onnx
-from relaylab.ir import Expr, IRModule
+from relaylab.ir import Constant, Expr, IRModule
 from relaylab.runtime import cpu, graph_executor, load_module
+from relaylab.runtime.ndarray import array
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.support.errors import RelayError
 
@@ -78,6 +79,26 @@ def test_parameters_come_back_from_any_number_of_steps(deep: int, operator: Call
     lib = built(IRModule.from_expr(relay.Function([x, weight], relay.nn.dense(x, e))), {"w": numbers})
     (found,) = lib.get_params().values()
     np.testing.assert_array_equal(found.numpy(), numbers)
+
+
+@pytest.mark.parametrize("view", [lambda a: a.view(), lambda a: np.broadcast_to(a, a.shape), lambda a: a[:, ::-1]])
+def test_weights_that_cannot_be_written_here_but_elsewhere_are_copied(
+    view: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    x, weight = relay.var("x", shape=(2, 256)), relay.var("w", shape=(128, 256))
+    numbers = np.random.default_rng(0).standard_normal((128, 256), "float32")
+    seen = view(numbers)
+    seen.flags.writeable = False
+    lib = built(IRModule.from_expr(relay.Function([x, weight], relay.nn.dense(x, relay.exp(weight)))), {"w": seen})
+    wanted = np.exp(seen)
+    numbers[:] = 0
+    (found,) = lib.get_params().values()
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-6)
+
+
+def test_lent_weights_are_not_copied() -> None:
+    lent = array(np.ones((64, 64), "float32")).lend()
+    assert np.shares_memory(Constant(lent).data, lent)
 
 
 def test_the_numbers_are_those_of_onnxruntime() -> None:

@@ -1,0 +1,15 @@
+"""Who may write to the memory of an array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def may_change(array: np.ndarray) -> bool:
+    """Whether someone can write to the memory of an array: to it, or to what it is a view of."""
+    owner: object = array
+    while owner is not None:
+        if isinstance(owner, np.ndarray) and owner.flags.writeable:
+            return True
+        owner = getattr(owner, "base", None)
+    return False
