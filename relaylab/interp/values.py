@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Number
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -163,6 +164,8 @@ def _to_array(arg: Value, t: Type | None, what: str) -> Array:
     typed = isinstance(own, (np.ndarray, np.generic))
     try:
         array: Array = np.asarray(own, dtype=None if typed or not isinstance(t, TensorType) else t.dtype)
+        if not typed and isinstance(t, TensorType) and not _says(own, array):
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise RelayTypeError(
             f"{what} cannot be {shown(cast(object, own))}",
@@ -177,6 +180,14 @@ def _to_array(arg: Value, t: Type | None, what: str) -> Array:
             help="convert it: numpy.asarray(x, dtype)",
         )
     return array
+
+
+def _says(given: object, array: Array) -> bool:
+    """Whether an array has what was given: numpy makes numbers of None and of texts, and truth of everything."""
+    plain: Array = np.asarray(given)
+    if array.dtype.kind in "iub":
+        return np.array_equal(plain, array)
+    return plain.dtype.kind in "biufcV" or all(isinstance(x, Number) for x in plain.flat)
 
 
 def fits(value: object, t: TensorType) -> bool:

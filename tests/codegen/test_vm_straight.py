@@ -129,7 +129,7 @@ def test_what_fails_is_said_with_its_place():
         ((X.astype("float64"),), r"float64\], the program asks for"),
         ((), "no value is given for x0"),
         ((X, X), "takes 1 arguments, 2 are given"),
-        ((None,), "is float32, the program asks"),
+        ((None,), "`x0` cannot be None"),
     ],
 )
 def test_wrong_arguments_are_refused(given, words):

@@ -275,6 +275,20 @@ def test_wrong_arguments(args, kwargs, code) -> None:
     assert caught.value.code.startswith(f"interp.{code}")
 
 
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [(None, "bool"), ("a", "bool"), (object(), "bool"), (2, "bool"), (None, "float32"), ("7", "int64"), (1.5, "int64")],
+)
+def test_what_is_no_number_of_the_data_type_is_refused(given, dtype) -> None:
+    x = Var("x", TensorType((), dtype))
+    identity = Interpreter().evaluate(Function([x], x))
+    with pytest.raises(RelayTypeError) as caught:
+        identity(given)
+    assert caught.value.code == "interp.wrong-argument"
+    for number in (1, 1.0, True):
+        assert identity(number) == 1
+
+
 def test_tuples_unknown_dimensions_and_polymorphism() -> None:
     t = Var("t", TupleType([INT, TensorType((AnyDim(), 2))]))
     value = run(Function([t], Tuple([TupleGetItem(t, 1), TupleGetItem(t, 0)])), (1, np.zeros((5, 2), "float32")))
