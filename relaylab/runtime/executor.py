@@ -194,9 +194,10 @@ class GraphExecutor:
         Whoever keeps each result until the next one is there needs two memories in turn; fresh pages cost more than a
         small network.
         """
-        other, self._other[index] = self._other[index], (handed, self.instance.outputs[index])
+        other, before = self._other[index], self.instance.outputs[index]
         free = other is not None and other[0]() is None
-        self.instance.replace_output(index, other[1] if other is not None and free else None)
+        self.instance.replace_output(index, other[1] if other is not None and free else None)  # may find no memory
+        self._other[index] = handed, before
 
     def get_output(self, index: int) -> NDArray:
         """An output of the last run, zeros before the first. It keeps its values: a later run writes elsewhere."""

@@ -11,6 +11,8 @@ import tiny
 
 from relaylab.runtime import BenchmarkResult, array, cpu, cuda, empty, graph_executor, save_param_dict
 from relaylab.runtime.graph_executor import GraphModule
+from relaylab.runtime.memory import OutOfMemory
+from relaylab.runtime.native import Instance
 from relaylab.runtime.profiling import Report
 from relaylab.support.errors import RelayError, RelayIndexError, RelayTypeError, RelayValueError
 
@@ -109,6 +111,25 @@ def test_outputs_keep_their_values(module: GraphModule, x: np.ndarray) -> None:
     np.testing.assert_array_equal(first.numpy(), before[0])
     np.testing.assert_array_equal(shared, before[1])
     np.testing.assert_allclose(module.get_output(0).numpy(), tiny.expected(-x), rtol=1e-6)
+
+
+def test_outputs_keep_their_values_where_memory_was_short_once(
+    module: GraphModule, x: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(self: Instance, index: int) -> np.ndarray:
+        raise OutOfMemory("there is no memory", code="runtime.out-of-memory")
+
+    module.run(x=x)
+    held = module.get_output(0)
+    with monkeypatch.context() as patch, pytest.raises(OutOfMemory):
+        patch.setattr(Instance, "new_output", none_left)
+        module.run(x=x)
+    del held
+    module.run(x=x)
+    kept = module.get_output(0)
+    before = kept.numpy()
+    module.run(x=2 * x + 1)
+    np.testing.assert_array_equal(kept.numpy(), before)
 
 
 def test_inputs_and_parameters_are_listed(module: GraphModule) -> None:
