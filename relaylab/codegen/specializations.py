@@ -37,6 +37,7 @@ from relaylab.ir.visit import walk
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
+from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import BindParams, InferType, PassContext
@@ -178,12 +179,14 @@ class Specializations:
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
     def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
-        """The form for all sizes, made at the first call; None if there is none."""
+        """The form for all sizes, made at the first call that has memory for it; None if there is none."""
         if self.open is None and not self.closed:
             try:
                 with self.context:
                     made = FlowForm if _has_choices(self.mod) else OpenForm
                     self.open = made(self.mod, self.target, [x.shape for x in flat(tuple(values))])
+            except OutOfMemory:
+                pass  # for these sizes: others may have a form
             except RelayError as error:
                 self.closed = error.message
         return self.open

@@ -168,3 +168,17 @@ def test_a_size_without_memory_leaves_the_form_fit_for_others(monkeypatch):
     monkeypatch.setattr(open_form, "Instance", Instance)
     for n in (900, 1000, 3):
         np.testing.assert_allclose(ones(n), np.ones(n), rtol=1e-5)
+
+
+def test_a_first_size_without_memory_leaves_a_form_for_others(monkeypatch):
+    x = relay.var("x", shape=(SizeVar("n"), 4))
+    vm = machine(relay.Function([x], relay.exp(x)), open=True)
+
+    def none_left(code, threads):
+        raise OutOfMemory("there is no memory", code="runtime.out-of-memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(open_form, "Instance", none_left)
+        vm.invoke("main", np.zeros((3, 4), "float32"))
+    np.testing.assert_array_equal(vm.invoke("main", np.zeros((5, 4), "float32")).numpy(), np.ones((5, 4)))
+    assert forms(vm).open is not None, forms(vm).closed
