@@ -104,7 +104,7 @@ class Rooms:
         for k in self.inputs:
             x = arrays[k]
             owner, lent = cast(np.ndarray, x.base), lent_of(x)
-            if lent is None or lent.rooms is not self or address(x) != lent.place:  # a part does not begin where it does
+            if lent is None or lent.rooms is not self or address(x) != lent.place:  # a part begins elsewhere
                 return Turn(length, old, _roomy(length))
             form = x.shape, lent.room, x.itemsize
             if form not in strides:

@@ -69,6 +69,11 @@ class Contraction(Protocol):
         """Must the weight be a constant, laid out at build time? Else it may be, and is read where it lies if not."""
         ...
 
+    @property
+    def weight_axes(self) -> tuple[int, ...]:
+        """The order in which `pack` takes the weight's axes: kernels of packed weights do not tell it."""
+        ...
+
     def halo(self) -> Halo:
         """The zeros that the template reads around each axis of the data."""
         ...
@@ -358,6 +363,10 @@ class MatrixProductKernel:
     @property
     def out_order(self) -> tuple[int, ...]:
         return tuple(range(len(tensor_type(self.call).shape)))
+
+    @property
+    def weight_axes(self) -> tuple[int, ...]:
+        return (-1, -2) if self.transpose_b else (-2, -1)
 
     def halo(self) -> Halo:
         return ()

@@ -248,8 +248,9 @@ class ContractionJob(Job):
         operands: dict[str, OperandSource] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
         operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
         if packed:
-            # Equal kernels read equal panels: two layers that share a weight share its packed form too.
-            views_key = (views(data), views(out), type(self.contraction).__name__, made.kernels[0].name)
+            # Equal kernels read equal panels: two layers that share a weight, and how they take it, share those too.
+            kind = type(self.contraction).__name__, self.contraction.weight_axes
+            views_key = (views(data), views(out), *kind, made.kernels[0].name)
             operands["weight0"] = PackedConstant(
                 (weight.identity, views_key),
                 lambda: self.contraction.pack(views(data), views(out), target, weight.constant),

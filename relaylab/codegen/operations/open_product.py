@@ -44,6 +44,10 @@ class OpenProduct:
     def out_order(self) -> tuple[int, ...]:
         return self.data_order
 
+    @property
+    def weight_axes(self) -> tuple[int, ...]:
+        return (-1, -2) if self.transpose_b else (-2, -1)
+
     def halo(self) -> tuple[tuple[int, int], ...]:
         return ()
 
