@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.words import counted
 from relaylab.zoo.catalog import NETWORKS
 
@@ -51,8 +51,17 @@ def tune_command(args: argparse.Namespace) -> int:
     budget = seconds_of(args.budget) / len(names)
     watch = None if args.json else _shown
     gains: list[study.TuningGain] = []
+    status = 0
     for name in names:
-        tuning = study.tune(study.load(name), budget, path, args.threads, args.opt_level, watch, args.cluster)
+        try:
+            tuning = study.tune(study.load(name), budget, path, args.threads, args.opt_level, watch, args.cluster)
+        except RelayError as error:
+            if len(names) == 1:
+                raise
+            progress("")  # the others do not wait for one that cannot be tuned
+            print(f"{name} is left out: {str(error).splitlines()[0]}", file=sys.stderr)
+            status |= name in args.program
+            continue
         progress("")
         if len(names) == 1 or not args.json:
             _report(tuning, args.json)
@@ -62,7 +71,7 @@ def tune_command(args: argparse.Namespace) -> int:
             break
     if len(names) > 1 and gains:
         say(json.dumps([asdict(g) for g in gains]) if args.json else study.comparison(gains))
-    return 0
+    return status
 
 
 def _report(tuning: Tuning, as_json: bool) -> None:

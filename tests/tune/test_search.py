@@ -151,6 +151,10 @@ def test_the_command_tunes_lists_and_goes_on(tmp_path):
     assert found["measured"] >= 1 and found["tuned_ms"] > 0 and {k["status"] for k in found["kernels"]} == {"ok"}
     listed = json.loads(run("--table", "--json").stdout)
     assert len(listed) == found["measured"] and all(r["threads"] == 1 for r in listed)
+    command.insert(-2, "nat")  # a program of functions: the other one is tuned
+    several = run("--budget", "2", "--threads", "1")
+    assert several.returncode == 1 and "nat is left out: error[build.not-static]" in several.stderr
+    assert records in several.stdout and "geometric mean of 1" in several.stdout
     wrong = run("--budget", "soon")
     assert wrong.returncode == 1 and "tune.budget" in wrong.stderr
 
