@@ -9,6 +9,8 @@
 A listed schedule is one that can be taken: a step that is refused ends it here.
 
 Source of the tiles: Goto and van de Geijn, Anatomy of High-Performance Matrix Multiplication, ACM TOMS 34 (2008).
+
+Choices: docs/choices.md, Measuring.
 """
 
 from __future__ import annotations
