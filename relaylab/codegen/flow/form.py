@@ -31,7 +31,7 @@ from relaylab.codegen.flow.items import (
     sized,
 )
 from relaylab.codegen.flow.program import flow_program
-from relaylab.codegen.flow.stretches import Stretches, Turns, line
+from relaylab.codegen.flow.stretches import Stretches, RunsInTurn, line
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm
@@ -60,7 +60,7 @@ class FlowForm:
         Raises RelayError for a program that has more than graphs, `if` and loops, or that has no open form.
         """
         start = time.perf_counter()
-        self.turns = Turns()
+        self.turns = RunsInTurn()
         self.program: FlowProgram = flow_program(mod)
         self.params = self.program.params
         self.types = {p: leaf_types(p.type_annotation)[0] for p in self.params}

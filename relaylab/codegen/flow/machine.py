@@ -17,7 +17,7 @@ import numpy as np
 from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, CalledKernel
 from relaylab.codegen.flow.functions import Instructions
 from relaylab.codegen.flow.items import refused
-from relaylab.codegen.flow.stretches import Stretches, Turns, line
+from relaylab.codegen.flow.stretches import Stretches, RunsInTurn, line
 from relaylab.codegen.flow.values import Leaf, Pack, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
@@ -110,7 +110,7 @@ class FlowFunction:
             raise refused("a function for any type")
         for t in (*self.types, func.body.checked_type):
             _check_plain(t, mod)
-        self.turns = Turns()
+        self.turns = RunsInTurn()
         self.values, self.kernels = Values(mod), _Kernels(natives)
         self.instructions = Instructions(mod, self.kernels, self.values)
         self.code = self.instructions.written(entry)

@@ -36,7 +36,7 @@ FORMS = {
 """How instructions are written, with operands as numbers or as registers (`{a}`); a name that is not there follows."""
 
 
-class Turns:
+class RunsInTurn:
     """One run at a time in the same memory: other threads wait, and one within a run would lose its place."""
 
     def __init__(self) -> None:
@@ -111,4 +111,4 @@ def line(k: int, row: list[int], name: str) -> str:
     return f"  {k}: {text}" if "{name}" in form or not name else f"  {k}: {text} {name}"
 
 
-__all__ = ["Stretches", "Turns", "line"]
+__all__ = ["Stretches", "RunsInTurn", "line"]
