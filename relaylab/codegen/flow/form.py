@@ -31,7 +31,7 @@ from relaylab.codegen.flow.items import (
     sized,
 )
 from relaylab.codegen.flow.program import flow_program
-from relaylab.codegen.flow.stretches import Stretches, RunsInTurn, line
+from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, line
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm

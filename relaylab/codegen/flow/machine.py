@@ -17,7 +17,7 @@ import numpy as np
 from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, CalledKernel
 from relaylab.codegen.flow.functions import Instructions
 from relaylab.codegen.flow.items import refused
-from relaylab.codegen.flow.stretches import Stretches, RunsInTurn, line
+from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, line
 from relaylab.codegen.flow.values import Leaf, Pack, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
