@@ -16,7 +16,7 @@ of the machine (`registers`). What follows from operands that are known when the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, count
 
@@ -287,7 +287,7 @@ class _Writer:
 
     def loop(self, loop: For, level: int, by: str = "") -> str:
         axis, around = loop.axis, self.around[:level]
-        name = next(n for n in chain([axis.name], (f"{axis.name}{k}" for k in count(2))) if n not in around)
+        name = free_name(axis.name, around)
         self.around = around + [""] * (level - len(around)) + [name]
         if self.names.get(axis, (axis.name, ATOM)) != (name, ATOM):
             self.names[axis] = name, ATOM
@@ -297,6 +297,11 @@ class _Writer:
         how = "" if loop.kind == "serial" else f" {loop.kind}"
         times = f" x{loop.unroll}" if loop.unroll > 1 and how else ""
         return f"{name} in {self.show(axis.length)}{below}{stop}{by}{how}{times}:"
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """A name that is not taken: the wanted one, or that with a number."""
+    return next(n for n in chain([wanted], (f"{wanted}{k}" for k in count(2))) if n not in taken)
 
 
 def _type(tensor: Tensor) -> str:

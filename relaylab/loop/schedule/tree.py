@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,6 +18,7 @@ from relaylab.loop.program import (
     Statement,
     Store,
     bodies,
+    free_name,
     statements,
     values,
 )
@@ -166,16 +166,12 @@ def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:
 
 def fresh(program: LoopProgram, wanted: str) -> str:
     """A name that no loop or buffer has: the wanted one, or that with a number."""
-    return _free(wanted, _taken(program))
+    return free_name(wanted, _taken(program))
 
 
 def _taken(program: LoopProgram) -> set[str]:
     buffers = (*program.private, *(t for _, t in program.operands))
     return {loop.axis.name for loop in loops(program)} | {t.name for t in buffers}
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    return next(n for n in itertools.chain([wanted], (f"{wanted}{k}" for k in itertools.count(2))) if n not in taken)
 
 
 def unique(program: LoopProgram) -> LoopProgram:
@@ -187,7 +183,7 @@ def unique(program: LoopProgram) -> LoopProgram:
     new: dict[Axis, Axis] = {}
     for axis in (loop.axis for loop in loops(program)):
         if axis.name in seen:
-            new[axis] = replace(axis, name=_free(axis.name, taken))
+            new[axis] = replace(axis, name=free_name(axis.name, taken))
         seen.add(new.get(axis, axis).name)
         taken |= seen
     return _with_axes(program, new)
@@ -213,19 +209,23 @@ def _with_axes(program: LoopProgram, new: Mapping[Axis, Axis]) -> LoopProgram:
 
 def with_axes(loop: For, new: Mapping[Axis, Axis]) -> For:
     """A loop, and those in it, with other axes in the place of some."""
-    exchange: Callable[[Statement], tuple[Statement]] = lambda s: (
-        replace(s, axis=new.get(s.axis, s.axis)) if isinstance(s, For) else s,
-    )
-    (found,) = rebuilt(with_values((loop,), new), exchange)
+    (found,) = _exchanged_axes((loop,), new)
     assert isinstance(found, For), "one statement for each"
     return found
+
+
+def _exchanged_axes(body: Body, new: Mapping[Axis, Axis]) -> Body:
+    of_loop: Callable[[Statement], tuple[Statement]] = lambda s: (
+        replace(s, axis=new.get(s.axis, s.axis)) if isinstance(s, For) else s,
+    )
+    return rebuilt(with_values(body, new), of_loop)
 
 
 def copied(program: LoopProgram, body: Body, suffix: str) -> Body:
     """A body whose loops are loops of their own, named after the old ones."""
     axes = [s.axis for s in statements(body) if isinstance(s, For)]
     new = {a: Axis(fresh(program, a.name + suffix), a.extent) for a in axes}
-    return rebuilt(with_values(body, new), lambda s: (replace(s, axis=new[s.axis]) if isinstance(s, For) else s,))
+    return _exchanged_axes(body, new)
 
 
 # ---- what is read and written
