@@ -11,7 +11,7 @@ import numpy as np
 from relaylab import relay
 from relaylab.bench import encoder, images, open_decoder, sequences
 from relaylab.bench.onnx_graph import Model
-from relaylab.bench.variants import batched, halves, quantized, two_inputs
+from relaylab.bench.variants import batched, halves, lively, quantized, two_inputs
 from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
 from relaylab.support.errors import RelayValueError
@@ -51,7 +51,7 @@ def _toy() -> Workload:
 
 
 def _zoo(name: str, one: float, two: float | None = None) -> BenchmarkRow:
-    return BenchmarkRow(name, NETWORKS[name].build, (one, one if two is None else two))
+    return BenchmarkRow(name, lambda: lively(NETWORKS[name].build()), (one, one if two is None else two))
 
 
 def _onnx(name: str, model: Model, goal: float, open: bool = False, past: int = 0) -> BenchmarkRow:

@@ -48,7 +48,7 @@ from relaylab.codegen.loops.contexts import (
 )
 from relaylab.codegen.loops.order import Done, EmissionStep, Way, steps_of
 from relaylab.codegen.loops.register_cells import RegisterCells
-from relaylab.codegen.loops.streams import AxisSum, Stream, axes_of
+from relaylab.codegen.loops.streams import AxisSum, Place, Stream, axes_of, place_of
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, Local, ScalarExpr, Size, Tensor, children
 from relaylab.loop.simplify import Simplifier
 
@@ -76,7 +76,7 @@ class Emitter:
     halves: bool = field(init=False)  # has the target conversions of float16?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
-    streams: dict[ScalarExpr, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
+    streams: dict[Place, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
     varying: frozenset[Local] = frozenset()  # registers of indices that may differ between lanes
     _steps: dict[ScalarExpr, list[tuple[Way, EmissionStep]]] = field(default_factory=dict)
     _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Emitter:
 
     def _operands(self, node: ScalarExpr) -> Sequence[ScalarExpr]:
         """What is emitted before a node."""
-        if self.axis_sum(node) is not None or isinstance(node, Load) and node.indices[0] in self.streams:
+        if self.axis_sum(node) is not None or isinstance(node, Load) and place_of(node) in self.streams:
             return ()
         return self.fused(node) or children(node)
 
@@ -123,7 +123,7 @@ class Emitter:
             case Size(_, slot):
                 return lambda *_: self.sizes[slot]
             case Load():
-                return self._streamed_load if node.indices[0] in self.streams else self._load
+                return self._streamed_load if place_of(node) in self.streams else self._load
             case Guard():
                 return self._limit if step.limits else self._guard
             case Cast():
@@ -352,15 +352,15 @@ class Emitter:
         return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
 
     def _streamed_load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
-        return self.streamed(step, self.total(self.streams[step.node.indices[0]][1], at), done, at)
+        return self.streamed(step, self.total(self.streams[place_of(step.node)][1], at), done, at)
 
     def streamed(self, step: EmissionStep, rest: Ramp, done: Done, at: VectorContext) -> LaneValue:
         """An element at an address that moves with a loop, `rest` further on."""
         node: Load = step.node
         if node.part:
             self.f.at(node.part)
-        stream, size = self.streams[node.indices[0]][0], item_bytes(node.dtype)
-        pointer, mask = self._moved(node.indices[0], rest), self._mask(step, done, at)
+        stream, size = self.streams[place_of(node)][0], item_bytes(node.dtype)
+        pointer, mask = self._moved(place_of(node), rest), self._mask(step, done, at)
         align = size
         if stream.buffer in self.aligned and isinstance(rest.base, int):
             align = math.gcd(LINE, size * math.gcd(stream.divisor, rest.base))
@@ -368,8 +368,8 @@ class Emitter:
             self.f, self._near(node.tensor, pointer, align, rest.step, mask, at), node.dtype, self.halves
         )
 
-    def _moved(self, address: ScalarExpr, rest: Ramp) -> Value:
-        stream, _, pointer = self.streams[address]
+    def _moved(self, place: Place, rest: Ramp) -> Value:
+        stream, _, pointer = self.streams[place]
         assert isinstance(rest.base, int), "loops inside are written out"
         return self.f.offset(pointer, rest.base, item_bytes(stream.buffer.dtype))
 
@@ -443,8 +443,8 @@ class Emitter:
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext) -> None:
         """Ask for the line of `tensor[address]`."""
-        if address in self.streams:
-            return self.f.prefetch(self._moved(address, self.total(self.streams[address][1], at)))
+        if (place := (tensor, address)) in self.streams:
+            return self.f.prefetch(self._moved(place, self.total(self.streams[place][1], at)))
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
             self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)))

@@ -29,7 +29,7 @@ from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_writte
 from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
 from relaylab.codegen.loops.rows import write_rows
-from relaylab.codegen.loops.streams import AxisSum, Stream, streams_of
+from relaylab.codegen.loops.streams import AxisSum, Place, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     SIZES,
@@ -219,9 +219,7 @@ class _Lowering:
 
         def turn(i: Index, *phis: Value) -> list[Value]:
             here = dict(zip(moving, phis[len(phis) - len(moving) :]))
-            self.emitter.streams |= {
-                address: (stream, rest, here[stream]) for address, (stream, rest) in streams.items()
-            }
+            self.emitter.streams |= {place: (stream, rest, here[stream]) for place, (stream, rest) in streams.items()}
             inner = [at.within(loop.axis, Ramp(i)) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = as_lane(phi, local.dtype)
@@ -240,7 +238,7 @@ class _Lowering:
 
     # ---- addresses that move with a loop
 
-    def _streams(self, loop: For, group: list[VectorContext]) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
+    def _streams(self, loop: For, group: list[VectorContext]) -> dict[Place, tuple[Stream, AxisSum]]:
         """The streams of a loop around a tile of registers; none for other loops."""
         if (
             not self.tiles

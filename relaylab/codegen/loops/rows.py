@@ -16,7 +16,7 @@ from relaylab.codegen.llvm.types import affine, parts
 from relaylab.codegen.loops.contexts import LaneValue, Ramp, VectorContext, first_lanes
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.codegen.loops.order import Done, EmissionStep, Way
-from relaylab.codegen.loops.streams import AxisSum
+from relaylab.codegen.loops.streams import AxisSum, place_of
 from relaylab.loop.expr import Axis, Load, ScalarExpr
 from relaylab.loop.program import Define, For, Statement, Store, values
 
@@ -98,8 +98,8 @@ def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorCo
     plan: Plan = []
     for way, step in emitter.steps(root):
         node = step.node
-        if isinstance(node, Load) and node.indices[0] in emitter.streams:
-            plan.append((_moving(emitter, emitter.streams[node.indices[0]][1], axes, at), way, step))
+        if isinstance(node, Load) and place_of(node) in emitter.streams:
+            plan.append((_moving(emitter, emitter.streams[place_of(node)][1], axes, at), way, step))
             continue
         found = (((node, 1),), 0) if isinstance(node, Axis) else emitter.axis_sum(node)
         plan.append((None if found is None else _moving(emitter, found, axes, at), way, step))

@@ -16,6 +16,8 @@ from relaylab.loop.program import For, IfThenElse, Prefetch, Statement, Store, s
 Terms = dict[ScalarExpr, int]
 AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
 """A sum of axes and registers times steps, and a number."""
+Place = tuple[Tensor, ScalarExpr]
+"""A buffer and an address in it: several buffers may be read at one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +36,8 @@ class Stream:
 
 def streams_of(
     loop: For, private: frozenset[Tensor], written_out: Callable[[For], bool]
-) -> dict[ScalarExpr, tuple[Stream, AxisSum]]:
-    """The streams of a loop by addresses, each with the rest of the address; none where loops turn in it."""
+) -> dict[Place, tuple[Stream, AxisSum]]:
+    """The streams of a loop by what is read, each with the rest of the address; none where loops turn in it."""
     body = list(statements(loop.body))
     if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
         return {}
@@ -44,9 +46,9 @@ def streams_of(
     # Lanes that are not in registers are those of a loop, whose index is no number.
     turning = {s.axis for s in body if isinstance(s, For) and s.kind == "vectorized" and not written_out(s)}
     found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
-    streams: dict[ScalarExpr, tuple[Stream, AxisSum]] = {}
+    streams: dict[Place, tuple[Stream, AxisSum]] = {}
     for buffer, address in (access for s in body for access in _reads(s)):
-        if buffer in private or address in streams:
+        if buffer in private or (buffer, address) in streams:
             continue
         terms, const = terms_of(address)
         outside = tuple((a, f) for a, f in terms.items() if a is not loop.axis and a not in inner)
@@ -56,18 +58,23 @@ def streams_of(
             continue  # lanes that lie apart are gathered
         key = (buffer, terms[loop.axis], frozenset(outside))
         stream = found.setdefault(key, Stream(buffer, outside, terms[loop.axis]))
-        streams[address] = (
+        streams[buffer, address] = (
             stream,
             (tuple((a, f) for a, f in terms.items() if isinstance(a, Axis) and a in inner), const),
         )
     return streams
 
 
-def _reads(statement: Statement) -> list[tuple[Tensor, ScalarExpr]]:
+def place_of(load: Load) -> Place:
+    """What a load of a flat buffer reads."""
+    return load.tensor, load.indices[0]
+
+
+def _reads(statement: Statement) -> list[Place]:
     if isinstance(statement, Prefetch):
         return [(statement.buffer, statement.address)]
     roots = (statement.value,) if isinstance(statement, Store) else values(statement)
-    return [(n.tensor, n.indices[0]) for n in post_order(*roots) if isinstance(n, Load)]
+    return [place_of(n) for n in post_order(*roots) if isinstance(n, Load)]
 
 
 def _moves(atom: ScalarExpr, axes: set[Axis]) -> bool:
