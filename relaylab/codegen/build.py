@@ -36,6 +36,7 @@ from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.support.progress import part
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.engine.recipes import noting
+from relaylab.transform.micro_batch import micro_batches
 from relaylab.transform.normal_forms.first_order import first_order
 
 WINOGRAD = "relay.codegen.winograd"
@@ -85,18 +86,19 @@ def compile_main(
     recipes: Recipes = MappingProxyType({}),
 ) -> GraphExecutorFactoryModule:
     """Compile the `main` of a module that the passes have fused; `recipes` compute constants of it again."""
-    network = network_of(mod["main"], f"tvmgen_{mod_name}", recipes=recipes)
+    main, parts = micro_batches(mod["main"])
+    network = network_of(main, f"tvmgen_{mod_name}", recipes=recipes)
     ir_mod = mod if ir_mod is None else ir_mod
-    del mod
+    del mod, main
     tuned, chosen = tuned_schedules(network, target), chosen_schedules(network)
     try:
-        return _compiled(ir_mod, network, target, mod_name, executor, tuned | chosen)
+        return _compiled(ir_mod, network, target, mod_name, executor, tuned | chosen, parts)
     except RelayError as error:
         if not tuned or not error.code.startswith("schedule."):
             raise
         said = f"the records of tuning are not used: {error}"
         warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=2)
-    return _compiled(ir_mod, network, target, mod_name, executor, chosen)
+    return _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)
 
 
 def _waited(started: Sequence[Future[bytes]]) -> Iterator[bytes]:
@@ -134,14 +136,15 @@ def _compiled(
     mod_name: str,
     executor: Executor | str,
     schedules: Mapping[Operation, Schedule],
+    parts: int,
 ) -> GraphExecutorFactoryModule:
-    """A module of a network whose named kernels have these schedules."""
+    """A module that runs a network for each of `parts` of a batch; the named kernels have these schedules."""
     minimal = bool(PassContext.current().get_config(WINOGRAD, True))
     jobs = [j for o in network.operations for j in jobs_of(o, target, minimal, schedules.get(o))]
     layouts = lay_out(network, jobs)
     cache = ObjectCache.default()
     options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
-    planner = Planner(network, layouts, target, KernelMemo(target, cache, options))
+    planner = Planner(network, layouts, target, KernelMemo(target, cache, options), parts=parts)
     planned, entry, objects = compiled_plan(planner, target, len(jobs))
     executable = Executable(
         mod_name,
@@ -151,7 +154,7 @@ def _compiled(
         objects,
         planned.constants,
         NetworkConstants(network),
-        graph_json(network, planned.storage),
+        graph_json(network, planned.storage, parts),
     )
     kind = AOTExecutorFactoryModule if str(executor) == "aot" else GraphExecutorFactoryModule
     return kind(

@@ -7,6 +7,9 @@ A *step* is one kernel call of a network; the entry `i32 @relaylab_run(ptr ctx)`
     step      kernel*, operands*, items, shares                 (8 bytes each)
     pool      see the offsets below; zeroed memory is a pool that has not been started
 
+`relaylab_parts` is a kernel whose operands are steps* and bounds*: item n is the steps [bounds[n], bounds[n + 1]),
+each run whole by the thread that has the item.
+
 `shares` bounds how many threads work on a step; 1 runs it on the calling thread.
 
 `i32 @relaylab_flow(ptr ctx)` runs instructions, which call steps and say what comes next:
@@ -29,6 +32,7 @@ from __future__ import annotations
 
 VERSION = 2
 ENTRY = "relaylab_run"
+PARTS = "relaylab_parts"
 
 CONTEXT_WORDS = 5
 CTX_STEPS, CTX_FIRST, CTX_LAST, CTX_THREADS, CTX_POOL = range(CONTEXT_WORDS)

@@ -151,7 +151,7 @@ class GraphModuleDebug(GraphModule):
         def run_node() -> None:
             with executor.lock:
                 for step in steps:
-                    executor.instance.run_range(step, step + 1)
+                    executor.instance.run_step(step)
 
         return run_node
 

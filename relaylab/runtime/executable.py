@@ -111,7 +111,11 @@ class ArenaBlock:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """The memory and the steps of a network. Bases: arena, constants, scratch, inputs, outputs (`runtime.abi`)."""
+    """The memory and the steps of a network. Bases: arena, constants, scratch, inputs, outputs (`runtime.abi`).
+
+    The steps run once for each of `parts` of a batch, which lie one behind the other in the inputs and outputs; steps
+    and stored tensors tell of the first.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -121,6 +125,12 @@ class ExecutionPlan:
     copies: tuple[tuple[Count, StoredTensor], ...] = ()
     values: tuple[tuple[Count, Count, StoredTensor], ...] = ()
     held: tuple[ArenaBlock, ...] = ()
+    parts: Annotated[int, Within(1, 1 << 31)] = 1
+
+    def part_bytes(self, base: int) -> int:
+        """How far the next part of a batch is from one in the memory of a base."""
+        tensors = (*self.inputs, *self.outputs)
+        return tensors[base - abi.FIRST_IO_BASE].nbytes // self.parts if base >= abi.FIRST_IO_BASE else 0
 
     def input_base(self, index: int) -> int:
         """The base number of an input."""
@@ -290,8 +300,12 @@ def _check(manifest: Manifest, nodes: int, objects: int, constants: int, params:
         "a tensor is larger than memory": all(is_addressable(t.shape, t.dtype) for t in (*held, *manifest.params)),
         "a parameter lies outside the file": all(t.offset + t.nbytes <= params for t in manifest.params),
         "an operand lies outside the memory": all(
-            base < len(sizes) and at + size <= sizes[base] for step in plan.steps for base, at, size in step.operands
+            base < len(sizes) and at + size <= sizes[base] // (plan.parts if base >= abi.FIRST_IO_BASE else 1)
+            for step in plan.steps
+            for base, at, size in step.operands
         ),
+        "a batch is not made of parts": all(plan.parts == 1 or t.shape and not t.shape[0] % plan.parts for t in held),
+        "a part of a batch cannot be copied": plan.parts == 1 or not plan.copies,
         "a tensor lies outside the memory": all(_lies_in(value, sizes) for value in stored),
         "a tensor is ready after the last step": all(value.ready <= len(plan.steps) for value in stored),
         "a copy is unlike its output": all(

@@ -223,8 +223,7 @@ class GraphExecutor:
             if (number, part) == (node, field):
                 with self.lock:
                     self._spare_outputs()
-                    self.instance.run_range(0, value.ready)
-                    return array(self.instance.read(value))
+                    return array(self.instance.run_until(value))
         raise RelayError(
             f"the value of node {node} is not kept",
             code="runtime.node",
@@ -238,7 +237,7 @@ class GraphExecutor:
             self._spare_outputs()
             for step in range(len(self.plan.steps)):
                 start = clock()
-                self.instance.run_range(step, step + 1)
+                self.instance.run_step(step)
                 times.append(clock() - start)
         return times
 

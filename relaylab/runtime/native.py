@@ -1,6 +1,8 @@
 """Object code made callable: `Code` links an executable once, `Instance` owns the memory of one network.
 
 llvmlite is imported when the first executable is linked, for its linker only.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from typing import Any, Protocol
@@ -24,6 +26,8 @@ from relaylab.runtime.memory import address, aligned, aligned_like, numbers_of
 from relaylab.runtime.threads import pool_address
 from relaylab.support.errors import RelayError
 
+IDLE = 1.25
+"""Threads may take so many times as long as an even share of a batch takes before they share each kernel instead."""
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
@@ -162,6 +166,11 @@ class Code:
         for k, (base, at) in enumerate(zip(self.base_of.tolist(), self.offset_of.tolist())):
             self.users.setdefault(base, []).append((k, at))
 
+    def part_entry(self) -> int:
+        """The address of what runs the steps of several parts of a batch as a kernel."""
+        with _lock:
+            return linker().entry(self.executable.entry, abi.PARTS)
+
     def step_table(self, operands: int) -> np.ndarray:
         """The step records, for an operand table that lies at address `operands`."""
         steps = self.executable.plan.steps
@@ -181,23 +190,67 @@ def _aligned_copy(data: np.ndarray) -> np.ndarray:
     return copy
 
 
+def shares_evenly(parts: int, threads: int) -> bool:
+    """Have so many threads about as much to do each if they take whole parts?"""
+    return threads > 1 and -(-parts // threads) * threads <= IDLE * parts
+
+
 class Instance:
-    """One network ready to run: its arena, scratch memory, inputs and outputs. Not for two threads at once."""
+    """One network ready to run: its arena, scratch memory, inputs and outputs. Not for two threads at once.
+
+    Where a batch has parts for all threads, each thread runs parts of its own in an arena of its own.
+    """
 
     def __init__(self, code: Code, threads: int):
         plan = code.executable.plan
         self.code, self.plan, self.threads = code, plan, threads
-        self.arena = aligned(plan.arena_bytes, "the intermediate results")
-        self.scratch = aligned(plan.scratch_bytes * threads, "the scratch memory")
+        arenas = threads if shares_evenly(plan.parts, threads) else 1
+        self.order = [(part, arena) for arena in range(arenas) for part in range(arena, plan.parts, arenas)]
+        self.arena = aligned(plan.arena_bytes * arenas, "the intermediate results")
+        self.scratch = aligned(plan.scratch_bytes * (threads + arenas - 1), "the scratch memory")
         self.inputs = [aligned_like(i.shape, np.dtype(i.dtype), f"the input `{i.name}`") for i in plan.inputs]
         self.outputs = [self.new_output(k) for k in range(len(plan.outputs))]
-        self.operands = np.zeros(max(1, len(code.base_of)), np.uint64)  # never empty: its address is taken
-        self._words = numbers_of(self.operands)
+        count = len(code.base_of)
+        self.operands = np.zeros(max(1, count * plan.parts), np.uint64)  # never empty: its address is taken
+        self._words, self._users = numbers_of(self.operands), self._users_of_all_parts()
         self._bind_all()
-        self.steps = code.step_table(address(self.operands))
-        context = (address(self.steps), 0, len(plan.steps), threads, pool_address())
-        self.context = np.array(context, np.uint64)
+        tables = [code.step_table(address(self.operands) + 8 * count * k) for k in range(plan.parts)]
+        self.steps = tables[0] if len(tables) == 1 else np.concatenate(tables)
+        self.context = self._context(self.steps)
         self._run, self._at = code.entry, ctypes.c_void_p(address(self.context))
+        self._whole = self._at if arenas == 1 else self._in_parts(arenas)
+
+    def _context(self, steps: np.ndarray) -> np.ndarray:
+        return np.array((address(steps), 0, len(steps), self.threads, pool_address()), np.uint64)
+
+    def _users_of_all_parts(self) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """For each base the operands that lie in it, and how far from its start."""
+        if self.plan.parts == 1:
+            return self.code.users
+        users: dict[int, list[tuple[int, int]]] = {}
+        for base, ones in self.code.users.items():
+            for place, (part, arena) in enumerate(self.order):
+                shift = self._shift(base, part, arena)
+                users.setdefault(base, []).extend((place * len(self.code.base_of) + k, at + shift) for k, at in ones)
+        return users
+
+    def _shift(self, base: int, part: int, arena: int) -> int:
+        """How far what a part of a batch has in a base lies behind what the first part has."""
+        # Each part in its own scratch memory too: threads that are in different kernels need different amounts of it.
+        own = {abi.BASE_ARENA: self.plan.arena_bytes, abi.BASE_SCRATCH: self.plan.scratch_bytes}
+        return arena * own[base] if base in own else part * self.plan.part_bytes(base)
+
+    def _in_parts(self, arenas: int) -> ctypes.c_void_p:
+        """A context of one step, which runs the steps of all parts: those of an arena are one item."""
+        ends = [0] * (arenas + 1)
+        for _, arena in self.order:
+            ends[arena + 1] += len(self.plan.steps)
+        bounds = np.cumsum(ends, dtype=np.uint64)
+        operands = np.array((address(self.steps), address(bounds)), np.uint64)
+        step = np.array([(self.code.part_entry(), address(operands), arenas, arenas)], np.uint64)
+        context = self._context(step)
+        self._kept = (bounds, operands, step, context)
+        return ctypes.c_void_p(address(context))
 
     def _bind_all(self) -> None:
         self.bind(abi.BASE_ARENA, self.arena)
@@ -215,7 +268,7 @@ class Instance:
     def point(self, base: int, place: int) -> None:
         """Let the operands that lie in `base` point behind an address."""
         words = self._words
-        for k, at in self.code.users.get(base, ()):
+        for k, at in self._users.get(base, ()):
             words[k] = place + at
 
     def new_output(self, index: int) -> np.ndarray:
@@ -236,19 +289,37 @@ class Instance:
 
     def run_steps(self) -> None:
         """Run all steps."""
-        self._run(self._at)
+        self._run(self._whole)
 
     def run_range(self, first: int, last: int) -> None:
-        """Run the steps [first, last)."""
+        """Run the steps [first, last) of the table, in which each part of a batch has its own, in `order`."""
         self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (first, last)
         try:
             self._run(self._at)
         finally:  # also after an interrupt: the next run must not be a part of one
-            self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (0, len(self.plan.steps))
+            self.context[abi.CTX_FIRST : abi.CTX_LAST + 1] = (0, len(self.steps))
 
-    def read(self, value: StoredTensor) -> np.ndarray:
-        """The tensor that a plan's `StoredTensor` describes, as a view of the memory it lies in."""
+    def run_step(self, step: int) -> None:
+        """Run one step, for each part of a batch."""
+        for first in range(step, len(self.steps), len(self.plan.steps)):
+            self.run_range(first, first + 1)
+
+    def run_until(self, value: StoredTensor) -> np.ndarray:
+        """The tensor that a plan's `StoredTensor` describes, after the steps that make it, of the whole batch."""
+        parts: dict[int, np.ndarray] = {}
+        for place, (part, _) in enumerate(self.order):
+            first = place * len(self.plan.steps)
+            self.run_range(first, first + value.ready)
+            parts[part] = self.read(value, place).copy()
+        return parts[0] if len(parts) == 1 else np.concatenate([parts[part] for part in sorted(parts)])
+
+    def read(self, value: StoredTensor, place: int = 0) -> np.ndarray:
+        """The tensor that a plan's `StoredTensor` describes, as a view of the memory it lies in.
+
+        Of the part of a batch that is at `place` in the order of the steps.
+        """
         base, offset = value.place
+        offset += self._shift(base, *self.order[place])
         memory = self._memory(base).reshape(-1).view(np.uint8)
         itemsize = np.dtype(value.dtype).itemsize
         strides = [stride * itemsize for stride in value.strides]

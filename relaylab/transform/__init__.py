@@ -49,6 +49,7 @@ from relaylab.transform.layouts.alter_op_layout import AlterOpLayout
 from relaylab.transform.layouts.convert_layout import ConvertLayout, LayoutConfig
 from relaylab.transform.layouts.registered import register_alter_op_layout, register_convert_op_layout
 from relaylab.transform.legalize import Legalize, register_legalize
+from relaylab.transform.micro_batch import MicroBatch
 from relaylab.transform.normal_forms.dead_code_elimination import DeadCodeElimination
 from relaylab.transform.normal_forms.defunctionalization import Defunctionalization
 from relaylab.transform.normal_forms.eta_expand import EtaExpand
@@ -117,7 +118,7 @@ __all__ = [
     "FoldExplicitPadding", "FoldScaleAxis", "ForwardFoldScaleAxis", "FunctionPass", "FuseAttention", "FuseOps",
     "History", "InferType", "InferTypeLocal", "Inline", "InlineCompilerFunctionsBoundTo", "IntegerProducts", "LabelOps",
     "LambdaLift", "LayoutConfig", "LazyGradientInit", "Legalize", "ManifestLifetimes", "MarkCompilerFunctionsAsExtern",
-    "MergeCompilerRegions", "MergeComposite", "ModulePass", "Option",
+    "MergeCompilerRegions", "MergeComposite", "MicroBatch", "ModulePass", "Option",
     "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PASSES", "PartialEvaluate", "PartitionConversions",
     "PartitionGraph", "Pass", "PassContext", "PassEntry", "PassInfo", "PassInstrument", "PassRecord",
     "PassTimingInstrument", "PlanDevices", "PrintAfter", "PrintBefore", "PrintIR", "QnnCanonicalizeOps", "QnnLegalize",

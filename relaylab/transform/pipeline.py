@@ -18,6 +18,7 @@ from relaylab.transform.fusion.sink_reshape import SinkReshape
 from relaylab.transform.inline import Inline
 from relaylab.transform.layouts.alter_op_layout import AlterOpLayout
 from relaylab.transform.legalize import Legalize
+from relaylab.transform.micro_batch import MicroBatch
 from relaylab.transform.normal_forms.dead_code_elimination import DeadCodeElimination
 from relaylab.transform.normal_forms.eta_expand import EtaExpand
 from relaylab.transform.normal_forms.lambda_lift import LambdaLift
@@ -92,7 +93,7 @@ def default_passes(opt_level: int | None = None, vm: bool = False, ctx: PassCont
         after = [DeadCodeElimination(), LabelOps(), DeadCodeElimination(), Inline(), InferType()]
         return enabled([*prefix_passes(vm=True), *tail, *after])
     passes = [*prefix_passes(), SplitArgs(-1), PlanDevices(), FuseOps()]
-    return enabled(passes) + [InferType(), Inline(), InferType(), LabelOps()]
+    return enabled(passes) + [InferType(), Inline(), InferType(), LabelOps(), *enabled([MicroBatch()])]
 
 
 def optimize(

@@ -1,4 +1,5 @@
-"""The native entries of every compiled network, as LLVM IR text: `relaylab_run`, `relaylab_flow`, the thread pool.
+"""The native entries of every compiled network, as LLVM IR text: `relaylab_run`, `relaylab_parts`, `relaylab_flow`, the
+thread pool.
 
 The text is the same for all networks of a machine (the step table is data, see `runtime/abi.py`), so it is
 compiled once.
@@ -25,7 +26,7 @@ def entry_text(triple: str) -> str:
     """LLVM IR of the entry for a machine; without pthreads (Windows) steps run on the calling thread."""
     threaded = "windows" not in triple
     pool = [POOL, SPREAD if "linux" in triple else NO_SPREAD] if threaded else [NO_POOL]
-    parts = [_float_mode(triple), _RUN, FLOW, _pause(triple), *pool]
+    parts = [_float_mode(triple), _RUN, _PARTS, FLOW, _pause(triple), *pool]
     return _fill("\n".join(parts))
 
 
@@ -168,4 +169,35 @@ many:
 }
 
 declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+_PARTS = """
+define void @relaylab_parts(ptr %operands, i64 %begin, i64 %end, i64 %thread) {
+entry:
+  %bounds.at = getelementptr i64, ptr %operands, i64 1
+  %steps = load ptr, ptr %operands, align 8
+  %bounds = load ptr, ptr %bounds.at, align 8
+  %first.at = getelementptr i64, ptr %bounds, i64 %begin
+  %last.at = getelementptr i64, ptr %bounds, i64 %end
+  %first = load i64, ptr %first.at, align 8
+  %last = load i64, ptr %last.at, align 8
+  br label %next
+next:
+  %index = phi i64 [ %first, %entry ], [ %index.next, %step ]
+  %more = icmp slt i64 %index, %last
+  br i1 %more, label %step, label %leave
+step:
+  %word = mul i64 %index, {STEP_WORDS}
+  %at = getelementptr i64, ptr %steps, i64 %word
+  %own.at = getelementptr i64, ptr %at, i64 {STEP_OPERANDS}
+  %items.at = getelementptr i64, ptr %at, i64 {STEP_ITEMS}
+  %kernel = load ptr, ptr %at, align 8
+  %own = load ptr, ptr %own.at, align 8
+  %items = load i64, ptr %items.at, align 8
+  call void %kernel(ptr %own, i64 0, i64 %items, i64 0)
+  %index.next = add i64 %index, 1
+  br label %next
+leave:
+  ret void
+}
 """

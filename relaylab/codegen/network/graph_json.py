@@ -11,8 +11,8 @@ from relaylab.codegen.network.network import Network, NetworkTensor, Operation, 
 CPU = 1
 
 
-def graph_json(network: Network, storage: Mapping[NetworkTensor, int]) -> str:
-    """The text; `storage` numbers the memory of every tensor."""
+def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: int = 1) -> str:
+    """The text; `storage` numbers the memory of every tensor, all but constants are of one of `parts` of a batch."""
     names: dict[str, int] = {}
     entries = [_entry(node, names) for node in network.nodes]
     tensors = [tensor for node in network.nodes for tensor in _outputs(node)]
@@ -28,12 +28,18 @@ def graph_json(network: Network, storage: Mapping[NetworkTensor, int]) -> str:
                 "dltype": ["list_str", [t.dtype for t in tensors]],
                 "device_index": ["list_int", [CPU] * len(tensors)],
                 "storage_id": ["list_int", [storage[t] for t in tensors]],
-                "shape": ["list_shape", [list(t.shape) for t in tensors]],
+                "shape": ["list_shape", [_shape(t, parts) for t in tensors]],
             },
             "node_row_ptr": rows,
         },
         indent=2,
     )
+
+
+def _shape(tensor: NetworkTensor, parts: int) -> list[int]:
+    """The shape in the program."""
+    is_part = parts > 1 and tensor.origin != "constant"
+    return [tensor.shape[0] * parts, *tensor.shape[1:]] if is_part else list(tensor.shape)
 
 
 def _outputs(node: NetworkTensor | Operation) -> tuple[NetworkTensor, ...]:

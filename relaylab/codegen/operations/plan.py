@@ -56,7 +56,10 @@ class _Buffer:
 
 
 class Planner:
-    """Plans a network; one of an open program again and again, for sizes `at` which it is told how large all is."""
+    """Plans a network; one of an open program again and again, for sizes `at` which it is told how large all is.
+
+    A network that is run in `parts` has inputs and results that are so many times as long as its tensors.
+    """
 
     def __init__(
         self,
@@ -65,8 +68,9 @@ class Planner:
         target: CpuTarget,
         memo: KernelMemo,
         at: Callable[[ScalarExpr | int], int] = lambda value: int(value),
+        parts: int = 1,
     ):
-        self.at = at
+        self.at, self.parts = at, parts
         self.network, self.layouts, self.target, self.memo = network, layouts, target, memo
         self.constants = ConstantPool()
         self.launches: list[tuple[Job, Launch]] = []
@@ -93,14 +97,15 @@ class Planner:
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
         scratch = max((kernel.scratch for kernel in self.kernels.values()), default=0)
         plan = ExecutionPlan(
-            tuple(TensorInfo(t.name, self._all(t.shape), t.dtype) for t in self.network.inputs),
-            tuple(TensorInfo(f"output{k}", self._all(t.shape), t.dtype) for k, t in enumerate(self.network.outputs)),
+            tuple(TensorInfo(t.name, self._whole(t.shape), t.dtype) for t in self.network.inputs),
+            tuple(TensorInfo(f"output{k}", self._whole(t.shape), t.dtype) for k, t in enumerate(self.network.outputs)),
             steps,
             self.arena,
             scratch,
             tuple((k, self._value(t)) for k, t in self.copies),
             self._values(),
             self._held(),
+            self.parts,
         )
         jobs = tuple(job for job, _ in self.launches)
         return NetworkPlan(plan, self.kernels, self.constants.blob(), self._storage(), jobs)
@@ -114,6 +119,11 @@ class Planner:
 
     def _all(self, numbers: Iterable[ScalarExpr | int]) -> tuple[int, ...]:
         return tuple(map(self.at, numbers))
+
+    def _whole(self, shape: tuple[ScalarExpr | int, ...]) -> tuple[int, ...]:
+        """The shape of an input or result that all parts have together."""
+        part = self._all(shape)
+        return (part[0] * self.parts, *part[1:]) if self.parts > 1 else part
 
     def _span(self, tensor: NetworkTensor) -> int:
         """Bytes of the buffer of a tensor."""
@@ -239,8 +249,8 @@ class Planner:
             kernel.items if kernel.open_items is None else self.at(kernel.open_items),
             shares_of(kernel),
             operation.node,
-            kernel.flops,
-            kernel.bytes,
+            kernel.flops * self.parts,
+            kernel.bytes * self.parts,
             operation.name,
         )
 
