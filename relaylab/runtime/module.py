@@ -16,7 +16,7 @@ from relaylab.runtime.executable import Executable
 from relaylab.runtime.executor import GraphExecutor, unpicklable
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
-from relaylab.runtime.overview import KernelModule, StageSource, overview, source
+from relaylab.runtime.overview import KernelModule, StageSource, of_parts, overview, source
 from relaylab.runtime.threads import num_threads
 from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
@@ -161,10 +161,10 @@ class GraphExecutorFactoryModule(Module):
         self._shared: GraphExecutor | None = None
 
     def __repr__(self) -> str:
-        steps = self.executable.plan.steps
+        plan = self.executable.plan
         cpu = str(self.target).partition(" -mattr")[0]  # its features would take ten lines
-        count = len({step.kernel for step in steps})
-        what = f"{counted(len(steps), 'step')} of {counted(count, 'kernel')}"
+        count = len({step.kernel for step in plan.steps})
+        what = f"{counted(len(plan.steps), 'step')} of {counted(count, 'kernel')}{of_parts(plan)}"
         return f"<compiled network {self.libmod_name!r}: {what}, for {cpu}>"
 
     @property
@@ -358,7 +358,7 @@ class GraphExecutorFactoryModule(Module):
     def summary(self) -> str:
         """A table of the kernels: operators, result, work of a call, which code does it, and how often it is called."""
         relay = self.relay_text if self.has_stage("relay") else None
-        return overview(self.kernels(), self.executable.plan.steps, relay)
+        return overview(self.kernels(), self.executable.plan, relay)
 
     def relay_text(self, kernel: str) -> str:
         """The text of the fused Relay function of a kernel, by its whole name."""

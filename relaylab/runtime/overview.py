@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from relaylab.runtime.executable import KernelCall
+from relaylab.runtime.executable import ExecutionPlan, KernelCall
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -18,10 +18,11 @@ _HASH = re.compile(r"_[0-9a-f]{12}$")
 WIDEST = 72
 
 
-def overview(names: Sequence[str], steps: Sequence[KernelCall], relay: Callable[[str], str] | None) -> str:
+def overview(names: Sequence[str], plan: ExecutionPlan, relay: Callable[[str], str] | None) -> str:
     """One line per fused function, in the order of the first call; `relay` gives its text."""
+    steps, parts = plan.steps, plan.parts
     calls = {name: [step for step in steps if step.label == name] for name in names}
-    rows = [_row(name, calls[name], relay(name) if relay else "") for name in names]
+    rows = [_row(name, calls[name], parts, relay(name) if relay else "") for name in names]
     lines = [("kernel", "calls", "operators", "result", "MFLOP", "MB", "items", "code"), *rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     text = [
@@ -30,16 +31,20 @@ def overview(names: Sequence[str], steps: Sequence[KernelCall], relay: Callable[
         ).rstrip()
         for line in lines
     ]
-    total = (
-        f"{counted(len(names), 'kernel')}, {counted(len(steps), 'call')}, {sum(s.flops for s in steps) / 1e9:.3f} GFLOP"
-    )
+    work = f"{sum(s.flops for s in steps) / 1e9:.3f} GFLOP"
+    total = f"{counted(len(names), 'kernel')}, {counted(len(steps) * parts, 'call')}, {work}{of_parts(plan)}"
     return "\n".join([text[0], "-" * max(map(len, text)), *text[1:], "", total])
 
 
-def _row(name: str, steps: Sequence[KernelCall], text: str) -> tuple[str, ...]:
+def of_parts(plan: ExecutionPlan) -> str:
+    """What to add where a batch is run in parts."""
+    return f", in {plan.parts} parts of a batch" if plan.parts > 1 else ""
+
+
+def _row(name: str, steps: Sequence[KernelCall], parts: int, text: str) -> tuple[str, ...]:
     """A function and the work of one call of it, by all kernels that it takes."""
     kinds = list(dict.fromkeys(_HASH.sub("", step.kernel) for step in steps))
-    times = len({step.node for step in steps}) or 1
+    times = (len({step.node for step in steps}) or 1) * parts
     amounts = (f"{sum(s.flops for s in steps) / times / 1e6:.2f}", f"{sum(s.bytes for s in steps) / times / 1e6:.2f}")
     return (
         name,

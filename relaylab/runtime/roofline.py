@@ -33,8 +33,8 @@ def profile(
     runs = [executor.timed_steps(time.perf_counter_ns) for _ in range(max(1, repeat))]
     empty = min(executor.timed_call(time.perf_counter_ns) for _ in range(CALLS)) / 1e3
     times = [max(min(step) / 1e3 - empty, LEAST) for step in zip(*runs)]
-    total, threads = sum(times) or 1.0, executor.instance.threads
-    calls = [_call(step, spent, total, threads, roofline) for step, spent in zip(executor.plan.steps, times)]
+    plan, total, threads = executor.plan, sum(times) or 1.0, executor.instance.threads
+    calls = [_call(s, spent, total, threads, roofline, plan.parts) for s, spent in zip(plan.steps, times)]
     whole = min(_timed_run(executor) for _ in range(max(1, repeat)))
     configuration: dict[str, Metric] = {"Executor": "Graph", "Number of threads": Count(threads)}
     if roofline:
@@ -51,14 +51,14 @@ def _timed_run(executor: GraphExecutor) -> float:
     return (time.perf_counter_ns() - start) / 1e3
 
 
-def _call(step: KernelCall, spent: float, total: float, threads: int, roofline: bool) -> dict[str, Metric]:
+def _call(step: KernelCall, spent: float, total: float, threads: int, roofline: bool, times: int) -> dict[str, Metric]:
     nanoseconds = spent * 1e3
     found: dict[str, Metric] = {
         "Name": step.label,
         "Duration (us)": Duration(spent),
         "Percent": Percent(100 * spent / total),
         "Device": "cpu0",
-        "Count": Count(1),
+        "Count": Count(times),
         "GFLOP/s": Ratio(step.flops / nanoseconds),
         "GB/s": Ratio(step.bytes / nanoseconds),
     }

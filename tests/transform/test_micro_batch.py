@@ -151,6 +151,14 @@ def test_the_graph_has_the_shapes_of_the_program() -> None:
     assert shapes[0] == shapes[1]
 
 
+def test_what_is_said_of_a_network_counts_all_parts() -> None:
+    lib = built(network()[0], 2)
+    assert "in 3 parts of a batch" in repr(lib)
+    calls = 3 * len(lib.executable.plan.steps)
+    assert lib.summary().splitlines()[-1].startswith(f"{len(lib.kernels())} kernels, {calls} calls, ")
+    assert lib.summary().endswith("in 3 parts of a batch")
+
+
 def test_a_network_that_fits_the_caches_is_left_whole() -> None:
     func, _ = network()
     assert relay.optimize(IRModule.from_expr(func))[0]["main"].attr(ATTRIBUTE) is None
