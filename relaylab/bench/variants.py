@@ -3,46 +3,89 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from relaylab import relay
-from relaylab.ir import Constant, Expr, IRModule, is_call_to, rewrite
+from relaylab.ir import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    IRModule,
+    TensorType,
+    Tuple,
+    TupleGetItem,
+    Var,
+    is_call_to,
+    rewrite,
+    walk,
+)
+from relaylab.ir.op import facets
 from relaylab.runtime.ndarray import array
 from relaylab.transform import BindParams
 from relaylab.zoo.catalog import NETWORKS
 
 Workload = tuple[IRModule, dict[str, Any]]
+LEAST_VARIANCE = np.float32(0.1)
 STEP, ZERO = 0.05, 128  # of quantized activations: any will do for their speed
 
 
 def lively(workload: Workload, seed: int = 0) -> Workload:
-    """A network with batch normalization and parameters that keep numbers of order one from layer to layer.
+    """A network of convolutions with parameters as after training: numbers are of order one in every layer.
 
     With those that a network is created with they fade, and the last softmax gives equal shares whatever was computed.
-    Weights are drawn as He et al., "Delving deep into rectifiers", 2015, draw them.
+    Weights are drawn as He et al., "Delving deep into rectifiers", 2015, draw them; means and variances are measured.
     """
     mod, params = workload
-    if not any(name.endswith("gamma") for name in params):
+    if not any(is_call_to(node, "nn.conv2d", "nn.conv2d_transpose") for node in walk((mod["main"].body,))):
         return workload
     rng = np.random.default_rng(seed)
-    return mod, {name: array(_drawn(name, value.numpy(), rng)) for name, value in params.items()}
+    drawn = {name: _drawn(name, value.numpy(), rng) for name, value in params.items()}
+    if any(name.endswith("mean") for name in drawn):
+        drawn |= _measured(mod["main"], drawn, rng)
+    return mod, {name: array(value) for name, value in drawn.items()}
 
 
 def _drawn(name: str, like: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if name.endswith("weight"):
         found = rng.normal(0, math.sqrt(2 / math.prod(like.shape[1:])), like.shape)
     else:
-        centre = 1.0 if name.endswith(("gamma", "var")) else 0.0
+        # Shifts above 0, so that few elements are cut off: many normalized layers would magnify rounding otherwise.
+        centre = 1.0 if name.endswith(("gamma", "beta", "var")) else 0.0
         found = rng.uniform(centre - 0.5, centre + 0.5, like.shape)
     return found.astype(like.dtype)
 
 
+def _measured(main: Function, params: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The means and variances that normalizations see for a random input, by the names of their parameters."""
+    found, values = dict[str, np.ndarray](), dict[Expr, Any]()
+    for node in walk((main.body,)):
+        match node:
+            case Var():
+                name, t = node.name_hint, cast("TensorType", node.checked_type)
+                values[node] = params[name] if name in params else rng.uniform(-1, 1, t.concrete_shape).astype(t.dtype)
+            case Constant():
+                values[node] = node.data.numpy()
+            case Tuple():
+                values[node] = tuple(values[f] for f in node.fields)
+            case TupleGetItem():
+                values[node] = values[node.tuple_value][node.index]
+            case Call():
+                if is_call_to(node, "nn.batch_norm"):
+                    data, (mean, variance) = values[node.args[0]], cast("Sequence[Var]", node.args[3:])
+                    axes = tuple(k for k in range(data.ndim) if k != facets(node).axis)
+                    values[mean] = found[mean.name_hint] = data.mean(axes)
+                    values[variance] = found[variance.name_hint] = np.maximum(data.var(axes), LEAST_VARIANCE)
+                values[node] = facets(node).reference(*(values[a] for a in node.args))
+    return found
+
+
 def batched(name: str, size: int) -> Callable[[], Workload]:
-    """A network of the catalogue on several images."""
-    return lambda: lively(NETWORKS[name].build(batch_size=size))
+    """A network of the catalogue on several images, with the parameters that it has for one."""
+    return lambda: (NETWORKS[name].build(batch_size=size)[0], lively(NETWORKS[name].build())[1])
 
 
 def two_inputs(size: int = 1024) -> Workload:
