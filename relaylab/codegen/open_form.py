@@ -27,7 +27,7 @@ from relaylab.codegen.network.network import Network, NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import without_transposes
-from relaylab.codegen.open_results import Lent, ResultMemory, Rooms, Turn, readable, strides_of
+from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, readable, whole
 from relaylab.codegen.open_rules import check_open
 from relaylab.codegen.operations.jobs import Job
 from relaylab.codegen.operations.layout import lay_out
@@ -80,13 +80,14 @@ class OpenForm:
                     check_open(node)
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
-        groups = [self.caches.get(k, (None, 0))[0] for k in range(len(self.network.outputs))]
-        alike: dict[object, int] = {}
-        kinds = [(t.shape, t.dtype, group) for t, group in zip(self.network.outputs, groups)]
-        self.out_alike = [alike.setdefault(kind, k) for k, kind in enumerate(kinds)]
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
         self.in_caches = [k in self.caches for k in range(len(self.results))]
+        self.others = [k for k in range(len(self.results)) if k not in self.caches]
+        alike: dict[object, int] = {}
+        self.alike = [alike.setdefault(self.network.outputs[k].shape, n) for n, k in enumerate(self.others)]
         self.never = [False] * len(self.results)
+        self.copied: dict[int, np.ndarray] = {}
+        """Copies of small inputs that lie where kernels cannot read them, by number: each serves the next run."""
         self.shapes: object = None
         self.seconds = time.perf_counter() - start
 
@@ -112,19 +113,21 @@ class OpenForm:
         ins, outs, sizes = self.network.inputs, self.network.outputs, self.sizes
         self.rooms: list[tuple[Rooms, SymbolicDim]] = []
         self.room_names: list[tuple[SizeVar, SizeVar]] = []
-        self.caches: dict[int, tuple[int, int]] = {}
+        self.caches: set[int] = set()
+        """Which results are caches."""
         self.cached: list[list[int]] = []
         self.copying: list[set[Job]] = []
-        for number, group in enumerate(groups):
+        for group in groups:
             inputs = [ins.index(cache.source) for cache in group.caches]
             self.rooms.append((Rooms(inputs, group.axis), sizes.var_of(group.length)))
             self.room_names.append(
                 (cast(SizeVar, sizes.var_of(group.before)), cast(SizeVar, sizes.var_of(group.after)))
             )
-            places = [outs.index(cache.join.whole) for cache in group.caches]
-            self.caches |= {place: (number, k) for k, place in enumerate(places)}
-            self.cached.append(places)
+            self.cached.append([outs.index(cache.join.whole) for cache in group.caches])
+            self.caches |= set(self.cached[-1])
             self.copying.append({cache.copy for cache in group.caches})
+        continued = {k for rooms, _ in self.rooms for k in rooms.inputs}
+        self.plain = [k for k in range(len(ins)) if k not in continued and ins[k] is not sizes.tensor]
 
     def _know(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
         """Take these numbers for the sizes, and the rooms of caches."""
@@ -179,6 +182,10 @@ class OpenForm:
         self.filled = np.zeros(len(self.capacities) or 1, np.int64)
         self.numbers, self.numbers_at = numbers_of(self.filled), address(self.filled)
         self.places = [0] * (len(plan.inputs) + len(plan.outputs))
+        self.homes: list[tuple[Held, ...]] = [()] * len(self.rooms)
+        """The memory of caches that stay in it, where the code reads and writes them there."""
+        self.still = [False] * len(self.rooms)
+        """Whether the steps that bring what a cache held have no items."""
 
     def _plan_again(self) -> None:
         """Plan for the known sizes: as they are if there is no memory for more. What fails leaves no capacities, so
@@ -205,31 +212,26 @@ class OpenForm:
         numbers, words = self.numbers, self.words
         for k, number in enumerate(values):
             numbers[k] = number
-        for turn, copies in zip(turns, self.copy_steps):
-            for place, items in copies:
-                words[place] = 0 if turn.held else items(values)
+        for number, (turn, copies) in enumerate(zip(turns, self.copy_steps)):
+            if not (turn.held and self.still[number]):
+                for place, items in copies:
+                    words[place] = 0 if turn.held else items(values)
+                self.still[number] = bool(turn.held)
         for items, found in self.open_steps:
             number = items(values)
             for place in found:
                 words[place] = number
         self._share(values)
-        forms: list[tuple[tuple[int, ...], tuple[int, ...] | None, int]] = []
-        for k, first in enumerate(self.out_alike):
-            forms.append(self._lies(k, values, turns) if first == k else forms[first])
-        self.out_forms = forms
+        self.numbered = values
+        shapes: list[tuple[int, ...]] = []
+        for k, first in zip(self.others, self.alike):
+            shapes.append(shapes[first] if first < len(shapes) else self._shape(k))
+        self.out_shapes = shapes
 
-    def _lies(
-        self, k: int, values: Sequence[int], turns: Sequence[Turn]
-    ) -> tuple[tuple[int, ...], tuple[int, ...] | None, int]:
-        """How a result lies: its shape, its strides if it is a cache, the bytes of its memory."""
+    def _shape(self, k: int) -> tuple[int, ...]:
+        """The shape of a result, for the sizes as they are."""
         dims = cast("tuple[Size | int, ...]", self.network.outputs[k].shape)
-        shape = tuple([values[n.slot] if isinstance(n, Size) else n for n in dims])
-        if k not in self.caches:
-            return shape, None, self.nbytes[k]
-        number, _ = self.caches[k]
-        axis, room, size = self.rooms[number][0].axis, turns[number].after, self.results[k][1].itemsize
-        nbytes = math.prod((*shape[:axis], room, *shape[axis + 1 :])) * size
-        return shape, strides_of(shape, axis, room, size), nbytes
+        return tuple([self.numbered[n.slot] if isinstance(n, Size) else n for n in dims])
 
     def _share(self, values: Sequence[int]) -> None:
         """Say how many threads work on the steps whose work sizes decide, to a factor of two."""
@@ -261,10 +263,14 @@ class OpenForm:
     def _place(self, places: list[int]) -> None:
         """Let the code read and write at these addresses."""
         if places != self.places:
-            for k, (old, new) in enumerate(zip(self.places, places, strict=True)):
-                if old != new:
-                    self.instance.point(abi.FIRST_IO_BASE + k, new)
-            self.places = places
+            for k, new in enumerate(places):
+                self._move(k, new)
+
+    def _move(self, k: int, place: int) -> None:
+        """Let the code read or write an input or a result, the inputs first, at this address."""
+        if self.places[k] != place:
+            self.instance.point(abi.FIRST_IO_BASE + k, place)
+            self.places[k] = place
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
         """The results for arrays of the inputs; None if those are not of the inputs' types."""
@@ -273,58 +279,72 @@ class OpenForm:
             return None
         with self.lock:
             turns = [rooms.turn(leaves, evaluated(length, sizes)) for rooms, length in self.rooms]
-            key = [x.shape for x in leaves], [(turn.before, turn.after, bool(turn.held)) for turn in turns]
+            key = list(sizes.values()), [(turn.before, turn.after, bool(turn.held)) for turn in turns]
             if key != self.shapes:
                 self._resize(sizes, turns)
                 self.shapes = key
-            places, kept = self._inputs(leaves, turns)
-            places.append(self.numbers_at)
-            outputs, memory = self._outputs(turns, places)
-            self._place(places)
+            kept = list(leaves)
+            for k in self.plain:
+                kept[k] = self._read(k, leaves[k])
+            self._move(len(leaves), self.numbers_at)
+            outputs = dict(zip(self.others, map(self._output, self.others, self.out_shapes)))
+            held = [self._caches(number, turn, kept) for number, turn in enumerate(turns)]
             self.instance.run_steps()
-            for (rooms, _), turn, found in zip(self.rooms, turns, self.cached):
-                rooms.wrote(turn, [outputs[k] for k in found], [memory[k] for k in found])
+            for (rooms, _), turn, memory, found in zip(self.rooms, turns, held, self.cached):
+                outputs |= zip(found, rooms.wrote(turn, memory))
+            found = [outputs[k] for k in range(len(outputs))]
             for k, tensor in self.planner.copies:
-                np.copyto(outputs[k], self._source(tensor.root, kept, outputs).reshape(outputs[k].shape))
-            return list(map(NDArray, outputs, self.never, self.in_caches))
+                np.copyto(found[k], self._source(tensor.root, kept, found).reshape(found[k].shape))
+            return list(map(NDArray, found, self.never, self.in_caches))
 
-    def _inputs(self, leaves: Sequence[np.ndarray], turns: Sequence[Turn]) -> tuple[list[int], list[np.ndarray]]:
-        """Where the inputs lie, and what keeps them there."""
-        places, kept = [0] * len(leaves), list(leaves)
-        for (rooms, _), turn in zip(self.rooms, turns):
-            if turn.held:
-                for k, (_, lent) in zip(rooms.inputs, turn.held):
-                    places[k] = lent.place
-            elif turn.strided:
-                for k in rooms.inputs:
-                    places[k] = address(leaves[k])
-        for k, x in enumerate(leaves):
-            if not places[k]:
-                places[k] = address(x)
-                if not readable(x, places[k]):
-                    kept[k] = aligned_copy(x, x.dtype)
-                    places[k] = address(kept[k])
-        return places, kept
+    def _read(self, k: int, x: np.ndarray) -> np.ndarray:
+        """Let the code read an input where it lies, or a copy of it; what it reads."""
+        place = address(x)
+        if not readable(x, place):
+            own = self.copied.get(k)
+            if own is not None and own.shape == x.shape:
+                np.copyto(own, x)
+            else:
+                own = aligned_copy(x, x.dtype)
+                if x.nbytes <= SMALL:
+                    self.copied[k] = own
+            x, place = own, address(own)
+        self._move(k, place)
+        return x
 
-    def _outputs(self, turns: Sequence[Turn], places: list[int]) -> tuple[list[np.ndarray], dict[int, Lent]]:
-        """The arrays of the results, whose addresses are added to `places`, and the memory that is lent to them."""
-        outputs: list[np.ndarray] = []
-        memory: dict[int, Lent] = {}
-        for k, ((blocks, dtype), (shape, strides, nbytes)) in enumerate(zip(self.results, self.out_forms)):
-            if strides is None and nbytes <= SMALL:
-                array, place = fresh(shape, dtype, nbytes)
-                outputs.append(array)
-                places.append(place)
-                continue
-            held = ()
-            if strides is not None:
-                number, at = self.caches[k]
-                held = turns[number].held
-            owner, lent = held[at] if held else blocks.lend(nbytes)
-            memory[k] = lent
-            outputs.append(np.ndarray(shape, dtype, owner, 0, strides))
-            places.append(lent.place)
-        return outputs, memory
+    def _output(self, k: int, shape: tuple[int, ...]) -> np.ndarray:
+        """An array for a result that is no cache, where the code writes it."""
+        (blocks, dtype), nbytes = self.results[k], self.nbytes[k]
+        if nbytes <= SMALL:
+            array, place = fresh(shape, dtype, nbytes)
+        else:
+            owner, lent = blocks.lend(nbytes)
+            array, place = np.ndarray(shape, dtype, owner), lent.place
+        self._move(len(self.network.inputs) + k, place)
+        return array
+
+    def _caches(self, number: int, turn: Turn, kept: list[np.ndarray]) -> tuple[Held, ...]:
+        """The memory of the caches of one length after a run, where the code writes them, and reads what they were."""
+        if turn.held and self.homes[number] is turn.held:
+            return turn.held
+        self.homes[number] = ()
+        rooms, found = self.rooms[number][0], self.cached[number]
+        held = turn.held or tuple([self._room(k, rooms.axis, turn.after) for k in found])
+        for k, (_, lent) in zip(rooms.inputs, held):
+            if turn.strided:
+                self._move(k, lent.place if turn.held else address(kept[k]))
+            else:
+                kept[k] = self._read(k, kept[k])
+        for k, (_, lent) in zip(found, held):
+            self._move(len(self.network.inputs) + k, lent.place)
+        self.homes[number] = turn.held
+        return held
+
+    def _room(self, k: int, axis: int, room: int) -> Held:
+        """Memory for a result that is a cache, with room for so many along an axis."""
+        (blocks, dtype), shape = self.results[k], self._shape(k)
+        owner, lent = blocks.lend(math.prod((*shape[:axis], room, *shape[axis + 1 :])) * dtype.itemsize)
+        return whole(owner, shape, dtype, axis, room), lent
 
     def _source(self, root: NetworkTensor, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> np.ndarray:
         """What a result is a copy of: an input, a constant or another result."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -26,16 +25,24 @@ SPARE = 2
 class Lent:
     """What arrays over a block hang on: as long as one of them lives, slices of it too, it belongs to them.
 
-    Of a cache `rooms` is who wrote it, `room` how many places along its axis there are, `used` how many are written.
+    Of a cache `written` says what is in it.
     """
 
-    __slots__ = ("__array_interface__", "__weakref__", "block", "place", "rooms", "room", "used")
+    __slots__ = ("__array_interface__", "__weakref__", "block", "place", "written")
 
     def __init__(self, block: np.ndarray, place: int):
         self.block, self.place = block, place
-        self.rooms: object = None
-        self.room = self.used = 0
+        self.written: Written | None = None
         self.__array_interface__ = {"shape": block.shape, "typestr": "|u1", "data": (place, False), "version": 3}
+
+
+@dataclass(eq=False, slots=True)
+class Written:
+    """What lies in caches that were written together: by whom, how many places along the axis there are, and are used."""
+
+    rooms: Rooms
+    room: int
+    used: int
 
 
 class ResultMemory:
@@ -66,73 +73,96 @@ class ResultMemory:
         return np.asarray(lent), lent
 
 
+Held = tuple[np.ndarray, Lent]
+"""An array over the whole room of a cache, and the memory that it lies in."""
+
+
 @dataclass(slots=True)
 class Turn:
     """Where the caches of one length lie in a run: their room before it and after it, as strides tell it.
 
     `held` is the memory of each if they stay in it; `strided` says that they lie in memory with room, in this or other.
+    `again` says that the last run left all where this one needs it.
     """
 
     length: int
     before: int
     after: int
     strided: bool = False
-    held: tuple[tuple[np.ndarray, Lent], ...] = ()
+    held: tuple[Held, ...] = ()
+    again: bool = False
 
 
 class Rooms:
     """The caches that have one length: inputs, by number, and the results that continue them, along `axis`."""
 
     def __init__(self, inputs: Sequence[int], axis: int):
-        self.inputs, self.axis = list(inputs), axis
-        self.last: list[weakref.ref[np.ndarray]] = []
-        self.held: tuple[tuple[np.ndarray, Lent], ...] = ()
-        """The caches of the last run, and their memory."""
+        self.inputs, self.axis, self.along = list(inputs), axis, (slice(None),) * axis
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of the caches of the last run, and of their memory: what others let go serves again."""
+        self.last: list[np.ndarray] = []
+        self.held: tuple[Held, ...] = ()
+        self.written = Written(self, 0, 0)
 
     def turn(self, arrays: Sequence[np.ndarray], length: int) -> Turn:
         """How the next run begins, which makes the caches `length` long.
 
         They stay where they are if there is room for it in the memory of each, and nobody has written there yet.
         """
-        old = arrays[self.inputs[0]].shape[self.axis]
-        if self._go_on(arrays, old) and length <= (room := self.held[0][1].room):
-            return Turn(length, room, room, True, self.held)
-        self.last, self.held = [], ()  # what others let go serves again
+        old, room = arrays[self.inputs[0]].shape[self.axis], self.written.room
+        if self._go_on(arrays, old) and length <= room:
+            return Turn(length, room, room, True, self.held, True)
+        self.forget()
         held: list[tuple[np.ndarray, Lent]] = []
         rooms: set[int] = set()
         strides: dict[tuple[object, ...], tuple[int, ...]] = {}
         for k in self.inputs:
             x = arrays[k]
-            owner, lent = cast(np.ndarray, x.base), lent_of(x)
-            if lent is None or lent.rooms is not self or address(x) != lent.place:  # a part begins elsewhere
-                return Turn(length, old, _roomy(length))
-            form = x.shape, lent.room, x.itemsize
+            lent = lent_of(x)
+            written = None if lent is None else lent.written
+            if lent is None or written is None or written.rooms is not self or address(x) != lent.place:
+                return Turn(length, old, _roomy(length))  # a part begins elsewhere
+            form = x.shape, written.room, x.itemsize
             if form not in strides:
-                strides[form] = strides_of(x.shape, self.axis, lent.room, x.itemsize)
-            rooms.add(lent.room if x.strides == strides[form] else 0)
-            if lent.used == old:
-                held.append((owner, lent))
+                strides[form] = strides_of(x.shape, self.axis, written.room, x.itemsize)
+            rooms.add(written.room if x.strides == strides[form] else 0)
+            if written.used == old:
+                held.append((x, lent))
         room = rooms.pop()
         if rooms or not room:
             return Turn(length, old, _roomy(length))
         if length <= room and len({id(lent) for _, lent in held}) == len(self.inputs):
-            return Turn(length, room, room, True, tuple(held))
+            wholes = [(whole(x.base, x.shape, x.dtype, self.axis, room), lent) for x, lent in held]
+            return Turn(length, room, room, True, tuple(wholes))
         return Turn(length, room, max(room, _roomy(length)), True)
 
     def _go_on(self, arrays: Sequence[np.ndarray], old: int) -> bool:
         """Whether these are the very caches of the last run, and nobody has written behind them."""
-        for k, last, (_, lent) in zip(self.inputs, self.last, self.held):
-            if last() is not arrays[k] or lent.used != old:
+        if not self.last or self.written.used != old:
+            return False
+        for k, last in zip(self.inputs, self.last):
+            if arrays[k] is not last:
                 return False
-        return bool(self.held)
+        return True
 
-    def wrote(self, turn: Turn, arrays: Sequence[np.ndarray], memory: Sequence[Lent]) -> None:
-        """Note what a run wrote: these arrays, in this memory."""
-        self.last = [weakref.ref(x) for x in arrays]
-        for lent in memory:
-            lent.rooms, lent.room, lent.used = self, turn.after, turn.length
-        if turn.held is not self.held:
-            self.held = tuple([(cast(np.ndarray, x.base), lent) for x, lent in zip(arrays, memory)])
+    def wrote(self, turn: Turn, held: tuple[Held, ...]) -> list[np.ndarray]:
+        """The caches that a run wrote to this memory; the next one may go on there."""
+        if turn.again:
+            self.written.used = turn.length
+        else:
+            self.held, self.written = held, Written(self, turn.after, turn.length)
+            for _, lent in held:
+                lent.written = self.written
+        part = (*self.along, slice(turn.length))
+        self.last = [array[part] for array, _ in held]
+        return self.last
+
+
+def whole(owner: np.ndarray | None, shape: Sequence[int], dtype: np.dtype, axis: int, room: int) -> np.ndarray:
+    """An array over all the memory of a cache of this shape, of which a cache is the first part."""
+    return np.ndarray((*shape[:axis], room, *shape[axis + 1 :]), dtype, owner)
 
 
 def _roomy(length: int) -> int:
