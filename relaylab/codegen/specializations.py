@@ -106,7 +106,8 @@ class Specializations:
     context: PassContext
     limit: int
     forms: OrderedDict[Key, Specialization] = field(default_factory=OrderedDict)
-    spent: OrderedDict[Key, float] = field(default_factory=OrderedDict)
+    spent: OrderedDict[Key, list[float]] = field(default_factory=OrderedDict)
+    """The seconds that were spent on shapes without a form, as a list of one: it is added to without looking again."""
     refused: OrderedDict[Key, str] = field(default_factory=OrderedDict)
     """For which inputs there is no form, and why."""
     seen: OrderedDict[Key, Key] = field(default_factory=OrderedDict)
@@ -160,13 +161,14 @@ class Specializations:
             key = self.seen.get((shapes, tuple([a.dtype for a in plain]))) if self.forms and not self.deciding else None
             form = None if key is None else self.forms.get(key)
             if key is None or form is None:
-                return None if self.open is None or self.is_time(shapes) else self.opened(shapes, plain)
+                spent = self.spent.get(shapes)
+                return None if self.open is None or self.is_time(shapes, spent) else self.opened(shapes, plain, spent)
             self.forms.move_to_end(key)
             form.uses += 1
         return form.run(plain)
 
-    def opened(self, key: Key, leaves: Sequence[np.ndarray]) -> Value | None:
-        """The result of the form for all sizes; None if it does not take these arrays."""
+    def opened(self, key: Key, leaves: Sequence[np.ndarray], spent: list[float] | None = None) -> Value | None:
+        """The result of the form for all sizes; None if it does not take these arrays. `spent` is what was on them."""
         form = self.open
         if form is None or (isinstance(form, FlowForm) and not form.takes(leaves)):
             return None
@@ -175,7 +177,11 @@ class Specializations:
         if outputs is None:
             return None
         if not isinstance(form, FlowForm) or form.ran <= WRITTEN_OUT:
-            self.took(key, time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            if spent is None:
+                self.took(key, seconds)
+            else:
+                spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
     def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
@@ -209,7 +215,7 @@ class Specializations:
                 return key, found
             sizes_of(self.mod["main"].params, list(map(_shapes, values)))  # says which inputs disagree
             self._open_form(values)
-            if self.never or key in self.refused or not self.is_time(key):
+            if self.never or key in self.refused or not self.is_time(key, self.spent.get(key)):
                 return key, None
             made = self.made(values)
             if isinstance(made, str):
@@ -221,28 +227,31 @@ class Specializations:
             _bound(self.forms, self.limit)
             return key, made
 
-    def is_time(self, key: Key) -> bool:
+    def is_time(self, key: Key, spent: list[float] | None) -> bool:
         """Whether a form is made for shapes that have none.
 
         Values that decide shapes may be others at each call: those of known shapes have to come twice.
         """
         if isinstance(self.open, FlowForm) and not self.open.named:
             return False
+        seconds = 0.0 if spent is None else spent[0]
         if self.open is not None:
-            return self.spent.get(key, 0.0) >= self.open.seconds and key not in self.refused
+            return seconds >= self.open.seconds and key not in self.refused
         shapes = len(self.mod["main"].params)
-        if key not in self.spent and any(k[:shapes] == key[:shapes] for k in self.forms):
+        if spent is None and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False
         idle = sum(f.uses == 1 for f in self.forms.values())
         if len(self.forms) < self.limit and idle < UNTRIED:
             return True
         price = sum(f.seconds for f in self.forms.values()) / len(self.forms)
-        return self.spent.get(key, 0.0) >= price
+        return seconds >= price
 
     def took(self, key: Key, seconds: float) -> None:
         """Note what a call took in the virtual machine or the form for all sizes."""
         with self.lock:
-            self.spent[key] = self.spent.pop(key, 0.0) + seconds
+            spent = self.spent.setdefault(key, [0.0])
+            spent[0] += seconds
+            self.spent.move_to_end(key)
             _bound(self.spent, _REMEMBERED)
 
     def key(self, values: Sequence[Value]) -> Key:

@@ -130,7 +130,7 @@ def stands_for(value: object) -> object:
 class Gate:
     """What the parameters of one function take; called with arguments it raises `RelayTypeError` if they do not fit."""
 
-    __slots__ = ("name", "signature", "tests", "rest", "by_name", "required", "unbounded", "open")
+    __slots__ = ("name", "signature", "tests", "rest", "looks", "by_name", "required", "unbounded", "open")
 
     def __init__(self, function: Callable[..., object], name: str = "", signature: inspect.Signature | None = None):
         self.name = name or function.__qualname__.removesuffix(".__init__")
@@ -139,6 +139,7 @@ class Gate:
         by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         self.tests = [(p.name, *meaning(p.annotation)) for p in by_place]
         self.rest = next((meaning(p.annotation) for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self.looks = self.rest is not None and self.rest[0] is not _always  # at each of the others
         self.by_name = {
             p.name: meaning(p.annotation)
             for p in parameters
@@ -158,7 +159,7 @@ class Gate:
         for (name, test, words), value in zip(self.tests, args):
             if not test(value):
                 self.refuse(name, words, value)
-        if self.rest is not None:
+        if self.looks and self.rest is not None:
             for value in args[len(self.tests) :]:
                 if not self.rest[0](value):
                     self.refuse("each argument", self.rest[1], value)

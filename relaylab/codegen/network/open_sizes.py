@@ -86,6 +86,7 @@ class InputSizes:
         first: dict[tuple[object, ...], int] = {}
         self.alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]
         """Which input has the same shape, by the type."""
+        self.groups = [(k, [n for n, same in enumerate(self.alike) if same == k != n]) for k in first.values()]
         self.ranks = [(k, len(shape)) for shape, k in first.items()]
         others = [x for x in dims if self.alike[x[1]] == x[1] and self.named.get(cast(SizeVar, x[0])) != x[1:]]
         self.numbers = [(int(d), k, axis) for d, k, axis in others if isinstance(d, int)]
@@ -97,12 +98,14 @@ class InputSizes:
 
     def fit(self, arrays: Sequence[np.ndarray]) -> dict[SizeVar, int] | None:
         """The number of each size, if arrays have the data types and shapes of the inputs, with one number for each."""
-        if len(arrays) != len(self.dtypes):
+        if [x.dtype for x in arrays] != self.dtypes:
             return None
         shapes = [x.shape for x in arrays]
-        for x, shape, dtype, first in zip(arrays, shapes, self.dtypes, self.alike):
-            if x.dtype != dtype or shape != shapes[first]:
-                return None
+        for first, others in self.groups:
+            shape = shapes[first]
+            for k in others:
+                if shapes[k] != shape:
+                    return None
         for k, rank in self.ranks:
             if len(shapes[k]) != rank:
                 return None
