@@ -30,7 +30,7 @@ called again it goes on at `next`. `fuel` is what is left. Objects of fields lie
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 ENTRY = "relaylab_run"
 PARTS = "relaylab_parts"
 
@@ -64,20 +64,22 @@ CLOSURES = 20  # the number of a closure is 1 << CLOSURES | its first instructio
 FIRST_MASK = (1 << CLOSURES) - 1
 OBJECT_ROOM = 72  # bytes that a tensor may take besides its own
 
-# The pool, in bytes. Every field that several threads write has two cache lines to itself.
+# The pool, in bytes. Every field that several threads write has two cache lines to itself; a region and its job share
+# one, so that a worker that sees it has what it needs.
 MAX_THREADS = 64
-POOL_EPOCH = 0  # i64: number of the region << 16 | threads that take part
-POOL_DONE = 128  # i64: chunks that workers have finished in this region
+POOL_EPOCH = 0  # i64: number of the region << 16 | chunks of a share << 8 | threads that take part
+POOL_JOB = 8  # kernel*, operands*, items
+POOL_DONE = 128  # i64: chunks that workers have finished, in all regions
 POOL_SLEEPERS = 256  # i64: workers that sleep or are about to
 POOL_BUSY = 384  # i64: 1 while a run owns the pool
+POOL_PATIENCE = 392  # i64: how often a caller that is ready looks before it does what workers have not begun
 POOL_WORKERS = 512  # i64: workers that exist
 POOL_SPIN = 520  # i64: how often a worker looks before it sleeps
-POOL_JOB = 640  # kernel*, operands*, items
-POOL_MUTEX = 768
-POOL_COND = 896
-POOL_MASK = 1024  # the processors that the last caller may use, as the system writes them
+POOL_MUTEX = 640
+POOL_COND = 768
+POOL_MASK = 896  # the processors that the last caller may use, as the system writes them
 MASK_BYTES = 128
-POOL_SLOTS = 1152  # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*, i64 handle
+POOL_SLOTS = 1024  # one per thread: i64 region << 8 | chunks claimed, i64 thread, pool*, i64 handle
 SLOT_BYTES = 128
 POOL_BYTES = POOL_SLOTS + SLOT_BYTES * MAX_THREADS
 

@@ -57,6 +57,18 @@ def test_results_do_not_depend_on_the_thread_count(count: int) -> None:
         np.testing.assert_array_equal(executor.get_output(0).numpy(), tiny.expected(x))
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_every_item_is_done_once_by_whom_ever(count: int) -> None:
+    for items in (*range(1, 12), 63, 64, 65, 1000):
+        assert tiny.counts(items, count, runs=20) == [20] * items
+
+
+@pytest.mark.parametrize("waits", [0, 1])
+def test_who_is_ready_takes_what_another_has_not_begun(waits: int) -> None:
+    # A thread waits in its first chunk until all others are done: also those of its own share.
+    assert run(f"print(*tiny.counts(8, 2, until=7, waits={waits}))") == " ".join("1" * 8)
+
+
 def test_workers_start_lazily_and_are_shared() -> None:
     out = run("""
 print(threads.worker_count())

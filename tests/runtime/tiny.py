@@ -12,6 +12,8 @@ from relaylab.codegen.native.entry import entry_text
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, ExecutionPlan, KernelCall, TargetInfo, TensorInfo, StoredTensor
 from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.native import RUN, linker
+from relaylab.runtime.threads import pool_address
 
 SIZE = 64 * 9
 ITEM = 64
@@ -142,3 +144,50 @@ def expected(x: np.ndarray) -> np.ndarray:
     """What output 0 should be."""
     w, b = weights()
     return np.maximum(x * w + b, 0)
+
+
+COUNT = """
+define void @count(ptr %args, i64 %begin, i64 %end, i64 %thread) {
+entry:
+  %counts = load ptr, ptr %args
+  %told.at = getelementptr ptr, ptr %args, i64 1
+  %told = load ptr, ptr %told.at
+  %until.at = getelementptr i64, ptr %told, i64 1
+  %who.at = getelementptr i64, ptr %told, i64 2
+  %until = load i64, ptr %until.at
+  %who = load i64, ptr %who.at
+  %waits = icmp eq i64 %thread, %who
+  br label %next
+next:
+  %i = phi i64 [ %begin, %entry ], [ %i2, %add ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %wait, label %out
+wait:
+  %done = load atomic i64, ptr %told acquire, align 8
+  %few = icmp slt i64 %done, %until
+  %on = and i1 %few, %waits
+  br i1 %on, label %wait, label %add
+add:
+  %at = getelementptr i64, ptr %counts, i64 %i
+  %old = atomicrmw add ptr %at, i64 1 acq_rel, align 8
+  %all = atomicrmw add ptr %told, i64 1 acq_rel, align 8
+  %i2 = add i64 %i, 1
+  br label %next
+out:
+  ret void
+}
+"""
+
+
+def counts(items: int, threads: int, until: int = 0, waits: int = -1, runs: int = 1) -> list[int]:
+    """How often each item of a step is done in so many runs of it; thread `waits` goes on when `until` items are done."""
+    entry = linker().entry(compiled(entry_text(llvm.get_process_triple())))
+    library = linker().link((compiled(COUNT),), {"count"})
+    counted, told = np.zeros(items, np.int64), np.array([0, until, waits], np.int64)
+    operands = np.array([counted.ctypes.data, told.ctypes.data], np.uint64)
+    step = np.array([library["count"], operands.ctypes.data, items, abi.MAX_THREADS], np.uint64)
+    context = np.array([step.ctypes.data, 0, 1, threads, pool_address()], np.uint64)
+    for _ in range(runs):
+        told[0] = 0
+        RUN(entry)(context.ctypes.data)
+    return counted.tolist()

@@ -18,6 +18,7 @@ from relaylab.runtime import abi
 # MXCSR: all exceptions masked, round to nearest, denormal numbers kept (docs/numbers.md).
 MXCSR = 0x1F80
 SPINS_BEFORE_YIELD = 5000  # looks, each with a pause, before the caller offers its processor to others
+PATIENCE = 64  # looks before who is ready takes what others have not begun: they are mostly ready soon
 CHUNKS = 4  # per share, so that a late thread delays the others by a quarter of its share; at most 255
 
 
@@ -33,7 +34,7 @@ def entry_text(triple: str) -> str:
 def _fill(text: str) -> str:
     """Replace `{NAME}` by the layout constant NAME."""
     names = {name: value for name, value in vars(abi).items() if name.isupper() and isinstance(value, int)}
-    names |= {"SPINS_BEFORE_YIELD": SPINS_BEFORE_YIELD, "CHUNKS": CHUNKS}
+    names |= {"SPINS_BEFORE_YIELD": SPINS_BEFORE_YIELD, "PATIENCE": PATIENCE, "CHUNKS": CHUNKS}
     for name, value in names.items():
         text = text.replace("{" + name + "}", str(value))
     return text

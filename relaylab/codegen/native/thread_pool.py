@@ -1,9 +1,9 @@
 """The thread pool below `relaylab_run`, as LLVM IR text; `{NAME}` stands for a layout constant of `runtime/abi.py`.
 
-The pool never blocks a run: a run that finds it busy, or the system without threads to
-give, does all the work itself. In a parallel region every thread works on its own share of the items, chunk by
-chunk, and then takes the chunks that others have not claimed yet: shares stay with their threads (and caches)
-from run to run, but a worker that sleeps or is preempted delays nobody by more than one chunk.
+The pool never blocks a run: a run that finds it busy, or the system without threads to give, does all the work itself.
+In a parallel region every thread works on its own share of the items, chunk by chunk, and a little later takes the
+chunks that others have not claimed yet: shares stay with their threads (and caches) from run to run, but a worker that
+sleeps or is preempted delays nobody by more than one chunk.
 
 Choices: docs/choices.md, Running.
 """
@@ -83,19 +83,17 @@ alone:
 }
 
 define internal void @pool_leave(ptr %pool, i64 %threads) {
-entry:
   %owned = icmp ugt i64 %threads, 1
   br i1 %owned, label %release, label %out
 release:
   %busy = getelementptr i8, ptr %pool, i64 {POOL_BUSY}
   store atomic i64 0, ptr %busy release, align 8
-  br label %out
+  ret void
 out:
   ret void
 }
 
 define internal i1 @start_worker(ptr %pool, i64 %thread) {
-entry:
   %handle.at = alloca i64, align 8
   %slot = call ptr @slot_of(ptr %pool, i64 %thread)
   %thread.at = getelementptr i64, ptr %slot, i64 1
@@ -122,12 +120,12 @@ define internal ptr @slot_of(ptr %pool, i64 %thread) alwaysinline {
   ret ptr %slot
 }
 
-; Claim the next chunk of a share in a region: its number, or -1 when none is left. A slot holds region << 8 | chunks
-; claimed; what it holds of an earlier region counts as none claimed.
-define internal i64 @claim(ptr %slot, i64 %region) {
+; Claim the next of so many chunks of a share in a region: its number, or -1 when none is left. A slot holds
+; region << 8 | chunks claimed; what it holds of an earlier region counts as none claimed.
+define internal i64 @claim(ptr %slot, i64 %region, i64 %chunks) {
 entry:
   %fresh = shl i64 %region, 8
-  %all = or i64 %fresh, {CHUNKS}
+  %all = or i64 %fresh, %chunks
   br label %look
 look:
   %old = load atomic i64, ptr %slot monotonic, align 8
@@ -147,10 +145,14 @@ none:
   ret i64 -1
 }
 
-; Run what is left of share `share` of `n` equal shares of the job's items, with the scratch memory of `thread`.
+; Run what is left of share `share` of the job's items, with the scratch memory of `thread`.
 ; Gives the number of chunks that it ran. The job is read after a claim: from then on the region cannot end.
-define internal i64 @run_share(ptr %pool, i64 %region, i64 %n, i64 %share, i64 %thread) {
+define internal i64 @run_share(ptr %pool, i64 %epoch, i64 %share, i64 %thread) {
 entry:
+  %region = lshr i64 %epoch, 16
+  %chunks.high = lshr i64 %epoch, 8
+  %chunks = and i64 %chunks.high, 255
+  %n = and i64 %epoch, 255
   %slot = call ptr @slot_of(ptr %pool, i64 %share)
   %job = getelementptr i8, ptr %pool, i64 {POOL_JOB}
   %job.operands = getelementptr i64, ptr %job, i64 1
@@ -158,7 +160,7 @@ entry:
   br label %next
 next:
   %count = phi i64 [ 0, %entry ], [ %count.next, %done ]
-  %chunk = call i64 @claim(ptr %slot, i64 %region)
+  %chunk = call i64 @claim(ptr %slot, i64 %region, i64 %chunks)
   %some = icmp sge i64 %chunk, 0
   br i1 %some, label %bounds, label %out
 bounds:
@@ -174,8 +176,8 @@ bounds:
   %chunk.next = add i64 %chunk, 1
   %from.c = mul i64 %size, %chunk
   %to.c = mul i64 %size, %chunk.next
-  %from = udiv i64 %from.c, {CHUNKS}
-  %to = udiv i64 %to.c, {CHUNKS}
+  %from = udiv i64 %from.c, %chunks
+  %to = udiv i64 %to.c, %chunks
   %begin = add i64 %low, %from
   %end = add i64 %low, %to
   %any = icmp slt i64 %begin, %end
@@ -190,16 +192,17 @@ out:
   ret i64 %count
 }
 
-; Run the own share, then what others have not claimed of theirs. Gives the number of chunks run.
-define internal i64 @run_shares(ptr %pool, i64 %region, i64 %n, i64 %thread) {
+; Run what others (there is one at least) have not claimed of their shares. Gives the number of chunks run.
+define internal i64 @run_others(ptr %pool, i64 %epoch, i64 %thread) {
 entry:
+  %n = and i64 %epoch, 255
   br label %next
 next:
-  %step = phi i64 [ 0, %entry ], [ %step.next, %next ]
+  %step = phi i64 [ 1, %entry ], [ %step.next, %next ]
   %total = phi i64 [ 0, %entry ], [ %total.next, %next ]
   %place = add i64 %thread, %step
   %share = urem i64 %place, %n
-  %count = call i64 @run_share(ptr %pool, i64 %region, i64 %n, i64 %share, i64 %thread)
+  %count = call i64 @run_share(ptr %pool, i64 %epoch, i64 %share, i64 %thread)
   %total.next = add i64 %total, %count
   %step.next = add i64 %step, 1
   %more = icmp ult i64 %step.next, %n
@@ -208,48 +211,70 @@ out:
   ret i64 %total.next
 }
 
+; What is done only grows: it is known when a region begins, for the one before has ended. Workers that had no part in
+; that are not waited for.
 define internal void @parallel_for(ptr %pool, ptr %kernel, ptr %operands, i64 %items, i64 %n) {
 entry:
   %done.at = getelementptr i8, ptr %pool, i64 {POOL_DONE}
   %job = getelementptr i8, ptr %pool, i64 {POOL_JOB}
   %job.operands = getelementptr i64, ptr %job, i64 1
   %job.items = getelementptr i64, ptr %job, i64 2
+  %patience.at = getelementptr i8, ptr %pool, i64 {POOL_PATIENCE}
+  %patience = load i64, ptr %patience.at, align 8
+  %before = load atomic i64, ptr %done.at monotonic, align 8
+  %epoch.old = load atomic i64, ptr %pool monotonic, align 8
+  %region.old = lshr i64 %epoch.old, 16
+  %region = add i64 %region.old, 1
+  %region.high = shl i64 %region, 16
+  %most = sub i64 %n, 1
+  %items.up = add i64 %items, %most
+  %each = udiv i64 %items.up, %n
+  %chunks = call i64 @llvm.umin.i64(i64 %each, i64 {CHUNKS})
+  %chunks.high = shl i64 %chunks, 8
+  %shape = or i64 %chunks.high, %n
+  %epoch = or i64 %region.high, %shape
   store ptr %kernel, ptr %job, align 8
   store ptr %operands, ptr %job.operands, align 8
   store i64 %items, ptr %job.items, align 8
-  store atomic i64 0, ptr %done.at monotonic, align 8
-  %epoch = load atomic i64, ptr %pool monotonic, align 8
-  %region.old = lshr i64 %epoch, 16
-  %region = add i64 %region.old, 1
-  %region.high = shl i64 %region, 16
-  %epoch.new = or i64 %region.high, %n
-  store atomic i64 %epoch.new, ptr %pool seq_cst, align 8
+  store atomic i64 %epoch, ptr %pool seq_cst, align 8
   call void @wake(ptr %pool)
-  %own = call i64 @run_shares(ptr %pool, i64 %region, i64 %n, i64 0)
-  %all = mul i64 %n, {CHUNKS}
-  %expected = sub i64 %all, %own
+  %all = mul i64 %n, %chunks
+  %end = add i64 %before, %all
+  %own = call i64 @run_share(ptr %pool, i64 %epoch, i64 0, i64 0)
+  %first = sub i64 %end, %own
   br label %spin
 spin:
-  %looks = phi i64 [ 0, %entry ], [ %looks.next, %again ], [ %looks, %yield ]
+  %looks = phi i64 [ 0, %entry ], [ %looks.next, %again ], [ 0, %help ], [ %looks, %yield ]
+  %helped = phi i1 [ false, %entry ], [ %helped, %again ], [ true, %help ], [ true, %yield ]
+  %expected = phi i64 [ %first, %entry ], [ %expected, %again ], [ %rest, %help ], [ %expected, %yield ]
   %done = load atomic i64, ptr %done.at acquire, align 8
   %finished = icmp eq i64 %done, %expected
   br i1 %finished, label %out, label %idle
 idle:
-  %patient = icmp ult i64 %looks, {SPINS_BEFORE_YIELD}
-  br i1 %patient, label %again, label %yield
+  %limit = select i1 %helped, i64 {SPINS_BEFORE_YIELD}, i64 %patience
+  %patient = icmp ult i64 %looks, %limit
+  br i1 %patient, label %again, label %late
 again:
   call void @pause()
   %looks.next = add i64 %looks, 1
+  br label %spin
+late:
+  br i1 %helped, label %yield, label %help
+help:
+  %more = call i64 @run_others(ptr %pool, i64 %epoch, i64 0)
+  %rest = sub i64 %expected, %more
   br label %spin
 yield:
   %ignored = call i32 @sched_yield()
   br label %spin
 out:
+  %alone = icmp eq i64 %expected, %before
+  %next = select i1 %alone, i64 0, i64 {PATIENCE}
+  store i64 %next, ptr %patience.at, align 8
   ret void
 }
 
 define internal void @wake(ptr %pool) {
-entry:
   %sleepers.at = getelementptr i8, ptr %pool, i64 {POOL_SLEEPERS}
   %sleepers = load atomic i64, ptr %sleepers.at seq_cst, align 8
   %any = icmp sgt i64 %sleepers, 0
@@ -261,12 +286,12 @@ call:
   %lock.rc = call i32 @pthread_mutex_lock(ptr %mutex)
   %cast.rc = call i32 @pthread_cond_broadcast(ptr %cond)
   %unlock.rc = call i32 @pthread_mutex_unlock(ptr %mutex)
-  br label %out
+  ret void
 out:
   ret void
 }
 
-; A worker: wait for a new region; if it takes part, run what can be claimed and say how much that was.
+; A worker: wait for a new region; if it takes part, run its share, then what others leave, and say how much that was.
 define internal ptr @worker(ptr %slot) {
 entry:
   %mode = call i64 @standard_mode()
@@ -274,24 +299,45 @@ entry:
   %pool.at = getelementptr i64, ptr %slot, i64 2
   %thread = load i64, ptr %thread.at, align 8
   %pool = load ptr, ptr %pool.at, align 8
-  %done.at = getelementptr i8, ptr %pool, i64 {POOL_DONE}
   br label %wait
 wait:
-  %seen = phi i64 [ 0, %entry ], [ %epoch, %check ], [ %epoch, %work ], [ %epoch, %report ]
+  %seen = phi i64 [ 0, %entry ], [ %epoch, %wait ], [ %epoch, %rest ], [ %epoch, %help ]
   %epoch = call i64 @next_epoch(ptr %pool, i64 %seen)
-  br label %check
-check:
-  %n = and i64 %epoch, 65535
+  %n = and i64 %epoch, 255
   %part = icmp ult i64 %thread, %n
   br i1 %part, label %work, label %wait
 work:
-  %region = lshr i64 %epoch, 16
-  %count = call i64 @run_shares(ptr %pool, i64 %region, i64 %n, i64 %thread)
-  %some = icmp ugt i64 %count, 0
-  br i1 %some, label %report, label %wait
-report:
-  %before = atomicrmw add ptr %done.at, i64 %count acq_rel, align 8
+  %own = call i64 @run_share(ptr %pool, i64 %epoch, i64 %thread, i64 %thread)
+  call void @report(ptr %pool, i64 %own)
+  br label %rest
+rest:
+  %looks = phi i64 [ 0, %work ], [ %looks.next, %look ]
+  %now = load atomic i64, ptr %pool monotonic, align 8
+  %over = icmp ne i64 %now, %epoch
+  br i1 %over, label %wait, label %idle
+idle:
+  %patient = icmp ult i64 %looks, {PATIENCE}
+  br i1 %patient, label %look, label %help
+look:
+  call void @pause()
+  %looks.next = add i64 %looks, 1
+  br label %rest
+help:
+  %more = call i64 @run_others(ptr %pool, i64 %epoch, i64 %thread)
+  call void @report(ptr %pool, i64 %more)
   br label %wait
+}
+
+; Say that so many chunks are done.
+define internal void @report(ptr %pool, i64 %count) {
+  %some = icmp ugt i64 %count, 0
+  br i1 %some, label %add, label %out
+add:
+  %done.at = getelementptr i8, ptr %pool, i64 {POOL_DONE}
+  %before = atomicrmw add ptr %done.at, i64 %count acq_rel, align 8
+  ret void
+out:
+  ret void
 }
 
 ; The first epoch other than `seen`: look often, then sleep until somebody starts a region.
