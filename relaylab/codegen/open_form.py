@@ -26,7 +26,7 @@ from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import Network, NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
-from relaylab.codegen.open_products import without_transposes
+from relaylab.codegen.open_products import with_plain_products
 from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, readable, whole
 from relaylab.codegen.open_rules import check_open
 from relaylab.codegen.operations.jobs import Job
@@ -73,7 +73,7 @@ class OpenForm:
         self.sizes = OpenSizes(frozenset(self.named))
         self.capacities: list[int] = []
         with no_collection():
-            plain = first_order(without_transposes(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
+            plain = first_order(with_plain_products(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
             final = Sequential(default_passes())(plain)
             for node in walk((final["main"].body,)):
                 if isinstance(node, Function):

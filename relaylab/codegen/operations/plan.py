@@ -27,7 +27,7 @@ from relaylab.loop.expr import ScalarExpr
 from relaylab.runtime import abi
 from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall, StoredTensor, TensorInfo
 
-SMALL_SECONDS = 4e-6  # a step that takes less runs on one thread
+SMALL_SECONDS = 2e-6  # a step that takes less runs on one thread
 # Low for one core, so that a step counts as worth a second thread sooner rather than later.
 FLOPS_PER_SECOND, BYTES_PER_SECOND = 60e9, 12e9
 
