@@ -96,8 +96,8 @@ class VMInterpreter(Interpreter):
         if forms is not None and not forms.hopeless:
             if not kwargs and (out := forms.repeated(args)) is not None:
                 return out
-        elif (straight := self.executable.straight) is not None and not kwargs:
-            taken = straight.taken(args)
+        elif not kwargs and (arrays := self.executable.arrays) is not None:
+            taken = arrays.taken(args)
             if taken is not None:
                 return self.run(taken)
         values = self.arguments(self.mod["main"], args, kwargs)

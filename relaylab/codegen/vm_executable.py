@@ -17,7 +17,7 @@ from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Specializations, saved_options
 from relaylab.codegen.vm_listing import constants, listing
 from relaylab.codegen.vm_networks import is_network, with_networks
-from relaylab.codegen.vm_straight import Straight
+from relaylab.codegen.vm_straight import ArrayArguments, Straight
 from relaylab.interp.plan import Plan
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import StructuralTable
@@ -65,6 +65,11 @@ class VMExecutable:
     def straight(self) -> Straight | None:
         """`main` as instructions, if it has no control flow."""
         return Straight.of(self.mod["main"], self.natives, self.constant) if "main" in self.mod else None
+
+    @cached_property
+    def arrays(self) -> ArrayArguments | None:
+        """What arrays `main` takes."""
+        return ArrayArguments(self.mod["main"]) if "main" in self.mod else None
 
     @property
     def globals(self) -> list[str]:

@@ -41,29 +41,14 @@ class _Branches(Exception):
     """The function has something in it that no list of instructions can say."""
 
 
-class Straight:
-    """A function as instructions: `run(values)` gives its value."""
+class ArrayArguments:
+    """What arrays a function takes: arguments that are such arrays are its values."""
 
-    def __init__(self, func: Function, maker: _Maker):
-        self.first, self.steps, self.result = maker.registers, maker.finished(), maker.result
-        self.flat, self.own = maker.leaves()
-        self.evaluates = any(not isinstance(f, (NativeFunction, itemgetter, _Tuple)) for f, *_ in self.steps)
+    def __init__(self, func: Function):
         types = [p.inferred or p.type_annotation for p in func.params]
         plain = [t for t in types if isinstance(t, TensorType)]
         self.wanted = [(np.dtype(t.dtype), _dims(t)) for t in plain] if len(plain) == len(types) else None
         self.sizes = named_sizes(func)
-
-    @staticmethod
-    def of(
-        func: Function, natives: Mapping[Function, NativeFunction], constant: Callable[[Constant], Value]
-    ) -> Straight | None:
-        """The instructions of a typed function; None if it has control flow, cells, data types or calls of others."""
-        try:
-            maker = _Maker(natives, constant)
-            maker.result = maker.body(func, [maker.register() for _ in func.params])
-            return Straight(func, maker)
-        except _Branches:
-            return None
 
     def taken(self, args: Sequence[object]) -> list[np.ndarray] | None:
         """The arguments as values if they are arrays of the parameters' types; None if more has to be looked at."""
@@ -80,6 +65,27 @@ class Straight:
             if found.setdefault(size, n := values[k].shape[axis]) != n:
                 return None
         return values
+
+
+class Straight:
+    """A function as instructions: `run(values)` gives its value."""
+
+    def __init__(self, maker: _Maker):
+        self.first, self.steps, self.result = maker.registers, maker.finished(), maker.result
+        self.flat, self.own = maker.leaves()
+        self.evaluates = any(not isinstance(f, (NativeFunction, itemgetter, _Tuple)) for f, *_ in self.steps)
+
+    @staticmethod
+    def of(
+        func: Function, natives: Mapping[Function, NativeFunction], constant: Callable[[Constant], Value]
+    ) -> Straight | None:
+        """The instructions of a typed function; None if it has control flow, cells, data types or calls of others."""
+        try:
+            maker = _Maker(natives, constant)
+            maker.result = maker.body(func, [maker.register() for _ in func.params])
+            return Straight(maker)
+        except _Branches:
+            return None
 
     def run(self, values: Sequence[Value]) -> Value:
         """The value for these arguments."""

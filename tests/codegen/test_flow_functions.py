@@ -289,6 +289,29 @@ def test_arguments_of_other_types_are_left_to_the_evaluator():
     assert form.run([wide], np.copy, tuple) is None and form.run([xs], np.copy, tuple) == 6
 
 
+def test_small_arguments_are_copied_where_the_last_ones_were():
+    vm = machine("""
+    def @pick(%n: int32, %x: Tensor[(5), float32], %y: Tensor[(5), float32]) -> Tensor[(5), float32] {
+      if (less(%n, 1)) { %x } else { @pick(subtract(%n, 1), %y, add(%x, %y)) }
+    }
+    def @main(%n: int32, %x: Tensor[(5), float32], %y: Tensor[(5), float32]) { (@pick(%n, %x, %y), %y) }""")
+    kept = []
+    for n in (0, 3, 0, 1):
+        x, y = (np.random.default_rng([n, k]).standard_normal(5).astype("float32") for k in range(2))
+        a, b = x, y
+        for _ in range(n):
+            a, b = b, a + b
+        kept.append((vm.invoke("main", np.int32(n), x, y), (a, y)))
+        kept.append((vm.invoke("main", np.array(n, "int32"), array(x), np.repeat(y, 2)[::2]), (a, y)))
+    for got, wanted in kept:
+        for one, other in zip(got, wanted):
+            np.testing.assert_array_equal(one.numpy(), other)
+    assert native(vm).plain is not None
+    for wrong in (np.ones(4, "float32"), np.ones((5, 1), "float32")):
+        with pytest.raises(RelayError):
+            vm.invoke("main", np.int32(0), wrong, y)
+
+
 def test_large_arguments_are_read_where_they_lie():
     vm = machine("""
     def @pick(%n: int32, %x: Tensor[(64, 64), float32], %y: Tensor[(64, 64), float32]) -> Tensor[(64, 64), float32] {

@@ -18,7 +18,7 @@ from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, Call
 from relaylab.codegen.flow.functions import Instructions
 from relaylab.codegen.flow.items import refused
 from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, line
-from relaylab.codegen.flow.values import Leaf, Pack, Values
+from relaylab.codegen.flow.values import Leaf, Pack, PlainArguments, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.interp.values import Value
@@ -112,6 +112,7 @@ class FlowFunction:
             _check_plain(t, mod)
         self.turns = RunsInTurn()
         self.values, self.kernels = Values(mod), _Kernels(natives)
+        self.plain = PlainArguments.of(self.values, self.types)
         self.instructions = Instructions(mod, self.kernels, self.values)
         self.code = self.instructions.written(entry)
         if not np.isin(self.code[1:, 0], CONTROL).any():
@@ -131,21 +132,21 @@ class FlowFunction:
         FailedRun for a value that no clause matches, RelayValueError `vm.busy` within a run.
         """
         with self.turns:
-            given = self.values.given(args, self.types)
-            if given is None:
+            given = self.plain.given(args) if self.plain is not None else None
+            if given is None and (given := self.values.given(args, self.types)) is None:
                 return None
             places, held = given
-            context = self.stretches.context
             self._begin()
-            frame = self.stack.view(np.uint64)
-            frame[: OUTERMOST // 8] = 0
-            first = (OUTERMOST + FIRST_ARGUMENT) // 8
-            frame[first : first + len(places)] = places
-            context[abi.FLOW_FRAME] = address(self.stack)
+            frame = self.stack.data.cast("Q")
+            for k in range(OUTERMOST // 8):
+                frame[k] = 0
+            for k, place in enumerate(places, (OUTERMOST + FIRST_ARGUMENT) // 8):
+                frame[k] = place
+            self.stretches.words[abi.FLOW_FRAME] = address(self.stack)
             self.collections = 0
             try:
                 self.ran = self.stretches.run(self._handle)
-                result = int(self.stack.view(np.uint64)[RESULT // 8])
+                result = self.stack.data.cast("Q")[RESULT // 8]
                 return self.values.taken(result, self.heap, held, leaf, pack)
             finally:
                 self._let_go()
@@ -164,13 +165,13 @@ class FlowFunction:
             self.stack = aligned(max(FIRST_STACK, need), "frames")
         if self.heap.nbytes < FIRST_HEAP:
             self.heap = aligned(FIRST_HEAP, "objects")
-        self.stretches.context[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes
+        self.stretches.words[abi.FLOW_STACK] = address(self.stack) + self.stack.nbytes
         self._bounds(self.heap)
         self.wanted = self.heap.nbytes
 
     def _bounds(self, heap: np.ndarray) -> None:
-        begin = address(heap)
-        self.stretches.context[[abi.FLOW_LOW, abi.FLOW_HIGH]] = (begin, begin + heap.nbytes - END_ROOM)
+        begin, words = address(heap), self.stretches.words
+        words[abi.FLOW_LOW], words[abi.FLOW_HIGH] = begin, begin + heap.nbytes - END_ROOM
 
     def _handle(self, status: int, row: np.ndarray) -> None:
         if status == abi.FLOW_FAILED:

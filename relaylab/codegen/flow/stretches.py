@@ -15,7 +15,7 @@ from relaylab.codegen.llvm.jit import compile_objects
 from relaylab.codegen.native.entry import entry_text
 from relaylab.runtime import abi
 from relaylab.runtime.executable import TargetInfo
-from relaylab.runtime.memory import address
+from relaylab.runtime.memory import address, numbers_of
 from relaylab.runtime.native import flow_entry
 from relaylab.runtime.threads import pool_address
 from relaylab.support.errors import RelayValueError
@@ -68,7 +68,7 @@ class Stretches:
         self.run_native = flow_entry(entry, info)
         self.collect = flow_entry(entry, info, abi.COLLECT)
         self.context = np.zeros(abi.FLOW_CONTEXT_WORDS, np.uint64)
-        self.at = address(self.context)
+        self.words, self.at = numbers_of(self.context), address(self.context)
 
     def start(self, code: np.ndarray, threads: int) -> None:
         """Get ready to run other instructions."""
@@ -77,16 +77,16 @@ class Stretches:
 
     def run(self, handle: Callable[[int, np.ndarray], None]) -> int:
         """Run to the end; how many instructions that took. `handle` is told the status and instruction of a stop."""
-        context, fuel, ran = self.context, FIRST_FUEL, 0
-        context[[abi.FLOW_NEXT, abi.FLOW_FUEL]] = 0, fuel
+        context, fuel, ran = self.words, FIRST_FUEL, 0
+        context[abi.FLOW_NEXT], context[abi.FLOW_FUEL] = 0, fuel
         stretches = 0
         start = time.perf_counter()
         while True:
             status = self.run_native(self.at)
             if status == abi.FLOW_DONE:
-                return ran + fuel - int(context[abi.FLOW_FUEL])
+                return ran + fuel - context[abi.FLOW_FUEL]
             if status != abi.FLOW_PAUSED:  # what is left of the stretch comes afterwards
-                handle(status, self.code[int(context[abi.FLOW_NEXT])])
+                handle(status, self.code[context[abi.FLOW_NEXT]])
                 continue
             ran += fuel
             took = time.perf_counter() - start

@@ -102,10 +102,11 @@ class Values:
         """Where a tensor lies that is kept."""
         block = aligned(ALIGNMENT + value.nbytes, "a constant")
         self.kept.append(block)
-        self._write(block, ALIGNMENT, value)
+        self.write(block, ALIGNMENT, value)
         return address(block) + ALIGNMENT
 
-    def _write(self, block: np.ndarray, at: int, value: np.ndarray) -> None:
+    def write(self, block: np.ndarray, at: int, value: np.ndarray) -> None:
+        """A tensor with its header before it."""
         dtype = value.dtype.newbyteorder("=")
         header, nbytes = self.tensor(dtype, value.shape)
         block[at - 8 : at].view(np.uint64)[0] = header
@@ -146,7 +147,7 @@ class Values:
                 words[start // 8 - 1] = content
                 words[start // 8 : start // 8 + len(below)] = [base + layout.parts[k][0] for k in below]
             else:
-                self._write(held.block, start, content)
+                self.write(held.block, start, content)
         roots = iter(layout.roots)
         return [base + layout.parts[next(roots)][0] if p is None else p for p in places], held
 
@@ -200,6 +201,47 @@ class Values:
         return done[0]
 
 
+class PlainArguments:
+    """Tensors of known shapes as arguments: where each is copied to is found once. Large ones are read where they lie."""
+
+    def __init__(self, values: Values, types: Sequence[TensorType]):
+        layout = _Layout()
+        tensors = [np.zeros(t.concrete_shape, t.dtype) for t in types]
+        for tensor in tensors:
+            if tensor.nbytes < LARGE:
+                layout.tensor(tensor, -1)
+        self.block = aligned(layout.used + ALIGNMENT, "the arguments")
+        starts = iter([start for start, _, _ in layout.parts])
+        self.parts: list[tuple[np.dtype, tuple[int, ...], np.ndarray | None, int]] = []
+        for tensor in tensors:
+            own, start = None, 0
+            if tensor.nbytes < LARGE:
+                values.write(self.block, start := next(starts), tensor)
+                own = self.block[start : start + tensor.nbytes].view(tensor.dtype).reshape(tensor.shape)
+            self.parts.append((tensor.dtype, tensor.shape, own, address(self.block) + start))
+
+    @staticmethod
+    def of(values: Values, types: Sequence[Type]) -> PlainArguments | None:
+        """Those of these types; None if there are others."""
+        plain = [t for t in types if isinstance(t, TensorType) and not t.is_dynamic]
+        return PlainArguments(values, plain) if len(plain) == len(types) else None
+
+    def given(self, args: Sequence[Value]) -> tuple[list[int], Held] | None:
+        """Where arguments lie, and what holds them; None if more has to be looked at, or copied."""
+        places: list[int] = []
+        held = Held()
+        for value, (dtype, shape, own, place) in zip(args, self.parts, strict=True):
+            if type(value) is not np.ndarray or value.dtype != dtype or value.shape != shape:
+                return None
+            found = place
+            if own is not None:
+                own[...] = value
+            elif (found := held.read(value)) is None:
+                return None
+            places.append(found)
+        return places, held
+
+
 def _word(at: int) -> int:
     return ctypes.c_uint64.from_address(at).value
 
@@ -208,4 +250,4 @@ def _bytes(at: int, nbytes: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * max(nbytes, 1)).from_address(at))
 
 
-__all__ = ["CELL", "TUPLE", "Held", "Leaf", "Pack", "Values", "header_of"]
+__all__ = ["CELL", "TUPLE", "Held", "Leaf", "Pack", "PlainArguments", "Values", "header_of"]
