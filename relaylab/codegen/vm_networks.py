@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from relaylab.codegen.native_function import compilable
+from relaylab.codegen.native_function import with_native_code
 from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
@@ -95,7 +95,7 @@ class _Facts:
 
 
 def _is_kernel(func: Function) -> bool:
-    return func.is_primitive and compilable(func)
+    return with_native_code(func)
 
 
 def _outside_kernels(node: Expr) -> tuple[Expr, ...]:

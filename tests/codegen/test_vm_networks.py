@@ -135,6 +135,46 @@ def test_results_of_one_kernel(scale):
     assert networks(exe)
 
 
+def test_a_kernel_that_takes_the_parts_of_another_is_in_its_network():
+    torch = pytest.importorskip("torch")
+    cell = torch.nn.LSTMCell(3, 5)
+    weights = [relay.const(w.detach().numpy()) for w in (cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh)]
+    xs, h, c = (relay.var(n, shape=s) for n, s in (("xs", (4, 3)), ("h", (1, 5)), ("c", (1, 5))))
+    state = h, c
+    for k in range(4):
+        x = relay.strided_slice(xs, [k, 0], [k + 1, 3])
+        gates = relay.nn.dense(x, weights[0]) + relay.nn.dense(state[0], weights[1]) + weights[2]
+        i, f, u, o = relay.split(gates, 4, axis=1)
+        new = relay.sigmoid(f) * state[1] + relay.sigmoid(i) * relay.tanh(u)
+        state = relay.sigmoid(o) * relay.tanh(new), new
+    exe = relay.vm.compile(relay.IRModule.from_expr(Function([xs, h, c], relay.Tuple(state))), "llvm")
+    values = [RNG.standard_normal(s).astype("float32") for s in ((4, 3), (1, 5), (1, 5))]
+    row, *wanted = map(torch.from_numpy, values)
+    with torch.no_grad():
+        for k in range(4):
+            wanted = cell(row[k : k + 1], tuple(wanted))
+    for got, want in zip(VirtualMachine(exe).invoke("main", *values), wanted, strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-6)
+    assert exe.bytecode.count("invoke_packed") == 1 and len(networks(exe)) == 1
+
+
+@pytest.mark.parametrize("scale", [0.1, 5.0])
+def test_a_tuple_from_outside_goes_into_a_network(scale):
+    x = relay.var("x", shape=(2, 4))
+    parts = relay.split(dense(x), 2, axis=1).astuple()
+    turned = relay.Tuple([relay.TupleGetItem(parts, k) for k in (1, 0)])
+    pair = relay.If(relay.greater(relay.sum(x), relay.const(1.0)), parts, turned)
+    left, right = (relay.TupleGetItem(pair, k) for k in range(2))
+    y = relay.sigmoid(left) * relay.tanh(right)
+    out = relay.nn.dense(dense(relay.concatenate([y, left], 1)), relay.const(W))
+    mod = relay.IRModule.from_expr(Function([x], out))
+    value = (RNG.standard_normal((2, 4)) * scale).astype("float32")
+    want = relay.create_executor("debug", mod=mod).evaluate()
+    for value in (value, -value):
+        exe = relay.vm.compile(mod, "llvm")
+        np.testing.assert_allclose(exe_run(exe, value).numpy(), want(value).numpy(), rtol=1e-5, atol=1e-6)
+
+
 def test_each_kernel_behind_the_last_choice_that_it_needs():
     """Before the first `if`, in its branches, behind each: as many networks as points, and no kernel outside."""
     x = relay.var("x", shape=(2, 4))
