@@ -240,6 +240,8 @@ def _evaluation(name: str, record: Operator, call: Call) -> Callable[..., Value]
     if not isinstance(t, TensorType) or any(_is_bfloat(x) for x in (t, *(a.inferred for a in call.args))):
         return lambda *args: _of_type(arrays_of(cast("Value", evaluated(record, args, t))), name, t)
     reference, dtype, dims = record.reference, np.dtype(t.dtype), _dims(t)
+    if name == "reshape" and (shape := _plain_shape(record)) is not None:
+        return lambda data, *_: cast(np.ndarray, data).reshape(shape)
 
     def run(*args: Value) -> Value:
         value = reference(*args)
@@ -251,6 +253,13 @@ def _evaluation(name: str, record: Operator, call: Call) -> Callable[..., Value]
         return value
 
     return run
+
+
+def _plain_shape(record: Operator) -> tuple[int, ...] | None:
+    """The shape that a reshape gives, if it says all extents but one: it need not be derived from the data's."""
+    shape = cast("Sequence[object]", getattr(record, "newshape", ()))
+    plain = tuple([n for n in shape if isinstance(n, int) and (n > 0 or n == -1)])
+    return plain if len(plain) == len(shape) and plain.count(-1) < 2 else None
 
 
 def _of_type(value: Value, name: str, t: Type | None) -> Value:

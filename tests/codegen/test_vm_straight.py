@@ -48,6 +48,27 @@ def test_the_evaluator_is_not_asked(no_evaluator):
         assert columns.dtype == "int64" and rows.dtype == "int32"
 
 
+RESHAPED = {
+    (-1,): np.ravel, (1, -1, 2): lambda rows: rows[None], (-1, 1): lambda rows: np.ravel(rows)[:, None],
+    (0, -1): lambda rows: rows, (-2,): lambda rows: rows,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", RESHAPED)
+def test_reshapes_of_so_many_rows_as_the_data_say(shape):
+    vm = machine(lambda x: relay.reshape(positive(x), shape), (4, 6))
+    for count in (0, 1, 2, 5, 24):
+        x = np.where(np.arange(24) < count, 1, -1).reshape(4, 6).astype("float32")
+        np.testing.assert_array_equal(vm.run(x).numpy(), RESHAPED[shape](np.argwhere(x > 0)))
+
+
+def test_rows_of_another_number_than_a_reshape_says():
+    vm = machine(lambda x: relay.reshape(positive(x), (2, -1, 2)), (4, 6))
+    assert vm.run(np.where(np.arange(24) < 4, 1, -1).reshape(4, 6).astype("float32")).shape == (2, 2, 2)
+    with pytest.raises(RelayError):
+        vm.run(np.where(np.arange(24) < 3, 1, -1).reshape(4, 6).astype("float32"))
+
+
 def test_a_call_by_names_is_one_by_places(no_evaluator):
     vm = machine(lambda x, y: relay.argwhere(relay.greater(x, y)), (5, 7), (5, 7))
     wanted = np.argwhere(X > 0.5)

@@ -34,7 +34,9 @@ class UnaryScalar(Elementwise):
             return data.copy()
         wide = data.astype("float64") if self.real or data.dtype == "float16" else data
         with np.errstate(all="ignore"):
-            return convert(np.asarray(SCALAR_OPS[self.function].meaning(wide)), data.dtype.name).astype(data.dtype)
+            found = np.asarray(SCALAR_OPS[self.function].meaning(wide))
+            whole = found if data.dtype.kind == "f" else convert(found, data.dtype.name)
+            return whole.astype(data.dtype)
 
     def scalar(self, b: ElementBuilder, x: Element) -> Element:
         if x.dtype == "bool":
