@@ -32,13 +32,15 @@ class Lent:
 
     def __init__(self, block: np.ndarray, place: int):
         self.block, self.place = block, place
-        self.written: Written | None = None
+        self.written: CacheFilling | None = None
         self.__array_interface__ = {"shape": block.shape, "typestr": "|u1", "data": (place, False), "version": 3}
 
 
 @dataclass(eq=False, slots=True)
-class Written:
-    """What lies in caches that were written together: by whom, how many places along the axis there are, and are used."""
+class CacheFilling:
+    """What lies in caches that were written together: who wrote it, how many places there are along the axis, and how
+    many of them are used.
+    """
 
     rooms: Rooms
     room: int
@@ -104,7 +106,7 @@ class Rooms:
         """Let go of the caches of the last run, and of their memory: what others let go serves again."""
         self.last: list[np.ndarray] = []
         self.held: tuple[Held, ...] = ()
-        self.written = Written(self, 0, 0)
+        self.written = CacheFilling(self, 0, 0)
 
     def turn(self, arrays: Sequence[np.ndarray], length: int) -> Turn:
         """How the next run begins, which makes the caches `length` long.
@@ -152,7 +154,7 @@ class Rooms:
         if turn.again:
             self.written.used = turn.length
         else:
-            self.held, self.written = held, Written(self, turn.after, turn.length)
+            self.held, self.written = held, CacheFilling(self, turn.after, turn.length)
             for _, lent in held:
                 lent.written = self.written
         part = (*self.along, slice(turn.length))

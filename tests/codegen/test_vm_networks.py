@@ -168,9 +168,9 @@ def test_a_tuple_from_outside_goes_into_a_network(scale):
     y = relay.sigmoid(left) * relay.tanh(right)
     out = relay.nn.dense(dense(relay.concatenate([y, left], 1)), relay.const(W))
     mod = relay.IRModule.from_expr(Function([x], out))
-    value = (RNG.standard_normal((2, 4)) * scale).astype("float32")
+    some = (RNG.standard_normal((2, 4)) * scale).astype("float32")
     want = relay.create_executor("debug", mod=mod).evaluate()
-    for value in (value, -value):
+    for value in (some, -some):
         exe = relay.vm.compile(mod, "llvm")
         np.testing.assert_allclose(exe_run(exe, value).numpy(), want(value).numpy(), rtol=1e-5, atol=1e-6)
 

@@ -180,7 +180,7 @@ out:
 
 
 def counts(items: int, threads: int, until: int = 0, waits: int = -1, runs: int = 1) -> list[int]:
-    """How often each item of a step is done in so many runs of it; thread `waits` goes on when `until` items are done."""
+    """How often each item is done in so many runs of a step; thread `waits` goes on when `until` items are done."""
     entry = linker().entry(compiled(entry_text(llvm.get_process_triple())))
     library = linker().link((compiled(COUNT),), {"count"})
     counted, told = np.zeros(items, np.int64), np.array([0, until, waits], np.int64)
