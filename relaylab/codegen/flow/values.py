@@ -202,7 +202,7 @@ class Values:
 
 
 class PlainArguments:
-    """Tensors of known shapes as arguments: where each is copied to is found once; large ones are read where they are."""
+    """Tensors of known shapes as arguments: where each is copied to is found once. Large ones stay where they are."""
 
     def __init__(self, values: Values, types: Sequence[TensorType]):
         layout = _Layout()
