@@ -1,6 +1,8 @@
 """Products of an open program read their operands where they lie: kernels without packing need no transposed copies.
 
 What is multiplied by a number after a product of open columns is multiplied before it, where it is fewer numbers.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations
