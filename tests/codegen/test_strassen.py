@@ -14,7 +14,8 @@ from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays, supports_strassen
-from relaylab.codegen.templates.strassen_kernel import strassen
+from relaylab.codegen.templates.program_parts import ProgramParts
+from relaylab.codegen.templates.strassen_kernel import LEAST_TILES, StrassenLoops, strassen
 
 SHAPES = [(2, 32, 2), (3, 64, 10), (49, 96, 66), (40, 160, 128), (29, 224, 34), (128, 192, 64)]  # M, N, K
 
@@ -100,6 +101,14 @@ def test_more_cores_get_more_items_and_the_same_bits():
         results.append(out.copy())
     assert items[0] < items[1] < items[2]
     assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+@pytest.mark.parametrize("target", ("avx2", "avx512"))
+def test_few_rows_are_one_block(target):
+    """Every block reads all weights: with one tile in each they were read four times."""
+    for rows in (64, 128, 197, 512):
+        loops = StrassenLoops(gemm_problem(large(rows, 2048, 5632)), TARGETS[target], Epilogue(), ProgramParts({}))
+        assert loops.blocks.count == 1 or loops.blocks.size >= LEAST_TILES
 
 
 @pytest.mark.parametrize("target", runnable_targets())

@@ -22,8 +22,8 @@ from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
 from relaylab.loop.expr import INDEX, Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, of_part
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
 
-LEAST_TILES = 6  # of a block, which share each panel of weights
-BLOCKS = 4  # row blocks are a multiple of it
+LEAST_TILES = 6  # of a block: they share each panel of weights, and every block reads all of them
+BLOCKS = 4  # row blocks are a multiple of it if there are tiles enough
 PLACES = 2  # where tiles wait
 
 
@@ -101,10 +101,11 @@ class StrassenLoops(TileLoops):
         self.pitch = -(-self.problem.depth // 16) * 16 + 16
         self.rows_of_tile = self.splits[1].sizes[0]
         row_bytes = len(self.planes) * self.pitch * item_bytes(self.problem.dtype)
-        most = max(LEAST_TILES, target.facts.strassen_bytes // (row_bytes * self.rows_of_tile))
-        most = max(1, min(most, -(-self.tiles // BLOCKS)))
-        count = -(-self.tiles // most)
-        self.blocks = Split(self.tiles, min(self.tiles, -(-count // BLOCKS) * BLOCKS))
+        fit = max(1, target.facts.strassen_bytes // (row_bytes * self.rows_of_tile))
+        most = max(1, self.tiles // LEAST_TILES)
+        count = min(-(-self.tiles // fit), most)
+        even = -(-count // BLOCKS) * BLOCKS
+        self.blocks = Split(self.tiles, even if even <= most else count)
         items = max(BLOCKS, target.cores) * (2 if self.blocks.larger else 1)  # as few as keep all cores evenly at work:
         self.groups = Split(self.panels, min(self.panels, -(-items // self.blocks.count)))  # each makes its own sums
         self.block_rows = self.blocks.sizes[0] * self.rows_of_tile
