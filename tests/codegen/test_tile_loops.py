@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from relaylab.codegen.templates.conv_transpose import needed_transpose_halo, tra
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
-from relaylab.loop.program import LoopProgram
+from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.loop.expr import Const, Tensor
+from relaylab.loop.program import Body, For, IfThenElse, LoopNest, LoopProgram, Prefetch, Statement, Store
 from relaylab.loop.run import run
 from relaylab.loop.verify import unproven
 
@@ -176,3 +179,48 @@ def test_large_matrices_are_packed_when_they_are_inputs() -> None:
         Runner(kernel, TARGETS[isa]).run({"in0": x, "in1": w, "out0": out}, splits=3)
         want = x.reshape(rows, 600).astype("float64") @ w.reshape(600, 900)
         np.testing.assert_allclose(out.reshape(rows, 900), want, atol=1e-3)
+
+
+def marking(body: Body, asked: Tensor) -> Body:
+    """The statements with a mark stored for each line of weights that is asked for, and no other store."""
+
+    def one(statement: Statement) -> Statement | None:
+        match statement:
+            case Store():
+                return None
+            case Prefetch(buffer, address):
+                return Store(asked, address // 16, Const(1, "float32")) if buffer.name == "weight0" else None
+            case For() if statement.kind != "vectorized":
+                return replace(statement, body=marking(statement.body, asked))
+            case IfThenElse():
+                sides = (marking(side, asked) for side in (statement.body, statement.otherwise))
+                return IfThenElse(statement.condition, *sides)
+        return None if isinstance(statement, For) else statement
+
+    return tuple(found for s in body if (found := one(s)) is not None)
+
+
+@pytest.mark.parametrize("outer", (0, 1))
+@pytest.mark.parametrize("rows", (13, 30, 49))  # tiles that do not divide a panel
+def test_tiles_ask_for_the_whole_of_the_next_panel(rows: int, outer: int) -> None:
+    spec, _, _ = product(1, rows, 64, 40)
+    tiles = -(-rows // 6)
+    choices = {"outer": outer, "prefetch": 1, "rows": 6, "vectors": 2, "tiles": tiles, "panels": 1}
+    spec = replace(spec, choices=tuple(choices.items()))
+    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
+    asked = Tensor("asked", (64 * 40 // 16 * 2,), "float32")
+    (nest,) = program.nests
+    nest = LoopNest(replace(nest.loop, body=marking(nest.loop.body, asked)))
+    memory = {t: np.zeros(t.shape[0], t.dtype) for t in (*(t for _, t in program.buffers), asked)}
+    run(replace(program, buffers=(*program.buffers, ("asked", asked)), nests=(nest,), registers=()), memory)
+    panel = 40  # lines
+    assert not memory[asked][:panel].any(), "the first panel is not the next one of any"
+    assert memory[asked][panel : 4 * panel].all()
+
+
+def test_a_panel_comes_while_some_tiles_are_done() -> None:
+    for m, n, k in ((49, 768, 3072), (64, 2048, 5632), (577, 768, 3072), (577, 3072, 768)):
+        spec, _, _ = product(1, m, n, k)
+        for isa in ("avx2", "avx512"):
+            plan = schedule_contraction(gemm_problem(spec), TARGETS[isa])
+            assert plan.prefetch and plan.tiles >= 5, (m, n, k, isa)

@@ -21,6 +21,7 @@ from relaylab.codegen.templates.problem import Problem, Split
 SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
 FAR_BYTES = 1 << 20  # activations that are larger were pushed out of the second-level cache before they are read
 L1_PANEL = 20 << 10  # bytes of a weight panel that stays in the first-level cache beside the activations
+LEAST_TILES = 8  # of a block of rows: while they are done, the next panel of weights comes from beyond the caches
 CACHE_WAYS = 8
 ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
@@ -197,12 +198,13 @@ def _order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, i
         return Blocking(vectors, tile, per_item if panels == 1 else 1, panels, False)
     # Rows that are read again for every panel: a quarter of the second-level cache.
     rows_of_block = max(1, target.second_cache // 4 // (max(1, problem.depth) * size))
-    block = max(1, rows_of_block // (tile[0] * tile[1]))
+    block = max(LEAST_TILES, rows_of_block // (tile[0] * tile[1]))
+    large = weight_bytes > SMALL_WEIGHTS
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows
-        return Blocking(vectors, tile, block, 1, False)
+        return Blocking(vectors, tile, block, 1, False, prefetch=large)
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
     # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
-    return Blocking(vectors, tile, -(-tiles // parts), 1, True, prefetch=weight_bytes > SMALL_WEIGHTS and tiles > 1)
+    return Blocking(vectors, tile, -(-tiles // parts), 1, True, prefetch=large and tiles > 1)
 
 
 def unroll(count: int, products: int) -> int:
