@@ -181,41 +181,49 @@ def test_large_matrices_are_packed_when_they_are_inputs() -> None:
         np.testing.assert_allclose(out.reshape(rows, 900), want, atol=1e-3)
 
 
-def marking(body: Body, asked: Tensor) -> Body:
-    """The statements with a mark stored for each line of weights that is asked for, and no other store."""
+def marking(body: Body, role: str, asked: Tensor) -> Body:
+    """The statements with a mark stored for each line of an operand that is asked for, and no other store."""
 
     def one(statement: Statement) -> Statement | None:
         match statement:
             case Store():
                 return None
             case Prefetch(buffer, address):
-                return Store(asked, address // 16, Const(1, "float32")) if buffer.name == "weight0" else None
+                return Store(asked, address // 16, Const(1, "float32")) if buffer.name == role else None
             case For() if statement.kind != "vectorized":
-                return replace(statement, body=marking(statement.body, asked))
+                return replace(statement, body=marking(statement.body, role, asked))
             case IfThenElse():
-                sides = (marking(side, asked) for side in (statement.body, statement.otherwise))
+                sides = (marking(side, role, asked) for side in (statement.body, statement.otherwise))
                 return IfThenElse(statement.condition, *sides)
         return None if isinstance(statement, For) else statement
 
     return tuple(found for s in body if (found := one(s)) is not None)
 
 
+def asked_for(spec, role: str, lines: int) -> np.ndarray:
+    """Whether each of so many lines of an operand is asked for."""
+    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
+    asked = Tensor("asked", (lines,), "float32")
+    (nest,) = program.nests
+    nest = LoopNest(replace(nest.loop, body=marking(nest.loop.body, role, asked)))
+    memory = {t: np.zeros(t.shape[0], t.dtype) for t in (*(t for _, t in program.buffers), asked)}
+    run(replace(program, buffers=(*program.buffers, ("asked", asked)), nests=(nest,), registers=()), memory)
+    return memory[asked] > 0
+
+
 @pytest.mark.parametrize("outer", (0, 1))
 @pytest.mark.parametrize("rows", (13, 30, 49))  # tiles that do not divide a panel
 def test_tiles_ask_for_the_whole_of_the_next_panel(rows: int, outer: int) -> None:
     spec, _, _ = product(1, rows, 64, 40)
-    tiles = -(-rows // 6)
-    choices = {"outer": outer, "prefetch": 1, "rows": 6, "vectors": 2, "tiles": tiles, "panels": 1}
-    spec = replace(spec, choices=tuple(choices.items()))
-    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
-    asked = Tensor("asked", (64 * 40 // 16 * 2,), "float32")
-    (nest,) = program.nests
-    nest = LoopNest(replace(nest.loop, body=marking(nest.loop.body, asked)))
-    memory = {t: np.zeros(t.shape[0], t.dtype) for t in (*(t for _, t in program.buffers), asked)}
-    run(replace(program, buffers=(*program.buffers, ("asked", asked)), nests=(nest,), registers=()), memory)
-    panel = 40  # lines
-    assert not memory[asked][:panel].any(), "the first panel is not the next one of any"
-    assert memory[asked][panel : 4 * panel].all()
+    choices = {"outer": outer, "prefetch": 1, "rows": 6, "vectors": 2, "tiles": -(-rows // 6), "panels": 1}
+    asked, panel = asked_for(replace(spec, choices=tuple(choices.items())), "weight0", 320), 40  # lines
+    assert not asked[:panel].any(), "the first panel is not the next one of any"
+    assert asked[panel : 4 * panel].all()
+
+
+def test_tiles_ask_for_the_lines_that_they_write() -> None:
+    spec, _, _ = product(1, 13, 80, 40)
+    assert asked_for(spec, "out0", 13 * 80 // 16).all()
 
 
 def test_a_panel_comes_while_some_tiles_are_done() -> None:

@@ -240,7 +240,13 @@ class StrassenLoops(TileLoops):
         onto = IfThenElse(apply("eq", self.number, as_index(number)), both)
         keep = (to_kept(self.keep, held),)
         done = IfThenElse(as_index(self.keep) < PLACES, keep, (onto, *self._send(site, acc)))
-        return (zero, begin, reduced, done)
+        ahead = IfThenElse(as_index(self.keep) >= PLACES, self._out_ahead(self._sent_to(site)))
+        return (ahead, zero, begin, reduced, done)
+
+    def _sent_to(self, site: TileSite) -> TileSite:
+        """Where a tile's result lies in C."""
+        low, right = self.result
+        return replace(site, batch=right, position=self._moved(site.position, low))
 
     def _x(self, site: TileSite, a: Place, b: Place, taps: Sequence[Place]) -> ScalarExpr:
         """The element of the factor of A for a row of a tile."""
@@ -260,8 +266,7 @@ class StrassenLoops(TileLoops):
 
     def _send(self, site: TileSite, acc: Tensor) -> Body:
         """Bias, epilogue and stores of a tile of one quarter of C; rows that do not exist are left out."""
-        low, right = self.result
-        there = replace(site, batch=right, position=self._moved(site.position, low))
+        there = self._sent_to(site)
         biased: Body = ()
         if self.epilogue.bias is not None:
             part = self.epilogue.bias_part

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.problem import Problem, Split
+from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
 from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, packed_columns, tile_count, unroll
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
@@ -146,7 +146,21 @@ class TileLoops:
         first = lambda a, b, c: (into, self._cell(site, a, b, c), self._bias(site, c))
         start = self._over_tile(site, first, columns, memory=into is not acc)
         reduction = self._in_parts(site, acc, into, by, length) if length else self._reduction(site, acc)
-        return (start, *self._rows_ahead(site), *reduction, *self._finish(site, into))
+        ahead = (*self._rows_ahead(site), *self._out_ahead(site))
+        return (start, *ahead, *reduction, *self._finish(site, into))
+
+    def _out_ahead(self, site: TileSite) -> Body:
+        """Ask for the lines that a tile is going to write: they come while its products are done."""
+        p, parts = self.problem, self.parts
+        out = parts.buffers["out"]
+        if p.out_column != 1 or out in parts.scratch:
+            return ()
+        line = LINE // item_bytes(out.dtype)
+        a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
+        c = parts.axis("line", -(-site.columns // line))
+        spots = [(at, axis.out) for axis, at in self._spots(site, turn(a), turn(b))]
+        spots.append((self._column(site, as_index(turn(c)) * line), 1))
+        return around((Prefetch(out, parts.place(spots, p.out_start)),), (a, b, c), "unrolled")
 
     def _rows_ahead(self, site: TileSite) -> Body:
         """Ask for a share of the rows of the tile after the next, where rows come from beyond the caches.
@@ -199,7 +213,7 @@ class TileLoops:
         terms = [(turn(a), site.sizes[1] * pitch), (turn(b), pitch), (c, 1)]
         return self.parts.place(terms)
 
-    def _column(self, site: TileSite, c: Axis) -> ScalarExpr:
+    def _column(self, site: TileSite, c: Place) -> ScalarExpr:
         return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])
 
     def _bias(self, site: TileSite, c: Axis) -> ScalarExpr:
@@ -381,9 +395,7 @@ class TileLoops:
     def _result(self, site: TileSite, a: Axis, b: Axis, c: Axis, tile: Tensor) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
         """Where an element of a tile goes, and what it becomes."""
         p, parts = self.problem, self.parts
-        *outer, high, low = site.position
-        rows = [*outer, as_index(high) + turn(a), as_index(low) + turn(b)]
-        spots = list(zip((p.batch, *p.rows), (site.batch, *rows)))
+        spots = self._spots(site, turn(a), turn(b))
         column = self._column(site, c)
         where = parts.place([*((at, axis.out) for axis, at in spots), (column, p.out_column)], p.out_start)
         value: ScalarExpr = Load(tile, (self._cell(site, a, b, c),))
@@ -391,6 +403,12 @@ class TileLoops:
             groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
             value = parts.finished(self.epilogue, value, [*groups, ((p.channels or p.columns,), column)])
         return parts.buffers["out"], where, value
+
+    def _spots(self, site: TileSite, a: Place, b: Place) -> list[tuple[OutputAxis, Place]]:
+        """Where a row of a tile is on the axes of the output."""
+        *outer, high, low = site.position
+        rows = (*outer, as_index(high) + a, as_index(low) + b)
+        return list(zip((self.problem.batch, *self.problem.rows), (site.batch, *rows)))
 
 
 def _nested(body: Body, axes: Sequence[Axis]) -> Body:
