@@ -200,12 +200,11 @@ def marking(body: Body, role: str, asked: Tensor) -> Body:
     return tuple(found for s in body if (found := one(s)) is not None)
 
 
-def asked_for(spec, role: str, lines: int) -> np.ndarray:
+def asked_for(program: LoopProgram, role: str, lines: int) -> np.ndarray:
     """Whether each of so many lines of an operand is asked for."""
-    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
     asked = Tensor("asked", (lines,), "float32")
     (nest,) = program.nests
-    nest = LoopNest(replace(nest.loop, body=marking(nest.loop.body, role, asked)))
+    nest = LoopNest(replace(nest.loop, body=marking(nest.loop.body, role, asked)), nest.grain)
     memory = {t: np.zeros(t.shape[0], t.dtype) for t in (*(t for _, t in program.buffers), asked)}
     run(replace(program, buffers=(*program.buffers, ("asked", asked)), nests=(nest,), registers=()), memory)
     return memory[asked] > 0
@@ -216,14 +215,20 @@ def asked_for(spec, role: str, lines: int) -> np.ndarray:
 def test_tiles_ask_for_the_whole_of_the_next_panel(rows: int, outer: int) -> None:
     spec, _, _ = product(1, rows, 64, 40)
     choices = {"outer": outer, "prefetch": 1, "rows": 6, "vectors": 2, "tiles": -(-rows // 6), "panels": 1}
-    asked, panel = asked_for(replace(spec, choices=tuple(choices.items())), "weight0", 320), 40  # lines
+    spec, panel = replace(spec, choices=tuple(choices.items())), 40  # lines
+    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
+    asked = asked_for(program, "weight0", 8 * panel)
     assert not asked[:panel].any(), "the first panel is not the next one of any"
     assert asked[panel : 4 * panel].all()
 
 
-def test_tiles_ask_for_the_lines_that_they_write() -> None:
+def test_lines_are_asked_for_before_they_are_written() -> None:
     spec, _, _ = product(1, 13, 80, 40)
-    assert asked_for(spec, "out0", 13 * 80 // 16).all()
+    program = contracted(spec, [gemm_problem(spec)], TARGETS["avx2"], Epilogue())
+    assert asked_for(program, "out0", 13 * 80 // 16).all()
+    _, _, write = depthwise_convolution((5, 7), 64, 3)
+    rows = asked_for(write(TARGETS["avx512"], Epilogue()), "out0", 6 * 7 * 4).reshape(6, 7 * 4)
+    assert rows[1:].all() and not rows[0].any(), "those of the next row"
 
 
 def test_a_panel_comes_while_some_tiles_are_done() -> None:

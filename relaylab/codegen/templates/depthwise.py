@@ -139,15 +139,21 @@ class DepthwiseLoops:
         return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), self._result(tile, acc))
 
     def _ahead(self, tile: PixelTile) -> Body:
-        """Ask for what the next output row reads below this tile, where data comes from beyond the caches."""
-        spec, parts, steps = self.spec, self.parts, self.spec.data.strides
-        if spec.data.bytes <= FAR_BYTES or len(spec.kernel) != 2:
+        """Ask for what the next output row writes and, of data from beyond the caches, reads below this tile."""
+        spec, parts, out = self.spec, self.parts, self.spec.out
+        if len(spec.kernel) != 2:
             return ()
-        terms = [*self._place_of(tile), (tile.channel, steps[-1])]
+        written = [*zip(tile.position, out.strides), (tile.channel, out.strides[-1])]
+        starts = (out.offset + out.strides[1] + x * out.strides[-2] for x in range(tile.pixels))
+        lines = tuple(Prefetch(parts.buffers["out0"], parts.place(written, start)) for start in starts)
+        if spec.data.bytes <= FAR_BYTES:
+            return lines
+        steps = spec.data.strides
+        read = [*self._place_of(tile), (tile.channel, steps[-1])]
         below = self._start() + spec.padding[-1] * steps[-2] + ((spec.kernel[0] - 1) * spec.dilation[0] + 1) * steps[1]
         spots = itertools.product(range(spec.strides[0]), range(tile.pixels * spec.strides[-1]))
-        data = parts.buffers["in0"]
-        return tuple(Prefetch(data, parts.place(terms, below + y * steps[1] + x * steps[-2])) for y, x in spots)
+        starts = (below + y * steps[1] + x * steps[-2] for y, x in spots)
+        return (*lines, *(Prefetch(parts.buffers["in0"], parts.place(read, start)) for start in starts))
 
     def _place_of(self, tile: PixelTile) -> list[tuple[Place, int]]:
         """Where the first tap of a tile is read, as terms of an address."""
