@@ -317,7 +317,10 @@ class _Reader:
                 self._otherwise(line)
                 return
             case "prefetch":
-                self._add(line, Prefetch(*self._place(line, line.word("a buffer"))))
+                token = line.word("a buffer")
+                near = token.text == "near" and line.next.text != "["
+                token = line.word("a buffer") if near else token
+                self._add(line, Prefetch(*self._place(line, token), near))
             case _:
                 self._accumulate(line, first)
         line.end()

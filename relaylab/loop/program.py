@@ -68,10 +68,14 @@ class For:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prefetch:
-    """Ask for the cache line of `buffer[address]`, which may lie beyond the buffer: nothing is read."""
+    """Ask for the cache line of `buffer[address]`, which may lie beyond the buffer: nothing is read.
+
+    It comes into the second-level cache, or `near`, into the first.
+    """
 
     buffer: Tensor
     address: ScalarExpr
+    near: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +196,7 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
             return address, value
         case Define(_, value) | Accumulate(_, _, value):
             return (value,)
-        case Prefetch(_, address):
+        case Prefetch(address=address):
             return (address,)
         case IfThenElse(condition):
             return (condition,)
@@ -279,8 +283,8 @@ class _Writer:
                 return f"{local.name}: {local.dtype} = {self.show(value)}"
             case Accumulate(local, kind, value):
                 return f"{local.name} {SIGNS[kind]} {self.show(value)}"
-            case Prefetch(buffer, address):
-                return f"prefetch {buffer.name}[{self.show(address)}]"
+            case Prefetch(buffer, address, near):
+                return f"prefetch {'near ' * near}{buffer.name}[{self.show(address)}]"
             case IfThenElse(condition):
                 self.around = self.around[:level]  # what stood here before is not around it
                 return f"if {self.show(condition)}:"

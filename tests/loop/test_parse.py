@@ -17,7 +17,7 @@ from relaylab.codegen.templates.strassen_kernel import strassen_program
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop import Const, LoopProgram, OutSpec, Tensor, parse, run
 from relaylab.loop.expr import INDEX, Axis, Size, axis_over
-from relaylab.loop.program import For, LoopNest, Store
+from relaylab.loop.program import For, LoopNest, Prefetch, Store
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.support.errors import DiagnosticError, RelayTypeError
 
@@ -193,3 +193,15 @@ def test_an_edited_program_is_another_one() -> None:
     run(program, {x: np.arange(8, dtype="float32"), y: out})
     np.testing.assert_array_equal(out, 2 * np.arange(8))
     assert str(parse(BODY + "y[i] = x[i + 1]", verify=False).items) == "8"
+
+
+@pytest.mark.parametrize("name", ["x", "near"])
+def test_a_prefetch_says_how_near_its_line_comes(name: str) -> None:
+    x, out = Tensor(name, (64,), "float32"), Tensor("out0", (4,), "float32")
+    i = Axis("i", 4)
+    body = (Prefetch(x, i * 16), Prefetch(x, i * 16, near=True), Store(out, i, Const(1.0, "float32")))
+    program = LoopProgram("k", ((name, x), ("out0", out)), (), (LoopNest(For(i, "serial", body)),))
+    check(program)
+    assert f"prefetch {name}[" in str(program) and f"prefetch near {name}[" in str(program)
+    asked = [line.split("i32 ", 1)[1][:8] for line in code(program).splitlines() if "call void @llvm.prefetch" in line]
+    assert asked == ["0, i32 2", "0, i32 3"]

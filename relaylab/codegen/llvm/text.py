@@ -348,10 +348,10 @@ class IRFunction:
         self.declare(name, type, (spots.type, "i32", mask.type, type))
         return self.define(type, f"call {type} @{name}({spots}, i32 {min(scale, 4)}, {mask}, {constant(type, 0)})")
 
-    def prefetch(self, pointer: Value, locality: int = 2, write: bool = False) -> None:
-        """Ask for a cache line: locality 3 is the first level, 2 the second."""
+    def prefetch(self, pointer: Value, near: bool = False) -> None:
+        """Ask for a cache line: into the first-level cache, or the second."""
         self.declare("llvm.prefetch.p0", "void", ("ptr", "i32", "i32", "i32"))
-        self.emit(f"call void @llvm.prefetch.p0({pointer}, i32 {int(write)}, i32 {locality}, i32 1)")
+        self.emit(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 {3 if near else 2}, i32 1)")
 
     # ---- control flow
 

@@ -441,10 +441,10 @@ class Emitter:
         pointer, positions = self._positions(tensor, where, at, size)
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
-    def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext) -> None:
+    def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext, near: bool) -> None:
         """Ask for the line of `tensor[address]`."""
         if (place := (tensor, address)) in self.streams:
-            return self.f.prefetch(self._moved(place, self.total(self.streams[place][1], at)))
+            return self.f.prefetch(self._moved(place, self.total(self.streams[place][1], at)), near)
         where = self.lane(address, at)
         if isinstance(where, Ramp) and tensor in self.pointers:
-            self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)))
+            self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)), near)

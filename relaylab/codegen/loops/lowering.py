@@ -171,8 +171,8 @@ class _Lowering:
                     self._serial(statement, group)
                 case IfThenElse():
                     self._branch(statement, group)
-                case Prefetch(buffer, address):
-                    self.emitter.prefetch(buffer, address, group[0])
+                case Prefetch(buffer, address, near):
+                    self.emitter.prefetch(buffer, address, group[0], near)
 
     def _branch(self, statement: IfThenElse, group: list[VectorContext]) -> None:
         """One of two bodies, which hand on accumulators and registers."""

@@ -71,6 +71,8 @@ class StrassenLoops(TileLoops):
     fellow of the lower half, which lies `cut` further along the halved axis.
     """
 
+    near = True  # few rows use a panel: the first tile would wait for the second-level cache
+
     def __init__(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
         half = half_problem(problem)
         seven = replace(

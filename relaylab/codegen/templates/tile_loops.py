@@ -42,6 +42,8 @@ class TileSite:
 class TileLoops:
     """The loops of one contraction; `nest` gives them."""
 
+    near = False  # do weights that are asked for come into the first-level cache?
+
     def __init__(self, problem: Problem, schedule: Blocking, width: int, epilogue: Epilogue, parts: ProgramParts):
         self.problem, self.schedule, self.width, self.epilogue, self.parts = problem, schedule, width, epilogue, parts
         self.panel = schedule.vectors * width
@@ -361,7 +363,7 @@ class TileLoops:
         terms = [*start, (number, step)]
         lines = range(-(-step * size * turns // LINE))
         spots = (self.parts.place(terms, first + line * LINE // size) for line in lines)
-        return tuple(Prefetch(self.parts.buffers["w"], spot) for spot in spots)
+        return tuple(Prefetch(self.parts.buffers["w"], spot, self.near) for spot in spots)
 
     def _ahead(self, site: TileSite) -> tuple[list[tuple[Place, int]], int, int]:
         """The share of the next panel that a tile asks for: where it begins, and the elements for each step."""

@@ -110,7 +110,7 @@ def pad(program: LoopProgram, words: Words) -> LoopProgram:
         if isinstance(s, Store) and s.buffer is buffer:
             return (Store(wide, moved(rewrite(s.address, load)), simplify(rewrite(s.value, load))),)
         if isinstance(s, Prefetch) and s.buffer is buffer:
-            return (Prefetch(wide, moved(rewrite(s.address, load))),)
+            return (replace(s, buffer=wide, address=moved(rewrite(s.address, load))),)
         return (mapped(s, lambda e: simplify(rewrite(e, load))),)
 
     program = edited(program, rule)

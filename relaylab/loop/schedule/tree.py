@@ -150,8 +150,8 @@ def mapped(statement: Statement, rule: Callable[[ScalarExpr], ScalarExpr]) -> St
             return Define(local, rule(value))
         case Accumulate(local, kind, value):
             return Accumulate(local, kind, rule(value))
-        case Prefetch(buffer, address):
-            return Prefetch(buffer, rule(address))
+        case Prefetch():
+            return replace(statement, address=rule(statement.address))
         case IfThenElse():
             return replace(statement, condition=rule(statement.condition))
         case For():
