@@ -162,7 +162,8 @@ class TileLoops:
         c = parts.axis("line", -(-site.columns // line))
         spots = [(at, axis.out) for axis, at in self._spots(site, turn(a), turn(b))]
         spots.append((self._column(site, as_index(turn(c)) * line), 1))
-        return around((Prefetch(out, parts.place(spots, p.out_start)),), (a, b, c), "unrolled")
+        lines = around((Prefetch(out, parts.place(spots, p.out_start)),), (c,), "unrolled")
+        return around(lines, (a, b), "serial")  # a loop is less to compile
 
     def _rows_ahead(self, site: TileSite) -> Body:
         """Ask for a share of the rows of the tile after the next, where rows come from beyond the caches.
