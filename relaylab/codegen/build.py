@@ -237,4 +237,5 @@ def _stages(network: Network, planned: NetworkPlan, layouts: NetworkLayout, targ
     kernels: dict[str, dict[str, KernelForJob]] = {}
     for step, job in zip(planned.plan.steps, planned.jobs):
         kernels.setdefault(step.name, {}).setdefault(step.kernel, (planned.kernels[step.kernel], job))
-    return Stages(target, functions, {name: tuple(found.values()) for name, found in kernels.items()}, layouts)
+    served = {name: tuple(found.values()) for name, found in kernels.items()}
+    return Stages(target, functions, served, layouts, KernelMemo(target, ObjectCache(None)))

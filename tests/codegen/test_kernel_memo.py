@@ -11,7 +11,7 @@ import pytest
 from relaylab import relay
 from relaylab.codegen.operations import memo as remembered
 from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.operations.contraction import KernelSequence
+from relaylab.codegen.operations.contraction import ConvolutionKernel, KernelSequence
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.isa.target import CpuTarget
@@ -20,15 +20,7 @@ from relaylab.op.base import Elementwise, op
 from relaylab.study.running import seeded
 
 KERNEL = Kernel(
-    "k_0",
-    "define void @k_0(ptr %a) {\n  ret void\n}\n",
-    frozenset({"declare void @f()"}),
-    ("in0", "out0"),
-    3,
-    64,
-    5,
-    7,
-    "loops",
+    "k_0", "define void @k_0(ptr %a) {\n  ret void\n}\n", frozenset({"declare void @f()"}), ("in0", "out0"), 3, 64, 5, 7
 )
 
 
@@ -139,3 +131,20 @@ def test_two_clips_of_one_network_and_of_two(monkeypatch: pytest.MonkeyPatch, tm
             np.full((2, 3), 9, "float32")
         )
         assert first.numpy().max() == low and second.numpy().max() == high
+
+
+def test_loops_of_kernels_from_the_cache_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    x, w = relay.var("x", shape=(1, 16, 12, 12)), relay.var("w", shape=(32, 16, 3, 3))
+    conv = relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1)))
+    mod = relay.IRModule.from_expr(
+        relay.Function([x, w], relay.Tuple([conv, relay.topk(relay.nn.softmax(conv), 3)[0]]))
+    )
+    params = {"w": np.ones((32, 16, 3, 3), "float32")}
+    first = relay.build(mod, "llvm", params=params)
+    with monkeypatch.context() as nothing:
+        nothing.setattr(ConvolutionKernel, "build", lambda *_: refuse())
+        again = relay.build(mod, "llvm", params=params)
+    assert len(first.kernels()) == 3 and again.kernels() == first.kernels()
+    for name in first.kernels():
+        assert "parallel" in first.inspect("loop", name) and first.inspect("loop", name) == again.inspect("loop", name)

@@ -36,7 +36,7 @@ def test_the_loops_name_the_bias_and_the_epilogue() -> None:
     data, out = MemoryView.dense((1, 40, 24)), MemoryView.dense((1, 40, 70))
     x = Local("x", "float32")
     epilogue = Epilogue(apply("max", x, Const(0.0, "float32")), x, operands=("side0",), bias="side0")
-    text = gemm(GemmSpec(data, MemoryView.dense((1, 24, 70)), out), HOST, epilogue).loops
+    text = str(gemm(GemmSpec(data, MemoryView.dense((1, 24, 70)), out), HOST, epilogue).program)
     assert re.search(r"acc\[.*\] = .*side0\[", text) and re.search(r"out0\[.*\] = max\(acc\[.*\], 0f\)", text)
 
 

@@ -13,6 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.operations.fused_body import Views
 from relaylab.codegen.operations.jobs import Job
+from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.ir import Expr, Function, post_order
 from relaylab.ir.display import node_text
 
@@ -21,12 +22,14 @@ KernelForJob = tuple[Kernel, Job]
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The texts are made when they are asked for. `kernels` are those that serve each fused function, by its name."""
+    """The texts are made when they are asked for. `kernels` are those that serve each fused function, by its name;
+    `again` holds what is made once more for its loops."""
 
     target: CpuTarget
     functions: Mapping[str, Function]
     kernels: Mapping[str, Sequence[KernelForJob]]
     views: Views
+    again: KernelMemo
 
     def __call__(self, stage: str, name: str) -> str:
         """The text of one stage of one fused function."""
@@ -38,12 +41,19 @@ class Stages:
 
     def _texts(self) -> Mapping[str, Callable[[Kernel, Job], str]]:
         return {
-            "loop": lambda kernel, job: kernel.loops,
+            "loop": self._loops,
             "why": lambda kernel, job: why(kernel, job, self.views, self.target),
             "llvm": lambda kernel, job: self._llvm(kernel),
             "llvm-optimized": lambda kernel, job: optimized(self._llvm(kernel), self.target),
             "flow": lambda kernel, job: "".join(map(outline, flows(kernel.text))),
         }
+
+    def _loops(self, kernel: Kernel, job: Job) -> str:
+        """The loops of a kernel, made again where it came from the cache."""
+        if kernel.program is None:
+            made = job.launches(self.views, self.target, self.again)
+            kernel = next(launch.kernel for launch in made if launch.kernel.name == kernel.name)
+        return str(kernel.program)
 
     def _llvm(self, kernel: Kernel) -> str:
         return module_text([kernel], attributes=self.target.attributes)

@@ -116,7 +116,7 @@ class MemoryView:
 class Kernel:
     """One native function over work items, as text, and what must be known to call, judge and show it.
 
-    `program` are its loops as a value, right after they were lowered; the cache keeps their text only.
+    `program` are its loops; the cache keeps LLVM's text only, from which they can be made again.
     """
 
     name: str
@@ -127,7 +127,6 @@ class Kernel:
     scratch: int = 0
     flops: int = 0
     bytes: int = 0
-    loops: str = ""
     program: LoopProgram | None = field(default=None, repr=False, compare=False)
 
     @property

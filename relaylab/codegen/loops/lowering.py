@@ -75,7 +75,7 @@ def lower_program(
     text, declares = f.finish()
     flops, traffic = cost or work(program, uses)
     items = program.items if isinstance(program.items, int) else 0
-    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, str(program), program)
+    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, program)
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,9 +267,7 @@ class ContractionJob(Job):
         with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule and self.schedule.steps else ""):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
             if self.schedule is None:
-                # Of open products the number of threads is decided anew for other sizes.
-                kept = [k if SIZES in k.operands else replace(k, program=None) for k in made.kernels]
-                return KernelSequence(tuple(kept), made.workspaces)
+                return made
             kernel, program = made.kernels[0], made.kernels[0].program
             if len(made.kernels) > 1 or program is None:
                 raise RelayValueError(
@@ -278,7 +276,7 @@ class ContractionJob(Job):
                     help="from picked minimal=0, if minimal products are picked",
                 )
         new = lower_checked(self.schedule.apply(unique(program)), target, (self.contraction.call,), tiles=True)
-        new = replace(new, flops=kernel.flops, bytes=kernel.bytes, program=None)
+        new = replace(new, flops=kernel.flops, bytes=kernel.bytes)
         return KernelSequence((new.by_content(program.name),), made.workspaces)
 
     def parts(self) -> tuple[Expr | None, ...]:
