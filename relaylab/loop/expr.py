@@ -297,7 +297,7 @@ def apply(op: str, *args: ScalarExpr | Number) -> ScalarExpr:
 
 def _agree(op: str, args: tuple[ScalarExpr | Number, ...]) -> tuple[ScalarExpr, ...]:
     """The arguments as expressions of one dtype."""
-    dtypes = dict.fromkeys(a.dtype for a in args if isinstance(a, ScalarExpr))
+    dtypes = dict.fromkeys([a.dtype for a in args if isinstance(a, ScalarExpr)])
     if len(dtypes) != 1:
         found = " and ".join(dtypes) or "only Python numbers"
         raise RelayTypeError(
@@ -305,22 +305,23 @@ def _agree(op: str, args: tuple[ScalarExpr | Number, ...]) -> tuple[ScalarExpr, 
             code="loop.dtype-mismatch",
             help="convert one side with b.cast, or make a constant with b.const(value, dtype)",
         )
-    dtype = next(iter(dtypes))
-    return tuple(a if isinstance(a, ScalarExpr) else const(a, dtype) for a in args)
+    (dtype,) = dtypes
+    return tuple([a if isinstance(a, ScalarExpr) else const(a, dtype) for a in args])
 
 
 _BOOL_ARITHMETIC = ("add", "mul", "max", "min", "abs")
+_TAKES: dict[str, Callable[[str], bool]] = {
+    "float": is_float, "ordinal": is_float, "int": lambda dtype: not is_float(dtype),
+    "logic": lambda dtype: dtype == "bool", "select": lambda dtype: dtype == "bool",
+    "bytes": lambda dtype: dtype == "int32",
+}  # fmt: skip
 
 
 def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
     dtype = args[0].dtype
-    right = {
-        "same": dtype != "bool" or op in _BOOL_ARITHMETIC,
-        **dict.fromkeys(("float", "ordinal"), is_float(dtype)),
-        "int": not is_float(dtype),
-        **dict.fromkeys(("logic", "select"), dtype == "bool"),
-        "bytes": dtype == "int32",
-    }.get(kind, True)
+    right = kind not in _TAKES or _TAKES[kind](dtype)
+    if kind == "same":
+        right = dtype != "bool" or op in _BOOL_ARITHMETIC
     if not right:
         names = {"same": "numbers", "float": "a float", "ordinal": "a float", "int": "an integer", "bytes": "an int32"}
         wanted = names.get(kind, "a bool")
@@ -398,7 +399,7 @@ def post_order(*roots: ScalarExpr, known: Container[ScalarExpr] = ()) -> Iterato
             yield open_.pop()
         elif id(node) not in seen and node not in known:
             seen.add(id(node))
-            if below := children(node):
+            if below := node.args if type(node) is Apply else children(node):
                 open_.append(node)
                 stack.append(None)
                 stack.extend(reversed(below))
@@ -408,8 +409,7 @@ def post_order(*roots: ScalarExpr, known: Container[ScalarExpr] = ()) -> Iterato
 
 def rebuild(node: ScalarExpr, new: tuple[ScalarExpr, ...]) -> ScalarExpr:
     """`node` with other children; the same object when they are the same."""
-    old = children(node)
-    if all(a is b for a, b in zip(old, new)):
+    if new == children(node):  # nodes are equal only if they are one
         return node
     match node:
         case Load():

@@ -186,7 +186,13 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
 
 def inside(statement: Statement) -> Body:
     """The statements that stand directly in a statement."""
-    return tuple(s for body in bodies(statement) for s in body)
+    match statement:
+        case For():
+            return statement.body
+        case IfThenElse():
+            return statement.body + statement.otherwise
+        case _:
+            return ()
 
 
 def values(statement: Statement) -> tuple[ScalarExpr, ...]:

@@ -78,7 +78,8 @@ class Simplifier:
         """`start` and the sum of indices times numbers: what their sum would be simplified to, without writing it."""
         total: dict[ScalarExpr, int] = {}
         for index, step in terms:
-            value = self.linear(self(index))
+            known = self._done.get(index)
+            value = self.linear(self(index) if known is None else known)
             start += value.const * step
             for atom, factor in value.terms.items():
                 total[atom] = total.get(atom, 0) + factor * step
@@ -126,9 +127,9 @@ class Simplifier:
 
     def _merge_remainders(self, value: Linear) -> Linear:
         """(x // d) * (d * c) + (x % d) * c is x * c."""
-        for atom, factor in list(value.terms.items()):
+        for atom, factor in value.terms.items():
             parts = _divided(atom, "floormod")
-            if parts is not None and atom in value.terms:
+            if parts is not None:
                 inner, divisor = self.linear(parts[0]), parts[1]
                 quotient = self.linear(self._floordiv(inner, divisor))
                 scaled = quotient * (divisor * factor)
@@ -140,20 +141,25 @@ class Simplifier:
     # ---- nodes
 
     def _node(self, node: ScalarExpr, new: tuple[ScalarExpr, ...]) -> ScalarExpr:
-        if isinstance(node, Reduce) and any(a.extent == 0 for a in node.axes):
-            return self.intern(Reduce(node.kind, node.axes, new[0], node.part))
-        if isinstance(node, Apply) and node.dtype == INDEX and node.op in self._INDEX_RULES:
-            return self._INDEX_RULES[node.op](self, node, *new)
-        if isinstance(node, Apply) and node.op in _COMPARISONS and new[0].dtype == INDEX:
-            return self._comparison(node, *new)
-        if isinstance(node, Apply) and node.op in ("land", "lor", "lnot", "select"):
-            return self.intern(of_part(_logic(node.op, new), node.part))
-        if isinstance(node, Cast):
-            return self._cast(node.dtype, new[0])
-        if isinstance(node, Axis) and self.bounds(node)[0] == self.bounds(node)[1]:
-            return self.intern(Const(self.bounds(node)[0], INDEX))
-        if isinstance(node, Guard) and new[1] is new[2]:
-            return new[1]
+        match node:
+            case Apply(op, _, dtype):
+                if dtype == INDEX and op in self._INDEX_RULES:
+                    return self._INDEX_RULES[op](self, node, *new)
+                if op in _COMPARISONS and new[0].dtype == INDEX:
+                    return self._comparison(node, *new)
+                if op in ("land", "lor", "lnot", "select"):
+                    return self.intern(of_part(_logic(op, new), node.part))
+            case Axis():
+                low, high = self.bounds(node)
+                return self.intern(Const(low, INDEX) if low == high else node)
+            case Cast(_, dtype):
+                return self._cast(dtype, new[0])
+            case Guard() if new[1] is new[2]:
+                return new[1]
+            case Reduce(kind, axes) if any(a.extent == 0 for a in axes):
+                return self.intern(Reduce(kind, axes, new[0], node.part))
+            case _:
+                pass
         return self.intern(rebuild(node, new))
 
     def _cast(self, dtype: str, value: ScalarExpr) -> ScalarExpr:

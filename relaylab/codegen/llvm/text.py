@@ -243,12 +243,13 @@ class IRFunction:
         """a * b + c: one fused instruction where the target has it; for integers a multiply and an add."""
         if not is_float(a.type):
             return self.binary("add", self.binary("mul", a, b), c)
-        if a.type not in self._products:
+        type = a.type
+        if type not in self._products:
             # fmuladd and not fma: a CPU without the instruction multiplies and adds instead of calling the C library.
-            name = f"llvm.fmuladd.{suffix(a.type)}"
-            self.declare(name, a.type, [a.type] * 3)
-            self._products[a.type] = f"call {a.type} @{name}"
-        return self.define(a.type, f"{self._products[a.type]}({a}, {b}, {c})")
+            name = f"llvm.fmuladd.{suffix(type)}"
+            self.declare(name, type, [type] * 3)
+            self._products[type] = f"call {type} @{name}"
+        return self.define(type, f"{self._products[type]}({type} {a.ref}, {type} {b.ref}, {type} {c.ref})")
 
     # ---- vectors
 
@@ -256,9 +257,14 @@ class IRFunction:
         """A vector with the scalar `x` in every lane."""
         if count == 1:
             return x
-        type = vector(x.type, count)
-        first = self.pure(type, f"insertelement {type} poison, {x}, i32 0")
-        return self.pure(type, f"shufflevector {first}, {type} poison, <{count} x i32> zeroinitializer")
+        found = self._known.get((x, count))
+        if found is None:
+            type = vector(x.type, count)
+            first = self.pure(type, f"insertelement {type} poison, {x}, i32 0")
+            found = self.pure(type, f"shufflevector {first}, {type} poison, <{count} x i32> zeroinitializer")
+            self._known[x, count] = found
+            self._scope.append((x, count))
+        return found
 
     def extract(self, x: Value, lane: int) -> Value:
         """One lane as a scalar."""
@@ -306,7 +312,7 @@ class IRFunction:
                 moved = self._known[key] = self.pure("ptr", f"getelementptr i8, {pointer}, {moving}")
                 self._scope.append(key)
             pointer, index = moved, const
-        return pointer if index == 0 else self.pure("ptr", f"getelementptr i8, {pointer}, i64 {index * size}")
+        return pointer if index == 0 else self.pure("ptr", f"getelementptr i8, ptr {pointer.ref}, i64 {index * size}")
 
     def reserve(self, bytes: int, align: int = 64) -> Value:
         """A block of the stack that lives as long as the function's call; one block however often control passes."""
@@ -317,11 +323,11 @@ class IRFunction:
 
     def load(self, type: str, pointer: Value, align: int = 4) -> Value:
         """Load a scalar or vector."""
-        return self.define(type, f"load {type}, {pointer}, align {align}")
+        return self.define(type, f"load {type}, ptr {pointer.ref}, align {align}")
 
     def store(self, x: Value, pointer: Value, align: int = 4) -> None:
         """Store a scalar or vector."""
-        self.emit(f"store {x}, {pointer}, align {align}")
+        self.emit(f"store {x.type} {x.ref}, ptr {pointer.ref}, align {align}")
 
     def masked_load(self, type: str, pointer: Value, mask: Value, align: int = 4, once: bool = False) -> Value:
         """Load the lanes of `mask`, zeros elsewhere, where memory is not touched. `once`: nothing writes there."""

@@ -122,6 +122,8 @@ class Emitter:
                 return lambda *_: x
             case Size(_, slot):
                 return lambda *_: self.sizes[slot]
+            case Load(tensor) if tensor in self.cells.tensors and tensor.shape[0]:
+                return self._register
             case Load():
                 return self._streamed_load if place_of(node) in self.streams else self._load
             case Guard():
@@ -238,6 +240,8 @@ class Emitter:
 
     def _alike(self, values: list[Value]) -> list[Value]:
         """Values of as many lanes as any of them has."""
+        if len({v.type for v in values}) == 1:
+            return values
         width = max([lanes(v.type) for v in values])
         return [self.spread(v, width) for v in values]
 
@@ -326,25 +330,22 @@ class Emitter:
         tensor, where, mask = node.tensor, done[step.operands[0]], self._mask(step, done, at)
         if tensor.shape[0] == 0:
             return from_storage(self.f, constant(storage_type(tensor.dtype), 0), tensor.dtype, self.halves)
-        if tensor in self.cells.tensors:
-            return self._register(tensor, where, at)
         size = item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and where.step in (0, 1):
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
-            align = self._alignment(tensor, where.base, size)
-            return from_storage(
-                self.f, self._near(tensor, pointer, align, where.step, mask, at), tensor.dtype, self.halves
-            )
+            x = self._near(tensor, pointer, self._alignment(tensor, where.base, size), where.step, mask, at)
+            return from_storage(self.f, x, tensor.dtype, self.halves)
         pointer, positions = self._positions(tensor, where, at, size)
         if mask.scalar is not None:
             mask = Mask(None, in_lanes(self.f, mask.scalar, mask.lanes, at.width))
-        type = vector(storage_type(tensor.dtype), at.width)
-        return from_storage(
-            self.f, self.f.gather(type, pointer, positions, size, mask.lanes), tensor.dtype, self.halves
-        )
+        x = self.f.gather(vector(storage_type(tensor.dtype), at.width), pointer, positions, size, mask.lanes)
+        return from_storage(self.f, x, tensor.dtype, self.halves)
 
-    def _register(self, tensor: Tensor, where: LaneValue, at: VectorContext) -> LaneValue:
+    def _register(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         """Elements of a buffer that lives in registers."""
+        tensor, where = step.node.tensor, done[step.operands[0]]
+        if step.node.part:
+            self.f.at(step.node.part)
         assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
         wide = where.step == 1 and at.width > 1
         count, width = (at.real or at.width, at.width) if wide else (1, 1)
@@ -364,9 +365,8 @@ class Emitter:
         align = size
         if stream.buffer in self.aligned and isinstance(rest.base, int):
             align = math.gcd(LINE, size * math.gcd(stream.divisor, rest.base))
-        return from_storage(
-            self.f, self._near(node.tensor, pointer, align, rest.step, mask, at), node.dtype, self.halves
-        )
+        x = self._near(node.tensor, pointer, align, rest.step, mask, at)
+        return from_storage(self.f, x, node.dtype, self.halves)
 
     def _moved(self, place: Place, rest: Ramp) -> Value:
         stream, _, pointer = self.streams[place]
@@ -423,14 +423,14 @@ class Emitter:
 
     def put(self, tensor: Tensor, where: LaneValue, x: Value, at: VectorContext) -> None:
         """A value into all real lanes of a place."""
-        x, size = self.spread(x, at.width), item_bytes(tensor.dtype)
+        x = self.spread(x, at.width)
         if tensor in self.cells.tensors:
             assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
             if tensor.dtype == INDEX:
                 x = scalars.resize(self.f, x, "i64", True)
             self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)
             return
-        x = to_storage(self.f, x, tensor.dtype, self.halves)
+        x, size = to_storage(self.f, x, tensor.dtype, self.halves), item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
             if at.mask.lanes is None:

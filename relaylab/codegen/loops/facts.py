@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Axis, Const, Guard, Load, Local, ScalarExpr, Tensor, children
+from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
 from relaylab.loop.program import (
     Accumulate,
     Define,
     For,
     IfThenElse,
     LoopProgram,
+    Prefetch,
     Statement,
     Store,
     inside,
@@ -34,8 +35,7 @@ def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
     return offsets, total
 
 
-@dataclass(frozen=True, slots=True)
-class StatementUses:
+class StatementUses(NamedTuple):
     """What a statement does, those in it included: buffers, registers, dtypes in lanes (index arithmetic apart).
 
     `carried` are the accumulators that it updates and that exist before it. `flops` are its own, once.
@@ -50,30 +50,35 @@ class StatementUses:
     flops: int = 0
 
 
+NOTHING = StatementUses()
+
+
 def uses_of(program: LoopProgram) -> dict[Statement, StatementUses]:
     """What every statement of a program does."""
     found: dict[Statement, StatementUses] = {}
+    plain: set[ScalarExpr] = set()
     for statement in reversed([s for nest in program.nests for s in statements((nest.loop,))]):  # what is inside first
-        found[statement] = _with_inside(_own_uses(statement), [found[s] for s in inside(statement)])
+        found[statement] = _with_inside(_own_uses(statement, plain), [found[s] for s in inside(statement)])
     return found
 
 
-def _own_uses(statement: Statement) -> StatementUses:
+def _own_uses(statement: Statement, plain: set[ScalarExpr]) -> StatementUses:
+    """What a statement itself does. `plain` are indices that only axes, registers and numbers are below, of which
+    statements share many: it grows."""
+    roots = [root for root in values(statement) if root not in plain]
+    if not roots and isinstance(statement, (For, Prefetch)):
+        return NOTHING
     loads, lanes = set[Tensor](), set[str]()
     guards, flops = False, 0
-    seen, stack = set[ScalarExpr](), [*values(statement)]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (Const, Axis, Local)) and node.dtype == INDEX or node in seen:
-            continue
-        seen.add(node)
-        stack.extend(children(node))
+    for node in post_order(*roots, known=plain):
         if isinstance(node, Load):
             loads.add(node.tensor)
             lanes.add(node.dtype)
         elif node.dtype not in (INDEX, "bool"):
             lanes.add(node.dtype)
             flops += isinstance(node, Apply) and is_float_dtype(node.dtype)
+        elif node.dtype == INDEX and not isinstance(node, Guard) and plain.issuperset(children(node)):
+            plain.add(node)
         guards |= isinstance(node, Guard)
     stores = {statement.buffer} if isinstance(statement, Store) else set[Tensor]()
     carried = (statement.local,) if isinstance(statement, Accumulate) else ()
@@ -94,6 +99,8 @@ def _with_inside(own: StatementUses, within: Sequence[StatementUses]) -> Stateme
     """A statement with those that stand directly in it."""
     if not within:
         return own
+    if own is NOTHING and len(within) == 1:
+        return within[0]._replace(flops=0)
     every = [own, *within]
     defined = own.defined.union(*(u.defined for u in within))
     carried = dict.fromkeys(local for u in every for local in u.carried if local not in defined)
@@ -140,7 +147,7 @@ def read_after_written(body: Sequence[Statement], uses: dict[Statement, Statemen
     """The buffers that are not written any more once the first of their elements was read."""
     read, late = set[Tensor](), set[Tensor]()
     for statement in body:
-        own = uses[statement] if not inside(statement) else _own_uses(statement)
+        own = uses[statement] if not inside(statement) else _own_uses(statement, set())
         read |= own.loads
         if isinstance(statement, Store) and statement.buffer in read:
             late.add(statement.buffer)

@@ -71,26 +71,30 @@ class _Order:
 def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarExpr]]) -> list[EmissionStep]:
     """The steps that give `root`, the last one; `operands` of a node come before it, a guard's condition before its
     sides. No recursion: an explicit stack."""
+    if not isinstance(root, Guard) and not operands(root):  # most addresses
+        return [EmissionStep(root)]
     order = _Order()
-    stack: list[tuple[ScalarExpr, int, int]] = [(root, -1, 0)]
+    stack: list[tuple[ScalarExpr, int, Sequence[ScalarExpr] | None, int]] = [(root, -1, None, 0)]
     while stack:
-        node, mask, phase = stack.pop()
-        if order.key(node, mask) in order.known:
+        node, mask, below, phase = stack.pop()
+        key = order.key(node, mask)
+        if key in order.known:
             continue
-        if isinstance(node, Guard) and phase < 2:
-            wanted = [(node.condition, mask)]
-            if phase:
-                wanted = [(node.value, order.below(node, mask)), (node.otherwise, mask)]
+        if not isinstance(node, Guard):
+            if below is None and (below := operands(node)):
+                stack.append((node, mask, below, 1))
+                stack.extend((c, mask, None, 0) for c in reversed(below))
+                continue
+            found = tuple(order.at(c, mask) for c in below)
+            order.known[key] = order.add(EmissionStep(node, found, mask))
+        elif phase < 2:
+            wanted = (
+                [(node.value, order.below(node, mask)), (node.otherwise, mask)] if phase else [(node.condition, mask)]
+            )
+            stack.append((node, mask, None, phase + 1))
+            stack.extend((c, m, None, 0) for c, m in wanted)
         else:
-            wanted = [] if phase else [(c, mask) for c in reversed(operands(node))]
-        if wanted:
-            stack.append((node, mask, phase + 1))
-            stack.extend((c, m, 0) for c, m in wanted)
-        elif isinstance(node, Guard):
-            below = order.below(node, mask)
-            found = (order.at(node.condition, mask), order.at(node.value, below), order.at(node.otherwise, mask))
-            order.known[order.key(node, mask)] = order.add(EmissionStep(node, found, below))
-        else:
-            found = tuple(order.at(c, mask) for c in operands(node))
-            order.known[order.key(node, mask)] = order.add(EmissionStep(node, found, mask))
+            within = order.below(node, mask)
+            found = (order.at(node.condition, mask), order.at(node.value, within), order.at(node.otherwise, mask))
+            order.known[key] = order.add(EmissionStep(node, found, within))
     return order.steps

@@ -7,9 +7,10 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from relaylab.codegen.llvm.text import Value
 from relaylab.codegen.llvm.types import affine, parts
@@ -21,22 +22,21 @@ from relaylab.loop.expr import Axis, Load, ScalarExpr
 from relaylab.loop.program import Define, For, Statement, Store, values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MovingSum:
-    """A sum of axes: its part that the loops do not change, and how far each loop and a lane moves it."""
+    """A sum of axes: its part that the loops do not change, where each turn of theirs is, and how far a lane is."""
 
     terms: dict[Value, int]
-    start: int
-    steps: tuple[int, ...]
+    places: list[int]
     lane: int
 
-    def at(self, turn: Sequence[int], first: int) -> Ramp:
+    def at(self, turn: int, first: int) -> Ramp:
         """The lanes from `first` on, in a turn of the loops."""
-        here = self.start + first * self.lane
-        for k, step in zip(turn, self.steps):
-            here += k * step
-        return Ramp(affine(self.terms, here), self.lane)
+        here = self.places[turn] + first * self.lane
+        return Ramp(affine(self.terms, here), self.lane) if self.terms else _ramp(here, self.lane)
 
+
+_ramp = lru_cache(maxsize=4096)(Ramp)  # places in registers are read and written again and again
 
 Plan = list[tuple[MovingSum | None, Way, EmissionStep]]
 """Steps with what moves: a sum of axes, or the rest of an address that moves with an outer loop."""
@@ -67,7 +67,7 @@ def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callabl
         count = min(width, axis.extent - first)
         lanes.append((first, VectorContext(dict(at.env), width, first_lanes(count, width), count)))
     alone = VectorContext(dict(at.env), at.width, at.mask, at.real)
-    for turn in itertools.product(*(range(a.extent) for a in around)):
+    for turn in range(math.prod(a.extent for a in around)):
         for define, plans in scalars:
             emitter.f.at(0)
             x = alone.env[define.local] = _value(emitter, plans[0], turn, 0, alone)
@@ -81,7 +81,7 @@ def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callabl
 
 
 def _write(
-    emitter: Emitter, statement: Statement, plans: Sequence[Plan], turn: Sequence[int], first: int, at: VectorContext
+    emitter: Emitter, statement: Statement, plans: Sequence[Plan], turn: int, first: int, at: VectorContext
 ) -> None:
     """A statement for the lanes from `first` on."""
     if isinstance(statement, Define):
@@ -109,17 +109,23 @@ def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorCo
 def _moving(emitter: Emitter, found: AxisSum, axes: Sequence[Axis], at: VectorContext) -> MovingSum:
     inside = {axis: factor for axis, factor in found[0] if axis in axes}
     outside = emitter.total((tuple((a, f) for a, f in found[0] if a not in inside), found[1]), at)
-    *steps, lane = (inside.get(axis, 0) for axis in axes)
-    return MovingSum(*parts(outside.base), tuple(steps), lane)
+    *around, lane = axes
+    terms, start = parts(outside.base)
+    places = [start]
+    for axis in around:
+        step = inside.get(axis, 0)
+        places = [place + k * step for place in places for k in range(axis.extent)]
+    return MovingSum(terms, places, inside.get(lane, 0))
 
 
-def _value(emitter: Emitter, plan: Plan, turn: Sequence[int], first: int, at: VectorContext) -> LaneValue:
+def _value(emitter: Emitter, plan: Plan, turn: int, first: int, at: VectorContext) -> LaneValue:
     done: Done = []
     for moving, way, step in plan:
         if moving is None:
-            done.append(way(step, done, at))
+            x = way(step, done, at)
         elif isinstance(step.node, Load):
-            done.append(emitter.streamed(step, moving.at(turn, first), done, at))
+            x = emitter.streamed(step, moving.at(turn, first), done, at)
         else:
-            done.append(moving.at(turn, first))
+            x = moving.at(turn, first)
+        done.append(x)
     return done[-1]

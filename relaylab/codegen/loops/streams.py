@@ -86,17 +86,17 @@ def terms_of(node: ScalarExpr) -> tuple[Terms, int]:
     terms: Terms = {}
     total, stack = 0, [(node, 1)]
     while stack:
-        match stack.pop():
-            case Apply("add", (a, c)), factor if a.dtype == INDEX:
-                stack += [(a, factor), (c, factor)]
-            case Apply("sub", (a, c)), factor if a.dtype == INDEX:
-                stack += [(a, factor), (c, -factor)]
-            case Apply("mul", (a, Const(by))), factor if a.dtype == INDEX:
-                stack.append((a, factor * int(by)))
-            case Const(value), factor:
-                total += int(value) * factor
-            case atom, factor:
-                terms[atom] = terms.get(atom, 0) + factor
+        atom, factor = stack.pop()
+        if isinstance(atom, Const):
+            total += int(atom.value) * factor
+        elif isinstance(atom, Apply) and atom.dtype == INDEX and atom.op in ("add", "sub"):
+            stack += [(atom.args[0], factor), (atom.args[1], factor if atom.op == "add" else -factor)]
+        elif (
+            isinstance(atom, Apply) and atom.op == "mul" and isinstance(by := atom.args[1], Const) and by.dtype == INDEX
+        ):
+            stack.append((atom.args[0], factor * int(by.value)))
+        else:
+            terms[atom] = terms.get(atom, 0) + factor
     return terms, total
 
 
