@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -390,19 +391,17 @@ def children(node: ScalarExpr) -> tuple[ScalarExpr, ...]:
 def post_order(*roots: ScalarExpr, known: Container[ScalarExpr] = ()) -> Iterator[ScalarExpr]:
     """Every node under the roots once, each after its children; no recursion. Nodes in `known` are left out, with
     what only they lead to."""
-    seen: set[int] = set()
-    open_: list[ScalarExpr] = []
-    stack: list[ScalarExpr | None] = [*reversed(roots)]
+    seen: set[ScalarExpr] = set()
+    stack: list[Any] = [*reversed(roots)]  # None: all below the node under it has been given
     while stack:
         node = stack.pop()
-        if node is None:  # all below the last open node have been given
-            yield open_.pop()
-        elif id(node) not in seen and node not in known:
-            seen.add(id(node))
+        if node is None:
+            yield stack.pop()
+        elif node not in seen and node not in known:
+            seen.add(node)
             if below := node.args if type(node) is Apply else children(node):
-                open_.append(node)
-                stack.append(None)
-                stack.extend(reversed(below))
+                stack += (node, None)
+                stack += below[::-1]
             else:
                 yield node
 

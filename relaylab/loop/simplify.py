@@ -66,18 +66,22 @@ class Simplifier:
     def __call__(self, root: ScalarExpr, replace: Mapping[ScalarExpr, ScalarExpr] | None = None) -> ScalarExpr:
         """`root` simplified and interned; nodes in `replace` (interned) are exchanged first."""
         done = dict(replace) if replace else self._done  # what was simplified without exchanges holds for all calls
-        if root in done:
-            return done[root]
+        found = done.get(root)
+        if found is not None:
+            return found
         for node in post_order(root, known=done):
-            new = done[node] = self._node(node, tuple(done[c] for c in children(node)))
+            new = done[node] = self._node(node, tuple([done[c] for c in children(node)]))
             if not replace:
                 done[new] = new
         return done[root]
 
-    def sum(self, terms: Iterable[tuple[ScalarExpr, int]], start: int = 0) -> ScalarExpr:
+    def sum(self, terms: Iterable[tuple[ScalarExpr | int, int]], start: int = 0) -> ScalarExpr:
         """`start` and the sum of indices times numbers: what their sum would be simplified to, without writing it."""
         total: dict[ScalarExpr, int] = {}
         for index, step in terms:
+            if isinstance(index, int):
+                start += index * step
+                continue
             known = self._done.get(index)
             value = self.linear(self(index) if known is None else known)
             start += value.const * step
@@ -150,7 +154,7 @@ class Simplifier:
                 if op in ("land", "lor", "lnot", "select"):
                     return self.intern(of_part(_logic(op, new), node.part))
             case Axis():
-                low, high = self.bounds(node)
+                low, high = self._bounds_of(node)
                 return self.intern(Const(low, INDEX) if low == high else node)
             case Cast(_, dtype):
                 return self._cast(dtype, new[0])
@@ -415,14 +419,14 @@ def _argument(op: str, node: ScalarExpr | None, constant: float | None = None) -
 
 def _key(node: ScalarExpr) -> Key:
     match node:
-        case Const(value, dtype):
-            return ("const", repr(value), dtype)
-        case Axis() | Local() | Size():
-            return ("leaf", id(node))
-        case Load(tensor, indices):
-            return ("load", id(tensor), *map(id, indices))
         case Apply(op, args):
             return (op, *map(id, args))
+        case Axis() | Local() | Size():
+            return ("leaf", id(node))
+        case Const(value, dtype):
+            return ("const", repr(value), dtype)
+        case Load(tensor, indices):
+            return ("load", id(tensor), *map(id, indices))
         case Reduce(kind, axes, value):
             return ("reduce", kind, *map(id, axes), id(value))
         case _:

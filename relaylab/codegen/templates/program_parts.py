@@ -54,7 +54,7 @@ class ProgramParts:
 
     def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
         """start + the sum of index * step."""
-        return self.simplify.sum(((as_index(index), step) for index, step in terms), start)
+        return self.simplify.sum(terms, start)
 
     def start(self, split: Split, piece: Place) -> ScalarExpr:
         """Where a piece begins."""
