@@ -137,7 +137,7 @@ class Kernel:
 
     def renamed(self, name: str) -> Kernel:
         """The same kernel under another symbol: only its definition; a call of a C function of that name stays."""
-        return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}("))
+        return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}(", 1))
 
     def by_content(self, prefix: str) -> Kernel:
         """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names."""

@@ -240,9 +240,10 @@ class Emitter:
 
     def _alike(self, values: list[Value]) -> list[Value]:
         """Values of as many lanes as any of them has."""
-        if len({v.type for v in values}) == 1:
+        types = [v.type for v in values]
+        if types.count(types[0]) == len(types):
             return values
-        width = max([lanes(v.type) for v in values])
+        width = max(map(lanes, types))
         return [self.spread(v, width) for v in values]
 
     def _linear(self, op: str, args: Sequence[ScalarExpr], given: list[Any]) -> Ramp | None:
@@ -322,8 +323,7 @@ class Emitter:
 
     def _load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node: Load = step.node
-        known = at.env.get(node)
-        if known is not None:
+        if (known := at.env.get(node)) is not None:
             return known
         if node.part:
             self.f.at(node.part)

@@ -34,13 +34,13 @@ Way = Callable[[EmissionStep, Done, VectorContext], LaneValue | Mask]
 class _Order:
     def __init__(self) -> None:
         self.steps: list[EmissionStep] = []
-        self.known: dict[tuple[ScalarExpr, int], int] = {}
+        self.known: dict[ScalarExpr | tuple[ScalarExpr, int], int] = {}
         self.masks: dict[tuple[int, int], int] = {}
         self.loads: dict[ScalarExpr, bool] = {}
 
-    def key(self, node: ScalarExpr, mask: int) -> tuple[ScalarExpr, int]:
+    def key(self, node: ScalarExpr, mask: int) -> ScalarExpr | tuple[ScalarExpr, int]:
         # Without a load below, a mask changes nothing: the same value serves inside and outside a guard.
-        return node, mask if mask >= 0 and self.has_loads(node) else -1
+        return (node, mask) if mask >= 0 and self.has_loads(node) else node
 
     def at(self, node: ScalarExpr, mask: int) -> int:
         return self.known[self.key(node, mask)]
@@ -85,7 +85,7 @@ def steps_of(root: ScalarExpr, operands: Callable[[ScalarExpr], Sequence[ScalarE
                 stack.append((node, mask, below, 1))
                 stack.extend((c, mask, None, 0) for c in reversed(below))
                 continue
-            found = tuple(order.at(c, mask) for c in below)
+            found = tuple([order.at(c, mask) for c in below])
             order.known[key] = order.add(EmissionStep(node, found, mask))
         elif phase < 2:
             wanted = (

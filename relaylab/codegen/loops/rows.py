@@ -87,11 +87,15 @@ def _write(
     if isinstance(statement, Define):
         at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
     elif isinstance(statement, Store):
-        where = _value(emitter, plans[0], turn, first, at)
+        (moving, _, step), *more = plans[0]
+        if more or moving is None or isinstance(step.node, Load):
+            where = _value(emitter, plans[0], turn, first, at)
+        else:
+            where = moving.at(turn, first)
         emitter.fresh = emitter.brings(statement.buffer, statement.value)
         x = _value(emitter, plans[1], turn, first, at)
         emitter.fresh = False
-        emitter.put(statement.buffer, where, emitter.number(statement.value, x, at), at)
+        emitter.put(statement.buffer, where, x if isinstance(x, Value) else emitter.number(statement.value, x, at), at)
 
 
 def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext) -> Plan:
