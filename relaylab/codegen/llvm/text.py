@@ -212,24 +212,26 @@ class IRFunction:
     # ---- values
 
     def _pair(self, a: Index | float, b: Index | float) -> tuple[Value, Value]:
+        if isinstance(a, Value) and isinstance(b, Value):
+            return a, b
         type = next((x.type for x in (a, b) if not isinstance(x, (int, float))), "i64")
         return self.value(a, type), self.value(b, type)
 
     def binary(self, op: str, a: Index | float, b: Index | float) -> Value:
         """An LLVM binary instruction ("fadd", "add nsw", "xor"); a Python number takes the other side's type."""
-        x, y = (a, b) if isinstance(a, Value) and isinstance(b, Value) else self._pair(a, b)
+        x, y = self._pair(a, b)
         return self.pure(x.type, f"{op} {x.type} {x.ref}, {y.ref}")
 
     def compare(self, predicate: str, a: Index | float, b: Index | float) -> Value:
         """A comparison as i1 or mask: predicates of `icmp` ("slt", "eq") or, for floats, of `fcmp` ("olt", "uno")."""
         x, y = self._pair(a, b)
         op = "fcmp" if is_float(x.type) else "icmp"
-        return self.pure(vector("i1", lanes(x.type)), f"{op} {predicate} {x}, {y.ref}")
+        return self.pure(vector("i1", lanes(x.type)), f"{op} {predicate} {x.type} {x.ref}, {y.ref}")
 
     def select(self, condition: Value, a: Index | float, b: Index | float) -> Value:
         """Lane-wise `condition ? a : b`."""
         x, y = self._pair(a, b)
-        return self.pure(x.type, f"select {condition}, {x}, {y}")
+        return self.pure(x.type, f"select {condition}, {x.type} {x.ref}, {y.type} {y.ref}")
 
     def cast(self, op: str, x: Value, type: str) -> Value:
         """A conversion instruction: "sitofp", "fptosi", "sext", "zext", "trunc", "fpext", "bitcast"..."""
