@@ -7,6 +7,7 @@ import gc
 import time
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from relaylab.codegen.operations.jobs import PackedConstant
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
+from relaylab.loop.program import LoopProgram
 from relaylab.support.errors import RelayError
 
 
@@ -135,3 +137,15 @@ def test_turns_that_are_written_out_look_at_addresses_once(monkeypatch: pytest.M
         return len(looked)
 
     assert looks(6) == looks(3) > 0
+
+
+def test_a_build_writes_no_loops_as_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    written: list[str] = []
+    shown = LoopProgram.__str__
+    monkeypatch.setattr(LoopProgram, "__str__", lambda program: written.append(program.name) or shown(program))
+    x, w = relay.var("x", shape=(4, 64)), relay.var("w", shape=(32, 64))
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.softmax(relay.nn.dense(x, w))))
+    lib = relay.build(mod, "llvm", params={"w": np.ones((32, 64), "float32")})
+    assert not written
+    assert "parallel" in lib.inspect("loop", "dense") and len(written) == 1
