@@ -39,6 +39,8 @@ def with_networks(mod: IRModule) -> IRModule:
     if any(isinstance(n, Op) and n.definition.stateful for n in walk(mod.functions.values())):
         return mod  # memory that is written to: what a kernel reads depends on when it runs
     facts = _Facts(mod)
+    if any(isinstance(n, Let) and count > 1 for n, count in facts.uses.items()):
+        return mod  # no A-normal form (level 0): what two expressions share would be bound in both
     new = {gv: facts.function(func) for gv, func in mod.functions.items()}
     if all(new[gv] is func for gv, func in mod.functions.items()):
         return mod

@@ -195,3 +195,21 @@ def test_long_chains():
     mod = with_networks(InferType()(relay.IRModule.from_expr(Function([x], body))))
     (network,) = [n for n in walk((mod["main"],)) if isinstance(n, Function) and is_network(n)]
     assert sum(isinstance(n, Let) for n in walk((network,))) == count
+
+
+def test_what_two_expressions_share_is_bound_once():
+    x, c = relay.var("x", shape=(2, 3)), relay.var("c", shape=(), dtype="bool")
+    a, b = relay.var("a"), relay.var("b")
+    shared = relay.Let(a, relay.tanh(x) + relay.const(WEIGHT), relay.exp(a) * a)
+    func = relay.Function([x, c], relay.Let(b, relay.If(c, shared, x), relay.Let(relay.var("d"), relay.exp(b), shared)))
+    mod = InferType()(relay.IRModule.from_expr(func))
+    given = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+    bound = np.tanh(given) + WEIGHT
+    for level in (0, 1, 2, 3):
+        with relay.transform.PassContext(opt_level=level):
+            run = relay.create_executor("vm", mod, target="llvm").evaluate()
+        for condition in (True, False):
+            np.testing.assert_allclose(run(given, np.array(condition)).numpy(), np.exp(bound) * bound, rtol=1e-5)
+
+
+WEIGHT = np.arange(6, dtype="float32").reshape(2, 3)
