@@ -29,6 +29,8 @@ from relaylab.transform.engine.renewal import copied, rewrite_function
 ATTRIBUTE = "MicroBatch"
 CACHE = 16 << 20
 """What a kernel reads and writes of a batch is in the last cache for the next one if it takes so many bytes."""
+PARTS = 256
+"""A batch is run in so many parts at most: each has an entry for every step in the tables that a run walks."""
 WORTH = 1.25
 """So many times less traffic with memory makes up for more calls."""
 
@@ -52,7 +54,7 @@ class MicroBatch(FunctionPass):
         if found is None or found.size < 2 or not _is_written_once(func):
             return func
         size = _best(func, found) if self.size is None else self.size
-        if size >= found.size or found.size % size or _few_examples(func, size, found) is None:
+        if size >= found.size or not _divides(size, found.size) or _few_examples(func, size, found) is None:
             return func
         return derived(func.with_attr(ATTRIBUTE, size), func)
 
@@ -66,13 +68,17 @@ def micro_batches(func: Function) -> tuple[Function, int]:
     if size is None:
         return func, 1
     found = examples_of(func) if isinstance(size, int) and 0 < size and _is_written_once(func) else None
-    if found is not None and found.size % size == 0 and (few := _few_examples(func, size, found)) is not None:
+    if found is not None and _divides(size, found.size) and (few := _few_examples(func, size, found)) is not None:
         return few, found.size // size
     raise RelayValueError(
         f"the function cannot be computed {size} examples at a time",
         code="batch.no-examples",
         help=f"leave the attribute `{ATTRIBUTE}` to the pass of this name",
     )
+
+
+def _divides(size: int, batch: int) -> bool:
+    return batch % size == 0 and batch // size <= PARTS
 
 
 def _few_examples(func: Function, size: int, found: Examples) -> Function | None:
@@ -155,5 +161,6 @@ def _best(func: Function, found: Examples) -> int:
         """Bytes an example: the weights again for every part, and what does not stay in the cache."""
         return constants / size + sum(n for n in each if n * size > CACHE)
 
-    best = min((size for size in range(1, found.size + 1) if found.size % size == 0), key=traffic)
+    sizes = (found.size // parts for parts in range(1, PARTS + 1) if found.size % parts == 0)
+    best = min(sizes, key=traffic)
     return best if traffic(best) * WORTH < traffic(found.size) else found.size

@@ -193,6 +193,14 @@ def test_a_program_written_for_its_batch_is_left_whole() -> None:
         relay.build(IRModule.from_expr(func.with_attr(ATTRIBUTE, 2)))
 
 
+def test_any_number_of_examples_is_looked_at_in_no_time() -> None:
+    for batch in (2**40, 2**61 - 1, 1000):
+        func = typed([x := Var("x", TensorType((batch, 2**14)))], relay.exp(relay.exp(x)))
+        size = MicroBatch()(relay.transform.FuseOps(0)(IRModule.from_expr(func)))["main"].attr(ATTRIBUTE)
+        assert size is None or batch % size == 0 and batch // size <= 256
+        assert MicroBatch(1)(IRModule.from_expr(func))["main"].attr(ATTRIBUTE) is None
+
+
 @pytest.mark.parametrize("size", [0, -4])
 def test_no_examples_at_a_time_are_refused(size: int) -> None:
     with pytest.raises(RelayValueError):
