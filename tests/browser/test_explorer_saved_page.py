@@ -434,7 +434,7 @@ def test_paper_shows_the_picture_in_strips_and_the_node(opened, page, artifacts)
 def test_strips_and_columns_are_closed_and_resized(opened, page):
     """The strips of *Side by side* have a border that keys and pointers move, and a cross; so have columns of code."""
     wide = "(what) => [...document.querySelectorAll(what)].map((e) => e.offsetWidth)"
-    opened(f"#stage={MLP.last}&compare=both")
+    opened(f"#stage={MLP['LabelOps']}&compare=both")
     page.wait_for_selector(".rl-graphs.rl-two")
     left, _, right = page.evaluate(wide, ".rl-graphs > *")
     assert abs(left - right) <= 1
@@ -445,7 +445,7 @@ def test_strips_and_columns_are_closed_and_resized(opened, page):
     page.locator(".rl-graphs .rl-drop").first.click()
     page.wait_for_selector(".rl-graphs:not(.rl-two)")
     assert "compare=both" not in page.url
-    opened(f"#stage={MLP.last}&node=main/nn.dense&view=code")
+    opened(f"#stage={MLP['LabelOps']}&node=main/nn.dense&view=code")
     page.wait_for_selector(".rl-columns > .rl-sash")
     first = page.evaluate(wide, ".rl-columns > *")[0]
     box = page.locator(".rl-columns > .rl-sash").first.bounding_box()
