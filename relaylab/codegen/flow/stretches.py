@@ -63,7 +63,8 @@ class Stretches:
     """Instructions, and how far a run of them is."""
 
     def __init__(self, target: CpuTarget):
-        (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=ObjectCache.default())
+        text = entry_text(target.triple, flow=True)
+        (entry,) = compile_objects([text], entry_target(target), cache=ObjectCache.default())
         info = TargetInfo(target.triple, target.needs, str(target))
         self.run_native = flow_entry(entry, info)
         self.collect = flow_entry(entry, info, abi.COLLECT)

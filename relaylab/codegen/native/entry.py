@@ -1,5 +1,5 @@
-"""The native entries of every compiled network, as LLVM IR text: `relaylab_run`, `relaylab_parts`, `relaylab_flow`, the
-thread pool.
+"""The native entries of all compiled programs, as LLVM IR text: `relaylab_run` and `relaylab_parts` of networks,
+`relaylab_flow` of control flow, and the thread pool, which both share.
 
 The text is the same for all networks of a machine (the step table is data, see `runtime/abi.py`), so it is
 compiled once.
@@ -23,11 +23,13 @@ CHUNKS = 4  # per share, so that a late thread delays the others by a quarter of
 
 
 @lru_cache(maxsize=8)
-def entry_text(triple: str) -> str:
-    """LLVM IR of the entry for a machine; without pthreads (Windows) steps run on the calling thread."""
+def entry_text(triple: str, flow: bool = False) -> str:
+    """LLVM IR of the entries of networks, or of control `flow`, for a machine; without pthreads (Windows) steps run on
+    the calling thread.
+    """
     threaded = "windows" not in triple
     pool = [POOL, SPREAD if "linux" in triple else NO_SPREAD] if threaded else [NO_POOL]
-    parts = [_float_mode(triple), _RUN, _PARTS, FLOW, _pause(triple), *pool]
+    parts = [_float_mode(triple), _RUN, FLOW if flow else _PARTS, _pause(triple), *pool]
     return _fill("\n".join(parts))
 
 
