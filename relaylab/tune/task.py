@@ -14,6 +14,7 @@ from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, Tu
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.schedule import Schedule
 from relaylab.support.errors import RelayError
+from relaylab.transform.micro_batch import micro_batches
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,12 @@ class KernelTask:
 
 
 def tasks_of(mod: IRModule, target: CpuTarget) -> list[KernelTask]:
-    """The kernels of a fused module, each once, in the order of their first use.
+    """The kernels of a fused module, each once, in the order of their first use; of a large batch those of a part.
 
     Kernels that cannot be schedules' are left out: those that only reshape, and those of operators from outside the
     package, which a worker does not know.
     """
-    network: Network = network_of(mod["main"])
+    network: Network = network_of(micro_batches(mod["main"])[0])
     uses: dict[str, list[Operation]] = {}
     for operation in network.operations:
         if not operation.reshape_only and (key := kernel_key(operation)):

@@ -64,6 +64,12 @@ def test_tasks_are_programs_of_their_own():
         assert found["status"] == "ok" and found["error"] == 0 and found["us"] > 0
 
 
+def test_the_kernels_of_a_large_batch_are_those_of_a_part():
+    mod = relay.transform.MicroBatch(2)(fused())
+    assert mod["main"].attr("MicroBatch") == 2
+    assert all("Tensor[(2, " in task.text and "Tensor[(6, " not in task.text for task in tasks_of(mod, HOST))
+
+
 def test_a_search_keeps_every_measurement_and_goes_on_where_it_stopped(fake, tmp_path):
     store = RecordStore(tmp_path / "r.sqlite", create=True)
     steps = list(search.Tuner(fused(), HOST, store, 1).run(30))
