@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from relaylab.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import operands_of, walk
 from relaylab.op.examples import keeps_examples
 
 
@@ -59,7 +59,7 @@ class _Search:
         return self._body(func)
 
     def _body(self, func: Function) -> bool:
-        nodes = walk((func.body,), operands)
+        nodes = walk((func.body,), operands_of)
         return all(self._node(node) for node in nodes) and func.body in self.batched
 
     def _node(self, node: Expr) -> bool:
@@ -95,15 +95,3 @@ class _Search:
             self.batched |= {p for p, has in zip(func.params, held) if has}
             self.seen[key] = bool(func.is_primitive) and self._body(func)
         return self.seen[key]
-
-
-def operands(node: Expr) -> tuple[Expr, ...]:
-    """What a node of a network is computed from; kernels are not looked into."""
-    match node:
-        case Call():
-            return node.args
-        case Tuple():
-            return node.fields
-        case TupleGetItem():
-            return (node.tuple_value,)
-    return ()

@@ -16,12 +16,12 @@ from typing import cast
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import Network, NetworkTensor, flatten, operator_of, tensor_type
 from relaylab.codegen.network.open_sizes import OpenSizes
-from relaylab.codegen.operations.fused_body import operands_of, tensors_of
+from relaylab.codegen.operations.fused_body import tensors_of
 from relaylab.codegen.operations.in_place_concat import ConcatenateAttrs, InPlaceConcat
 from relaylab.codegen.operations.jobs import GenericJob, Job
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.ir import Tuple
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import operands_of, walk
 from relaylab.loop.expr import ScalarExpr, Size
 
 

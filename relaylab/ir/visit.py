@@ -85,6 +85,18 @@ def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
     return _REBUILD[type(expr)](expr, tuple(new))
 
 
+def operands_of(expr: Expr) -> tuple[Expr, ...]:
+    """What an expression of a graph is computed from; functions are not looked into."""
+    match expr:
+        case Call():
+            return expr.args
+        case Tuple():
+            return expr.fields
+        case TupleGetItem():
+            return (expr.tuple_value,)
+    return ()
+
+
 def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
     """Every node reachable from `roots`, once each, sub-expressions first."""
     seen: set[Expr] = set()

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from relaylab.analysis.cost import type_bytes
-from relaylab.analysis.examples import Examples, examples_of, operands
+from relaylab.analysis.examples import Examples, examples_of
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import is_call_to
 from relaylab.ir.trail import derived
 from relaylab.ir.types import TensorType, Type, map_type
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import operands_of, walk
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform.engine.build import reshaped
 from relaylab.transform.engine.context import PassContext
@@ -88,7 +88,7 @@ def _few_examples(func: Function, size: int, found: Examples) -> Function | None
         typed = InferType()(changed)["main"]
     except RelayError:  # an operator has the batch among its attributes
         return None
-    pairs = zip(walk((func.body,), operands), walk((typed.body,), operands))
+    pairs = zip(walk((func.body,), operands_of), walk((typed.body,), operands_of))
     fits = all(new.checked_type == _few(old, size, found) for old, new in pairs)
     return typed if fits else None
 
@@ -115,7 +115,7 @@ def _rewritten(func: Function, size: int, found: Examples) -> Function:
             return reshaped(new.args[0], (size, *t.shape[1:]))
         return new
 
-    kernels = [n.op for n in walk((func.body,), operands) if isinstance(n, Call) and isinstance(n.op, Function)]
+    kernels = [n.op for n in walk((func.body,), operands_of) if isinstance(n, Call) and isinstance(n.op, Function)]
     params = [p for function in (func, *kernels) for p in function.params if p in found.batched]
     memo: dict[Expr, Expr] = {p: copied(Var(p.name_hint, _few(p, size, found), span=p.span), p) for p in params}
     return rewrite_function(func, changed, memo=memo)
@@ -152,7 +152,7 @@ def _source(expr: Expr) -> tuple[Expr, int]:
 
 def _best(func: Function, found: Examples) -> int:
     """How many examples at a time take the least traffic with memory; all of them if that takes not much more."""
-    calls = [n for n in walk((func.body,), operands) if isinstance(n, Call)]
+    calls = [n for n in walk((func.body,), operands_of) if isinstance(n, Call)]
     weights = {a for c in calls for a in c.args if isinstance(a, Constant)}
     constants = sum(type_bytes(w.checked_type) or 0 for w in weights)
     each = [sum(type_bytes(v.checked_type) or 0 for v in {c, *c.args} & found.batched) // found.size for c in calls]

@@ -11,6 +11,7 @@ from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of, tensor_type
 from relaylab.codegen.operations.generic import KernelOperand, read
 from relaylab.ir import Attrs, Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, walk
+from relaylab.ir.visit import operands_of
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.evaluate import Readable
 from relaylab.loop.expr import ScalarExpr
@@ -97,18 +98,6 @@ class FusedBody:
 
     def _shape(self, t: TensorType) -> tuple[int, ...]:
         return t.concrete_shape if self.operation is None else self.operation.shape(t)
-
-
-def operands_of(expr: Expr) -> tuple[Expr, ...]:
-    """What an expression of a Primitive function's body is computed from."""
-    match expr:
-        case Call():
-            return expr.args
-        case Tuple():
-            return expr.fields
-        case TupleGetItem():
-            return (expr.tuple_value,)
-    return ()
 
 
 def tensors_of(values: Sequence[NetworkValue]) -> tuple[NetworkTensor, ...]:

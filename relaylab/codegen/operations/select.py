@@ -17,12 +17,13 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, operator_of, tensor_type
 from relaylab.codegen.operations.contraction import Contraction, contraction_of
 from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
-from relaylab.codegen.operations.fused_body import operands_of, tensors_of
+from relaylab.codegen.operations.fused_body import tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.codegen.operations.open_product import open_product_of
 from relaylab.codegen.templates.chosen import choices_of
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, is_dynamic, walk
+from relaylab.ir.visit import operands_of
 from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayTypeError, RelayValueError
