@@ -94,7 +94,8 @@ def operands_of(expr: Expr) -> tuple[Expr, ...]:
             return expr.fields
         case TupleGetItem():
             return (expr.tuple_value,)
-    return ()
+        case _:
+            return ()
 
 
 def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
