@@ -175,10 +175,12 @@ def dragging_the_left_hand_stage_to_the_start(nb, page) -> None:
 def rewrites_lead_to_their_rule(page, root, shot):
     """The single rewrites of a pass: what became one kernel, where its rule stands, its node."""
     page.locator(".rl-pass", has_text="FuseOps").click()
+    shown(page, step(RESNET8["FuseOps"]))
     page.wait_for_selector(".rl-legend .rl-role-merged")
     root.focus()
-    page.keyboard.press("]")
-    page.keyboard.press("]")
+    for number in (1, 2):  # one after the other: what a key does takes a moment where others work
+        page.keyboard.press("]")
+        page.wait_for_function(f"() => /^\\[\\s*{number} \\/ /.test(document.querySelector('.rl-stepper')?.innerText)")
     page.wait_for_selector(".rl-pair svg >> nth=1")
     assert "one kernel: nn.conv2d" in page.locator(".rl-stepper").inner_text()
     shot("resnet8_rewrite")
