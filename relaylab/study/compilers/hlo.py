@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from relaylab.support.order import post_order
+
 HEAD = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s+(?:\(.*\)\s*->\s*\S.*)?\{\s*$")
 NAMED = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+)\s*=\s*(.*)$")
 CALLED = re.compile(r"\b(?:calls|to_apply|body|true_computation|false_computation)=%?([\w.\-]+)")
@@ -149,15 +151,4 @@ class Flat:
 
     def ordered(self) -> list[int]:
         """The numbers of all values that are used, operands first and from left to right."""
-        seen: set[int] = set()
-        found: list[int] = []
-        stack = [(root, False) for root in reversed(self.roots) if root >= 0]
-        while stack:
-            number, done = stack.pop()
-            if done:
-                found.append(number)
-            elif number not in seen:
-                seen.add(number)
-                stack.append((number, True))
-                stack += [(o, False) for o in reversed(self.values[number].operands)]
-        return found
+        return post_order([root for root in self.roots if root >= 0], lambda number: self.values[number].operands)

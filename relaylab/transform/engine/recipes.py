@@ -19,6 +19,7 @@ from relaylab.ir.expr import Constant
 from relaylab.ir.types import Type
 from relaylab.op.base import Operator, OpPattern
 from relaylab.op.rounding import evaluated
+from relaylab.support.order import post_order
 
 LEAST = 64 << 10  # bytes of a constant that is worth computing twice
 
@@ -50,18 +51,7 @@ class Recipe:
 
     def in_order(self) -> list[Recipe]:
         """The recipes that it is made of, each once and before those that read it; itself last."""
-        order: list[Recipe] = []
-        seen: set[Recipe] = set()
-        stack: list[tuple[Recipe, bool]] = [(self, False)]
-        while stack:
-            recipe, ready = stack.pop()
-            if ready:
-                order.append(recipe)
-            elif recipe not in seen:
-                seen.add(recipe)
-                stack.append((recipe, True))
-                stack.extend((a, False) for a in recipe.args if isinstance(a, Recipe))
-        return order
+        return post_order((self,), lambda recipe: [a for a in recipe.args if isinstance(a, Recipe)])
 
 
 Recipes = MutableMapping[Constant, Recipe]

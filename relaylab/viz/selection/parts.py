@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
+from relaylab.support.order import post_order
 from relaylab.viz.graph.view import View
 from relaylab.viz.selection.fold import outer_first
 
@@ -49,16 +50,5 @@ class Parts:
         return {home: self._post_order(names) for home, names in members.items()}
 
     def _post_order(self, names: Sequence[str]) -> list[str]:
-        out: list[str] = []
-        seen: set[str] = set()
         results = [n for n in names if n not in self.users]
-        stack = [(n, False) for n in (*reversed(names), *reversed(results))]
-        while stack:
-            name, done = stack.pop()
-            if done:
-                out.append(name)
-            elif name not in seen:
-                seen.add(name)
-                stack.append((name, True))
-                stack += [(s, False) for s, _ in reversed(self.sources.get(name, ())) if s not in seen]
-        return out
+        return post_order((*results, *names), lambda name: [source for source, _ in self.sources.get(name, ())])
