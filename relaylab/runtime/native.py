@@ -214,8 +214,10 @@ class Instance:
         self.operands = np.zeros(max(1, count * plan.parts), np.uint64)  # never empty: its address is taken
         self._words, self._users = numbers_of(self.operands), self._users_of_all_parts()
         self._bind_all()
-        tables = [code.step_table(address(self.operands) + 8 * count * k) for k in range(plan.parts)]
-        self.steps = tables[0] if len(tables) == 1 else np.concatenate(tables)
+        self.steps = np.tile(code.step_table(address(self.operands)), (plan.parts, 1))
+        self.steps[:, abi.STEP_OPERANDS] += np.repeat(np.arange(plan.parts, dtype=np.uint64), len(plan.steps)) * (
+            8 * count
+        )
         self.context = self._context(self.steps)
         self._run, self._at = code.entry, ctypes.c_void_p(address(self.context))
         self._whole = self._at if arenas == 1 else self._in_parts(arenas)

@@ -192,12 +192,7 @@ next:
 step:
   %word = mul i64 %index, {STEP_WORDS}
   %at = getelementptr i64, ptr %steps, i64 %word
-  %own.at = getelementptr i64, ptr %at, i64 {STEP_OPERANDS}
-  %items.at = getelementptr i64, ptr %at, i64 {STEP_ITEMS}
-  %kernel = load ptr, ptr %at, align 8
-  %own = load ptr, ptr %own.at, align 8
-  %items = load i64, ptr %items.at, align 8
-  call void %kernel(ptr %own, i64 0, i64 %items, i64 0)
+  call void @run_step(ptr %at, ptr null, i64 1)
   %index.next = add i64 %index, 1
   br label %next
 leave:

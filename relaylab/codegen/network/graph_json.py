@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from relaylab.codegen.network.network import Network, NetworkTensor, Operation, flatten
+from relaylab.codegen.network.network import Network, NetworkTensor, Operation, flatten, of_whole_batch
 
 CPU = 1
 
@@ -28,18 +28,15 @@ def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: in
                 "dltype": ["list_str", [t.dtype for t in tensors]],
                 "device_index": ["list_int", [CPU] * len(tensors)],
                 "storage_id": ["list_int", [storage[t] for t in tensors]],
-                "shape": ["list_shape", [_shape(t, parts) for t in tensors]],
+                "shape": [
+                    "list_shape",
+                    [list(of_whole_batch(t.shape, 1 if t.origin == "constant" else parts)) for t in tensors],
+                ],
             },
             "node_row_ptr": rows,
         },
         indent=2,
     )
-
-
-def _shape(tensor: NetworkTensor, parts: int) -> list[int]:
-    """The shape in the program."""
-    is_part = parts > 1 and tensor.origin != "constant"
-    return [tensor.shape[0] * parts, *tensor.shape[1:]] if is_part else list(tensor.shape)
 
 
 def _outputs(node: NetworkTensor | Operation) -> tuple[NetworkTensor, ...]:

@@ -111,6 +111,11 @@ class Network:
         return freed
 
 
+def of_whole_batch(shape: tuple[int, ...], parts: int) -> tuple[int, ...]:
+    """The shape that as many parts of a batch have together."""
+    return (shape[0] * parts, *shape[1:]) if parts > 1 else shape
+
+
 def flatten(value: NetworkValue) -> Iterator[NetworkTensor]:
     """The tensors in a value, left to right."""
     stack = [value]

@@ -17,7 +17,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.kernels.views import same_place, span_bytes
 from relaylab.codegen.network.arena import Allocation, place
-from relaylab.codegen.network.network import Network, NetworkTensor
+from relaylab.codegen.network.network import Network, NetworkTensor, of_whole_batch
 from relaylab.codegen.operations.constant_pool import ConstantPool
 from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace
 from relaylab.codegen.operations.layout import NetworkLayout
@@ -122,8 +122,7 @@ class Planner:
 
     def _whole(self, shape: tuple[ScalarExpr | int, ...]) -> tuple[int, ...]:
         """The shape of an input or result that all parts have together."""
-        part = self._all(shape)
-        return (part[0] * self.parts, *part[1:]) if self.parts > 1 else part
+        return of_whole_batch(self._all(shape), self.parts)
 
     def _span(self, tensor: NetworkTensor) -> int:
         """Bytes of the buffer of a tensor."""
