@@ -16,15 +16,17 @@ from relaylab.op.examples import keeps_examples
 
 
 def examples_of(func: Function) -> Examples | None:
-    """The examples that a typed function of operators and kernels computes, each on its own.
+    """The examples, two or more, that a typed function of operators and kernels computes, each on its own.
 
     All its inputs and results have them along the first axis, and element `n` of each is computed from elements `n` of
     the inputs and from constants alone. None where this does not hold, or is not seen.
     """
     sizes = {_leading(leaf) for p in func.params for leaf in _leaves(p.checked_type)}
     size = sizes.pop() if len(sizes) == 1 else None
-    found = _Search(size) if size is not None else None
-    return Examples(found.size, frozenset(found.batched)) if found is not None and found.holds(func) else None
+    if size is None or size < 2:
+        return None
+    found = _Search(size)
+    return Examples(size, frozenset(found.batched)) if found.holds(func) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from relaylab import relay
+from relaylab.interp.values import Value
 from relaylab.ir import (
     Call,
     Constant,
@@ -19,6 +20,7 @@ from relaylab.ir import (
     Tuple,
     TupleGetItem,
     Var,
+    fold,
     is_call_to,
     rewrite,
     walk,
@@ -61,25 +63,31 @@ def _drawn(name: str, like: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def _measured(main: Function, params: Mapping[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The means and variances that normalizations see for a random input, by the names of their parameters."""
-    found, values = dict[str, np.ndarray](), dict[Expr, Any]()
-    for node in walk((main.body,)):
+    found: dict[str, np.ndarray] = {}
+
+    def value(node: Expr, parts: tuple[Value, ...]) -> Value:
         match node:
             case Var():
                 name, t = node.name_hint, cast("TensorType", node.checked_type)
-                values[node] = params[name] if name in params else rng.uniform(-1, 1, t.concrete_shape).astype(t.dtype)
+                return params[name] if name in params else rng.uniform(-1, 1, t.concrete_shape).astype(t.dtype)
             case Constant():
-                values[node] = node.data.numpy()
+                return node.data.numpy()
             case Tuple():
-                values[node] = tuple(values[f] for f in node.fields)
+                return parts
             case TupleGetItem():
-                values[node] = values[node.tuple_value][node.index]
+                return cast("tuple[Value, ...]", parts[0])[node.index]
             case Call():
+                args = list(parts[1:])
                 if is_call_to(node, "nn.batch_norm"):
-                    data, (mean, variance) = values[node.args[0]], cast("Sequence[Var]", node.args[3:])
+                    data = cast(np.ndarray, args[0])
                     axes = tuple(k for k in range(data.ndim) if k != facets(node).axis)
-                    values[mean] = found[mean.name_hint] = data.mean(axes)
-                    values[variance] = found[variance.name_hint] = np.maximum(data.var(axes), LEAST_VARIANCE)
-                values[node] = facets(node).reference(*(values[a] for a in node.args))
+                    measured = data.mean(axes), np.maximum(data.var(axes), LEAST_VARIANCE)
+                    found.update(zip((cast("Var", a).name_hint for a in node.args[3:]), measured))
+                    args[3:] = measured
+                return facets(node).reference(*args)
+        return ()  # an operator
+
+    fold(main.body, value)
     return found
 
 

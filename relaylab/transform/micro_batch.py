@@ -51,7 +51,7 @@ class MicroBatch(FunctionPass):
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         """The function, with the attribute where it is of use."""
         found = None if func.is_primitive or func.attr(ATTRIBUTE) else examples_of(func)
-        if found is None or found.size < 2 or not _is_written_once(func):
+        if found is None or not _is_written_once(func):
             return func
         size = _best(func, found) if self.size is None else self.size
         if size >= found.size or not _divides(size, found.size) or _few_examples(func, size, found) is None:
