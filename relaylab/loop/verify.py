@@ -111,10 +111,15 @@ def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
             above = (*above, statement.condition)
             stack += [(s, above) for s in reversed(statement.body)]
         elif isinstance(statement, For) and statement.stop is not None:
-            above = (*above, Apply("lt", (statement.axis, statement.stop), "bool"))
+            above = (*above, *(Apply("lt", (statement.axis, stop), "bool") for stop in _least(statement.stop)))
             stack += [(s, above) for s in reversed(statement.body)]
         else:
             stack += [(s, above) for s in reversed(inside(statement))]
+
+
+def _least(stop: ScalarExpr) -> tuple[ScalarExpr, ...]:
+    """The numbers of which an index is the least."""
+    return stop.args if isinstance(stop, Apply) and stop.op == "min" else (stop,)
 
 
 def expression_accesses(value: ScalarExpr) -> Iterator[Access]:

@@ -361,17 +361,21 @@ class Emitter:
         if node.part:
             self.f.at(node.part)
         stream, size = self.streams[place_of(node)][0], item_bytes(node.dtype)
-        pointer, mask = self._moved(place_of(node), rest), self._mask(step, done, at)
+        pointer, mask = self._pointer(place_of(node), rest), self._mask(step, done, at)
         align = size
         if stream.buffer in self.aligned and isinstance(rest.base, int):
             align = math.gcd(LINE, size * math.gcd(stream.divisor, rest.base))
         x = self._near(node.tensor, pointer, align, rest.step, mask, at)
         return from_storage(self.f, x, node.dtype, self.halves)
 
-    def _moved(self, place: Place, rest: Ramp) -> Value:
-        stream, _, pointer = self.streams[place]
-        assert isinstance(rest.base, int), "loops inside are written out"
-        return self.f.offset(pointer, rest.base, item_bytes(stream.buffer.dtype))
+    def _rest(self, place: Place, at: VectorContext) -> LaneValue:
+        """An address, or its distance from the pointer that moves to it."""
+        return self.total(self.streams[place][1], at) if place in self.streams else self.lane(place[1], at)
+
+    def _pointer(self, place: Place, where: Ramp) -> Value:
+        """The pointer to an address, which `_rest` gave."""
+        near = self.streams[place][2] if place in self.streams else self.pointers[place[0]]
+        return self.f.offset(near, where.base, item_bytes(place[0].dtype))
 
     def _alignment(self, tensor: Tensor, base: Index, size: int) -> int:
         """What divides an address of a buffer, in bytes."""
@@ -402,8 +406,8 @@ class Emitter:
     def _positions(self, tensor: Tensor, where: LaneValue, at: VectorContext, size: int) -> tuple[Value, Value]:
         """A pointer and the positions of the lanes relative to it."""
         if isinstance(where, Ramp):
-            pointer = self.f.offset(self.pointers[tensor], where.base, size)
-            return pointer, literal_vector("i64", (k * where.step for k in range(at.width)))
+            positions = literal_vector("i64", (k * where.step for k in range(at.width)))
+            return self.f.offset(self.pointers[tensor], where.base, size), positions
         positions = where
         if element(where.type) == "i32" and tensor.shape[0] * size > INT32[1]:
             positions = scalars.resize(self.f, where, "i64", True)
@@ -411,40 +415,34 @@ class Emitter:
 
     def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
         """`tensor[address] = value` in all real lanes."""
-        where = self.lane(address, at)
+        where = self._rest((tensor, address), at)
         self.fresh = self.brings(tensor, value)
         x = self.value(value, at)
         self.fresh = False
-        self.put(tensor, where, x, at)
+        self.put((tensor, address), where, x, at)
 
     def brings(self, tensor: Tensor, value: ScalarExpr) -> bool:
         """Is it what a program brings into registers, and so to be loaded there?"""
         return isinstance(value, Load) and tensor in self.cells.tensors
 
-    def put(self, tensor: Tensor, where: LaneValue, x: Value, at: VectorContext) -> None:
-        """A value into all real lanes of a place."""
-        x = self.spread(x, at.width)
+    def put(self, place: Place, where: LaneValue, x: Value, at: VectorContext) -> None:
+        """A value into all real lanes of a place: `where` in its buffer, or from the pointer that moves to it on."""
+        x, tensor = self.spread(x, at.width), place[0]
         if tensor in self.cells.tensors:
             assert isinstance(where, Ramp) and isinstance(where.base, int), "the schedule made sure of it"
-            if tensor.dtype == INDEX:
-                x = scalars.resize(self.f, x, "i64", True)
+            x = scalars.resize(self.f, x, "i64", True) if tensor.dtype == INDEX else x
             self.cells.write(tensor, where.base, (at.real or at.width) if at.width > 1 else 1, x)
             return
         x, size = to_storage(self.f, x, tensor.dtype, self.halves), item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
-            pointer = self.f.offset(self.pointers[tensor], where.base, size)
             if at.mask.lanes is None:
-                self.f.store(x, pointer, size)
-            else:
-                self.f.masked_store(x, pointer, at.mask.lanes, size)
-            return
+                return self.f.store(x, self._pointer(place, where), size)
+            return self.f.masked_store(x, self._pointer(place, where), at.mask.lanes, size)
         pointer, positions = self._positions(tensor, where, at, size)
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext, near: bool) -> None:
         """Ask for the line of `tensor[address]`."""
-        if (place := (tensor, address)) in self.streams:
-            return self.f.prefetch(self._moved(place, self.total(self.streams[place][1], at)), near)
-        where = self.lane(address, at)
+        where = self._rest((tensor, address), at)
         if isinstance(where, Ramp) and tensor in self.pointers:
-            self.f.prefetch(self.f.offset(self.pointers[tensor], where.base, item_bytes(tensor.dtype)), near)
+            self.f.prefetch(self._pointer((tensor, address), where), near)

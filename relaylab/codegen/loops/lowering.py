@@ -215,11 +215,13 @@ class _Lowering:
         written = self.uses[loop].stores
         kept = cells.changed(written)
         streams = self._streams(loop, group)
-        moving = list(dict.fromkeys(stream for stream, _ in streams.values()))
+        begins = {stream: self._begin(stream, group[0]) for stream, _ in streams.values()}
+        moving = [stream for stream in begins if stream.step]
 
         def turn(i: Index, *phis: Value) -> list[Value]:
             here = dict(zip(moving, phis[len(phis) - len(moving) :]))
-            self.emitter.streams |= {place: (stream, rest, here[stream]) for place, (stream, rest) in streams.items()}
+            at = begins | here
+            self.emitter.streams |= {place: (stream, rest, at[stream]) for place, (stream, rest) in streams.items()}
             inner = [at.within(loop.axis, Ramp(i)) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = as_lane(phi, local.dtype)
@@ -229,7 +231,7 @@ class _Lowering:
             return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept), *ends]
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
-        start += [self._begin(stream, group[0]) for stream in moving]
+        start += [begins[stream] for stream in moving]
         extent = self._number(loop.axis.length)
         results = self.f.loop(0, extent if stop is None else self.f.minimum(stop, extent), turn, start)
         cells.put(kept, results[len(carried) :], written)
@@ -239,16 +241,18 @@ class _Lowering:
     # ---- addresses that move with a loop
 
     def _streams(self, loop: For, group: list[VectorContext]) -> dict[Place, tuple[Stream, AxisSum]]:
-        """The streams of a loop around a tile of registers; none for other loops."""
-        if (
-            not self.tiles
-            or loop.axis.extent < 2
-            or len(group) > 1
-            or group[0].width > 1
-            or not self._in_registers(loop)
-        ):
+        """The streams of a loop around a tile of registers, or over the rows of one in memory; none for other loops."""
+        if not self.tiles or loop.axis.extent < 2 or len(group) > 1 or group[0].width > 1:
             return {}
-        return streams_of(loop, frozenset(self.program.registers), self._in_registers)
+        if not self._in_registers(loop) and not all(self._straight(s) for s in loop.body):
+            return {}
+        return streams_of(loop, frozenset(self.program.registers), self._straight)
+
+    def _straight(self, statement: Statement) -> bool:
+        """Is it code without a loop: lanes that are written out, or what is asked for?"""
+        if isinstance(statement, For) and statement.kind == "vectorized":
+            return bool(self._written_out(statement)) or self._in_registers(statement)
+        return isinstance(statement, Prefetch)
 
     def _begin(self, stream: Stream, at: VectorContext) -> Value:
         """Where a stream is in the first turn."""

@@ -60,7 +60,7 @@ def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callabl
         width = width_of(loop)
     if not width:
         return False
-    plan = lambda s: (s, [_plan(emitter, root, [*around, axis], at) for root in values(s)])
+    plan = lambda s: (s, [_plan(emitter, root, [*around, axis], at, s) for root in values(s)])
     scalars, vectors = [plan(s) for s in before], [plan(s) for s in loop.body]
     lanes: list[tuple[int, VectorContext]] = []
     for first in range(0, axis.extent, width):
@@ -87,6 +87,7 @@ def _write(
     if isinstance(statement, Define):
         at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
     elif isinstance(statement, Store):
+        place = (statement.buffer, statement.address)
         (moving, _, step), *more = plans[0]
         if more or moving is None or isinstance(step.node, Load):
             where = _value(emitter, plans[0], turn, first, at)
@@ -95,11 +96,15 @@ def _write(
         emitter.fresh = emitter.brings(statement.buffer, statement.value)
         x = _value(emitter, plans[1], turn, first, at)
         emitter.fresh = False
-        emitter.put(statement.buffer, where, x if isinstance(x, Value) else emitter.number(statement.value, x, at), at)
+        emitter.put(place, where, x if isinstance(x, Value) else emitter.number(statement.value, x, at), at)
 
 
-def _plan(emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext) -> Plan:
+def _plan(
+    emitter: Emitter, root: ScalarExpr, axes: Sequence[Axis], at: VectorContext, statement: Define | Store
+) -> Plan:
     plan: Plan = []
+    if isinstance(statement, Store) and root is statement.address and (statement.buffer, root) in emitter.streams:
+        return [(_moving(emitter, emitter.streams[statement.buffer, root][1], axes, at), *emitter.steps(root)[-1])]
     for way, step in emitter.steps(root):
         node = step.node
         if isinstance(node, Load) and place_of(node) in emitter.streams:

@@ -1,4 +1,4 @@
-"""Pointers that move with a loop: addresses of a reduction whose sums are in registers, a step further at each turn.
+"""Pointers that move with a loop: addresses in a loop around lanes that are written out, a step further at each turn.
 
 An address in the loop is a part that the loop does not change, a step for each turn, and numbers that are known while
 code is written. Accesses that differ in the last part only share a pointer, and their code has constants in it.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import For, IfThenElse, Prefetch, Statement, Store, statements, values
+from relaylab.loop.program import Define, For, IfThenElse, Prefetch, Statement, Store, statements, values
 
 Terms = dict[ScalarExpr, int]
 AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
@@ -22,7 +22,7 @@ Place = tuple[Tensor, ScalarExpr]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """A buffer, the part of the addresses that the loop does not change, the step of a turn, in elements."""
+    """A buffer, the part of the addresses that the loop does not change, the step of a turn, in elements (0: none)."""
 
     buffer: Tensor
     start: tuple[tuple[ScalarExpr, int], ...]
@@ -37,27 +37,30 @@ class Stream:
 def streams_of(
     loop: For, private: frozenset[Tensor], written_out: Callable[[For], bool]
 ) -> dict[Place, tuple[Stream, AxisSum]]:
-    """The streams of a loop by what is read, each with the rest of the address; none where loops turn in it."""
+    """The streams of a loop by what is read or written, each with the rest of the address; none around other loops."""
     body = list(statements(loop.body))
     if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
         return {}
     inner = {s.axis for s in body if isinstance(s, For)}
+    defined = {s.local for s in body if isinstance(s, Define)}
     side_by_side = [s.axis for s in body if isinstance(s, For) and s.kind == "vectorized"]
     # Lanes that are not in registers are those of a loop, whose index is no number.
     turning = {s.axis for s in body if isinstance(s, For) and s.kind == "vectorized" and not written_out(s)}
     found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
     streams: dict[Place, tuple[Stream, AxisSum]] = {}
-    for buffer, address in (access for s in body for access in _reads(s)):
+    for buffer, address in (access for s in body for access in _accesses(s)):
         if buffer in private or (buffer, address) in streams:
             continue
         terms, const = terms_of(address)
         outside = tuple((a, f) for a, f in terms.items() if a is not loop.axis and a not in inner)
-        if loop.axis not in terms or turning & set(terms) or any(_moves(a, {loop.axis, *inner}) for a, _ in outside):
+        step = terms.get(loop.axis, 0)
+        # An address without an axis of this loop may be that of another loop, too.
+        own = step or outside and not inner.isdisjoint(terms)
+        if not own or turning & set(terms) or any(_moves(a, {loop.axis, *inner, *defined}) for a, _ in outside):
             continue
         if any(terms.get(lane, 0) not in (0, 1) for lane in side_by_side):
             continue  # lanes that lie apart are gathered
-        key = (buffer, terms[loop.axis], frozenset(outside))
-        stream = found.setdefault(key, Stream(buffer, outside, terms[loop.axis]))
+        stream = found.setdefault((buffer, step, frozenset(outside)), Stream(buffer, outside, step))
         streams[buffer, address] = (
             stream,
             (tuple((a, f) for a, f in terms.items() if isinstance(a, Axis) and a in inner), const),
@@ -70,14 +73,16 @@ def place_of(load: Load) -> Place:
     return load.tensor, load.indices[0]
 
 
-def _reads(statement: Statement) -> list[Place]:
+def _accesses(statement: Statement) -> list[Place]:
     if isinstance(statement, Prefetch):
         return [(statement.buffer, statement.address)]
-    roots = (statement.value,) if isinstance(statement, Store) else values(statement)
-    return [place_of(n) for n in post_order(*roots) if isinstance(n, Load)]
+    written = isinstance(statement, Store)
+    roots = (statement.value,) if written else values(statement)
+    found = [place_of(n) for n in post_order(*roots) if isinstance(n, Load)]
+    return [*found, (statement.buffer, statement.address)] if written else found
 
 
-def _moves(atom: ScalarExpr, axes: set[Axis]) -> bool:
+def _moves(atom: ScalarExpr, axes: set[Axis | Local]) -> bool:
     return any(isinstance(n, Load) or n in axes for n in post_order(atom))
 
 

@@ -18,7 +18,8 @@ from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.program_parts import Place, around, turn
 from relaylab.codegen.templates.schedule import Blocking, packed_size, schedule_contraction, tile_count
-from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
+from relaylab.codegen.templates.tile_cells import TileSite
+from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Accumulate, Body, Define, For, Store
 
@@ -55,6 +56,9 @@ def padded_depth(problem: Problem, width: int) -> int:
 
 class DotLoops(TileLoops):
     """The loops of a contraction whose tiles are rows x columns of sums over lanes."""
+
+    def _sums_in_memory(self) -> bool:
+        return False  # the lanes are parts
 
     def _tile(self, site: TileSite) -> Body:
         """One tile: sums of lanes, what they are together, the bias, the epilogue and the stores."""

@@ -21,7 +21,8 @@ from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, epilogue_buffers
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
-from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
+from relaylab.codegen.templates.tile_cells import TileSite
+from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import INDEX, MOST_SIZE, Axis, ScalarExpr, Tensor, as_index
 from relaylab.loop.program import SIZES, Body, For, LoopNest, LoopProgram, extent_of, sizes_in
 

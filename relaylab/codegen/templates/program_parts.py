@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from relaylab.codegen.templates.epilogue import Epilogue, broadcast_view
 from relaylab.codegen.templates.problem import Split
@@ -117,13 +118,13 @@ def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -
     return list(zip(split_place(at, extents), steps))
 
 
-def around(body: Body, axes: Sequence[Axis], kind: str) -> Body:
-    """Loops around a body; none of one turn, and nothing where one has no turn."""
-    for axis in reversed(axes):
+def around(body: Body, axes: Sequence[Axis], kind: str, stops: Sequence[ScalarExpr | None] = ()) -> Body:
+    """Loops around a body, which end at `stops`; none of one turn, and nothing where one has no turn."""
+    for axis, stop in reversed([*zip_longest(axes, stops)]):
         if axis.extent == 0:
             return ()
-        if axis.extent > 1:
-            body = (For(axis, kind, body),)
+        if axis.extent > 1 or stop is not None:
+            body = (For(axis, kind, body, stop=stop),)
     return body
 
 

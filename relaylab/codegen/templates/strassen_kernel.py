@@ -5,7 +5,6 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,8 @@ from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts
 from relaylab.codegen.templates.schedule import packed_columns
 from relaylab.codegen.templates.strassen import PRODUCTS, half_problem, half_schedule, halved_axis
-from relaylab.codegen.templates.tile_loops import TileLoops, TileSite
+from relaylab.codegen.templates.tile_cells import TileSite
+from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import INDEX, Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, of_part
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
 
@@ -93,9 +93,12 @@ class StrassenLoops(TileLoops):
         self.group, block = self.item // self.blocks.count, self.item % self.blocks.count
         self.first = Local(parts.name("first"), INDEX)
         self.at_item: list[Statement] = [Define(self.first, parts.start(self.blocks, block))]
-        self.tiles_in_block = self._size(self.blocks, block)
+        self.tiles_in_block = self._stop(self.blocks, block)
         self.at_product: list[Statement] = []
         self._look_up_all()
+
+    def _sums_in_memory(self) -> bool:
+        return True  # what a product begins with, and where it goes, is decided by its number
 
     def _divide_blocks(self, target: CpuTarget) -> None:
         """Cut the tiles into work items whose sums fit into scratch."""
@@ -133,11 +136,6 @@ class StrassenLoops(TileLoops):
                 found = apply("select", self.number < k, as_index(table[k - 1]), found)
         return self.parts.named(name, found, self.at_product)
 
-    def _size(self, split: Split, piece: ScalarExpr) -> ScalarExpr | None:
-        """The size of a piece, if it is not that of all."""
-        size = self.parts.simplify(self.parts.start(split, piece + 1) - self.parts.start(split, piece))
-        return size if split.larger else None
-
     def nest(self) -> LoopNest:
         """The parallel loop over groups of panels x blocks of row pairs."""
         parts = self.parts
@@ -159,7 +157,7 @@ class StrassenLoops(TileLoops):
                 *self._over_tiles(lambda tile: self._place(self.number, tile, panel)),
             ),
         )
-        over_panels = _loop(p, (*found, products), self._size(self.groups, self.group))
+        over_panels = _loop(p, (*found, products), self._stop(self.groups, self.group))
         sums = self._over_tiles(self._sums_of_tile)
         return LoopNest(For(self.item, "serial", (*self.at_item, *sums, *over_panels)))
 
@@ -190,7 +188,7 @@ class StrassenLoops(TileLoops):
         make = lambda paired: lambda: self._sum_row((*outer, y, x), row, paired)
         halved = y if self.by_image_row else x
         body = parts.choose(halved, self.cut - 1, make(True), make(False)) if self.odd else make(True)()
-        return (*found, *_loop(b, body, self._size(split, as_index(piece))))
+        return (*found, *_loop(b, body, self._stop(split, piece)))
 
     def _sum_row(self, position: Sequence[Place], row: Sequence[tuple[Place, int]], paired: bool) -> Body:
         parts = self.parts
@@ -216,34 +214,36 @@ class StrassenLoops(TileLoops):
 
     # ---- products
 
-    def _tile(self, site: TileSite) -> Body:
+    def _around_sums(self, site: TileSite, products: Body) -> Body:
         """One product for one tile of row pairs x columns."""
-        parts = self.parts
-        acc = parts.private("registers", "acc", math.prod(site.sizes) * site.columns, self.problem.dtype)
-        cell = lambda a, b, c: self._cell(site, a, b, c)
+        parts, sums = self.parts, self._sums()
+        there = self._sent_to(site)
 
-        def kept(which: Place, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
+        def kept(which: Place, *at: Axis) -> ScalarExpr:
             rows = [(at, step * self.panel) for at, step in [*self._slot(site.tile), (which, self.block_rows)]]
-            return parts.place([*rows, (cell(a, b, c), 1)])
+            return parts.place([*rows, (self._held(site, *at), 1)])
 
-        held = lambda a, b, c: Load(acc, (cell(a, b, c),))
+        held = lambda *at: Load(sums, (self._held(site, *at),))
         waiting = lambda which, *at: Load(self.kept, (kept(which, *at),))
-        to_acc = lambda value: self._over_tile(site, lambda *at: (acc, cell(*at), value(*at)))
-        to_kept = lambda which, value: self._over_tile(site, lambda *at: (self.kept, kept(which, *at), value(*at)))
-        zero = to_acc(lambda *at: Const(0, self.problem.dtype))
-        begin = IfThenElse(as_index(self.start) < PLACES, (to_acc(lambda *at: waiting(self.start, *at)),))
-        own = HalfSite(site.batch, site.position, site.tile, site.panel, site.sizes, site.columns)
-        low, right = self.quarter
-        quarter = replace(site, batch=right, position=self._moved(site.position, low))
-        from_place = self._reduction(replace(own, quarter=quarter), acc)
-        reduced = IfThenElse(as_index(self.plane) < len(self.planes), self._reduction(own, acc), from_place)
+        to_sums = lambda value: self._over_tile(site, lambda *at: (sums, self._held(site, *at), value(*at)), "serial")
+        to_kept = lambda to, value: self._over_tile(site, lambda *at: (self.kept, kept(to, *at), value(*at)), "serial")
+        waits = to_sums(lambda *at: waiting(self.start, *at))
+        zero = to_sums(lambda *at: Const(0, self.problem.dtype))
+        begin = IfThenElse(as_index(self.start) < PLACES, (waits,), (zero,))
         number = next(k for k, half in enumerate(SEVEN_PRODUCTS) if half.onto)
-        both = (to_kept(0, lambda *at: held(*at) + waiting(0, *at)), to_acc(lambda *at: held(*at) + waiting(1, *at)))
+        both = (to_kept(0, lambda *at: held(*at) + waiting(0, *at)), to_sums(lambda *at: held(*at) + waiting(1, *at)))
         onto = IfThenElse(apply("eq", self.number, as_index(number)), both)
         keep = (to_kept(self.keep, held),)
-        done = IfThenElse(as_index(self.keep) < PLACES, keep, (onto, *self._send(site, acc)))
-        ahead = IfThenElse(as_index(self.keep) >= PLACES, self._out_ahead(self._sent_to(site)))
-        return (ahead, zero, begin, reduced, done)
+        done = IfThenElse(as_index(self.keep) < PLACES, keep, (onto, *self._send(site, there)))
+        ahead = IfThenElse(as_index(self.keep) >= PLACES, self._out_ahead(there))
+        return (ahead, begin, *products, done)
+
+    def _in_parts(self, site: TileSite) -> Body:
+        low, right = self.quarter
+        moved = replace(site, batch=right, position=self._moved(site.position, low))
+        own = HalfSite(site.batch, site.position, site.tile, site.panel, site.sizes, site.columns)
+        from_sums, from_place = super()._in_parts(own), super()._in_parts(replace(own, quarter=moved))
+        return (IfThenElse(as_index(self.plane) < len(self.planes), from_sums, from_place),)
 
     def _sent_to(self, site: TileSite) -> TileSite:
         """Where a tile's result lies in C."""
@@ -266,30 +266,25 @@ class StrassenLoops(TileLoops):
         terms = [(self.following, 1), (site.tile, share), (self.first, -share)]
         return terms, 0, -(-share // self.problem.depth)
 
-    def _send(self, site: TileSite, acc: Tensor) -> Body:
+    def _send(self, site: TileSite, there: TileSite) -> Body:
         """Bias, epilogue and stores of a tile of one quarter of C; rows that do not exist are left out."""
-        there = self._sent_to(site)
-        biased: Body = ()
+        sums, biased = self._sums(), list[Statement]()
         if self.epilogue.bias is not None:
-            part = self.epilogue.bias_part
 
             def add(a: Axis, b: Axis, c: Axis) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
-                cell = self._cell(site, a, b, c)
-                return acc, cell, of_part(Load(acc, (cell,)) + self._bias(there, c), part)
+                cell = self._held(site, a, b, c)
+                return sums, cell, of_part(Load(sums, (cell,)) + self._bias(there, c), self.epilogue.bias_part)
 
-            biased = (self._over_tile(site, add),)
-        *_, y, x = there.position
-        rows = site.sizes[1]
+            biased.append(self._over_tile(site, add, "serial"))
         if not self.odd:
-            return (*biased, *self._finish(there, acc))
+            return (*biased, *self._finish(there, sums))
+        *_, y, x = there.position
         if self.by_image_row:
-            return (*biased, IfThenElse(self.parts.simplify(as_index(y) < self.extent), self._finish(there, acc)))
-        whole = self._finish(replace(there, sizes=(1, rows - 1)), acc) if rows > 1 else ()
-        end = replace(there, position=(*there.position[:-1], as_index(x) + (rows - 1)), sizes=(1, 1))
-        last = self.parts.private("registers", "last", site.columns, acc.dtype)
-        moved = lambda a, b, c: (last, c, Load(acc, (c + (rows - 1) * site.columns,)))
-        exists = self.parts.simplify(as_index(x) + (rows - 1) < self.extent)
-        return (*biased, *whole, self._over_tile(end, moved), IfThenElse(exists, self._finish(end, last)))
+            return (*biased, IfThenElse(self.parts.simplify(as_index(y) < self.extent), self._finish(there, sums)))
+        left = self.extent - as_index(x)
+        most = site.sizes[1] if site.stops[1] is None else site.stops[1]
+        rows = self.parts.simplify(apply("min", as_index(most), left))
+        return (*biased, *self._finish(replace(there, stops=(None, rows)), sums))
 
 
 def _loop(axis: Axis, body: Body, stop: ScalarExpr | None) -> Body:

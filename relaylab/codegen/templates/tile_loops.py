@@ -10,51 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
-from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, packed_columns, tile_count, unroll
-from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, guard
+from relaylab.codegen.templates.program_parts import Place, around, split_place, turn
+from relaylab.codegen.templates.schedule import FAR_BYTES, packed_columns, unroll
+from relaylab.codegen.templates.tile_cells import PART_OF_SUM, TileCells, TileSite
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
-PART_OF_SUM = 128  # terms
 
 
-@dataclass(frozen=True, slots=True)
-class TileSite:
-    """Where a tile lies: member of the batch, position on the row axes, number of the tile and of the panel.
-
-    `sizes` are its rows along the last two row axes, `columns` its columns.
-    """
-
-    batch: Place
-    position: tuple[Place, ...]
-    tile: Place
-    panel: Place
-    sizes: tuple[int, int] = (0, 0)
-    columns: int = 0
-
-
-class TileLoops:
+class TileLoops(TileCells):
     """The loops of one contraction; `nest` gives them."""
 
     near = False  # do weights that are asked for come into the first-level cache?
-
-    def __init__(self, problem: Problem, schedule: Blocking, width: int, epilogue: Epilogue, parts: ProgramParts):
-        self.problem, self.schedule, self.width, self.epilogue, self.parts = problem, schedule, width, epilogue, parts
-        self.panel = schedule.vectors * width
-        self.splits = [Split.at_most(axis.extent, n) for axis, n in zip(problem.rows[-2:], schedule.tile)]
-        self.panels = -(-problem.columns // self.panel)
-        self.tiles = tile_count(problem, schedule.tile)
-        self.rows: dict[int, Tensor] = {}  # what holds a row of weights, by its elements
-        self.partial: Tensor | None = None
-        self.gathered: Tensor | None = None
-        if problem.weights.kind == "gathered":
-            self.gathered = parts.private("scratch", "panel", problem.depth * self.panel, problem.dtype)
 
     def nest(self) -> LoopNest:
         """The parallel loop over batch members x blocks of row tiles x blocks of panels."""
@@ -114,13 +85,15 @@ class TileLoops:
         pieces = spot[-2:]
         starts = [self.parts.start(split, piece) for split, piece in zip(self.splits, pieces)]
         position = tuple(self.parts.named("m", at, found) for at in (*spot[:-2], *starts))
-
-        def tile_of(a: int, b: int, columns: int) -> Body:
-            return self._tile(TileSite(batch, position, tile, panel, (a, b), columns))
-
-        columns = lambda a, b: self._by_columns(panel, lambda columns: tile_of(a, b, columns))
-        second = lambda a: self._by_size(self.splits[1], pieces[1], lambda b: columns(a, b))
-        return (*found, *self._by_size(self.splits[0], pieces[0], second))
+        site = TileSite(batch, position, tile, panel)
+        if self.in_memory:
+            found += self._by_columns(panel, lambda columns: self._of_any_size(replace(site, columns=columns), pieces))
+        else:
+            of = lambda sizes: self._by_columns(
+                panel, lambda columns: self._tile(replace(site, sizes=sizes, columns=columns))
+            )
+            found += self._by_sizes(pieces, of)
+        return tuple(found)
 
     def _spot(self, tile: Place, into: list[Statement]) -> list[Place]:
         """Outer coordinates of a tile, and the numbers of its pieces along the last two row axes."""
@@ -128,10 +101,16 @@ class TileLoops:
         *outside, high, low = split_place(tile, (*outer, self.splits[0].count, self.splits[1].count))
         return [*outside, *(self.parts.named("piece", piece, into) for piece in (high, low))]
 
-    def _by_size(self, split: Split, piece: Place, body: Callable[[int], Body]) -> Body:
-        if not split.larger:
-            return body(split.size)
-        return self.parts.choose(piece, split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+    def _by_sizes(self, pieces: Sequence[Place], body: Callable[[tuple[int, int]], Body]) -> Body:
+        """The loops for every size that a tile may have along the last two row axes."""
+
+        def of(axis: int, body: Callable[[int], Body]) -> Body:
+            split = self.splits[axis]
+            if not split.larger:
+                return body(split.size)
+            return self.parts.choose(pieces[axis], split.larger, lambda: body(split.size + 1), lambda: body(split.size))
+
+        return of(0, lambda a: of(1, lambda b: body((a, b))))
 
     def _by_columns(self, panel: Place, body: Callable[[int], Body]) -> Body:
         full, rest = divmod(self.problem.columns, self.panel)
@@ -140,16 +119,31 @@ class TileLoops:
         return self.parts.choose(panel, full, lambda: body(self.panel), lambda: body(rest))
 
     def _tile(self, site: TileSite) -> Body:
-        """One register tile: accumulators from the bias, the reduction, the epilogue and the stores."""
-        parts, p = self.parts, self.problem
-        acc = parts.private("registers", "acc", math.prod(site.sizes) * self._pitch(site), p.dtype)
-        columns, (by, length) = self._pitch(site), self._steps_of(site)
-        into = self._partial_sums() if length else acc
-        first = lambda a, b, c: (into, self._cell(site, a, b, c), self._bias(site, c))
-        start = self._over_tile(site, first, columns, memory=into is not acc)
-        reduction = self._in_parts(site, acc, into, by, length) if length else self._reduction(site, acc)
-        ahead = (*self._rows_ahead(site), *self._out_ahead(site))
-        return (start, *ahead, *reduction, *self._finish(site, into))
+        """One tile of rows x columns."""
+        if self.in_memory:
+            return self._around_sums(site, self._in_parts(site))
+        acc = self._registers(site)
+        start = self._over_cells(site, lambda a, b, c: (acc, self._cell(site, a, b, c), self._bias(site, c)))
+        return (start, *self._ahead_of(site), *self._reduction(site, acc), *self._finish(site, acc))
+
+    def _of_any_size(self, site: TileSite, pieces: Sequence[Place]) -> Body:
+        """A tile whose sums are in memory: only its products depend on its size, all else are loops."""
+        found: list[Statement] = []
+        named = lambda name, stop: None if stop is None else as_index(self.parts.named(name, stop, found))
+        stops = [named("rows", self._stop(split, piece)) for split, piece in zip(self.splits, pieces)]
+        first, last = (split.sizes[0] for split in self.splits)
+        site = replace(site, sizes=(first, last), stops=(stops[0], stops[1]))
+        of = lambda sizes: self._in_parts(replace(site, sizes=sizes, stops=(None, None)))
+        return (*found, *self._around_sums(site, self._by_sizes(pieces, of)))
+
+    def _around_sums(self, site: TileSite, products: Body) -> Body:
+        """Sums in memory begin with the bias, and go through the epilogue."""
+        sums = self._sums()
+        start = self._over_cells(site, lambda a, b, c: (sums, self._held(site, a, b, c), self._bias(site, c)), "serial")
+        return (start, *self._ahead_of(site), *products, *self._finish(site, sums))
+
+    def _ahead_of(self, site: TileSite) -> Body:
+        return (*self._rows_ahead(site), *self._out_ahead(site))
 
     def _out_ahead(self, site: TileSite) -> Body:
         """Ask for the lines that a tile is going to write: they come while its products are done."""
@@ -163,7 +157,7 @@ class TileLoops:
         spots = [(at, axis.out) for axis, at in self._spots(site, turn(a), turn(b))]
         spots.append((self._column(site, as_index(turn(c)) * line), 1))
         lines = around((Prefetch(out, parts.place(spots, p.out_start)),), (c,), "unrolled")
-        return around(lines, (a, b), "serial")  # a loop is less to compile
+        return around(lines, (a, b), "serial", site.stops)  # a loop is less to compile
 
     def _rows_ahead(self, site: TileSite) -> Body:
         """Ask for a share of the rows of the tile after the next, where rows come from beyond the caches.
@@ -181,112 +175,45 @@ class TileLoops:
         starts = (p.x_start + 2 * rows * last.x + line * LINE // size for line in range(share))
         return tuple(Prefetch(parts.buffers["x"], parts.place(spots, start)) for start in starts)
 
-    def _over_tile(
-        self,
-        site: TileSite,
-        element: Callable[[Axis, Axis, Axis], tuple[Tensor, ScalarExpr, ScalarExpr]],
-        columns: int = 0,
-        kind: str = "unrolled",
-        memory: bool = False,
-    ) -> Statement:
-        """Loops over the elements of a tile (its own columns, or so many), with a store for each.
-
-        In `memory`, where nothing is in registers, the vectors of a row are asked for side by side.
-        """
-        parts = self.parts
-        a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
-        c = parts.axis("c", columns or site.columns)
-        buffer, where, value = element(a, b, c)
-        store = Store(buffer, where, parts.simplify(value))
-        loop = For(c, "vectorized", (store,), self._vectors(site.columns) if memory or kind == "serial" else 1)
-        (tile,) = around((store if self._pitch(site) == 1 else loop,), (a, b), kind)
-        return tile
-
-    def _pitch(self, site: TileSite) -> int:
-        """The elements of a row of a tile: packed panels are as wide as whole vectors, and so are their sums."""
-        packed = self.problem.weights.kind == "packed"
-        return self._vectors(site.columns) * self.width if packed else site.columns
-
-    def _vectors(self, columns: int) -> int:
-        return -(-columns // self.width)
-
-    def _cell(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
-        """The place of an element in its tile."""
-        pitch = self._pitch(site)
-        terms = [(turn(a), site.sizes[1] * pitch), (turn(b), pitch), (c, 1)]
-        return self.parts.place(terms)
-
-    def _column(self, site: TileSite, c: Place) -> ScalarExpr:
-        return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])
-
-    def _bias(self, site: TileSite, c: Axis) -> ScalarExpr:
-        zero = Const(0, self.problem.dtype)
-        if self.epilogue.bias is None:
-            return zero
-        bias = Load(self.parts.buffers[self.epilogue.bias], (self._column(site, c),), self.epilogue.bias_part)
-        return bias if self._pitch(site) == site.columns else guard(c < site.columns, bias, zero)
-
     # ---- the reduction
 
     def _reduction(self, site: TileSite, acc: Tensor) -> Body:
-        """Loops over the taps; the innermost is unrolled, with a rest after it. Long sums are made of parts."""
+        """Loops over the taps; the innermost is unrolled, with a rest after it."""
         if not self.problem.depth:
             return ()
-        by, length = self._steps_of(site)
-        if not length:
-            outer = self._outer_taps()
-            return _nested(self._run(site, acc, outer, (0, self.problem.taps[-1].count), by), outer)
-        sums = self._partial_sums()
-        first, done = self._copied(site, acc, sums), self._copied(site, sums, acc)
-        return (first, *self._in_parts(site, acc, sums, by, length), done)
+        outer, last = self._outer_taps(), self.problem.taps[-1].count
+        return _nested(self._run(site, acc, outer, (0, last), self._unroll(site, last)), outer)
 
-    def _steps_of(self, site: TileSite) -> tuple[int, int]:
-        """How many steps of the innermost tap are a turn of its loop, and how many are a part of the sum; 0: all."""
-        last = self.problem.taps[-1].count
-        by = self.schedule.unroll or unroll(last, math.prod(site.sizes) * self._vectors(site.columns))
-        by = min(by, last)
-        return by, self._part_of_sum(last, by)
+    def _unroll(self, site: TileSite, count: int) -> int:
+        """How many of so many steps are a turn of their loop; one of about this size that leaves no rest is taken."""
+        own = self.schedule.unroll
+        most = min(own or unroll(count, math.prod(site.sizes) * self._vectors(site.columns)), count)
+        even = max(by for by in range(1, most + (0 if own else most // 3) + 1) if count % by == 0)
+        return even if 2 * even > most else most
 
     def _outer_taps(self) -> list[Axis]:
         taps = self.problem.taps
         return [self.parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
 
-    def _over_cells(self, site: TileSite, into: Tensor, value: Callable[[ScalarExpr], ScalarExpr]) -> Statement:
-        """A store of the value at each place of a tile."""
-        cell = lambda *at: self._cell(site, *at)
-        return self._over_tile(site, lambda *at: (into, cell(*at), value(cell(*at))), self._pitch(site))
-
-    def _copied(self, site: TileSite, tile: Tensor, into: Tensor) -> Statement:
-        return self._over_cells(site, into, lambda cell: Load(tile, (cell,)))
-
-    def _in_parts(self, site: TileSite, acc: Tensor, sums: Tensor, by: int, length: int) -> Body:
-        """The reduction in parts of so many steps, each in `acc` and then added to the sums of a tile."""
-        last, outer = self.problem.taps[-1].count, self._outer_taps()
+    def _in_parts(self, site: TileSite) -> Body:
+        """The products of a tile in parts, each in registers and then added to the sums in memory."""
+        acc, sums, outer = self._registers(site), self._sums(), self._outer_taps()
+        last = self.problem.taps[-1].count
+        length = -(-last // max(1, round(last / PART_OF_SUM)))
+        by = self._unroll(site, length)
+        length = -(-length // by) * by
         part = self.parts.axis("part", last // length)
 
         def partial(start: Place, count: int) -> Body:
-            zero = self._over_cells(site, acc, lambda _: Const(0, acc.dtype))
-            added = self._over_cells(site, sums, lambda c: Load(sums, (c,)) + Load(acc, (c,)))
-            return (zero, *self._run(site, acc, outer, (start, count), by), added)
+            zero = self._over_cells(site, lambda *at: (acc, self._cell(site, *at), Const(0, acc.dtype)))
+            added = lambda *at: Load(sums, (self._held(site, *at),)) + Load(acc, (self._cell(site, *at),))
+            store = self._over_cells(site, lambda *at: (sums, self._held(site, *at), added(*at)))
+            return (zero, *self._run(site, acc, outer, (start, count), by), store)
 
         body = around(partial(as_index(turn(part)) * length, length), (part,), "serial")
         if rest := last % length:
             body = (*body, *partial(last - rest, rest))
         return _nested(body, outer)
-
-    def _part_of_sum(self, last: int, by: int) -> int:
-        """The turns of the innermost tap after which a sum is added to that of the parts before; 0 without parts."""
-        # Rounding grows with the terms that a sum passes through: parts of c of n terms divide it by sqrt(n / c).
-        if self.problem.dtype != "float32" or self.problem.depth < 2 * PART_OF_SUM or last < PART_OF_SUM // 2:
-            return 0
-        return -(-last // (max(1, round(last / PART_OF_SUM)) * by)) * by
-
-    def _partial_sums(self) -> Tensor:
-        """Where the sum of the parts of a tile is."""
-        if self.partial is None:
-            rows = math.prod(split.sizes[0] for split in self.splits)
-            self.partial = self.parts.private("scratch", "sum", rows * self.panel, self.problem.dtype)
-        return self.partial
 
     def _run(self, site: TileSite, acc: Tensor, outer: Sequence[Axis], turns: tuple[Place, int], by: int) -> Body:
         """So many turns of the innermost tap from a first one on, `by` of them in a turn of the loop."""
@@ -381,37 +308,31 @@ class TileLoops:
 
     def _finish(self, site: TileSite, acc: Tensor) -> Body:
         """Send a finished tile through the epilogue and store it."""
-        parts = self.parts
-        memory = acc in parts.scratch
-        if not self.epilogue.rolled:
-            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, acc), memory=memory),)
+        if acc is not self.held and not self.epilogue.rolled:
+            held = lambda a, b, c: Load(acc, (self._cell(site, a, b, c),))
+            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, held(a, b, c))),)
         # 28 copies of an exponential or an error function are larger than the loop around them.
-        tile = acc if memory else parts.private("scratch", "tile", acc.shape[0], acc.dtype)
+        tile, found = acc, list[Statement]()
+        if acc is not self.held:
+            tile = self.parts.private("scratch", "tile", acc.shape[0], acc.dtype)
+            copied = lambda *at: (tile, self._cell(site, *at), Load(acc, (self._cell(site, *at),)))
+            found.append(self._over_tile(site, copied))
+        place = self._held if tile is self.held else self._cell
+        result = lambda a, b, c: self._result(site, a, b, c, Load(tile, (place(site, a, b, c),)))
+        return (*found, self._over_tile(site, result, "serial"))
 
-        def copy(a: Axis, b: Axis, c: Axis) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
-            cell = self._cell(site, a, b, c)
-            return tile, cell, Load(acc, (cell,))
-
-        rolled = self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, tile), 0, "serial")
-        return (rolled,) if memory else (self._over_tile(site, copy), rolled)
-
-    def _result(self, site: TileSite, a: Axis, b: Axis, c: Axis, tile: Tensor) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
-        """Where an element of a tile goes, and what it becomes."""
+    def _result(
+        self, site: TileSite, a: Axis, b: Axis, c: Axis, value: ScalarExpr
+    ) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
+        """Where an element of a tile goes, and what becomes of its value."""
         p, parts = self.problem, self.parts
         spots = self._spots(site, turn(a), turn(b))
         column = self._column(site, c)
         where = parts.place([*((at, axis.out) for axis, at in spots), (column, p.out_column)], p.out_start)
-        value: ScalarExpr = Load(tile, (self._cell(site, a, b, c),))
         if self.epilogue.value is not None:
             groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
             value = parts.finished(self.epilogue, value, [*groups, ((p.channels or p.columns,), column)])
         return parts.buffers["out"], where, value
-
-    def _spots(self, site: TileSite, a: Place, b: Place) -> list[tuple[OutputAxis, Place]]:
-        """Where a row of a tile is on the axes of the output."""
-        *outer, high, low = site.position
-        rows = (*outer, as_index(high) + a, as_index(low) + b)
-        return list(zip((self.problem.batch, *self.problem.rows), (site.batch, *rows)))
 
 
 def _nested(body: Body, axes: Sequence[Axis]) -> Body:
