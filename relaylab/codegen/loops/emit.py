@@ -335,7 +335,7 @@ class Emitter:
             pointer = self.f.offset(self.pointers[tensor], where.base, size)
             x = self._near(tensor, pointer, self._alignment(tensor, where.base, size), where.step, mask, at)
             return from_storage(self.f, x, tensor.dtype, self.halves)
-        pointer, positions = self._positions(tensor, where, at, size)
+        pointer, positions = self._positions(place_of(node), where, at, size)
         if mask.scalar is not None:
             mask = Mask(None, in_lanes(self.f, mask.scalar, mask.lanes, at.width))
         x = self.f.gather(vector(storage_type(tensor.dtype), at.width), pointer, positions, size, mask.lanes)
@@ -403,11 +403,11 @@ class Emitter:
             return self.f.load(type, pointer, align)
         return self.f.masked_load(type, pointer, mask.lanes, size, once=shared)
 
-    def _positions(self, tensor: Tensor, where: LaneValue, at: VectorContext, size: int) -> tuple[Value, Value]:
+    def _positions(self, place: Place, where: LaneValue, at: VectorContext, size: int) -> tuple[Value, Value]:
         """A pointer and the positions of the lanes relative to it."""
+        tensor = place[0]
         if isinstance(where, Ramp):
-            positions = literal_vector("i64", (k * where.step for k in range(at.width)))
-            return self.f.offset(self.pointers[tensor], where.base, size), positions
+            return self._pointer(place, where), literal_vector("i64", (k * where.step for k in range(at.width)))
         positions = where
         if element(where.type) == "i32" and tensor.shape[0] * size > INT32[1]:
             positions = scalars.resize(self.f, where, "i64", True)
@@ -438,7 +438,7 @@ class Emitter:
             if at.mask.lanes is None:
                 return self.f.store(x, self._pointer(place, where), size)
             return self.f.masked_store(x, self._pointer(place, where), at.mask.lanes, size)
-        pointer, positions = self._positions(tensor, where, at, size)
+        pointer, positions = self._positions(place, where, at, size)
         scatter(self.f, x, pointer, positions, size, at.mask.lanes)
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext, near: bool) -> None:

@@ -212,8 +212,7 @@ class _Lowering:
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
         carried = [(k, local) for local in self.uses[loop].carried for k in range(len(group))]
-        written = self.uses[loop].stores
-        kept = cells.changed(written)
+        kept = cells.changed(written := self.uses[loop].stores)
         streams = self._streams(loop, group)
         begins = {stream: self._begin(stream, group[0]) for stream, _ in streams.values()}
         moving = [stream for stream in begins if stream.step]
