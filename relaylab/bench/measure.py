@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from relaylab import relay
 from relaylab.analysis import call_macs, infer_module
 from relaylab.bench import open_decoder
-from relaylab.bench.peers import OPEN, OURS, PEERS, installed
+from relaylab.bench.peers import OPEN, OURS, PEERS, TARGET, built_open, installed
 from relaylab.bench.rows import ROWS, BenchmarkRow
 from relaylab.bench.turns import Player, interleaved, players
 from relaylab.frontend import to_onnx
@@ -91,6 +91,10 @@ def _measure_open(result: Result, stored: Path, past: int, rounds: int) -> None:
 
     feed = open_decoder.feed(onnx.load(stored / "net.onnx"), past)
     np.savez(stored / "feed.npz", allow_pickle=False, **feed)
+    program = stored / "net.onnx"
+    program.with_suffix(TARGET).write_text(result.target, encoding="utf-8")
+    with cache_directory(str(stored / "cache")):
+        result.cold, result.warm = (_timed(lambda: built_open(program, result.target)) for _ in range(2))
     with players((OPEN, "onnxruntime"), stored, result.threads) as (engines, result.missing):
         ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
         mib = {name: player.mib for name, player in engines.items()}
@@ -116,6 +120,12 @@ def built(mod: IRModule, params: Mapping[str, Any], target: str = "llvm") -> tup
     with relay.transform.PassContext(opt_level=3):
         lib = relay.build(mod, target=target, params=params)
     return lib, time.perf_counter() - start
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from relaylab.bench.open_decoder import PAST
 
 Feed = Mapping[str, np.ndarray]
 OURS, OPEN = "relaylab", "relaylab-open"
+TARGET = ".target"  # the file that says what a program with open sizes is compiled for
 GROWTH = 64
 """By how many tokens a cache grows before it begins anew."""
 
@@ -82,19 +84,38 @@ def _onnxruntime(path: str, feed: Feed, threads: int) -> Ready:
     return _remembering(lambda: session.run(None, dict(feed)))
 
 
-def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
-    """A program with open sizes in the virtual machine, imported from ONNX."""
+def _import_open() -> object:
     import onnx
 
     from relaylab import relay
     from relaylab.frontend import from_onnx
+    from relaylab.runtime.native import linker
+
+    linker()
+    return onnx.load, from_onnx, relay.vm.compile
+
+
+def built_open(path: Path, target: str) -> Any:
+    """The executable of an ONNX model with open sizes for the virtual machine, at level 3."""
+    import onnx
+
+    from relaylab import relay
+    from relaylab.frontend import from_onnx
+
+    mod, params = from_onnx(onnx.load(path))
+    with relay.transform.PassContext(opt_level=3):
+        return relay.vm.compile(mod, target, params=params)
+
+
+def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
+    """A program with open sizes in the virtual machine, for the target that is written beside it."""
+    from relaylab import relay
     from relaylab.runtime.ndarray import NDArray
     from relaylab.runtime.threads import set_num_threads
 
     set_num_threads(threads)
-    mod, params = from_onnx(onnx.load(path))
-    with relay.transform.PassContext(opt_level=3):
-        machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    target = Path(path).with_suffix(TARGET).read_text(encoding="utf-8")
+    machine = relay.vm.VirtualMachine(built_open(Path(path), target))
 
     def step(given: Feed) -> list[Any]:
         found = machine.invoke("main", *given.values())
@@ -179,7 +200,7 @@ def _remembering(run: Callable[[], Sequence[Any]]) -> Ready:
 
 ENGINES: dict[str, InferenceEngine] = {
     OURS: InferenceEngine("relaylab", _import_ours, _ours, ".so"),
-    OPEN: InferenceEngine("relaylab", _import_ours, _ours_open),
+    OPEN: InferenceEngine("relaylab", _import_open, _ours_open),
     "onnxruntime": InferenceEngine("onnxruntime", _import_onnxruntime, _onnxruntime),
     "openvino": InferenceEngine("openvino", _import_openvino, _openvino),
     "torch": InferenceEngine("torch", _import_torch, _torch),

@@ -14,8 +14,8 @@ import pytest
 from relaylab import relay
 from relaylab.bench import encoder, open_decoder, sequences, variants
 from relaylab.bench.history import BenchHistory
-from relaylab.bench.measure import Result, inputs_of
-from relaylab.bench.peers import OPEN
+from relaylab.bench.measure import Result, inputs_of, measure
+from relaylab.bench.peers import OPEN, OURS
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
@@ -138,10 +138,19 @@ def test_an_open_row_gives_what_onnxruntime_gives(name: str) -> None:
     np.testing.assert_allclose(machine.invoke("main", *feed.values()).numpy(), wanted, rtol=1e-3, atol=1e-5)
 
 
+def test_an_open_row_is_built_for_the_target_that_is_asked_for() -> None:
+    pytest.importorskip("onnxruntime")
+    found = measure(ROWS["loop"], 1, 1, "llvm -mcpu=x86-64")
+    assert found.cold > 0 and found.warm > 0 and found.error < 1e-5 and set(found.ms) == {OURS, "onnxruntime"}
+    with pytest.raises(RelayError, match="no-such-cpu"):
+        measure(ROWS["loop"], 1, 1, "llvm -mcpu=no-such-cpu")
+
+
 def test_a_peer_that_cannot_run_a_row_is_left_out(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     program = sequences.topk()
     (tmp_path / "net.onnx").write_bytes(program.SerializeToString())
+    (tmp_path / "net.target").write_text("llvm")
     np.savez(tmp_path / "feed.npz", **open_decoder.feed(program, 0))
     with players((OPEN, "torch"), tmp_path, 1) as (engines, missing):
         assert list(engines) == [OPEN] and "TopK" in missing["torch"]

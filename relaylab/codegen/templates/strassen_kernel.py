@@ -220,7 +220,7 @@ class StrassenLoops(TileLoops):
         there = self._sent_to(site)
 
         def kept(which: Place, *at: Axis) -> ScalarExpr:
-            rows = [(at, step * self.panel) for at, step in [*self._slot(site.tile), (which, self.block_rows)]]
+            rows = [(row, step * self.panel) for row, step in [*self._slot(site.tile), (which, self.block_rows)]]
             return parts.place([*rows, (self._held(site, *at), 1)])
 
         held = lambda *at: Load(sums, (self._held(site, *at),))
