@@ -27,9 +27,9 @@ from relaylab.codegen.loops.contexts import (
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
+from relaylab.codegen.loops.moving import MovingPointers
 from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
 from relaylab.codegen.loops.rows import write_rows
-from relaylab.codegen.loops.streams import AxisSum, Place, Stream, streams_of
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
     SIZES,
@@ -97,6 +97,7 @@ class _Lowering:
     uses: dict[Statement, StatementUses]
     emitter: Emitter = field(init=False)
     facts: dict[For, _LoopFacts] = field(default_factory=dict)
+    moving: MovingPointers = field(init=False)
 
     def __post_init__(self) -> None:
         dummy: list[Value] = []
@@ -110,6 +111,8 @@ class _Lowering:
         memory = self.pointers, self.target, lambda: dummy[0]
         self.emitter = Emitter(self.f, *memory, private, shared, aligned, self.tiles)
         self.emitter.sizes = self._sizes()
+        known = self.f, self.pointers, private, self.emitter
+        self.moving = MovingPointers(*known, self._in_registers, self._written_out)
         vectors = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
         self.emitter.varying = frozenset(x for u in vectors for x in (*u.defined, *u.carried) if x.dtype == INDEX)
 
@@ -213,20 +216,23 @@ class _Lowering:
                 return
         carried = [(k, local) for local in self.uses[loop].carried for k in range(len(group))]
         kept = cells.changed(written := self.uses[loop].stores)
-        streams = self._streams(loop, group)
-        begins = {stream: self._begin(stream, group[0]) for stream, _ in streams.values()}
+        moves = self.tiles and len(group) == 1 and group[0].width == 1
+        streams, around = (self.moving.streams(loop), self.moving.around(loop)) if moves else ({}, {})
+        every = (*(stream for stream, _ in streams.values()), *around.values())
+        begins = {stream: self.moving.begin(stream, group[0]) for stream in every}
         moving = [stream for stream in begins if stream.step]
 
         def turn(i: Index, *phis: Value) -> list[Value]:
             here = dict(zip(moving, phis[len(phis) - len(moving) :]))
-            at = begins | here
-            self.emitter.streams |= {place: (stream, rest, at[stream]) for place, (stream, rest) in streams.items()}
+            now = begins | here
+            self.emitter.streams |= {place: (stream, rest, now[stream]) for place, (stream, rest) in streams.items()}
+            self.moving.begun |= {spot: now[stream] for spot, stream in around.items()}
             inner = [at.within(loop.axis, Ramp(i)) for at in group]
             for (k, local), phi in zip(carried, phis):
                 inner[k].env[local] = as_lane(phi, local.dtype)
             cells.put(kept, phis[len(carried) :], written)
             self._body(loop.body, inner)
-            ends = (self.f.offset(p, s.step * item_bytes(s.buffer.dtype)) for s, p in here.items())
+            ends = self.moving.following(loop, here)
             return [*(self._register(local, inner[k]) for k, local in carried), *cells.take(kept), *ends]
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
@@ -234,33 +240,9 @@ class _Lowering:
         extent = self._number(loop.axis.length)
         results = self.f.loop(0, extent if stop is None else self.f.minimum(stop, extent), turn, start)
         cells.put(kept, results[len(carried) :], written)
+        self.moving.left(loop, dict(zip(moving, results[len(results) - len(moving) :])))
         for (k, local), result in zip(carried, results):
             group[k].env[local] = as_lane(result, local.dtype)
-
-    # ---- addresses that move with a loop
-
-    def _streams(self, loop: For, group: list[VectorContext]) -> dict[Place, tuple[Stream, AxisSum]]:
-        """The streams of a loop around a tile of registers, or over the rows of one in memory; none for other loops."""
-        if not self.tiles or loop.axis.extent < 2 or len(group) > 1 or group[0].width > 1:
-            return {}
-        if not self._in_registers(loop) and not all(self._straight(s) for s in loop.body):
-            return {}
-        return streams_of(loop, frozenset(self.program.registers), self._straight)
-
-    def _straight(self, statement: Statement) -> bool:
-        """Is it code without a loop: lanes that are written out, or what is asked for?"""
-        if isinstance(statement, For) and statement.kind == "vectorized":
-            return bool(self._written_out(statement)) or self._in_registers(statement)
-        return isinstance(statement, Prefetch)
-
-    def _begin(self, stream: Stream, at: VectorContext) -> Value:
-        """Where a stream is in the first turn."""
-        total: Index = 0
-        for atom, factor in stream.start:
-            x = self.emitter.lane(atom, at)
-            assert isinstance(x, Ramp), "an index outside of lanes"
-            total = self.f.add(total, self.f.mul(x.base, factor))
-        return self.f.offset(self.pointers[stream.buffer], self.f.mul(total, item_bytes(stream.buffer.dtype)))
 
     def _interleave(self, loop: For, store: Store, group: list[VectorContext]) -> bool:
         """Do a loop of stores that fill the gaps between their lanes as contiguous stores; False if it is not one."""

@@ -18,6 +18,8 @@ AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
 """A sum of axes and registers times steps, and a number."""
 Place = tuple[Tensor, ScalarExpr]
 """A buffer and an address in it: several buffers may be read at one."""
+Spot = tuple[Tensor, frozenset[tuple[ScalarExpr, int]]]
+"""A buffer and a sum of atoms times numbers: where pointers begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +29,11 @@ class Stream:
     buffer: Tensor
     start: tuple[tuple[ScalarExpr, int], ...]
     step: int
+
+    @property
+    def spot(self) -> Spot:
+        """Where it begins."""
+        return self.buffer, frozenset(self.start)
 
     @property
     def divisor(self) -> int:
@@ -46,7 +53,7 @@ def streams_of(
     side_by_side = [s.axis for s in body if isinstance(s, For) and s.kind == "vectorized"]
     # Lanes that are not in registers are those of a loop, whose index is no number.
     turning = {s.axis for s in body if isinstance(s, For) and s.kind == "vectorized" and not written_out(s)}
-    found: dict[tuple[Tensor, int, frozenset[tuple[ScalarExpr, int]]], Stream] = {}
+    found: dict[tuple[Spot, int], Stream] = {}
     streams: dict[Place, tuple[Stream, AxisSum]] = {}
     for buffer, address in (access for s in body for access in _accesses(s)):
         if buffer in private or (buffer, address) in streams:
@@ -56,11 +63,12 @@ def streams_of(
         step = terms.get(loop.axis, 0)
         # An address without an axis of this loop may be that of another loop, too.
         own = step or outside and not inner.isdisjoint(terms)
-        if not own or turning & set(terms) or any(_moves(a, {loop.axis, *inner, *defined}) for a, _ in outside):
+        if not own or turning & set(terms) or any(moves(a, {loop.axis, *inner, *defined}) for a, _ in outside):
             continue
         if any(terms.get(lane, 0) not in (0, 1) for lane in side_by_side):
             continue  # lanes that lie apart are gathered
-        stream = found.setdefault((buffer, step, frozenset(outside)), Stream(buffer, outside, step))
+        stream = Stream(buffer, outside, step)
+        stream = found.setdefault((stream.spot, step), stream)
         streams[buffer, address] = (
             stream,
             (tuple((a, f) for a, f in terms.items() if isinstance(a, Axis) and a in inner), const),
@@ -82,7 +90,8 @@ def _accesses(statement: Statement) -> list[Place]:
     return [*found, (statement.buffer, statement.address)] if written else found
 
 
-def _moves(atom: ScalarExpr, axes: set[Axis | Local]) -> bool:
+def moves(atom: ScalarExpr, axes: set[Axis | Local]) -> bool:
+    """Does it change with some axes and registers, or with what memory holds?"""
     return any(isinstance(n, Load) or n in axes for n in post_order(atom))
 
 

@@ -1,0 +1,108 @@
+"""Pointers that move with the loops of a program: where they begin, and where they go on.
+
+A loop around lanes that are written out has streams (`streams`). What a loop around it adds to their addresses moves
+with that loop in turn, so that an address is computed once, before the outermost loop that it moves with: LLVM, which
+runs no passes over the text, would compute it in every turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.llvm.text import Index, IRFunction, Value
+from relaylab.codegen.loops.contexts import Ramp, VectorContext
+from relaylab.codegen.loops.emit import Emitter
+from relaylab.codegen.loops.streams import AxisSum, Place, Spot, Stream, moves, streams_of
+from relaylab.loop.expr import Tensor
+from relaylab.loop.program import Define, For, Prefetch, Statement, statements
+
+
+@dataclass(slots=True)
+class MovingPointers:
+    """The streams of a program's loops. `in_registers` and `written_out` tell of loops what lowering knows."""
+
+    f: IRFunction
+    pointers: Mapping[Tensor, Value]
+    private: frozenset[Tensor]
+    emitter: Emitter
+    in_registers: Callable[[For], bool]
+    written_out: Callable[[For], int]
+    begun: dict[Spot, Value] = field(default_factory=dict)  # where streams of loops inside begin in this turn
+    ended: dict[Spot, tuple[Value, int]] = field(default_factory=dict)  # where they ended, so many elements further
+    _own: dict[For, dict[Place, tuple[Stream, AxisSum]]] = field(default_factory=dict)
+    _around: dict[For, dict[Spot, Stream]] = field(default_factory=dict)
+
+    def streams(self, loop: For) -> dict[Place, tuple[Stream, AxisSum]]:
+        """The streams of a loop around a tile of registers, or over the rows of one in memory; none of other loops."""
+        if loop not in self._own:
+            serves = self.in_registers(loop) or all(self._straight(s) for s in loop.body)
+            found = streams_of(loop, self.private, self._straight) if serves and loop.axis.extent > 1 else {}
+            self._own[loop] = found
+        return self._own[loop]
+
+    def around(self, loop: For) -> dict[Spot, Stream]:
+        """What moves the beginnings of the streams of loops inside of a loop, by where these begin."""
+        if loop not in self._around:
+            self._around[loop] = {} if loop.axis.extent < 2 or self.streams(loop) else self._moved_by(loop)
+        return self._around[loop]
+
+    def begin(self, stream: Stream, at: VectorContext) -> Value:
+        """Where a stream is in the first turn."""
+        if stream.spot in self.begun:
+            return self.begun[stream.spot]
+        total: Index = 0
+        for atom, factor in stream.start:
+            x = self.emitter.lane(atom, at)
+            assert isinstance(x, Ramp), "an index outside of lanes"
+            total = self.f.add(total, self.f.mul(x.base, factor))
+        return self.f.offset(self.pointers[stream.buffer], self.f.mul(total, item_bytes(stream.buffer.dtype)))
+
+    def following(self, loop: For, here: Mapping[Stream, Value]) -> list[Value]:
+        """Where streams go on after a turn that they begin `here`: where a loop inside ended, if that is the place."""
+        ends = {s: self.ended[spot] for spot, s in self.around(loop).items() if spot in self.ended}
+        found = []
+        for stream, pointer in here.items():
+            end, further = ends.get(stream, (pointer, 0))
+            found.append(end if further == stream.step else self._further(stream, pointer))
+        return found
+
+    def left(self, loop: For, ends: Mapping[Stream, Value]) -> None:
+        """After a loop whose moving streams end so."""
+        for spot in self.around(loop):
+            self.begun.pop(spot, None)
+            self.ended.pop(spot, None)
+        if loop.stop is loop.axis.size is None:
+            spots = ((s, end) for s, end in ends.items() if s.spot in self.begun)
+            self.ended.update((s.spot, (end, s.step * loop.axis.extent)) for s, end in spots)
+
+    def _further(self, stream: Stream, pointer: Value) -> Value:
+        return self.f.offset(pointer, stream.step * item_bytes(stream.buffer.dtype))
+
+    def _moved_by(self, loop: For) -> dict[Spot, Stream]:
+        body = list(statements(loop.body))
+        changing = {s.axis for s in body if isinstance(s, For)} | {s.local for s in body if isinstance(s, Define)}
+        found: dict[Spot, Stream] = {}
+        alike: dict[tuple[Spot, int], Stream] = {}
+        for child in loop.body:
+            for stream in self._entering(child):
+                step = dict(stream.start).get(loop.axis, 0)
+                rest = tuple((a, f) for a, f in stream.start if a is not loop.axis)
+                if not any(moves(a, {loop.axis, *changing}) for a, _ in rest):
+                    outer = Stream(stream.buffer, rest, step)
+                    found[stream.spot] = alike.setdefault((outer.spot, step), outer)
+        return found
+
+    def _entering(self, statement: Statement) -> list[Stream]:
+        """The streams that begin where a loop does."""
+        if not isinstance(statement, For) or statement.kind != "serial":
+            return []
+        own = [stream for stream, _ in self.streams(statement).values()]
+        return own or list(self.around(statement).values())
+
+    def _straight(self, statement: Statement) -> bool:
+        """Is it code without a loop: lanes that are written out, or what is asked for?"""
+        if isinstance(statement, For) and statement.kind == "vectorized":
+            return bool(self.written_out(statement)) or self.in_registers(statement)
+        return isinstance(statement, Prefetch)
