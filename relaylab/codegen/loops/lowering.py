@@ -181,7 +181,7 @@ class _Lowering:
         """One of two bodies, which hand on accumulators and registers."""
         cells, uses = self.emitter.cells, self.uses[statement]
         carried = [(k, local) for local in uses.carried for k in range(len(group))]
-        kept, before = cells.changed(uses.stores), cells.copy()
+        kept, before, ended = cells.changed(uses.stores), cells.copy(), dict(self.moving.ended)
 
         def side(body: Body) -> list[Value]:
             inner = [VectorContext(dict(at.env), at.width, at.mask, at.real) for at in group]
@@ -192,6 +192,7 @@ class _Lowering:
         other = (lambda: side(statement.otherwise)) if statement.otherwise or carried or kept else None
         results = self.f.branch(self.emitter.value(statement.condition, group[0]), lambda: side(statement.body), other)
         cells.put(kept, results[len(carried) :], uses.stores)
+        self.moving.ended = ended  # where loops of one side end is not known on the other
         for (k, local), result in zip(carried, results):
             group[k].env[local] = as_lane(result, local.dtype)
 
