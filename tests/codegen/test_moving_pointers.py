@@ -1,4 +1,4 @@
-"""Pointers that move with loops: what is compiled with them gives what the loops say, at every place and in every turn."""
+"""Pointers that move with loops: compiled code gives what the loops say, at every place and in every turn."""
 
 from __future__ import annotations
 
