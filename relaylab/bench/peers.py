@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.bench.open_decoder import PAST
+
+if TYPE_CHECKING:
+    from relaylab.codegen.vm_executable import VMExecutable
 
 Feed = Mapping[str, np.ndarray]
 OURS, OPEN = "relaylab", "relaylab-open"
@@ -95,7 +98,7 @@ def _import_open() -> object:
     return onnx.load, from_onnx, relay.vm.compile
 
 
-def built_open(path: Path, target: str) -> Any:
+def built_open(path: Path, target: str) -> VMExecutable:
     """The executable of an ONNX model with open sizes for the virtual machine, at level 3."""
     import onnx
 
