@@ -3,6 +3,8 @@
 A loop around lanes that are written out has streams (`streams`). What a loop around it adds to their addresses moves
 with that loop in turn, so that an address is computed once, before the outermost loop that it moves with: LLVM, which
 runs no passes over the text, would compute it in every turn.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
