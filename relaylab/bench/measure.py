@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.peaks import peak_flops
 from relaylab.transform.normal_forms.first_order import first_order
+
+Built = TypeVar("Built")
 
 
 @dataclass(slots=True)
@@ -89,12 +91,11 @@ def _measure_open(result: Result, stored: Path, past: int, rounds: int) -> None:
     """What is no static graph, beside onnxruntime only: a run, or a step of a decoder whose caches grow."""
     import onnx
 
-    feed = open_decoder.feed(onnx.load(stored / "net.onnx"), past)
-    np.savez(stored / "feed.npz", allow_pickle=False, **feed)
     program = stored / "net.onnx"
+    np.savez(stored / "feed.npz", allow_pickle=False, **open_decoder.feed(onnx.load(program), past))
     program.with_suffix(TARGET).write_text(result.target, encoding="utf-8")
     with cache_directory(str(stored / "cache")):
-        result.cold, result.warm = (_timed(lambda: built_open(program, result.target)) for _ in range(2))
+        result.cold, result.warm = (_timed(lambda: built_open(program, result.target))[1] for _ in range(2))
     with players((OPEN, "onnxruntime"), stored, result.threads) as (engines, result.missing):
         ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
         mib = {name: player.mib for name, player in engines.items()}
@@ -116,16 +117,15 @@ def _store(mod: IRModule, params: Mapping[str, Any], stored: Path, target: str) 
 
 def built(mod: IRModule, params: Mapping[str, Any], target: str = "llvm") -> tuple[GraphExecutorFactoryModule, float]:
     """The library of a program at level 3, and the seconds that building took."""
-    start = time.perf_counter()
     with relay.transform.PassContext(opt_level=3):
-        lib = relay.build(mod, target=target, params=params)
-    return lib, time.perf_counter() - start
+        return _timed(lambda: relay.build(mod, target=target, params=params))
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(work: Callable[[], Built]) -> tuple[Built, float]:
+    """What is made, and the seconds that it took."""
     start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    made = work()
+    return made, time.perf_counter() - start
 
 
 @contextlib.contextmanager

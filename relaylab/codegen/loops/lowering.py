@@ -216,7 +216,8 @@ class _Lowering:
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
         carried = [(k, local) for local in self.uses[loop].carried for k in range(len(group))]
-        kept = cells.changed(written := self.uses[loop].stores)
+        written = self.uses[loop].stores
+        kept = cells.changed(written)
         moves = self.tiles and len(group) == 1 and group[0].width == 1
         streams, around = (self.moving.streams(loop), self.moving.around(loop)) if moves else ({}, {})
         every = (*(stream for stream, _ in streams.values()), *around.values())

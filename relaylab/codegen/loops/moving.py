@@ -106,5 +106,5 @@ class MovingPointers:
     def _straight(self, statement: Statement) -> bool:
         """Is it code without a loop: lanes that are written out, or what is asked for?"""
         if isinstance(statement, For) and statement.kind == "vectorized":
-            return bool(self.written_out(statement)) or self.in_registers(statement)
+            return bool(self.written_out(statement))
         return isinstance(statement, Prefetch)

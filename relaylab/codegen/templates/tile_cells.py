@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
@@ -115,8 +115,7 @@ class TileCells:
 
     def _held(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
         """The place of a sum in memory, for tiles of all sizes."""
-        pitch = self._pitch(site)
-        return self.parts.place([(turn(a), self.splits[1].sizes[0] * pitch), (turn(b), pitch), (c, 1)])
+        return self._cell(replace(site, sizes=tuple(split.sizes[0] for split in self.splits)), a, b, c)
 
     def _column(self, site: TileSite, c: Place) -> ScalarExpr:
         return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])

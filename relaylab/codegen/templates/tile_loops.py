@@ -308,18 +308,15 @@ class TileLoops(TileCells):
 
     def _finish(self, site: TileSite, acc: Tensor) -> Body:
         """Send a finished tile through the epilogue and store it."""
-        if acc is not self.held and not self.epilogue.rolled:
-            held = lambda a, b, c: Load(acc, (self._cell(site, a, b, c),))
-            return (self._over_tile(site, lambda a, b, c: self._result(site, a, b, c, held(a, b, c))),)
+        sent = lambda tile, place: lambda a, b, c: self._result(site, a, b, c, Load(tile, (place(site, a, b, c),)))
+        if acc is self.held:
+            return (self._over_tile(site, sent(acc, self._held), "serial"),)
+        if not self.epilogue.rolled:
+            return (self._over_tile(site, sent(acc, self._cell)),)
         # 28 copies of an exponential or an error function are larger than the loop around them.
-        tile, found = acc, list[Statement]()
-        if acc is not self.held:
-            tile = self.parts.private("scratch", "tile", acc.shape[0], acc.dtype)
-            copied = lambda *at: (tile, self._cell(site, *at), Load(acc, (self._cell(site, *at),)))
-            found.append(self._over_tile(site, copied))
-        place = self._held if tile is self.held else self._cell
-        result = lambda a, b, c: self._result(site, a, b, c, Load(tile, (place(site, a, b, c),)))
-        return (*found, self._over_tile(site, result, "serial"))
+        tile = self.parts.private("scratch", "tile", acc.shape[0], acc.dtype)
+        copied = lambda *at: (tile, self._cell(site, *at), Load(acc, (self._cell(site, *at),)))
+        return (self._over_tile(site, copied), self._over_tile(site, sent(tile, self._cell), "serial"))
 
     def _result(
         self, site: TileSite, a: Axis, b: Axis, c: Axis, value: ScalarExpr
