@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from threading import RLock
 from typing import cast
 from uuid import uuid4
 
@@ -41,7 +42,8 @@ class Session:
 
     `overlays` are figures of the user's own, by name and node. `bind` gives a part of a program a name in the notebook,
     and says which; `extracted` are these parts. An interrupt, or `stopping.stop(key)`, stops the work for a question,
-    and is an answer; what is known stays, edits under way are taken back.
+    and is an answer; what is known stays, edits under way are taken back. Who holds `turn` is alone with the session:
+    kernels answer some questions beside cells and some between them, in different threads.
     """
 
     def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None):
@@ -52,6 +54,7 @@ class Session:
             self.pipeline = known.branch()
         else:
             self.pipeline = Pipeline(known.source, wanted, self.opt_level)
+        self.turn = RLock()
         self.overlays: dict[str, dict[str, float]] = {}
         self.extracted: dict[str, IRModule] = {}
         self.bind: Callable[[str, IRModule], str] = lambda name, mod: ""
@@ -114,10 +117,11 @@ class Session:
 
     def still(self, before: int, after: int) -> Scene:
         """The merged picture of two frames as a scene, for places that show no widget."""
-        for frame in (before, after):
-            within("frame", frame, len(self.frames))
-        old, new = self.frames.views[before], self.frames.views[after]
-        return draw(new if old is new else changes(viz.Difference(old, new).merged), DrawOptions())
+        with self.turn:
+            for frame in (before, after):
+                within("frame", frame, len(self.frames))
+            old, new = self.frames.views[before], self.frames.views[after]
+            return draw(new if old is new else changes(viz.Difference(old, new).merged), DrawOptions())
 
     def reply(self, content: object) -> dict[str, object]:
         """The answer to a message `{"id": …, "what": question, "args": […]}`, which may be anything at all."""
@@ -128,16 +132,19 @@ class Session:
                 f"a message is a question with a list of arguments, not {content!r:.60}", code="explorer.message"
             )
             return _reply(message, {"error": str(wrong)})
-        found: dict[str, object]
+        with self.turn:
+            return _reply(message, self._found(message.get("what"), *args))
+
+    def _found(self, what: object, *args: object) -> dict[str, object]:
+        """The answer to a question of a page, which must get one, whatever a pass of the user's raised."""
         try:
             with working(self.key):
-                found = self.ask(message.get("what"), *args)
+                return self.ask(what, *args)
         except KeyboardInterrupt:
             self.refresh()  # views that were being made may be halves
-            found = {"error": STOPPED}
-        except Exception as error:  # a page that asks must get an answer, whatever a pass of the user's raised
-            found = {"error": f"{type(error).__name__}: {error}"}
-        return _reply(message, found)
+            return {"error": STOPPED}
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {error}"}
 
     def ask(self, what: object, *args: object) -> dict[str, object]:
         """The answer to a question; errors of users are answers too."""

@@ -100,7 +100,8 @@ class PassExplorer(anywidget.AnyWidget):
     @property
     def selected_node(self) -> Expr | None:
         """The selected node of the program at the stage that is shown."""
-        return self.session.frames.nodes[self.after].get(self.selected)
+        with self.session.turn:
+            return self.session.frames.nodes[self.after].get(self.selected)
 
     def go(self, after: int, before: int | None = None) -> None:
         """Show what changed up to frame `after` (default: since the frame before it)."""
@@ -119,14 +120,16 @@ class PassExplorer(anywidget.AnyWidget):
         found = [i for i, item in enumerate(self.session.pipeline.items) if item.name == name]
         if not found:
             raise RelayValueError(f"the pipeline has no pass `{name}`", code="explorer.pass")
-        for index in found:
-            self.session.pipeline.toggle(index)
-        self.session.refresh()
-        self.rows = rows(self.session)
+        with self.session.turn:
+            for index in found:
+                self.session.pipeline.toggle(index)
+            self.session.refresh()
+            self.rows = rows(self.session)
 
     def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
         """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
-        ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
+        with self.session.turn:
+            ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
         self.session.overlays[name] = {
             ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()
         }
@@ -141,7 +144,8 @@ class PassExplorer(anywidget.AnyWidget):
             return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path, paper)
-        return write(self.session, path, {name: getattr(self, name) for name in SAVED}, language=self.language)
+        with self.session.turn:
+            return write(self.session, path, {name: getattr(self, name) for name in SAVED}, language=self.language)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget; for places without one the picture of the stage that is shown."""

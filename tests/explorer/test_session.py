@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -489,3 +490,21 @@ def test_work_in_another_thread_is_stopped_by_its_key():
     thread.join(60)
     assert answers == [{"id": 1, "answer": {"error": "stopped"}}] and not made.pipeline.items[3].enabled
     assert made.reply({"id": 2, "what": "rows", "args": []})["answer"]["title"] == "mlp"
+
+
+def test_questions_that_come_in_two_threads_are_answered_one_after_the_other(monkeypatch):
+    """Kernels with subshells answer the first messages of a widget between cells, later ones beside them."""
+    made, inside, most = session("mlp"), [], []
+
+    def slow(what, *args):
+        inside.append(what)
+        most.append(len(inside))
+        time.sleep(0.05)
+        inside.remove(what)
+        return {"answered": what}
+
+    monkeypatch.setattr(made, "ask", slow)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(made.reply, [{"id": k, "what": "rows"} for k in range(6)]))
+    assert found == [{"id": k, "answer": {"answered": "rows"}} for k in range(6)]
+    assert max(most) == 1

@@ -131,6 +131,8 @@ export class Explorer {
   async show() {
     const { host, root, stages } = this;
     const pane = host.get("pane");
+    const { before, after } = stages; // a step taken while this waits is shown after it
+    const shown = `${before}:${after}`;
     root.dataset.pane = pane;
     root.classList.toggle("rl-tabbed", pane in this.parts.tabs);
     this.parts.toolbar.show(pane, host.get("compare"));
@@ -141,10 +143,10 @@ export class Explorer {
       const tab = this.parts.tabs[pane];
       if (this.parts.extra.firstChild !== tab.element) this.parts.extra.replaceChildren(tab.element);
       await tab.show();
-      root.dataset.shown = `${stages.before}:${stages.after}`;
+      root.dataset.shown = shown;
       return;
     }
-    const [what, ...args] = this.question(stages.before, stages.after);
+    const [what, ...args] = this.question(before, after);
     const picture = await this.answers.ask(what, ...args);
     if (turn !== this.shows) return;
     if (picture.error) this.parts.stage.fail(picture.error);
@@ -156,11 +158,11 @@ export class Explorer {
     const name = stages.row?.name ?? "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
     this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
-    root.dataset.shown = `${stages.before}:${stages.after}`;
+    root.dataset.shown = shown;
     if (!host.live) return;
     const current = () => turn === this.shows;
     if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current))
-      root.dataset.ahead = `${stages.before}:${stages.after}`;
+      root.dataset.ahead = shown;
   }
 
   // what stands around the picture

@@ -86,9 +86,11 @@ export class Toolbar {
       if (e.target instanceof HTMLButtonElement) this.more.open = false;
     });
     const away = (e) => this.more.contains(e.target) || (this.more.open = false);
-    this.more.addEventListener("toggle", () =>
-      document[this.more.open ? "addEventListener" : "removeEventListener"]("pointerdown", away, true),
-    );
+    // "toggle" comes a frame after it opened: too late for a click that follows at once
+    this.more.firstElementChild.addEventListener("click", () => document.addEventListener("pointerdown", away, true));
+    this.more.addEventListener("toggle", () => {
+      if (!this.more.open) document.removeEventListener("pointerdown", away, true);
+    });
     this.more.addEventListener("keydown", (e) => {
       if (e.key !== "Escape" || !this.more.open) return;
       e.stopPropagation();
