@@ -33,6 +33,7 @@ from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.handover import hand_over_soon
 from relaylab.support.progress import part
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
 from relaylab.transform.engine.recipes import noting
@@ -101,10 +102,10 @@ def compile_main(
     return _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)
 
 
-def _waited(started: Sequence[Future[bytes]]) -> Iterator[bytes]:
+def _waited(compilation: Compilation, started: Sequence[Future[bytes]]) -> Iterator[bytes]:
     for k, kernel in enumerate(started, 1):
         part("kernel", k, len(started))
-        yield kernel.result()
+        yield compilation.result(kernel)
 
 
 def compiled_plan(
@@ -116,7 +117,7 @@ def compiled_plan(
     """
     cache = ObjectCache.default()
     started: list[Future[bytes]] = []
-    with Compilation(target, cache) as compilation:
+    with hand_over_soon(), Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
             part("loops", len(started) + 1, count)
@@ -126,7 +127,7 @@ def compiled_plan(
         launched()
         planned = planner.plan()
         (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=cache)
-        return planned, entry, tuple(_waited(started))
+        return planned, entry, tuple(_waited(compilation, started))
 
 
 def _compiled(

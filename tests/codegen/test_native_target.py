@@ -74,6 +74,26 @@ def test_parallel_and_serial_compilation_give_the_same_objects(monkeypatch):
     assert [call(library, f"f{n}") for n in range(6)] == list(range(6))
 
 
+def test_who_waits_for_code_compiles_too():
+    """Both threads are needed: each module waits until the other one is being compiled."""
+    both, texts = threading.Barrier(2, timeout=60), [answer(n) for n in range(2)]
+    with jit.Compilation(HOST, threads=2) as compilation, pytest.MonkeyPatch.context() as patch:
+        emit = jit.emit_object
+        patch.setattr(jit, "emit_object", lambda text, target: (both.wait(), emit(text, target))[1])
+        started = [compilation.add(text) for text in texts]
+        made = [compilation.result(one) for one in started]
+    assert made == [jit.emit_object(text, HOST) for text in texts]
+
+
+def test_an_error_belongs_to_its_module_whoever_compiled_it():
+    texts = [answer(0), "define void @x( {", answer(1)]
+    with jit.Compilation(HOST, threads=2) as compilation:
+        started = [compilation.add(text) for text in texts]
+        assert compilation.result(started[0]) and compilation.result(started[2])
+        with pytest.raises(RelayError, match="LLVM rejects"):
+            compilation.result(started[1])
+
+
 def test_bad_text_and_missing_symbols_are_errors_not_crashes():
     with pytest.raises(RelayError, match="LLVM rejects"):
         jit.emit_object("define void @x( {", HOST)

@@ -15,6 +15,7 @@ import ctypes
 import itertools
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
@@ -152,30 +153,54 @@ class Compilation:
     """Modules on their way to object code, through the cache where it has them, else on `threads` threads.
 
     `add` returns at once, so that code is made for the first modules while the text of the next ones is written.
+    Whoever writes them is one of the threads: it compiles too as soon as it waits.
     """
 
     def __init__(self, target: CpuTarget, cache: ObjectCache | None = None, threads: int | None = None):
         self.target, self.cache = target, cache
-        self._pool = ThreadPoolExecutor(threads or available_processors(), thread_name_prefix="relaylab-compile")
-        self._started: dict[str, Future[bytes]] = {}
+        others = max(1, (threads or available_processors()) - 1)
+        self._pool = ThreadPoolExecutor(others, thread_name_prefix="relaylab-compile")
+        self._known: dict[str, Future[bytes]] = {}
+        self._waiting: deque[tuple[Future[bytes], str, str]] = deque()
 
     def __enter__(self) -> Compilation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        self._waiting.clear()
+        self._pool.shutdown()
 
     def add(self, text: str) -> Future[bytes]:
         """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`."""
-        if text not in self._started:
+        if text not in self._known:
             key = object_key(text, self.target)
+            self._known[text] = found = Future()
             made = self.cache.get(key) if self.cache else None
             if made is None:
-                self._started[text] = self._pool.submit(self._object, text, key)
+                self._waiting.append((found, text, key))
+                self._pool.submit(self._next)
             else:  # a thread would take longer to begin
-                self._started[text] = Future()
-                self._started[text].set_result(made)
-        return self._started[text]
+                found.set_result(made)
+        return self._known[text]
+
+    def result(self, started: Future[bytes]) -> bytes:
+        """The object code of a module that was added, or its error; until it is there, this thread compiles too."""
+        while not started.done() and self._waiting:
+            self._next()
+        return started.result()
+
+    def _next(self) -> None:
+        """Compile one of those that wait, if another thread did not take the last one."""
+        try:
+            found, text, key = self._waiting.popleft()
+        except IndexError:
+            return
+        try:
+            found.set_result(self._object(text, key))
+        except BaseException as error:
+            found.set_exception(error)
+            if not isinstance(error, RelayError):  # an interrupt ends the build
+                raise
 
     def _object(self, text: str, key: str) -> bytes:
         made = emit_object(text, self.target)
@@ -189,7 +214,7 @@ def compile_objects(
 ) -> list[bytes]:
     """Object code of each module, from the cache where it has it, the rest compiled on `threads` threads."""
     with Compilation(target, cache, threads) as compilation:
-        return [started.result() for started in [compilation.add(text) for text in texts]]
+        return [compilation.result(started) for started in [compilation.add(text) for text in texts]]
 
 
 class JitLibrary:
