@@ -1,4 +1,7 @@
-"""How soon a thread that runs Python lets another one that waits for it go on."""
+"""How soon a thread that runs Python lets another one that waits for it go on.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
