@@ -1,6 +1,7 @@
 """The pass explorer without a screen: a session answers questions about a pipeline as plain data.
 
 A widget in a notebook and a saved page ask the same questions (see `questions`); a page has the answers with it.
+Choices: docs/choices.md, The explorer.
 """
 
 from __future__ import annotations
