@@ -43,7 +43,7 @@ class Session:
 
     `overlays` are figures of the user's own, by name and node. `bind` gives a part of a program a name in the notebook,
     and says which; `extracted` are these parts. An interrupt, or `stopping.stop(key)`, stops the work for a question,
-    and is an answer; what is known stays, edits under way are taken back. Who holds `turn` is alone with the session:
+    and is an answer; what is known stays, edits under way are taken back. Who holds `lock` is alone with the session:
     kernels answer some questions beside cells and some between them, in different threads.
     """
 
@@ -55,7 +55,7 @@ class Session:
             self.pipeline = known.branch()
         else:
             self.pipeline = Pipeline(known.source, wanted, self.opt_level)
-        self.turn = RLock()
+        self.lock = RLock()
         self.overlays: dict[str, dict[str, float]] = {}
         self.extracted: dict[str, IRModule] = {}
         self.bind: Callable[[str, IRModule], str] = lambda name, mod: ""
@@ -118,7 +118,7 @@ class Session:
 
     def still(self, before: int, after: int) -> Scene:
         """The merged picture of two frames as a scene, for places that show no widget."""
-        with self.turn:
+        with self.lock:
             for frame in (before, after):
                 within("frame", frame, len(self.frames))
             old, new = self.frames.views[before], self.frames.views[after]
@@ -133,7 +133,7 @@ class Session:
                 f"a message is a question with a list of arguments, not {content!r:.60}", code="explorer.message"
             )
             return _reply(message, {"error": str(wrong)})
-        with self.turn:
+        with self.lock:
             return _reply(message, self._found(message.get("what"), *args))
 
     def _found(self, what: object, *args: object) -> dict[str, object]:

@@ -100,7 +100,7 @@ class PassExplorer(anywidget.AnyWidget):
     @property
     def selected_node(self) -> Expr | None:
         """The selected node of the program at the stage that is shown."""
-        with self.session.turn:
+        with self.session.lock:
             return self.session.frames.nodes[self.after].get(self.selected)
 
     def go(self, after: int, before: int | None = None) -> None:
@@ -120,7 +120,7 @@ class PassExplorer(anywidget.AnyWidget):
         found = [i for i, item in enumerate(self.session.pipeline.items) if item.name == name]
         if not found:
             raise RelayValueError(f"the pipeline has no pass `{name}`", code="explorer.pass")
-        with self.session.turn:
+        with self.session.lock:
             for index in found:
                 self.session.pipeline.toggle(index)
             self.session.refresh()
@@ -128,7 +128,7 @@ class PassExplorer(anywidget.AnyWidget):
 
     def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
         """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
-        with self.session.turn:
+        with self.session.lock:
             ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
         self.session.overlays[name] = {
             ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()
@@ -141,10 +141,11 @@ class PassExplorer(anywidget.AnyWidget):
         Of other suffixes .rlab is the run with the named views; else the pictures are written (`paper`: that of a PDF).
         """
         if Path(path).suffix.lower() == SUFFIX:
-            return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
+            with self.session.lock:
+                return record(Exploration(self.session.program, self.session.pipeline), path, self.views)
         if Path(path).suffix.lower() not in (".html", ".htm"):
             return self.exploration.save(path, paper)
-        with self.session.turn:
+        with self.session.lock:
             return write(self.session, path, {name: getattr(self, name) for name in SAVED}, language=self.language)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:

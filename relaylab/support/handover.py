@@ -27,7 +27,6 @@ def hand_over_soon() -> Generator[None, None, None]:
         yield
     finally:
         with _lock:
-            first = _before[0]
-            _before.pop()
+            before = _before.pop()
             if not _before:
-                sys.setswitchinterval(first)
+                sys.setswitchinterval(before)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from test_explorer_live import open_explorer, shown
 
+from relaylab import study
+from relaylab.lab.explorer import PassExplorer
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NEAR = 2.0  # pixels that the middle of the selected box may move on the screen from one stage to the next
@@ -66,9 +69,8 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     page.wait_for_function(f"() => {EXPLORER}.parts.stage.canvases[0]?.byId")
     seen = page.evaluate(f"() => [{drawn}, {known}, {EXPLORER}.parts.stage.canvases[0].filled]")
     assert seen[0] * 3 < seen[1], f"only what is in view is in the document: {seen}"
-    page.wait_for_function(
-        f"() => document.querySelectorAll('.rl-tree li').length >= {known}"
-    )  # it comes a moment later
+    # the tree has everything, a moment later
+    page.wait_for_function(f"() => document.querySelectorAll('.rl-tree li').length >= {known}")
 
     # a node far away: selected from Python it is drawn, with the lines at it
     nb.python("w.selected = 'main/nn.dense'")
@@ -115,4 +117,24 @@ def test_a_large_graph_is_drawn_where_one_looks(nb, page, shot):
     shot("one_copy")
     page.keyboard.press("r")
     page.wait_for_function(f"() => {known} > 200")
+    assert page.errors == []
+
+
+def test_a_picture_that_comes_after_another_step_is_not_shown(page, tmp_path):
+    """It was asked for before: neither drawn nor called what is chosen now."""
+    page.goto(PassExplorer(study.explore("mlp")).save(tmp_path / "x.html").as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    late = page.evaluate("""async () => {
+        const e = window.relaylab, { root, answers } = e, was = root.dataset.shown, put = answers.put;
+        const [first, second] = e.stages.changing.slice(-2), frame = window.requestAnimationFrame;
+        let arrive, next; answers.clear();
+        const asked = new Promise((done) => (answers.put = (what, args) => what !== 'picture' ? put(what, args)
+            : new Promise((answer) => { arrive = async () => answer(await put(what, args)); done() })));
+        e.go(first - 1, first); await asked;
+        window.requestAnimationFrame = (run) => (next = run);
+        e.go(second - 1, second); await arrive(); await new Promise((done) => setTimeout(done, 500));
+        window.requestAnimationFrame = frame; answers.put = put;
+        const found = [was, root.dataset.shown]; next(); return [...found, `${second - 1}:${second}`] }""")
+    assert late[1] == late[0] != late[2]
+    shown(page, late[2])
     assert page.errors == []

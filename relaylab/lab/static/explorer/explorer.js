@@ -114,6 +114,7 @@ export class Explorer {
   // ---- showing
 
   refresh() {
+    this.shows += 1; // what is on its way was asked for before
     if (this.queued) return;
     this.queued = true;
     requestAnimationFrame(() => {
@@ -131,8 +132,6 @@ export class Explorer {
   async show() {
     const { host, root, stages } = this;
     const pane = host.get("pane");
-    const { before, after } = stages; // a step taken while this waits is shown after it
-    const shown = `${before}:${after}`;
     root.dataset.pane = pane;
     root.classList.toggle("rl-tabbed", pane in this.parts.tabs);
     this.parts.toolbar.show(pane, host.get("compare"));
@@ -143,10 +142,10 @@ export class Explorer {
       const tab = this.parts.tabs[pane];
       if (this.parts.extra.firstChild !== tab.element) this.parts.extra.replaceChildren(tab.element);
       await tab.show();
-      root.dataset.shown = shown;
+      if (turn === this.shows) root.dataset.shown = `${stages.before}:${stages.after}`;
       return;
     }
-    const [what, ...args] = this.question(before, after);
+    const [what, ...args] = this.question(stages.before, stages.after);
     const picture = await this.answers.ask(what, ...args);
     if (turn !== this.shows) return;
     if (picture.error) this.parts.stage.fail(picture.error);
@@ -158,11 +157,11 @@ export class Explorer {
     const name = stages.row?.name ?? "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
     this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
-    root.dataset.shown = shown;
+    root.dataset.shown = `${stages.before}:${stages.after}`;
     if (!host.live) return;
     const current = () => turn === this.shows;
     if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current))
-      root.dataset.ahead = shown;
+      root.dataset.ahead = `${stages.before}:${stages.after}`;
   }
 
   // what stands around the picture
