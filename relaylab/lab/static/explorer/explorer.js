@@ -138,15 +138,15 @@ export class Explorer {
     this.parts.rail.mark();
     this.parts.timeline.mark();
     const turn = (this.shows += 1);
+    const shown = `${stages.before}:${stages.after}`;
     if (this.parts.tabs[pane]) {
       const tab = this.parts.tabs[pane];
       if (this.parts.extra.firstChild !== tab.element) this.parts.extra.replaceChildren(tab.element);
       await tab.show();
-      if (turn === this.shows) root.dataset.shown = `${stages.before}:${stages.after}`;
+      if (turn === this.shows) root.dataset.shown = shown;
       return;
     }
-    const [what, ...args] = this.question(stages.before, stages.after);
-    const picture = await this.answers.ask(what, ...args);
+    const picture = await this.answers.ask(...this.question(stages.before, stages.after));
     if (turn !== this.shows) return;
     if (picture.error) this.parts.stage.fail(picture.error);
     else this.draw(picture);
@@ -157,11 +157,11 @@ export class Explorer {
     const name = stages.row?.name ?? "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
     this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
-    root.dataset.shown = `${stages.before}:${stages.after}`;
+    root.dataset.shown = shown;
     if (!host.live) return;
     const current = () => turn === this.shows;
     if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current))
-      root.dataset.ahead = `${stages.before}:${stages.after}`;
+      root.dataset.ahead = shown;
   }
 
   // what stands around the picture
