@@ -111,18 +111,18 @@ def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: CpuTar
         (k // 2,) * 2,
         minimal=minimal,
     )
-    kernel = T.conv(spec, target, bias_relu_residual(out))
-    weights = T.pack_conv_weight(spec, target, np.random.randn(oc, ic, k, k).astype("f")).array()
+    (kernel,) = T.DIRECT.build(spec, target, bias_relu_residual(out)).kernels
+    weights = T.DIRECT.pack(spec, target, np.random.randn(oc, ic, k, k).astype("f")).array()
     return kernel, spec.data, weights, out
 
 
 def winograd_case(height: int, channels: int, m: int, target: CpuTarget):
     out = MemoryView.dense((1, height, height, channels))
     arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense(out.shape), *arguments), m)
+    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense(out.shape), *arguments))
     spec = T.ConvSpec(MemoryView.padded(out.shape, halo), *arguments)
-    weights = T.pack_winograd(spec, m, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
-    return T.winograd(spec, m, target, bias_relu_residual(out)), spec.data, weights, out
+    weights = T.MINIMAL[m].pack(spec, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
+    return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels, spec.data, weights, out
 
 
 def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuTarget):
@@ -137,8 +137,8 @@ def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuT
         (k // 2,) * 2,
         channels,
     )
-    weights = T.pack_depthwise(spec, target, np.random.randn(channels, 1, k, k).astype("f")).array()
-    return T.depthwise(spec, target), spec.data, weights, out
+    weights = T.DEPTHWISE.pack(spec, target, np.random.randn(channels, 1, k, k).astype("f")).array()
+    return T.DEPTHWISE.build(spec, target).kernels, spec.data, weights, out
 
 
 def gemm_case(m: int, n: int, k: int, target: CpuTarget, minimal: bool = False):

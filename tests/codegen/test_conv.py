@@ -53,7 +53,7 @@ def direct_spec(case, dtype="float32", pitch=0, channels_first=False):
     out = tuple(
         (s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, d, p in zip(spatial, kernel, strides, dilation, padding)
     )
-    return fit(T.ConvSpec, T.needed_halo, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch, channels_first)
+    return fit(T.DIRECT.reads, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch, channels_first)
 
 
 def transposed_spec(case, dtype="float32", pitch=0):
@@ -62,13 +62,13 @@ def transposed_spec(case, dtype="float32", pitch=0):
         (s - 1) * t - 2 * p + d * (k - 1) + 1 + e
         for s, k, t, d, p, e in zip(spatial, kernel, strides, dilation, padding, extra)
     )
-    return fit(T.ConvSpec, T.needed_transpose_halo, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch)
+    return fit(T.PHASES.reads, case, (n, *spatial, ic), (n, *out, oc), dtype, pitch)
 
 
-def fit(make, halo, case, data_shape, out_shape, dtype, pitch, channels_first=False):
+def fit(halo, case, data_shape, out_shape, dtype, pitch, channels_first=False):
     """The spec with exactly the halo it needs; `pitch` makes the output a slice of a wider buffer."""
     out = MemoryView(dtype, out_shape, dense_strides((*out_shape[:-1], out_shape[-1] + pitch)), pitch // 2)
-    bare = make(MemoryView.dense(data_shape, dtype), out, *case[4:9])
+    bare = T.ConvSpec(MemoryView.dense(data_shape, dtype), out, *case[4:9])
     data = MemoryView.padded(data_shape, halo(bare), dtype)
     if channels_first:
         first = MemoryView.padded(
@@ -76,10 +76,10 @@ def fit(make, halo, case, data_shape, out_shape, dtype, pitch, channels_first=Fa
         )
         back = (0, *range(2, len(data_shape)), 1)
         data = MemoryView(dtype, data_shape, tuple(first.strides[a] for a in back), first.offset, data.halo)
-    return make(data, out, *case[4:9])
+    return T.ConvSpec(data, out, *case[4:9])
 
 
-def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, splits=1):
+def check(spec, target, family, refer, weight_shape, epilogue=None, splits=1):
     rng = np.random.default_rng(3)
     dtype = spec.data.dtype
     make = (lambda s: rng.integers(-9, 9, s)) if "int" in dtype else rng.standard_normal
@@ -91,8 +91,8 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
         extra, want = bias_relu_residual(spec.out, epilogue == "rolled"), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(len(spec.out.shape)), want * (1 + np.indices(spec.out.shape).sum(0))
-    kernel = kernel_of(spec, TARGETS[target], extra)
-    packed = pack(spec, TARGETS[target], w).array()
+    (kernel,) = family.build(spec, TARGETS[target], extra).kernels
+    packed = family.pack(spec, TARGETS[target], w).array()
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
@@ -110,29 +110,18 @@ def check(spec, target, kernel_of, pack, refer, weight_shape, epilogue=None, spl
 def check_direct(case, target, **options):
     spec_options = {k: options.pop(k) for k in ("dtype", "pitch", "channels_first") if k in options}
     shape = (case[3], case[2] // case[8], *case[4])
-    return check(
-        direct_spec(case, **spec_options), target, T.conv, T.pack_conv_weight, reference.conv, shape, **options
-    )
+    return check(direct_spec(case, **spec_options), target, T.DIRECT, reference.conv, shape, **options)
 
 
 def check_depthwise(case, target, pitch=0, **options):
-    return check(
-        direct_spec(case, pitch=pitch),
-        target,
-        T.depthwise,
-        T.pack_depthwise,
-        reference.conv,
-        (case[3], 1, *case[4]),
-        **options,
-    )
+    return check(direct_spec(case, pitch=pitch), target, T.DEPTHWISE, reference.conv, (case[3], 1, *case[4]), **options)
 
 
 def check_transposed(case, target, pitch=0, **options):
     return check(
         transposed_spec(case, pitch=pitch),
         target,
-        T.conv_transpose,
-        T.pack_conv_transpose,
+        T.PHASES,
         reference.conv_transpose,
         (case[2], case[3] // case[8], *case[4]),
         **options,
@@ -174,6 +163,6 @@ def test_split_of_items_does_not_change_a_bit(run, case):
 def test_missing_halo_is_declined():
     spec = direct_spec(DIRECT[0])
     bare = T.ConvSpec(MemoryView.dense(spec.data.shape), spec.out, *DIRECT[0][4:9])
-    assert "halo" in T.supports_conv(bare)
+    assert "halo" in T.DIRECT.declines(bare, TARGETS["generic"])
     with pytest.raises(RelayValueError, match="halo"):
-        T.conv(bare, TARGETS["generic"])
+        T.DIRECT.build(bare, TARGETS["generic"])

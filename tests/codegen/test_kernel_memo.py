@@ -11,8 +11,8 @@ import pytest
 from relaylab import relay
 from relaylab.codegen.operations import memo as remembered
 from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.operations.contraction import ConvolutionKernel, KernelSequence
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.operations.contraction import ConvolutionKernel
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.ir import OPERATORS, Function

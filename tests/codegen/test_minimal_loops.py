@@ -11,7 +11,7 @@ from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.strassen_kernel import strassen, strassen_program
+from relaylab.codegen.templates.assemble import contraction_program, contractions
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.run import run
@@ -32,7 +32,7 @@ def filtered(case: str) -> tuple[T.ConvSpec, int]:
     n, h, w, ic, oc, k, s, pad, m, gap = FILTERED[case]
     out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest), m)
+    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
     return T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest), m
 
 
@@ -59,7 +59,7 @@ def test_filtering_is_what_is_compiled(case: str) -> None:
     spec, m = filtered(case)
     target = TARGETS[runnable_targets()[-1]]
     epilogue = index_scale(4) if case == "images" else bias_relu_residual(spec.out)
-    programs, kernels = winograd_programs(spec, m, target, epilogue), T.winograd(spec, m, target, epilogue)
+    programs, kernels = winograd_programs(spec, m, target, epilogue), T.MINIMAL[m].build(spec, target, epilogue).kernels
     assert len(programs) == (3 if case == "three kernels" else 1)
     for program, kernel in zip(programs, kernels, strict=True):
         assert str(program).split("(", 1)[1] == str(kernel.program).split("(", 1)[1] and program.items == kernel.items
@@ -100,8 +100,8 @@ def test_seven_products_are_what_is_compiled(case: str) -> None:
     spec, problem = halved(case)
     target = TARGETS[runnable_targets()[-1]]
     for epilogue in (bias_relu_residual(spec.out, rolled=case == "61 x 160 x 10"), index_scale(len(spec.out.shape))):
-        program = strassen_program("gemm", problem, target, epilogue, spec.roles)
-        kernel = strassen("gemm", problem, target, epilogue, spec.roles, 0)
+        program = contraction_program("gemm", [problem], target, epilogue, spec.roles, T.STRASSEN)
+        kernel = contractions("gemm", [problem], target, epilogue, spec.roles, 0, T.STRASSEN)
         assert str(program).split("(", 1)[1] == str(kernel.program).split("(", 1)[1] and program.items == kernel.items
         operands = filled((program,))
         want = evaluated((program,), operands)
@@ -114,5 +114,6 @@ def test_seven_products_are_what_is_compiled(case: str) -> None:
 def test_every_access_of_seven_products_is_proven(isa: str) -> None:
     for case in (*HALVED, "1024 x 1024 x 1024"):
         spec, problem = halved(case)
-        program = strassen_program("gemm", problem, TARGETS[isa], bias_relu_residual(spec.out), spec.roles)
+        epilogue = bias_relu_residual(spec.out)
+        program = contraction_program("gemm", [problem], TARGETS[isa], epilogue, spec.roles, T.STRASSEN)
         assert unproven(program) is None, case

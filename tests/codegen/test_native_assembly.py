@@ -15,7 +15,7 @@ from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.schedule import max_rows, schedule_contraction
-from relaylab.codegen.templates.strassen_kernel import strassen
+from relaylab.codegen.templates.assemble import contractions
 
 ARM = "llvm -mtriple=aarch64-linux-gnu"
 TARGETS = {**TARGETS, "neon": CpuTarget.parse(ARM)}
@@ -65,22 +65,22 @@ def conv_kernel(size: int, ic: int, oc: int, k: int, stride: int, target, groups
     spec = T.ConvSpec(
         MemoryView.padded((1, size, size, ic), halo), out, (k, k), (stride,) * 2, (1, 1), (k // 2,) * 2, groups
     )
-    make = T.depthwise if groups == ic else T.conv
-    return make(spec, target, bias_relu_residual(out))
+    family = T.DEPTHWISE if groups == ic else T.DIRECT
+    return family.build(spec, target, bias_relu_residual(out)).kernels[0]
 
 
 def strassen_kernel(m: int, n: int, k: int, target):
     out = MemoryView.dense((1, m, n))
     spec = T.GemmSpec(MemoryView.dense((1, m, k)), MemoryView.dense((1, k, n)), out)
-    return strassen("gemm", gemm_problem(spec), target, bias_relu_residual(out), spec.roles, 0)
+    return contractions("gemm", [gemm_problem(spec)], target, bias_relu_residual(out), spec.roles, 0, T.STRASSEN)
 
 
 def winograd_kernel(m: int, target):
     out = MemoryView.dense((1, 14, 14, 48))
     rest = out, (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((1, 14, 14, 48)), *rest), m)
+    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 14, 14, 48)), *rest))
     spec = T.ConvSpec(MemoryView.padded((1, 14, 14, 48), halo), *rest)
-    return T.winograd(spec, m, target, bias_relu_residual(out))[0]
+    return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels[0]
 
 
 KERNELS = {

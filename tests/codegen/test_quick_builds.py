@@ -61,7 +61,7 @@ def weights(kind: str) -> Packing:
     if kind == "winograd":
         data = MemoryView.padded((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
         spec = T.ConvSpec(data, MemoryView.dense((1, 8, 8, 512)), (3, 3), (1, 1), (1, 1), (1, 1))
-        return T.pack_winograd(spec, 4, target, rng.standard_normal((512, 512, 3, 3), "float32"))
+        return T.MINIMAL[4].pack(spec, target, rng.standard_normal((512, 512, 3, 3), "float32"))
     a, b, out = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
     return T.pack_gemm(T.GemmSpec(a, b, out), target, rng.standard_normal((1, 2048, 2048), "float32"))
 
@@ -112,10 +112,10 @@ def test_layers_share_what_their_epilogues_do_not_change() -> None:
     """A transform of inputs and the products at its points are written once, wherever the results go."""
     shape = (1, 14, 14, 256)
     plain = T.ConvSpec(MemoryView.dense(shape), MemoryView.dense(shape), (3, 3), (1, 1), (1, 1), (1, 1))
-    data = MemoryView.padded(shape, T.needed_winograd_halo(plain, 4))
+    data = MemoryView.padded(shape, T.MINIMAL[4].reads(plain))
     target = CpuTarget.host()
     made = [
-        T.winograd(replace(plain, data=data, out=out), 4, target, epilogue)
+        T.MINIMAL[4].build(replace(plain, data=data, out=out), target, epilogue).kernels
         for out, epilogue in (
             (plain.out, None),
             (MemoryView.padded(shape, ((0, 0), (1, 1), (1, 1), (0, 0))), Epilogue(operands=("bias",), bias="bias")),

@@ -13,7 +13,7 @@ from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.inspection.source_map import coverage
 from relaylab.codegen.inspection.llvm_passes import llvm_passes, optimized
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, gemm
+from relaylab.codegen.templates import DIRECT, ConvSpec, Epilogue, GemmSpec, gemm
 from relaylab.loop.expr import Const, Local, apply
 from relaylab.ir import Call, IRModule, post_order
 from relaylab.runtime import load_module
@@ -27,9 +27,9 @@ HOST = CpuTarget.host()
 def convolution(size: int, channels: int, kernel: int, out: int):
     pad = kernel // 2
     data = MemoryView.padded((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
-    return conv(
-        ConvSpec(data, MemoryView.dense((1, size, size, out)), (kernel, kernel), (1, 1), (1, 1), (pad, pad)), HOST
-    )
+    result = MemoryView.dense((1, size, size, out))
+    (kernel_,) = DIRECT.build(ConvSpec(data, result, (kernel,) * 2, (1, 1), (1, 1), (pad, pad)), HOST).kernels
+    return kernel_
 
 
 def test_the_loops_name_the_bias_and_the_epilogue() -> None:

@@ -9,13 +9,15 @@ from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, plac
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.product_family import product_of
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import WeightMatrix
-from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays, supports_strassen
+from relaylab.codegen.templates.strassen import pack_strassen, supports_strassen
 from relaylab.codegen.templates.program_parts import ProgramParts
-from relaylab.codegen.templates.strassen_kernel import LEAST_TILES, StrassenLoops, strassen
+from relaylab.codegen.templates.strassen_kernel import LEAST_TILES, StrassenLoops
 
 SHAPES = [(2, 32, 2), (3, 64, 10), (49, 96, 66), (40, 160, 128), (29, 224, 34), (128, 192, 64)]  # M, N, K
 
@@ -35,7 +37,7 @@ def run(shape, target, epilogue=None, pitch=0, splits=1, dtype="float32", in_pla
         extra, want = bias_relu_residual(out), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(3), want * (1 + np.indices(out.shape).sum(0))
-    kernel = strassen("gemm", problem, TARGETS[target], extra, spec.roles, 0)
+    kernel = contractions("gemm", [problem], TARGETS[target], extra, spec.roles, 0, T.STRASSEN)
     packed = pack_strassen(problem, TARGETS[target], WeightMatrix.of(w[None])).array()
     result = place(out, r if in_place else None, fill=77)
     buffers = {
@@ -91,7 +93,7 @@ def test_more_cores_get_more_items_and_the_same_bits():
     items, results = [], []
     for cores in (1, 8, 12):
         target, problem = CpuTarget.parse(f"llvm -num-cores={cores}"), gemm_problem(spec)
-        kernel = strassen("gemm", problem, target, Epilogue(), spec.roles, 0)
+        kernel = contractions("gemm", [problem], target, Epilogue(), spec.roles, 0, T.STRASSEN)
         packed = pack_strassen(problem, target, WeightMatrix.of(w[None])).array()
         out = place(spec.out, None)
         Runner(kernel, target).run(
@@ -124,7 +126,8 @@ def test_images_with_gaps_between_rows(case, target):
     assert supports_strassen(problem, TARGETS[target]) == ""
     x, r = rng.standard_normal(data.shape).astype("f"), rng.standard_normal(out.shape).astype("f")
     weight, bias = rng.standard_normal((ic, oc)).astype("f"), rng.standard_normal(oc).astype("f")
-    kernel = strassen("conv", problem, TARGETS[target], bias_relu_residual(out), spec.roles, 0)
+    extra = bias_relu_residual(out)
+    kernel = contractions("conv", [problem], TARGETS[target], extra, spec.roles, 0, T.STRASSEN)
     packed = pack_strassen(problem, TARGETS[target], WeightMatrix.of(weight[None])).array()
     result = place(out, fill=77)
     buffers = {
@@ -147,9 +150,9 @@ def large(m: int, n: int, k: int, minimal: bool = True) -> T.GemmSpec:
 
 def test_taken_for_large_products_when_allowed():
     target = TARGETS["avx512"]
-    assert strassen_pays(gemm_problem(large(1024, 1024, 1024)), target)
-    assert not strassen_pays(gemm_problem(large(1, 1024, 1024)), target)
-    assert not strassen_pays(gemm_problem(large(512, 512, 64)), target)
+    assert product_of(gemm_problem(large(1024, 1024, 1024)), target) is T.STRASSEN
+    assert product_of(gemm_problem(large(1, 1024, 1024)), target) is T.TILES
+    assert product_of(gemm_problem(large(512, 512, 64)), target) is T.TILES
     assert "product in 7" in str(T.gemm(large(256, 512, 512), target).program)
     assert "product in 7" not in str(T.gemm(large(256, 512, 512, minimal=False), target).program)
     w = np.ones((1, 512, 512), "f")

@@ -11,10 +11,10 @@ from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_sc
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec, conv, conv_transpose, depthwise, gemm
+from relaylab.codegen.templates import DEPTHWISE, DIRECT, PHASES, ConvolutionFamily, ConvSpec, Epilogue, GemmSpec, gemm
 from relaylab.codegen.templates.assemble import contraction_program
 from relaylab.codegen.templates.conv import conv_problem
-from relaylab.codegen.templates.conv_transpose import needed_transpose_halo, transpose_problems
+from relaylab.codegen.templates.conv_transpose import transpose_problems
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
@@ -32,6 +32,11 @@ def contracted(spec, problems: list[Problem], target: CpuTarget, epilogue: Epilo
     return contraction_program("kernel", problems, target, epilogue, spec.roles)
 
 
+def only(family: ConvolutionFamily):
+    """What makes the one kernel of a family."""
+    return lambda *at: family.build(*at).kernels[0]
+
+
 def product(batch: int, m: int, n: int, k: int, packed: bool = True, turned: bool = False):
     """A product with the shapes of its logical operands."""
     b = MemoryView("float32", (batch, k, n), (n * k, 1, k)) if turned else dense((batch, k, n))
@@ -44,14 +49,14 @@ def convolution(size: int, channels: int, kernel: int, out: int, stride: int = 1
     data = MemoryView.padded((batch, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     result = dense((batch, half, half, out))
     spec = ConvSpec(data, result, (kernel,) * 2, (stride,) * 2, (1, 1), (pad, pad), groups)
-    return spec, conv, lambda *at: contracted(spec, [conv_problem(spec)], *at)
+    return spec, only(DIRECT), lambda *at: contracted(spec, [conv_problem(spec)], *at)
 
 
 def transposed_convolution():
     plain = ConvSpec(dense((1, 4, 4, 5)), dense((1, 8, 8, 20)), (4, 4), (2, 2), (1, 1), (1, 1))
-    data = MemoryView.padded((1, 4, 4, 5), needed_transpose_halo(plain))
+    data = MemoryView.padded((1, 4, 4, 5), PHASES.reads(plain))
     spec = ConvSpec(data, plain.out, (4, 4), (2, 2), (1, 1), (1, 1))
-    return spec, conv_transpose, lambda *at: contracted(spec, transpose_problems(spec, at[0]), *at)
+    return spec, only(PHASES), lambda *at: contracted(spec, transpose_problems(spec, at[0]), *at)
 
 
 def depthwise_convolution(space: tuple[int, ...], channels: int, kernel: int, stride: int = 1, dilation: int = 1):
@@ -60,7 +65,7 @@ def depthwise_convolution(space: tuple[int, ...], channels: int, kernel: int, st
     out = dense((1, *((n - 1) // stride + 1 for n in space), channels))
     same = ((kernel,) * rank, (stride,) * rank, (dilation,) * rank, (pad,) * rank)
     spec = ConvSpec(MemoryView.padded((1, *space, channels), halo), out, *same, channels)
-    return spec, depthwise, lambda *at: depthwise_program(spec, *at)
+    return spec, only(DEPTHWISE), lambda *at: depthwise_program(spec, *at)
 
 
 CASES = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import conv_reference as reference
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_sc
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+from relaylab.codegen.templates.family import FamilyTable
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +30,7 @@ def spec_of(case, m, pitch=0):
     shape = (n, h + 2 * pad - 2, w + 2 * pad - 2, oc)
     out = MemoryView("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
     arguments = out, (3, 3), (1, 1), (1, 1), (pad, pad)
-    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments), m)
+    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments))
     return T.ConvSpec(MemoryView.padded((n, h, w, ic), halo), *arguments)
 
 
@@ -41,10 +44,10 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
         extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(4), want * (1 + np.indices(want.shape).sum(0))
-    kernels = T.winograd(spec, m, TARGETS[target], extra)
-    sizes = T.winograd_workspace(spec, m)
-    assert bool(sizes[0]) == (len(kernels) == 3)
-    packed = T.pack_winograd(spec, m, TARGETS[target], w).array()
+    made = T.MINIMAL[m].build(spec, TARGETS[target], extra)
+    sizes = dict(made.workspaces)
+    assert bool(sizes) == (len(made.kernels) == 3)
+    packed = T.MINIMAL[m].pack(spec, TARGETS[target], w).array()
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
@@ -52,10 +55,10 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
         "out0": result,
         "r0": result if epilogue == "in place" else place(spec.out, r),
         "b0": place(MemoryView.dense(bias.shape), bias),
-        "work0": aligned(sizes[0] // 4),
-        "work1": aligned(sizes[1] // 4),
+        "work0": aligned(sizes.get("work0", 0) // 4),
+        "work1": aligned(sizes.get("work1", 0) // 4),
     }
-    for kernel in kernels:
+    for kernel in made.kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
     assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
     return window(result, spec.out).copy(), want
@@ -107,8 +110,9 @@ def test_split_of_items_does_not_change_a_bit(case, m):
     ],
 )
 def test_choice_between_algorithms(size, ic, oc, allowed, m):
-    spec = spec_of((1, size, size, ic, oc, 1), 4)
-    assert T.choose_winograd(spec, TARGETS["avx512"], allowed=allowed) == m
+    spec = replace(spec_of((1, size, size, ic, oc, 1), 4), minimal=True)
+    families = FamilyTable(T.DIRECT, *(T.MINIMAL[k] for k in allowed))
+    assert families.choose(spec, TARGETS["avx512"]).family is (T.MINIMAL[m] if m else T.DIRECT)
 
 
 PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, padding, m
@@ -128,20 +132,21 @@ def phased(case, target, gap=0, splits=1):
     rng = np.random.default_rng(6)
     out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest), m)
+    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
     spec = T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
     x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
-    kernels, sizes = T.winograd(spec, m, TARGETS[target]), T.winograd_workspace(spec, m)
-    packed = T.pack_winograd(spec, m, TARGETS[target], weight).array()
+    made = T.MINIMAL[m].build(spec, TARGETS[target])
+    sizes = dict(made.workspaces)
+    packed = T.MINIMAL[m].pack(spec, TARGETS[target], weight).array()
     result = place(out, None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
         "weight0": place(MemoryView.dense(packed.shape), packed),
         "out0": result,
-        "work0": aligned(sizes[0] // 4),
-        "work1": aligned(sizes[1] // 4),
+        "work0": aligned(sizes.get("work0", 0) // 4),
+        "work1": aligned(sizes.get("work1", 0) // 4),
     }
-    for kernel in kernels:
+    for kernel in made.kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
     return window(result, out).copy(), reference.conv(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
 
@@ -167,4 +172,5 @@ def test_strided_convolutions_are_filtered_where_taps_divide(size, ic, oc, kerne
     data = MemoryView.dense((1, size, size, ic))
     edge = (size - kernel) // stride + 1
     spec = T.ConvSpec(data, MemoryView.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
-    assert T.choose_winograd(spec, TARGETS["avx512"]) == m
+    chosen = T.CONVOLUTIONS.choose(replace(spec, minimal=True).anywhere(), TARGETS["avx512"])
+    assert chosen.family is (T.MINIMAL[m] if m else T.DIRECT)

@@ -33,11 +33,12 @@ def test_error_on_trained_weights(name, m):
     for w in trained_layers(name):
         out = MemoryView.dense((1, 12, 12, w.shape[0]))
         arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-        halo = T.needed_winograd_halo(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments), m)
+        halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments))
         spec = T.ConvSpec(MemoryView.padded((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
-        packed, result = T.pack_winograd(spec, m, target, w.astype("f")).array(), place(out)
-        sizes = T.winograd_workspace(spec, m)
+        packed, result = T.MINIMAL[m].pack(spec, target, w.astype("f")).array(), place(out)
+        made = T.MINIMAL[m].build(spec, target)
+        sizes = dict(made.workspaces)
         buffers = {
             "in0": place(spec.data, x),
             "weight0": place(MemoryView.dense(packed.shape), packed),
@@ -45,7 +46,7 @@ def test_error_on_trained_weights(name, m):
             "work0": aligned(sizes[0] // 4),
             "work1": aligned(sizes[1] // 4),
         }
-        for kernel in T.winograd(spec, m, target):
+        for kernel in made.kernels:
             Runner(kernel, target).run(buffers)
         want = reference.conv(x, w, (12, 12), (1, 1), (1, 1), (1, 1), 1)
         assert abs(window(result, out) - want).max() < BOUND[m] * abs(want).max()

@@ -146,6 +146,14 @@ class Kernel:
         return self.renamed(f"{prefix}_{digest}")
 
 
+@dataclass(frozen=True, slots=True)
+class KernelSequence:
+    """Kernels to run one after another, and the bytes of the workspaces that they share by role."""
+
+    kernels: tuple[Kernel, ...]
+    workspaces: tuple[tuple[str, int], ...] = ()
+
+
 def module_text(kernels: list[Kernel], extra: str = "", attributes: str = "nounwind") -> str:
     """LLVM IR of one module: the distinct kernels, their declarations once, and attribute group #0."""
     distinct = {kernel.name: kernel for kernel in kernels}.values()

@@ -14,39 +14,31 @@ from typing import Protocol, cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView, channel_pitch
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo, laid_out, merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
-from relaylab.codegen.templates.byte_products import FACTORS
-from relaylab.codegen.templates.choose import choose_winograd
-from relaylab.codegen.templates.conv import ConvSpec, conv, needed_halo, pack_conv_weight, supports_conv
-from relaylab.codegen.templates.conv_transpose import (
-    conv_transpose,
-    needed_transpose_halo,
-    pack_conv_transpose,
-    supports_conv_transpose,
+from relaylab.codegen.templates import (
+    CONVOLUTIONS,
+    PRODUCTS,
+    TRANSPOSED,
+    ConvolutionFamily,
+    ConvSpec,
+    Epilogue,
+    GemmSpec,
+    gemm,
+    pack_gemm,
+    supports_gemm,
 )
-from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
-from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
+from relaylab.codegen.templates.byte_products import FACTORS
+from relaylab.codegen.templates.family import FamilyTable
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
-from relaylab.codegen.templates.winograd import needed_winograd_halo, pack_winograd, winograd_workspace
-from relaylab.codegen.templates.winograd_kernel import winograd
 from relaylab.ir import Call, Op, TensorType
 from relaylab.op.window import spread, spread_padding
 from relaylab.support.errors import RelayError, RelayValueError
 
 SPACES = ("W", "HW", "DHW")
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KernelSequence:
-    """Kernels to run one after another, and the bytes of the workspaces that they share by role."""
-
-    kernels: tuple[Kernel, ...]
-    workspaces: tuple[tuple[str, int], ...] = ()
 
 
 class Contraction(Protocol):
@@ -119,6 +111,11 @@ def contraction_of(call: Call, target: CpuTarget, minimal: bool = True) -> Contr
     return make(call, target, minimal) if make else None
 
 
+def families_are_own() -> bool:
+    """Are all families of kernels the house's own? The code of others may change between two builds."""
+    return CONVOLUTIONS.own and TRANSPOSED.own and PRODUCTS.own
+
+
 # ---- convolutions
 
 
@@ -166,8 +163,8 @@ class ConvolutionAxes:
 class ConvolutionKernel:
     """A convolution, transposed or not, of any rank, layout, stride, dilation and number of groups.
 
-    `method` is "direct", "depthwise", "transposed", or "winograd" and its tile; `weight_axes` bring the weight's axes
-    into the order that the template's packer expects.
+    `family` computes it; of its `spec` the zeros around the data are not known. `weight_axes` bring the weight's axes
+    into the order that families expect.
     """
 
     call: Call
@@ -175,7 +172,9 @@ class ConvolutionKernel:
     data_axes: ConvolutionAxes
     out_axes: ConvolutionAxes
     weight_axes: tuple[int, ...]
-    method: str
+    family: ConvolutionFamily
+    target: CpuTarget
+    transposed: bool = False
     packs: bool = True
 
     @property
@@ -186,31 +185,14 @@ class ConvolutionKernel:
     def out_order(self) -> tuple[int, ...]:
         return self.out_axes.template
 
-    @property
-    def m(self) -> int:
-        """The output tile of minimal filtering."""
-        return int(self.method[-1])
-
     def halo(self) -> Halo:
-        found = self._template_halo()
+        found = self.family.halo(self.spec)
         return tuple(found[self.data_order.index(axis)] for axis in range(len(found)))
-
-    def _template_halo(self) -> Halo:
-        match self.method:
-            case "transposed":
-                return needed_transpose_halo(self.spec)
-            case "direct":
-                return needed_halo(self.spec)
-            case "depthwise":  # keep pixels out of each other's cache sets
-                channels = self.spec.data.shape[-1]
-                gap = channel_pitch(channels, self.spec.data.dtype) - channels
-                return (*needed_halo(self.spec)[:-1], (0, gap))
-        return needed_winograd_halo(self.spec, self.m)
 
     def accepts(self, data: MemoryView) -> bool:
         if not _readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):
             return False
-        return data.dtype != FACTORS[0] or not supports_conv(self.placed(data, _dense_result(self.call)))
+        return not self.family.declines(self.placed(data, _dense_result(self.call)), self.target)
 
     def out_view(self, out: MemoryView) -> MemoryView:
         return permuted(out, self.out_order)
@@ -229,31 +211,35 @@ class ConvolutionKernel:
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
     ) -> KernelSequence:
-        spec = self.placed(data, out)
-        single = {"direct": conv, "depthwise": depthwise, "transposed": conv_transpose}.get(self.method)
-        if single is not None:
-            return KernelSequence((single(spec, target, epilogue),))
-        work = zip(("work0", "work1"), winograd_workspace(spec, self.m))
-        return KernelSequence(winograd(spec, self.m, target, epilogue), tuple((role, n) for role, n in work if n))
+        return self.family.build(self.placed(data, out), target, epilogue)
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         spec, plain = self.placed(data, out), weight.transpose(self.weight_axes)
-        if self.method == "transposed":  # [C, OC / groups, *kernel]
-            return pack_conv_transpose(spec, target, plain)
-        plain = plain.reshape(spec.out.shape[-1], spec.in_channels, *spec.kernel)  # [OC, IC / groups, *kernel]
-        match self.method:
-            case "direct":
-                return pack_conv_weight(spec, target, plain)
-            case "depthwise":
-                return pack_depthwise(spec, target, plain)
-        return pack_winograd(spec, self.m, target, plain)
+        if not self.transposed:  # outer channels may be two axes
+            plain = plain.reshape(spec.out.shape[-1], spec.in_channels, *spec.kernel)
+        return self.family.pack(spec, target, plain)
+
+    def alternatives(self) -> list[str]:
+        """The families that were considered, as lines of text."""
+        return _families(self.transposed).table(self.spec, self.target, self.family)
 
     def chosen(self, choices: Choices) -> Contraction:
-        if self.method == "depthwise" and (other := [name for name, _ in choices if name != "rows"]):
-            message = f"a depthwise convolution has no choice `{other[0]}`"
-            raise RelayValueError(message, code="schedule.illegal", help="from picked rows=5: the pixels of a tile")
-        method = self.method if self.method in ("transposed", "depthwise") else "direct"
-        return replace(self, method=method, spec=replace(self.spec, minimal=False, choices=choices))
+        exact = replace(self.spec, minimal=False)
+        found = _families(self.transposed).choose(exact, self.target)
+        if found is None:
+            raise RelayValueError(f"no other family does what {self.family.name} does", code="schedule.illegal")
+        other = [name for name, _ in choices if name not in found.family.choices]
+        if other:
+            raise RelayValueError(
+                f"a kernel of the family `{found.family.name}` has no choice `{other[0]}`",
+                code="schedule.illegal",
+                help=f"its choices are {', '.join(sorted(found.family.choices))}" if found.family.choices else "",
+            )
+        return replace(self, family=found.family, spec=replace(exact, choices=choices))
+
+
+def _families(transposed: bool) -> FamilyTable[ConvSpec, ConvolutionFamily]:
+    return TRANSPOSED if transposed else CONVOLUTIONS
 
 
 def _convolution(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
@@ -291,24 +277,13 @@ def _convolution_of(
         padding=spread_padding(attrs.padding, len(kernel))[: len(kernel)],
         groups=attrs.groups,
         minimal=minimal,
-    )
-    needed, supports = (needed_transpose_halo, supports_conv_transpose) if transposed else (needed_halo, supports_conv)
-    spec = replace(spec, data=replace(spec.data, halo=needed(spec)))
+    ).anywhere()  # the planner lays the data out after this choice
     dtypes = (data.dtype, weight.dtype, out.dtype)
-    if (len(set(dtypes)) > 1 and (transposed or dtypes != FACTORS)) or supports(spec):
+    found = None if len(set(dtypes)) > 1 and dtypes != FACTORS else _families(transposed).choose(spec, target)
+    if found is None:
         return None
     weight_axes = tuple(kernel_layout.index(c) for c in (*channels, *axes.space))
-    method = "transposed" if transposed else _method(spec, target)
-    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, method)
-
-
-def _method(spec: ConvSpec, target: CpuTarget) -> str:
-    """ "depthwise", "direct", or "winograd" and its tile."""
-    if not supports_depthwise(spec):
-        return "depthwise"
-    # Without `minimal` (relay.codegen.winograd: False) nobody asked for other rounding.
-    m = choose_winograd(spec, target) if spec.minimal else 0
-    return f"winograd{m}" if m else "direct"
+    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found.family, target, transposed)
 
 
 def _ideal(type: TensorType, template: Sequence[int]) -> MemoryView:

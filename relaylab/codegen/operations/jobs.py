@@ -14,9 +14,9 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of
-from relaylab.codegen.operations.contraction import Contraction, KernelSequence
+from relaylab.codegen.operations.contraction import Contraction, families_are_own
 from relaylab.codegen.operations.epilogue import EpilogueExpr
 from relaylab.codegen.operations.fused_body import FusedBody, Views
 from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, write
@@ -77,10 +77,12 @@ class Job:
         """The kernels for these views, in order. `memo` holds what equal jobs have made."""
         raise AttributeError(type(self).__name__)
 
-    def _once(self, views: Views, memo: KernelMemo, make: Callable[[], KernelSequence]) -> KernelSequence:
+    def _once(
+        self, views: Views, memo: KernelMemo, make: Callable[[], KernelSequence], stored: bool = True
+    ) -> KernelSequence:
         """What `make` gives, made once for jobs that are the same part of equal functions and see equal views.
 
-        Their operands must also coincide in the same places.
+        Their operands must also coincide in the same places. Unless it is `stored`, later builds make it anew.
         """
         if self.schedule is not None and not self.schedule.kept:
             return make()
@@ -94,7 +96,7 @@ class Job:
         by = self.schedule and f"by {self.schedule}"
         key = (self.part, alike, packed, by, views_)
         if sizes is None or not sizes.signature(self.operation.function):
-            return memo.once(self.operation.function, key, make)
+            return memo.once(self.operation.function, key, make, stored)
         return memo.once(self.operation.function, (*key, sizes.signature(self.operation.function)), make, stored=False)
 
     def parts(self) -> tuple[Expr | None, ...]:
@@ -244,7 +246,7 @@ class ContractionJob(Job):
         data, weight, out = self.data, self.weight, self.writes[0]
         roles = [f"side{k}" for k in range(len(self.sides))]
         packed = weight.origin == "constant"
-        made = self._once(views, memo, lambda: self._kernels(views, target, packed))
+        made = self._once(views, memo, lambda: self._kernels(views, target, packed), stored=families_are_own())
         operands: dict[str, OperandSource] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
         operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
         if packed:

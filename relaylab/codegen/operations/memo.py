@@ -16,10 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
 from relaylab.codegen.llvm.cache import ObjectCache, digest
 from relaylab.codegen.network.digests import function_digest
-from relaylab.codegen.operations.contraction import KernelSequence
 from relaylab.ir import Function
 
 SOURCES = ("codegen", "loop", "op", "ir", "support")  # the code that kernels follow from

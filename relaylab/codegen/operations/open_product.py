@@ -13,14 +13,13 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.network.network import Operation, tensor_type
-from relaylab.codegen.operations.contraction import Contraction, KernelSequence, MatrixProductAttrs
-from relaylab.codegen.templates.assemble import DTYPES
+from relaylab.codegen.operations.contraction import Contraction, MatrixProductAttrs
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
 from relaylab.codegen.templates.pack import Packing
-from relaylab.codegen.templates.problem import Choices
+from relaylab.codegen.templates.problem import DTYPES, Choices
 from relaylab.ir import Call, Op, is_dynamic
 from relaylab.loop.expr import Const, ScalarExpr, as_index
 from relaylab.loop.simplify import Simplifier

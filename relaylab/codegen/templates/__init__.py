@@ -1,41 +1,35 @@
-"""Templates of the contractions: from a static spec to a native kernel.
+"""Templates of the contractions: from a static spec to native kernels.
 
-Each kind has a frozen spec, a function that says why it declines a spec (`supports_*`, empty when it does not), the
-kernel itself, and a packer that lays constant weights out as that kernel reads them (flat, for a 64-byte aligned
-buffer). Convolutions read zeros around their data: `needed_halo` and `needed_transpose_halo` say how far.
+Convolutions have a `ConvSpec`, matrix products a `GemmSpec`; both come down to contractions in one shape, `Problem`.
+Each way to compute a spec is a family, an object that is declared in its own file, in a table: `CONVOLUTIONS` and
+`TRANSPOSED` hold the ways to compute a convolution, `PRODUCTS` those to compute a contraction. The modules that are
+imported here declare the house's own.
 
-    kernel = conv(spec, target, Epilogue(emit, ("bias0", "res0"), bias="bias0"))
-    kernel.operands            # ("in0", "weight0", "out0", "bias0", "res0"), then "scratch" when kernel.scratch
-    weights = pack_conv_weight(spec, target, weight_array)
+    family = CONVOLUTIONS.choose(spec, target).family
+    made = family.build(spec, target, Epilogue(emit, ("bias0", "res0"), bias="bias0"))
+    made.kernels[0].operands   # ("in0", "weight0", "out0", "bias0", "res0"), then "scratch" when kernel.scratch
+    weights = family.pack(spec, target, weight_array)
 
-Scratch is `kernel.scratch` bytes per thread: the operand points to the area of thread 0. `choose_winograd` says which
-algorithm a 3x3 convolution should take; with `minimal` in a spec, `gemm` and `conv` take Strassen's for large products.
+Convolutions read zeros around their data, `family.reads(spec)` of them. Scratch is `kernel.scratch` bytes per thread:
+the operand points to the area of thread 0.
 """
 
 from __future__ import annotations
 
-from relaylab.codegen.templates.choose import choose_winograd
-from relaylab.codegen.templates.conv import ConvSpec, conv, needed_halo, pack_conv_weight, supports_conv
-from relaylab.codegen.templates.conv_transpose import (
-    conv_transpose,
-    needed_transpose_halo,
-    pack_conv_transpose,
-    supports_conv_transpose,
-)
-from relaylab.codegen.templates.depthwise import depthwise, pack_depthwise, supports_depthwise
+from relaylab.codegen.templates.conv import DIRECT
+from relaylab.codegen.templates.conv_transpose import PHASES
+from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec
+from relaylab.codegen.templates.depthwise import DEPTHWISE
+from relaylab.codegen.templates.dots import DOTS
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
-from relaylab.codegen.templates.winograd import (
-    needed_winograd_halo,
-    pack_winograd,
-    supports_winograd,
-    winograd_workspace,
-)
-from relaylab.codegen.templates.winograd_kernel import winograd
+from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
+from relaylab.codegen.templates.strassen_kernel import STRASSEN
+from relaylab.codegen.templates.tile_loops import TILES
+from relaylab.codegen.templates.winograd_kernel import MINIMAL
 
 __all__ = [
-    "ConvSpec", "Epilogue", "GemmSpec", "choose_winograd", "conv", "conv_transpose", "depthwise", "gemm",
-    "needed_halo", "needed_transpose_halo", "needed_winograd_halo", "pack_conv_transpose", "pack_conv_weight",
-    "pack_depthwise", "pack_gemm", "pack_winograd", "supports_conv", "supports_conv_transpose", "supports_depthwise",
-    "supports_gemm", "supports_winograd", "winograd", "winograd_workspace",
+    "CONVOLUTIONS", "DEPTHWISE", "DIRECT", "DOTS", "MINIMAL", "PHASES", "PRODUCTS", "STRASSEN", "TILES", "TRANSPOSED",
+    "ConvSpec", "ConvolutionFamily", "Epilogue", "GemmSpec", "ProductFamily", "gemm", "pack_gemm",
+    "supports_gemm",
 ]  # fmt: skip

@@ -1,4 +1,7 @@
-"""From contractions in the common shape to a kernel: one after another in one range of work items."""
+"""From contractions in the common shape to a kernel: one after another in one range of work items.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,12 @@ from collections.abc import Sequence
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.dots import DotLoops, dots_schedule, few_columns, weights_size
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.product_family import ProductFamily, product_of
 from relaylab.codegen.templates.program_parts import ProgramParts, epilogue_buffers
-from relaylab.codegen.templates.schedule import schedule_contraction
-from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import Tensor
 from relaylab.loop.program import LoopProgram
-
-DTYPES = ("float32", "float64", "int32")
-
-
-def contraction(
-    prefix: str, problem: Problem, target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...], traffic: int
-) -> Kernel:
-    """A kernel that is one contraction; see `contractions`."""
-    return contractions(prefix, (problem,), target, epilogue, roles, traffic)
 
 
 def contractions(
@@ -33,35 +25,39 @@ def contractions(
     epilogue: Epilogue,
     roles: tuple[str, ...],
     traffic: int,
+    by: ProductFamily | None = None,
 ) -> Kernel:
     """A kernel of contractions with common operands: input, weights, output, side inputs, scratch where needed."""
-    program = contraction_program(prefix, problems, target, epilogue, roles)
+    program = contraction_program(prefix, problems, target, epilogue, roles, by)
     return lower_program(program, target, True, (sum(p.flops for p in problems), traffic)).by_content(prefix)
 
 
 def contraction_program(
-    name: str, problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
+    name: str,
+    problems: Sequence[Problem],
+    target: CpuTarget,
+    epilogue: Epilogue,
+    roles: tuple[str, ...],
+    by: ProductFamily | None = None,
 ) -> LoopProgram:
-    """The contractions as a loop program with these operands: input, weights, output, side inputs."""
-    buffers = contraction_buffers(problems, target, epilogue, roles)
+    """The contractions as a loop program with these operands: input, weights, output, side inputs.
+
+    Each is computed by the family that is chosen for it, or all `by` the one that is given.
+    """
+    families = [by or product_of(p, target) for p in problems]
+    packed = [family.packed(p, target) for family, p in zip(families, problems)]
+    buffers = _buffers(problems, packed, epilogue, roles)
     parts = ProgramParts({**buffers, **dict(zip(("x", "w", "out"), (buffers[role] for role in roles)))})
-    nests = [_loops(p, target, epilogue, parts).nest() for p in problems]
+    nests = [family.nest(p, target, epilogue, parts) for family, p in zip(families, problems)]
     return LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), tuple(nests), tuple(parts.registers))
 
 
-def _loops(problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> TileLoops:
-    width = target.lanes(problem.dtype)
-    if few_columns(problem, target):
-        return DotLoops(problem, dots_schedule(problem, target), width, epilogue, parts)
-    return TileLoops(problem, schedule_contraction(problem, target), width, epilogue, parts)
-
-
-def contraction_buffers(
-    problems: Sequence[Problem], target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
+def _buffers(
+    problems: Sequence[Problem], packed: Sequence[int], epilogue: Epilogue, roles: tuple[str, ...]
 ) -> dict[str, Tensor]:
     """The operands by role, with as many elements as are read or written."""
     first = problems[0]
-    sizes = [max(reach(p) for p in problems) for reach in (_x_reach, lambda p: _w_reach(p, target), _out_reach)]
+    sizes = [max(map(_x_reach, problems)), max(map(_w_reach, problems, packed)), max(map(_out_reach, problems))]
     found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
     found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
     return found | epilogue_buffers(epilogue, first.channels or first.columns, first.dtype)
@@ -73,9 +69,9 @@ def _x_reach(p: Problem) -> int:
     return p.x_start + 1 + sum((n - 1) * step for n, step in steps if step > 0)
 
 
-def _w_reach(p: Problem, target: CpuTarget) -> int:
+def _w_reach(p: Problem, packed: int) -> int:
     if p.weights.kind == "packed":
-        return p.weights.start + weights_size(p, target)
+        return p.weights.start + packed
     steps = ((p.batch.extent, p.batch.w), (p.depth, p.weights.k), (p.columns, p.weights.n))
     return p.weights.start + 1 + sum((n - 1) * step for n, step in steps)
 

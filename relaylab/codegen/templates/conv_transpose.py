@@ -6,6 +6,8 @@ of stride one that writes every stride-th pixel. Nothing is scattered and no zer
     out[n, *o, c] = sum of data[n, *i, k] * w[k, c, t] over k and all i, t with i * strides + t * dilation - padding = o
 
 The spec is that of a convolution; the extents of `out` include any output padding.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
@@ -19,15 +21,15 @@ from functools import lru_cache
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.kernel import KernelSequence
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.assemble import contractions
-from relaylab.codegen.templates.conv import ConvSpec, declined
-from relaylab.codegen.templates.dots import pack_weights, weights_size
+from relaylab.codegen.templates.chosen import CHOICES
+from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
-from relaylab.support.errors import RelayValueError
+from relaylab.codegen.templates.product_family import pack_weights, product_cycles, product_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +68,6 @@ def axis_phases(spec: ConvSpec) -> list[list[Phase]]:
     return [phases(*axis) for axis in axes]
 
 
-def needed_transpose_halo(spec: ConvSpec) -> Halo:
-    """The zero elements (before, after) that the kernel reads around each axis of its data."""
-    found = [(0, 0)]
-    for extent, options in zip(spec.data.shape[1:-1], axis_phases(spec)):
-        used = [phase for phase in options if phase.taps]
-        low = min((p.source - (p.taps - 1) * p.back for p in used), default=0)
-        high = max((p.count - 1 + p.source for p in used), default=0)
-        found.append((max(0, -low), max(0, high - (extent - 1))))
-    return (*found, (0, 0))
-
-
-def supports_conv_transpose(spec: ConvSpec) -> str:
-    """Why this template does not do the convolution; empty when it does."""
-    return declined(spec, (*spec.out.shape, *spec.kernel, *spec.data.shape), needed_transpose_halo(spec))
-
-
 @lru_cache(maxsize=256)
 def _problems(spec: ConvSpec, target: CpuTarget) -> tuple[tuple[tuple[Phase, ...], Problem], ...]:
     """Every combination of phases with its contraction; their packed weights follow each other."""
@@ -89,7 +75,7 @@ def _problems(spec: ConvSpec, target: CpuTarget) -> tuple[tuple[tuple[Phase, ...
     for combination in itertools.product(*axis_phases(spec)):
         problem = _problem(spec, combination, start)
         found.append((combination, problem))
-        start += weights_size(problem, target)
+        start += product_of(problem, target).packed(problem, target)
     return tuple(found)
 
 
@@ -126,28 +112,6 @@ def _problem(spec: ConvSpec, combination: tuple[Phase, ...], start: int) -> Prob
     )
 
 
-def conv_transpose(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
-    """The kernel of a transposed convolution. Raises RelayValueError for what `supports_conv_transpose` declines."""
-    reason = supports_conv_transpose(spec)
-    if reason:
-        raise RelayValueError(f"no transposed convolution kernel for {reason}", code="codegen.conv-transpose")
-    problems = [problem for _, problem in _problems(spec, target)]
-    weights = math.prod(spec.kernel) * spec.data.shape[-1] * spec.out.shape[-1] // spec.groups * spec.data.itemsize
-    return contractions(
-        "conv_transpose",
-        problems,
-        target,
-        epilogue or Epilogue(),
-        spec.roles,
-        spec.data.bytes + weights + spec.out.bytes,
-    )
-
-
-def pack_conv_transpose(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-    """Weights [C, OC / groups, *kernel] as the kernel of this spec reads them."""
-    return Packing.joined([*_packed_phases(spec, target, weight)])
-
-
 def _packed_phases(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Iterator[Packing]:
     in_channels = weight.shape[0] // spec.groups
     grouped = weight.reshape(spec.groups, in_channels, *weight.shape[1:])
@@ -166,3 +130,45 @@ def _columns(phase: np.ndarray) -> Callable[[int, int], np.ndarray]:
         return taps.reshape(len(phase), -1, last - first)
 
     return columns
+
+
+class Transposed(ConvolutionFamily):
+    """A direct convolution for each phase."""
+
+    name = "phases"
+    title = "transposed convolution"
+    choices = frozenset(CHOICES)
+
+    def reads(self, spec: ConvSpec) -> Halo:
+        found = [(0, 0)]
+        for extent, options in zip(spec.data.shape[1:-1], axis_phases(spec)):
+            used = [phase for phase in options if phase.taps]
+            low = min((p.source - (p.taps - 1) * p.back for p in used), default=0)
+            high = max((p.count - 1 + p.source for p in used), default=0)
+            found.append((max(0, -low), max(0, high - (extent - 1))))
+        return (*found, (0, 0))
+
+    def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
+        return "an empty extent" if 0 in spec.data.shape else super().declines(spec, target)
+
+    def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
+        return sum(product_cycles(problem, target) for problem in transpose_problems(spec, target))
+
+    def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
+        problems = transpose_problems(spec, target)
+        return [
+            f"it is {len(problems)} convolutions of stride 1, one per phase of the stride",
+            *(line for problem in problems for line in product_of(problem, target).reasons(problem, target)),
+        ]
+
+    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
+        problems = transpose_problems(spec, target)
+        weights = math.prod(spec.kernel) * spec.data.shape[-1] * spec.out.shape[-1] // spec.groups * spec.data.itemsize
+        traffic = spec.data.bytes + weights + spec.out.bytes
+        return KernelSequence((contractions("conv_transpose", problems, target, epilogue, spec.roles, traffic),))
+
+    def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+        return Packing.joined([*_packed_phases(spec, target, weight)])
+
+
+PHASES = TRANSPOSED.declare(Transposed())

@@ -15,32 +15,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.kernel import KernelSequence, channel_pitch
+from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.chosen import check_products
-from relaylab.codegen.templates.conv import ConvSpec, supports_conv
+from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, needed_halo
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
-from relaylab.codegen.templates.schedule import FAR_BYTES
-from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index
+from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
+from relaylab.loop.expr import Axis, Load, ScalarExpr, Tensor, as_index
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
-from relaylab.support.errors import RelayValueError
 
 MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they cost registers
 LEAST_OUTPUTS = 4
 ITEMS_WANTED = 16
 LONGEST_ROW = 64  # taps of a kernel row, which are unrolled
-
-
-def supports_depthwise(spec: ConvSpec) -> str:
-    """Why this template does not do the convolution; empty when it does."""
-    if spec.groups != spec.data.shape[-1] or spec.out.shape[-1] != spec.groups or spec.groups == 1:
-        return "not one input and one output channel per group"
-    if spec.kernel[-1] > LONGEST_ROW:
-        return f"a kernel row of {spec.kernel[-1]} taps"
-    return supports_conv(spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +122,7 @@ class DepthwiseLoops:
         own = (self._weights(weights, taps, 0, tile.channel, lanes),) if self.resident else ()
         acc = parts.private("registers", "acc", tile.pixels * lanes, self.dtype)
         p, c = parts.axis("p", tile.pixels), parts.axis("c", lanes)
-        bias: ScalarExpr = Const(0, self.dtype)
-        if self.epilogue.bias is not None:
-            at = parts.place([(tile.channel, 1), (c, 1)])
-            bias = Load(parts.buffers[self.epilogue.bias], (at,), self.epilogue.bias_part)
+        bias = parts.begin(self.epilogue, parts.place([(tile.channel, 1), (c, 1)]), self.dtype)
         start = self._vectors((p,), c, acc, parts.place([(turn(p), lanes), (c, 1)]), bias)
         return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), self._result(tile, acc))
 
@@ -243,22 +231,50 @@ def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> 
     return LoopProgram("depthwise", tuple(buffers.items()), (), (nest,), tuple(parts.registers))
 
 
-def depthwise(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
-    """The kernel of a depthwise convolution. Raises RelayValueError for what `supports_depthwise` declines."""
-    reason = supports_depthwise(spec)
-    if reason:
-        raise RelayValueError(f"no depthwise kernel for {reason}", code="codegen.depthwise")
-    cost = (2 * spec.out.size * math.prod(spec.kernel), spec.data.bytes + spec.out.bytes)
-    program = depthwise_program(spec, target, epilogue or Epilogue())
-    return lower_program(program, target, True, cost).by_content("depthwise")
+class Depthwise(ConvolutionFamily):
+    """Every channel by itself."""
+
+    name = "depthwise"
+    title = "depthwise"
+    choices = frozenset({"rows"})
+
+    def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
+        if spec.groups != spec.data.shape[-1] or spec.out.shape[-1] != spec.groups or spec.groups == 1:
+            return "not one input and one output channel per group"
+        if spec.kernel[-1] > LONGEST_ROW:
+            return f"a kernel row of {spec.kernel[-1]} taps"
+        return super().declines(spec, target)
+
+    def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
+        """A product and less than a load for a vector of every pixel and tap, and its store."""
+        vectors = spec.out.size // spec.groups * -(-spec.groups // target.lanes(spec.data.dtype))
+        return vectors * (2 * math.prod(spec.kernel) + STORE_CYCLES)
+
+    def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
+        return [
+            "every channel has its own filter, there is nothing to contract over",
+            "lanes run along the channels, registers hold neighbouring pixels",
+        ]
+
+    def halo(self, spec: ConvSpec) -> Halo:
+        """What is read, and a gap that keeps pixels out of each other's cache sets."""
+        channels = spec.data.shape[-1]
+        return (*needed_halo(spec)[:-1], (0, channel_pitch(channels, spec.data.dtype) - channels))
+
+    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
+        cost = (2 * spec.out.size * math.prod(spec.kernel), spec.data.bytes + spec.out.bytes)
+        program = depthwise_program(spec, target, epilogue)
+        return KernelSequence((lower_program(program, target, True, cost).by_content("depthwise"),))
+
+    def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+        """[*kernel][C padded to whole vectors]."""
+        channels, taps = weight.shape[0], math.prod(spec.kernel)
+        pitch = padded_channels(channels, target.lanes(spec.data.dtype))
+
+        def write(out: np.ndarray) -> None:
+            out.reshape(taps, pitch)[:, :channels] = weight.reshape(channels, taps).T
+
+        return Packing(taps * pitch, weight.dtype, write)
 
 
-def pack_depthwise(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-    """Weights [C, 1, *kernel] as [*kernel][C padded to whole vectors]."""
-    channels, taps = weight.shape[0], math.prod(spec.kernel)
-    pitch = padded_channels(channels, target.lanes(spec.data.dtype))
-
-    def write(out: np.ndarray) -> None:
-        out.reshape(taps, pitch)[:, :channels] = weight.reshape(channels, taps).T
-
-    return Packing(taps * pitch, weight.dtype, write)
+DEPTHWISE = CONVOLUTIONS.declare(Depthwise())

@@ -13,31 +13,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates.byte_products import interleaved
-from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
+from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.program_parts import Place, around, turn
-from relaylab.codegen.templates.schedule import Blocking, packed_size, schedule_contraction, tile_count
+from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
+from relaylab.codegen.templates.schedule import Blocking, overlapped, size_of, step_cycles, tile_count
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, guard
-from relaylab.loop.program import Accumulate, Body, Define, For, Store
+from relaylab.loop.program import Accumulate, Body, Define, For, LoopNest, Store
 
 FEW_COLUMNS = 4
 TILES_PER_ITEM = 4
-
-
-def few_columns(problem: Problem, target: CpuTarget) -> bool:
-    """Are results better summed over lanes than spread over them?"""
-    inner, lanes = problem.taps[-1], target.lanes(problem.dtype)
-    return (
-        problem.weights.kind == "packed"
-        and not problem.choices
-        and problem.dtype.startswith("float")
-        and inner.x == 1
-        and problem.columns <= min(FEW_COLUMNS, lanes)
-        and inner.count >= lanes
-    )  # a row is one vector of results
+# Fitted to 288 measured products with three instruction sets, beside the ordinary tiles of the cost model: the choice
+# costs 0.9 % of the time of the faster one.
+TILE_CYCLES = 10.0  # of a tile besides its steps and sums
+STEP_SHARE = 0.7  # of what the model says of a step: all weights of a step stay in registers
+SUM_CYCLES = 3.0  # to add the lanes of a sum
 
 
 def dots_schedule(problem: Problem, target: CpuTarget) -> Blocking:
@@ -140,25 +134,49 @@ class DotLoops(TileLoops):
         return around((load, *products), (row,), "unrolled")
 
 
-def pack_weights(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
-    """The constant right side [batch, K, N] as the kernel of this problem reads it."""
-    width = target.lanes(problem.dtype)
-    if problem.word > 1:
-        matrix = interleaved(matrix)
-    if not few_columns(problem, target):
-        return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
-    (batch, depth, columns), inner = matrix.shape, problem.taps[-1].count
-    shape = (batch, columns, depth // inner, -(-inner // width) * width)
+class Dots(ProductFamily):
+    """Sums over lanes."""
 
-    def write(out: np.ndarray) -> None:
-        values = matrix.columns(0, columns).transpose(0, 2, 1)
-        out.reshape(shape)[..., :inner] = values.reshape(*shape[:3], inner)
+    name = "dots"
+    title = "few columns"
 
-    return Packing(math.prod(shape), matrix.dtype, write)
+    def declines(self, spec: Problem, target: CpuTarget) -> str:
+        inner, lanes = spec.taps[-1], target.lanes(spec.dtype)
+        if spec.columns > (most := min(FEW_COLUMNS, lanes)):
+            return f"more than {most} columns"
+        if spec.weights.kind != "packed" or not spec.dtype.startswith("float"):
+            return "anything but floats by packed weights"
+        return "" if inner.x == 1 and inner.count >= lanes else "a reduction that is not a vector long, side by side"
 
+    def cycles(self, spec: Problem, target: CpuTarget) -> float:
+        rows = dots_schedule(spec, target).tile[1]
+        steps = padded_depth(spec, lanes := target.lanes(spec.dtype)) / lanes
+        tile = steps * STEP_SHARE * step_cycles(rows, spec.columns) + TILE_CYCLES + rows * spec.columns * SUM_CYCLES
+        work = spec.batch.extent * tile_count(spec, (1, rows)) * tile
+        return overlapped(work, self.packed(spec, target) * item_bytes(spec.dtype), target)
 
-def weights_size(problem: Problem, target: CpuTarget) -> int:
-    """Elements of what `pack_weights` gives."""
-    if few_columns(problem, target):
+    def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
+        rows = dots_schedule(spec, target).tile[1]
+        few = f"{spec.columns} columns are too few for vectors"
+        return [size_of(spec), f"{few}: lanes run along the reduction, tiles of {rows} rows"]
+
+    def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
+        width = target.lanes(problem.dtype)
+        return DotLoops(problem, dots_schedule(problem, target), width, epilogue, parts).nest()
+
+    def packed(self, problem: Problem, target: CpuTarget) -> int:
         return problem.batch.extent * problem.columns * padded_depth(problem, target.lanes(problem.dtype))
-    return packed_size(problem, target)
+
+    def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
+        (batch, depth, columns), inner = matrix.shape, problem.taps[-1].count
+        width = target.lanes(problem.dtype)
+        shape = (batch, columns, depth // inner, -(-inner // width) * width)
+
+        def write(out: np.ndarray) -> None:
+            values = matrix.columns(0, columns).transpose(0, 2, 1)
+            out.reshape(shape)[..., :inner] = values.reshape(*shape[:3], inner)
+
+        return Packing(math.prod(shape), matrix.dtype, write)
+
+
+DOTS = PRODUCTS.declare(Dots())

@@ -14,14 +14,12 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
-from relaylab.codegen.templates.assemble import DTYPES, contraction
+from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
-from relaylab.codegen.templates.dots import pack_weights
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
-from relaylab.codegen.templates.problem import Choices, OutputAxis, Problem, Tap, Weights, merge_axes
-from relaylab.codegen.templates.strassen import pack_strassen, strassen_pays
-from relaylab.codegen.templates.strassen_kernel import strassen
+from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
+from relaylab.codegen.templates.product_family import pack_weights
 from relaylab.support.errors import RelayValueError
 
 GATHERED_ROWS = 128  # rows that read a panel again; with 32 the copy costs 10 %, with 128 it gains 2 to 5 %
@@ -95,22 +93,18 @@ def _plain_problem(spec: GemmSpec) -> Problem:
         out_column=spec.out.strides[2],
         weights=weights,
         choices=spec.choices,
+        minimal=spec.minimal,
     )
 
 
 def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
     """The kernel of a matrix product. Raises RelayValueError for what `supports_gemm` declines."""
-    reason = supports_gemm(spec)
-    if reason:
-        raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.gemm")
-    problem = gemm_problem(spec)
+    if reason := supports_gemm(spec):
+        raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.family")
     traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
-    make = strassen if spec.minimal and strassen_pays(problem, target) else contraction
-    return make("gemm", problem, target, epilogue or Epilogue(), spec.roles, traffic)
+    return contractions("gemm", (gemm_problem(spec),), target, epilogue or Epilogue(), spec.roles, traffic)
 
 
 def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> Packing:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it."""
-    problem = gemm_problem(spec)
-    pack = pack_strassen if spec.minimal and strassen_pays(problem, target) else pack_weights
-    return pack(problem, target, WeightMatrix.of(matrix))
+    return pack_weights(gemm_problem(spec), target, WeightMatrix.of(matrix))

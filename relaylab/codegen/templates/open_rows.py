@@ -15,14 +15,14 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.dots import few_columns, pack_weights
+from relaylab.codegen.templates.dots import DOTS
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, epilogue_buffers
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.codegen.templates.tile_cells import TileSite
-from relaylab.codegen.templates.tile_loops import TileLoops
+from relaylab.codegen.templates.tile_loops import TILES, TileLoops
 from relaylab.loop.expr import INDEX, MOST_SIZE, Axis, ScalarExpr, Tensor, as_index
 from relaylab.loop.program import SIZES, Body, For, LoopNest, LoopProgram, extent_of, sizes_in
 
@@ -81,7 +81,7 @@ class OpenTileLoops(TileLoops):
 
 def supports_open_rows(spec: OpenRows, target: CpuTarget) -> bool:
     """Whether tiles of registers serve the product."""
-    return spec.depth > 0 and spec.columns > 0 and not few_columns(spec.problem(), target)
+    return spec.depth > 0 and spec.columns > 0 and bool(DOTS.declines(spec.problem(), target))
 
 
 def open_rows_program(spec: OpenRows, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
@@ -102,4 +102,4 @@ def open_rows(spec: OpenRows, target: CpuTarget, epilogue: Epilogue) -> Kernel:
 
 def pack_open_rows(spec: OpenRows, target: CpuTarget, matrix: np.ndarray) -> Packing:
     """The weights [K, N] as the kernel reads them."""
-    return pack_weights(spec.problem(), target, WeightMatrix.of(matrix[None]))
+    return TILES.pack(spec.problem(), target, WeightMatrix.of(matrix[None]))

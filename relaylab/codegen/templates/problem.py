@@ -36,6 +36,9 @@ class OutputAxis:
         return self.scale == 1 and self.shift == 0
 
 
+DTYPES = ("float32", "float64", "int32")
+"""What is multiplied, beside bytes."""
+
 Choices = tuple[tuple[str, int], ...]
 """Numbers of a plan that a user chose (see `schedule.CHOICES`), by name."""
 
@@ -70,7 +73,7 @@ class Problem:
     """A contraction in the common shape. `channel` is how far a step of the batch moves the output column.
 
     `word` is how many products a step of the reduction does: four for bytes, which lie in the int32 of `x` and `w`.
-    `choices` are numbers that the plan must have.
+    `choices` are numbers that the plan must have. `minimal` allows algorithms with fewer products.
     """
 
     dtype: str
@@ -87,6 +90,7 @@ class Problem:
     weights: Weights = Weights()
     word: int = 1
     choices: Choices = ()
+    minimal: bool = False
 
     @property
     def depth(self) -> int:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from relaylab.codegen.templates.epilogue import Epilogue, broadcast_view
-from relaylab.codegen.templates.problem import Split
+from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
-from relaylab.loop.program import Body, Define, For, IfThenElse, Statement
+from relaylab.loop.program import Body, Define, For, IfThenElse, Statement, Store
 from relaylab.loop.simplify import Simplifier
 
 Place = ScalarExpr | int
@@ -78,6 +78,24 @@ class ProgramParts:
         if isinstance(condition, Const):
             return below() if condition.value else other()
         return (IfThenElse(condition, below(), other()),)
+
+    def begin(self, epilogue: Epilogue, column: Place, dtype: str) -> ScalarExpr:
+        """What the sum of a column begins with: the bias, or zero."""
+        if epilogue.bias is None:
+            return Const(0, dtype)
+        return Load(self.buffers[epilogue.bias], (as_index(column),), epilogue.bias_part)
+
+    def sent(
+        self, problem: Problem, epilogue: Epilogue, position: Sequence[Place], column: Place, x: ScalarExpr
+    ) -> Store:
+        """The store of a finished sum, through the epilogue; `position` is that of the batch member and of the rows."""
+        spots = [*zip((problem.batch, *problem.rows), position)]
+        where = self.place([*((at, axis.out) for axis, at in spots), (column, problem.out_column)], problem.out_start)
+        if epilogue.value is not None:
+            groups = [(axis.covers, self.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
+            channels = problem.channels or problem.columns
+            x = self.finished(epilogue, x, [*groups, ((channels,), as_index(column))])
+        return Store(self.buffers["out"], where, x)
 
     def finished(self, epilogue: Epilogue, x: ScalarExpr, groups: Groups) -> ScalarExpr:
         """What `epilogue` makes of the result `x`; groups of output axes are walked as one, each is at a position."""

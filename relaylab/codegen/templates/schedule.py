@@ -27,6 +27,7 @@ ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
 SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
+SHOWN = 5  # register tiles that `why` lists
 STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
 
 
@@ -55,17 +56,17 @@ def max_rows(target: CpuTarget, vectors: int) -> int:
     return max(0, limit) // vectors
 
 
-def estimate(problem: Problem, target: CpuTarget, weight_bytes: int, cold: bool = True, threads: int = 1) -> float:
-    """Cycles of a contraction: products shared by the threads, against reading the weights from memory when cold."""
+def estimate(problem: Problem, target: CpuTarget, weight_bytes: int) -> float:
+    """Cycles of a contraction by register tiles while so many bytes of weights come from memory."""
     schedule = schedule_contraction(problem, target)
-    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), schedule.vectors, schedule.tile) / threads
-    return overlapped(work, weight_bytes, target, cold)
+    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), schedule.vectors, schedule.tile)
+    return overlapped(work, weight_bytes, target)
 
 
-def overlapped(work: float, weight_bytes: int, target: CpuTarget, cold: bool) -> float:
+def overlapped(work: float, weight_bytes: int, target: CpuTarget) -> float:
     """Cycles of `work` while `weight_bytes` stream in: the longer of both, and a part of the shorter."""
     # Inside a network other layers have pushed these weights out: warm measurements would prefer too many bytes.
-    memory = weight_bytes / target.facts.cold_bytes if cold else 0.0
+    memory = weight_bytes / target.facts.cold_bytes
     return max(work, memory) + 0.2 * min(work, memory)
 
 
@@ -131,7 +132,7 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
             products = rows * wide
             # A panel that does not stay in the first-level cache comes anew for every tile.
             far = problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
-            step = _step(rows, wide, supply if far else 0.0)
+            step = step_cycles(rows, wide, supply if far else 0.0)
             once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += once * row_times * wide_times
     # Every size of tile is code of its own: a little is charged for compiling it and for the instruction cache.
@@ -139,7 +140,7 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
     return total * outer * (1 + 0.003 * variants)
 
 
-def _step(rows: int, vectors: int, supply: float) -> float:
+def step_cycles(rows: int, vectors: int, supply: float = 0.0) -> float:
     """Cycles of one step of the reduction: products, loads, or weights that come from farther away."""
     loads = rows + vectors
     # 4.0: the latency of a multiply-add, which too few accumulators cannot hide. The rest are the loop's own
@@ -205,6 +206,33 @@ def _order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, i
     parts = max(1, min(tiles, -(-ITEMS_WANTED // (panels * problem.batch.extent))))
     # One tile reads its panel once, as fast as the hardware streams it: asking for the next panel only costs.
     return Blocking(vectors, tile, -(-tiles // parts), 1, True, prefetch=large and tiles > 1)
+
+
+def plan_reasons(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES) -> list[str]:
+    """The register tiles that were considered, the best first, and what follows for the loops."""
+    schedule = schedule_contraction(problem, target, supply)
+    lines = [
+        f"{'  ' if k else '->'} {tile[0]} x {tile[1]} rows x {vectors} vectors {cost:14,.0f} cycles"
+        for k, (cost, vectors, tile) in enumerate(candidates(problem, target, supply)[:SHOWN])
+    ]
+    return [size_of(problem), *lines, _order_reason(schedule)]
+
+
+def size_of(problem: Problem) -> str:
+    """The extents of a contraction in words."""
+    extents = " x ".join(str(axis.extent) for axis in problem.rows)
+    return f"product of {extents} rows x {problem.columns} columns over {problem.depth}, batch {problem.batch.extent}:"
+
+
+def _order_reason(schedule: Blocking) -> str:
+    if schedule.panels_outer:
+        order = "panels outside: a panel of weights stays in the cache for its tiles"
+    elif schedule.panels > 1:
+        order = "tiles outside: a block of rows meets all panels"
+    else:
+        order = "tiles outside, one panel at a time"
+    prefetch = ", the next panel is prefetched" if schedule.prefetch else ""
+    return f"an item is {schedule.tiles} tiles x {schedule.panels} panels, {order}{prefetch}"
 
 
 def unroll(count: int, products: int) -> int:

@@ -31,10 +31,8 @@ from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
 from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 
 FAR_SUM_CYCLES = 40.0  # per vector of the four sums where what is added comes from beyond the second-level cache
-LEAST_DEPTH = 128  # below this the sums eat the gain
 SUPPLY = 4.0  # cycles to get a vector of weights nearer, of which seven panels are used in turn
-ADVANTAGE = 0.92  # below it costs more code and memory than it saves (measured)
-PRODUCTS = 7
+SEVEN = 7  # products
 
 
 def supports_strassen(problem: Problem, target: CpuTarget) -> str:
@@ -61,7 +59,8 @@ def half_problem(problem: Problem) -> Problem:
     axis = halved_axis(problem)
     cut = replace(axis, extent=-(-axis.extent // 2))
     rows = tuple(cut if row is axis else row for row in problem.rows)
-    return replace(problem, rows=rows, columns=problem.columns // 2, taps=(Tap(problem.depth // 2, 1),))
+    taps = (Tap(problem.depth // 2, 1),)
+    return replace(problem, rows=rows, columns=problem.columns // 2, taps=taps, minimal=False)
 
 
 def half_schedule(problem: Problem, target: CpuTarget) -> Blocking:
@@ -75,32 +74,13 @@ def half_product(problem: Problem) -> Problem:
     return replace(half, rows=(UNIT, half.rows[-1]))
 
 
-def strassen_pays(problem: Problem, target: CpuTarget, cold: bool = True, threads: int = 1) -> bool:
-    """Is it estimated to be faster than the ordinary product?"""
-    if declined(problem, target):
-        return False
-    plain = estimate(problem, target, weight_bytes(problem), cold, threads)
-    return strassen_cycles(problem, target, cold, threads) < ADVANTAGE * plain
-
-
-def declined(problem: Problem, target: CpuTarget) -> str:
-    """Why the product is not considered at all; empty when it is."""
-    short = f"a reduction of {problem.depth}, fewer than {LEAST_DEPTH}" if problem.depth < LEAST_DEPTH else ""
-    return supports_strassen(problem, target) or short
-
-
-def weight_bytes(problem: Problem) -> int:
-    """Bytes of the plain weights."""
-    return problem.depth * problem.columns * item_bytes(problem.dtype)
-
-
-def strassen_cycles(problem: Problem, target: CpuTarget, cold: bool = True, threads: int = 1) -> float:
+def strassen_cycles(problem: Problem, target: CpuTarget) -> float:
     """Estimated cycles: the sums of quarters and the seven products."""
-    half = half_problem(problem)
-    far = problem.row_count * problem.depth * item_bytes(problem.dtype) > FAR_BYTES
+    half, size = half_problem(problem), item_bytes(problem.dtype)
+    far = problem.row_count * problem.depth * size > FAR_BYTES
     each = FAR_SUM_CYCLES if far else target.facts.strassen_sums
-    sums = half.row_count * half.depth / target.lanes(problem.dtype) * each / threads
-    return sums + PRODUCTS * estimate(half, target, weight_bytes(problem) // 4, cold, threads)
+    sums = half.row_count * half.depth / target.lanes(problem.dtype) * each
+    return sums + SEVEN * estimate(half, target, half.depth * half.columns * size)
 
 
 def pack_strassen(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
@@ -115,5 +95,5 @@ def pack_strassen(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> 
         t2 = b22 - t1
         return np.stack([b11, b21, t2, b22 - b12, b21 - t2, t1, b22])
 
-    products = WeightMatrix((PRODUCTS, depth // 2, half), matrix.dtype, factors)
+    products = WeightMatrix((SEVEN, depth // 2, half), matrix.dtype, factors)
     return pack_panels(products, half_schedule(problem, target).vectors * width, width)

@@ -9,19 +9,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, item_bytes
-from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.assemble import contraction_buffers
+from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
+from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts
-from relaylab.codegen.templates.schedule import packed_columns
-from relaylab.codegen.templates.strassen import PRODUCTS, half_problem, half_schedule, halved_axis
+from relaylab.codegen.templates.schedule import packed_columns, plan_reasons
+from relaylab.codegen.templates.strassen import (
+    SEVEN,
+    SUPPLY,
+    half_problem,
+    half_product,
+    half_schedule,
+    halved_axis,
+    pack_strassen,
+    strassen_cycles,
+    supports_strassen,
+)
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import INDEX, Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, of_part
-from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
+from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Statement, Store
 
+LEAST_DEPTH = 128  # of a reduction: below this the sums eat the gain
 LEAST_TILES = 6  # of a block: they share each panel of weights, and every block reads all of them
 BLOCKS = 4  # row blocks are a multiple of it if there are tiles enough
 PLACES = 2  # where tiles wait
@@ -77,7 +88,7 @@ class StrassenLoops(TileLoops):
         half = half_problem(problem)
         seven = replace(
             half,
-            batch=OutputAxis(PRODUCTS, half.depth, 0),  # quarters lie side by side
+            batch=OutputAxis(SEVEN, half.depth, 0),  # quarters lie side by side
             channel=half.columns,
             channels=problem.channels or problem.columns,
         )
@@ -147,7 +158,7 @@ class StrassenLoops(TileLoops):
         # plan.PREFETCHED).
         beyond = last + self.problem.depth * self.panel
         member = self._panel_start(TileSite(1, (), 0, 0))[0][1]
-        ahead = apply("select", self.number < PRODUCTS - 1, parts.place(start, member), beyond)
+        ahead = apply("select", self.number < SEVEN - 1, parts.place(start, member), beyond)
         products = For(
             self.number,
             "serial",
@@ -292,22 +303,33 @@ def _loop(axis: Axis, body: Body, stop: ScalarExpr | None) -> Body:
     return (For(axis, "serial", body, stop=stop),) if axis.extent > 1 else body
 
 
-def strassen_program(
-    name: str, problem: Problem, target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...]
-) -> LoopProgram:
-    """The loops of a product that `supports_strassen` accepts, with these operands: input, weights, output."""
-    half, width = half_problem(problem), target.lanes(problem.dtype)
-    weights = PRODUCTS * half.depth * packed_columns(half, half_schedule(problem, target), width)
-    buffers = contraction_buffers((problem,), target, epilogue, roles)
-    buffers[roles[1]] = Tensor(roles[1], (weights,), problem.dtype)
-    parts = ProgramParts({**buffers, **dict(zip(("x", "w", "out"), (buffers[role] for role in roles)))})
-    nest = StrassenLoops(problem, target, epilogue, parts).nest()
-    return LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
+class Strassen(ProductFamily):
+    """Seven products of halves."""
+
+    name = "strassen"
+    title = "Strassen's"
+    minimal = True
+    advantage = 0.92  # below it costs more code and memory than it saves (measured)
+
+    def declines(self, spec: Problem, target: CpuTarget) -> str:
+        short = f"a reduction of {spec.depth}, fewer than {LEAST_DEPTH}" if spec.depth < LEAST_DEPTH else ""
+        return supports_strassen(spec, target) or short
+
+    def cycles(self, spec: Problem, target: CpuTarget) -> float:
+        return strassen_cycles(spec, target)
+
+    def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
+        return plan_reasons(half_product(spec), target, SUPPLY)
+
+    def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
+        return StrassenLoops(problem, target, epilogue, parts).nest()
+
+    def packed(self, problem: Problem, target: CpuTarget) -> int:
+        half, width = half_problem(problem), target.lanes(problem.dtype)
+        return SEVEN * half.depth * packed_columns(half, half_schedule(problem, target), width)
+
+    def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
+        return pack_strassen(problem, target, matrix)
 
 
-def strassen(
-    prefix: str, problem: Problem, target: CpuTarget, epilogue: Epilogue, roles: tuple[str, ...], traffic: int
-) -> Kernel:
-    """The kernel of a product that `supports_strassen` accepts."""
-    program = strassen_program(prefix, problem, target, epilogue, roles)
-    return lower_program(program, target, True, (problem.flops, traffic)).by_content(prefix)
+STRASSEN = PRODUCTS.declare(Strassen())

@@ -13,7 +13,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
 from relaylab.codegen.templates.schedule import Blocking, tile_count
-from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
+from relaylab.loop.expr import Axis, Const, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import For, Statement, Store
 
 PART_OF_SUM = 128  # terms
@@ -121,11 +121,10 @@ class TileCells:
         return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])
 
     def _bias(self, site: TileSite, c: Axis) -> ScalarExpr:
-        zero = Const(0, self.problem.dtype)
-        if self.epilogue.bias is None:
-            return zero
-        bias = Load(self.parts.buffers[self.epilogue.bias], (self._column(site, c),), self.epilogue.bias_part)
-        return bias if self._pitch(site) == site.columns else guard(c < site.columns, bias, zero)
+        bias = self.parts.begin(self.epilogue, self._column(site, c), self.problem.dtype)
+        if isinstance(bias, Const) or self._pitch(site) == site.columns:
+            return bias
+        return guard(c < site.columns, bias, Const(0, self.problem.dtype))
 
     def _spots(self, site: TileSite, a: Place, b: Place) -> list[tuple[OutputAxis, Place]]:
         """Where a row of a tile is on the axes of the output."""

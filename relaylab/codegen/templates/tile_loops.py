@@ -12,9 +12,24 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.program_parts import Place, around, split_place, turn
-from relaylab.codegen.templates.schedule import FAR_BYTES, packed_columns, unroll
+from relaylab.codegen.templates.byte_products import interleaved
+from relaylab.codegen.templates.chosen import CHOICES
+from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
+from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
+from relaylab.codegen.templates.schedule import (
+    FAR_BYTES,
+    estimate,
+    packed_columns,
+    packed_size,
+    plan_reasons,
+    schedule_contraction,
+    unroll,
+)
 from relaylab.codegen.templates.tile_cells import PART_OF_SUM, TileCells, TileSite
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
 from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
@@ -322,14 +337,9 @@ class TileLoops(TileCells):
         self, site: TileSite, a: Axis, b: Axis, c: Axis, value: ScalarExpr
     ) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
         """Where an element of a tile goes, and what becomes of its value."""
-        p, parts = self.problem, self.parts
-        spots = self._spots(site, turn(a), turn(b))
-        column = self._column(site, c)
-        where = parts.place([*((at, axis.out) for axis, at in spots), (column, p.out_column)], p.out_start)
-        if self.epilogue.value is not None:
-            groups = [(axis.covers, parts.place([(at, axis.scale)], axis.shift)) for axis, at in spots if axis.covers]
-            value = parts.finished(self.epilogue, value, [*groups, ((p.channels or p.columns,), column)])
-        return parts.buffers["out"], where, value
+        position = [at for _, at in self._spots(site, turn(a), turn(b))]
+        store = self.parts.sent(self.problem, self.epilogue, position, self._column(site, c), value)
+        return store.buffer, store.address, store.value
 
 
 def _nested(body: Body, axes: Sequence[Axis]) -> Body:
@@ -337,3 +347,35 @@ def _nested(body: Body, axes: Sequence[Axis]) -> Body:
     for axis in reversed(axes):
         body = (For(axis, "serial", body),)
     return body
+
+
+class Tiles(ProductFamily):
+    """Register tiles of rows x vectors of columns: the ordinary product."""
+
+    name = "ordinary"
+    title = "ordinary"
+    choices = frozenset(CHOICES)
+
+    def declines(self, spec: Problem, target: CpuTarget) -> str:
+        return ""
+
+    def cycles(self, spec: Problem, target: CpuTarget) -> float:
+        return estimate(spec, target, spec.batch.extent * spec.depth * spec.columns * item_bytes(spec.dtype))
+
+    def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
+        return plan_reasons(spec, target)
+
+    def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
+        plan = schedule_contraction(problem, target)
+        return TileLoops(problem, plan, target.lanes(problem.dtype), epilogue, parts).nest()
+
+    def packed(self, problem: Problem, target: CpuTarget) -> int:
+        return packed_size(problem, target)
+
+    def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
+        width = target.lanes(problem.dtype)
+        matrix = interleaved(matrix) if problem.word > 1 else matrix
+        return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
+
+
+TILES = PRODUCTS.declare(Tiles())

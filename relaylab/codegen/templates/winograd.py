@@ -22,7 +22,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.views import Halo
-from relaylab.codegen.templates.conv import ConvSpec, missing_halo, needed_halo
+from relaylab.codegen.templates.convolution_family import ConvSpec, needed_halo
 from relaylab.codegen.templates.minimal import TAPS, transform_weights
 from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels, panels_in_block
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
@@ -96,18 +96,14 @@ def needed_winograd_halo(spec: ConvSpec, m: int) -> Halo:
     return (bare[0], *((a, b + e) for (a, b), e in zip(bare[1:3], extra)), bare[3])
 
 
-def supports_winograd(spec: ConvSpec, m: int) -> str:
-    """Why F(m, r) does not do the convolution; empty when it does."""
-    if m not in TAPS or len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
+def ill_shaped(spec: ConvSpec, m: int) -> str:
+    """Why F(m, r) does not fit a convolution; empty when it does."""
+    if len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
         return "anything but one group of two axes without dilation"
     step = spec.strides[0]
     if spec.strides != (step, step) or spec.kernel != (step * TAPS[m],) * 2:
         return f"a kernel {spec.kernel} with strides {spec.strides} that is not {TAPS[m]} taps a phase"
-    if spec.data.dtype != "float32":
-        return f"dtype {spec.data.dtype}"
-    if 0 in (*spec.out.shape, spec.data.shape[-1]):
-        return "an empty extent"
-    return missing_halo(spec.data, needed_winograd_halo(spec, m))
+    return f"dtype {spec.data.dtype}" if spec.data.dtype != "float32" else ""
 
 
 def point_problem(shape: WinogradShape) -> Problem:
@@ -115,14 +111,6 @@ def point_problem(shape: WinogradShape) -> Problem:
     ic, oc = shape.in_channels, shape.out_channels
     member = OutputAxis(shape.points, shape.pitch(ic), shape.pitch(oc))
     return Problem("float32", "float32", member, (UNIT, OutputAxis(shape.block, ic, oc)), (Tap(ic, 1),), oc)
-
-
-def winograd_workspace(spec: ConvSpec, m: int) -> tuple[int, int]:
-    """Bytes of the workspaces "work0" and "work1" that the three-kernel form shares; zeros for the blocked form."""
-    shape = winograd_shape(spec, m)
-    if shape.blocked:
-        return 0, 0
-    return shape.points * shape.pitch(shape.in_channels) * 4, shape.points * shape.pitch(shape.out_channels) * 4
 
 
 def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> Packing:

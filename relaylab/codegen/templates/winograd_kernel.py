@@ -10,19 +10,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
+
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
+from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.conv import ConvSpec
+from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
+from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
-from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
+from relaylab.codegen.templates.schedule import estimate, packed_size, plan_reasons, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
-from relaylab.codegen.templates.winograd import needed_winograd_halo, point_problem, supports_winograd, winograd_shape
+from relaylab.codegen.templates.winograd import (
+    ill_shaped,
+    needed_winograd_halo,
+    pack_winograd,
+    point_problem,
+    winograd_shape,
+)
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
 from relaylab.loop.program import Body, Define, For, LoopNest, LoopProgram, Statement, Store
-from relaylab.support.errors import RelayValueError
 
 Step = Callable[[Place, Place], Body]
 """The statements for a tile, whose points are at a slot of the workspace."""
@@ -251,17 +260,56 @@ def _first_kernels(spec: ConvSpec, m: int, target: CpuTarget) -> tuple[Kernel, .
     return tuple(_lowered(program, spec, m, target) for program in _first_programs(spec, m, target))
 
 
-def winograd(spec: ConvSpec, m: int, target: CpuTarget, epilogue: Epilogue | None = None) -> tuple[Kernel, ...]:
-    """The kernels of a convolution by F(m, r), to run one after another: one (blocked) or three.
+class MinimalFiltering(ConvolutionFamily):
+    """F(m, r) for one m."""
 
-    Raises RelayValueError for what `supports_winograd` declines.
-    """
-    reason = supports_winograd(spec, m)
-    if reason:
-        raise RelayValueError(f"no minimal filtering kernel for {reason}", code="codegen.winograd")
-    epilogue = epilogue or Epilogue()
-    if winograd_shape(spec, m).blocked:
-        return tuple(_lowered(program, spec, m, target) for program in winograd_programs(spec, m, target, epilogue))
-    anywhere = replace(spec, out=MemoryView.dense(spec.out.shape, spec.out.dtype))  # of the results they know the shape
-    last = _lowered(_last_program(spec, m, target, epilogue), spec, m, target)
-    return (*_first_kernels(anywhere, m, target), last)
+    title = "minimal filtering"
+    minimal = True
+    advantage = 0.95  # it rounds more and its kernels are larger
+
+    def __init__(self, m: int):
+        self.m, self.name = m, f"winograd{m}"
+
+    def reads(self, spec: ConvSpec) -> Halo:
+        return needed_winograd_halo(spec, self.m)
+
+    def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
+        return ill_shaped(spec, self.m) or super().declines(spec, target)
+
+    def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
+        """The products at all points, and the transforms there and back."""
+        shape, width = winograd_shape(spec, self.m), target.lanes("float32")
+        into, back = target.facts.winograd[self.m]
+        vectors = -(-shape.in_channels // width) * into + -(-shape.out_channels // width) * back
+        weights = shape.points * shape.in_channels * shape.out_channels * 4
+        products = estimate(point_problem(shape), target, weights)
+        # A blocked kernel walks the weights once per block of tiles, the other form once for all.
+        return products * (shape.blocks.count if shape.blocked else 1) + shape.tiles * vectors
+
+    def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
+        shape = winograd_shape(spec, self.m)
+        form = (
+            "the points of a block fit the second-level cache: one kernel, "
+            f"{shape.blocks.count} blocks of <= {shape.block} tiles"
+            if shape.blocked
+            else "the transformed weights are large: three kernels, each over all tiles"
+        )
+        return [form, *plan_reasons(point_problem(shape), target)]
+
+    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
+        """One kernel, or three that share the workspaces "work0" and "work1"."""
+        m, shape = self.m, winograd_shape(spec, self.m)
+        if shape.blocked:
+            programs = winograd_programs(spec, m, target, epilogue)
+            return KernelSequence(tuple(_lowered(program, spec, m, target) for program in programs))
+        anywhere = replace(spec, out=MemoryView.dense(spec.out.shape, spec.out.dtype))  # of it they know the shape
+        last = _lowered(_last_program(spec, m, target, epilogue), spec, m, target)
+        work = (("work0", shape.in_channels), ("work1", shape.out_channels))
+        sizes = tuple((role, shape.points * shape.pitch(channels) * 4) for role, channels in work)
+        return KernelSequence((*_first_kernels(anywhere, m, target), last), sizes)
+
+    def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+        return pack_winograd(spec, self.m, target, weight)
+
+
+MINIMAL = {m: CONVOLUTIONS.declare(MinimalFiltering(m)) for m in TAPS}

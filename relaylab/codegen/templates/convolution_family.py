@@ -1,0 +1,122 @@
+"""Families of convolutions: the spec that all have, the zeros that they read around their data, their tables.
+
+Choices: docs/choices.md, Kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
+from relaylab.codegen.kernels.views import Halo
+from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.family import Family, FamilyTable
+from relaylab.codegen.templates.pack import Packing
+from relaylab.codegen.templates.problem import DTYPES, Choices
+
+
+@dataclass(frozen=True, slots=True)
+class ConvSpec:
+    """out[n, *o, c] = sum over taps t, channels i of data[n, *(o * strides + t * dilation - padding), i] * w[c, i, t].
+
+    `data` is [N, *spatial, C] and `out` [N, *output spatial, OC], both with any strides. `kernel`, `strides`,
+    `dilation` and `padding` (before each axis) have one entry per spatial axis. What padding reaches must be zero
+    memory: `data.halo` says that it is. `minimal` allows the direct kernel to use algorithms with fewer products.
+    Transposed convolutions have the same spec (see `conv_transpose`).
+    """
+
+    data: MemoryView
+    out: MemoryView
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[int, ...]
+    groups: int = 1
+    minimal: bool = False
+    choices: Choices = ()
+
+    @property
+    def roles(self) -> tuple[str, str, str]:
+        """The kernel's operands before those of the epilogue."""
+        return ("in0", "weight0", "out0")
+
+    @property
+    def in_channels(self) -> int:
+        """Input channels of one group."""
+        return self.data.shape[-1] // self.groups
+
+    @property
+    def out_channels(self) -> int:
+        """Output channels of one group."""
+        return self.out.shape[-1] // self.groups
+
+    def anywhere(self) -> ConvSpec:
+        """The same with as many zeros around its data as one may want."""
+        halo = ((0, 0), *(((1 << 30, 1 << 30),) * len(self.kernel)), (0, 0))
+        return replace(self, data=replace(self.data, halo=halo))
+
+
+def needed_halo(spec: ConvSpec) -> Halo:
+    """The zero elements (before, after) that the convolution reads around each axis of its data."""
+    found = [(0, 0)]
+    for n, o, k, s, d, p in zip(
+        spec.data.shape[1:-1], spec.out.shape[1:-1], spec.kernel, spec.strides, spec.dilation, spec.padding
+    ):
+        found.append((p, max(0, (o - 1) * s + (k - 1) * d - p - (n - 1))))
+    return (*found, (0, 0))
+
+
+def missing_halo(data: MemoryView, needed: Halo) -> str:
+    """The first axis of the data with fewer zeros around it than needed, in words; empty when there are enough."""
+    for axis, (before, after) in enumerate(needed):
+        have = data.halo_of(axis)
+        if before > have[0] or after > have[1]:
+            return f"a halo of {have} where axis {axis} needs {(before, after)}"
+    return ""
+
+
+class ConvolutionFamily(Family[ConvSpec]):
+    """One way to compute convolutions: its kernels, and how it lays out their weights."""
+
+    def reads(self, spec: ConvSpec) -> Halo:
+        """The zero elements (before, after) that are read around each axis of the data."""
+        return needed_halo(spec)
+
+    def halo(self, spec: ConvSpec) -> Halo:
+        """The zeros that should lie there: what is read, or more where that is faster."""
+        return self.reads(spec)
+
+    def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
+        """As `Family.declines`; what any family does: an empty extent, groups that divide nothing, too few zeros."""
+        if spec.data.dtype not in DTYPES:
+            return f"dtype {spec.data.dtype}"
+        return unfit(spec) or missing_halo(spec.data, self.reads(spec))
+
+    def build(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
+        """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
+        self.check(spec, target)
+        return self.kernels(spec, target, epilogue or Epilogue())
+
+    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
+        """The kernels of what it does not decline; their operands are `spec.roles` and those of the epilogue."""
+        raise NotImplementedError
+
+    def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+        """Weights [OC, IC / groups, *kernel], those of transposed ones [C, OC / groups, *kernel], as they are read."""
+        raise NotImplementedError
+
+
+def unfit(spec: ConvSpec) -> str:
+    """Why no kernel computes the convolution; empty when one may."""
+    if 0 in (*spec.out.shape, *spec.kernel, spec.data.shape[-1]):
+        return "an empty extent"
+    if spec.data.shape[-1] % spec.groups or spec.out.shape[-1] % spec.groups:
+        return "channels that the groups do not divide"
+    return ""
+
+
+CONVOLUTIONS = FamilyTable[ConvSpec, ConvolutionFamily]()
+TRANSPOSED = FamilyTable[ConvSpec, ConvolutionFamily]()

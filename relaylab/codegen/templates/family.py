@@ -1,0 +1,148 @@
+"""Families of kernels: each is one way to compute contractions of a kind, declared in a table that chooses among them.
+
+A family says what it declines and why, and what the rest would cost; the one of the least estimate is taken. What
+rounds differently (`minimal`) is considered for a spec that allows it, and has to be estimated clearly faster.
+`inspect("why")` prints the table. How to add one: docs/CONTRIBUTING.md.
+
+Choices: docs/choices.md, Kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, Protocol, TypeVar
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates.problem import Choices
+from relaylab.support.errors import RelayValueError
+
+HOUSE = "relaylab."
+
+
+class Spec(Protocol):
+    """What a family is asked to compute: `minimal` allows other rounding, `choices` are numbers of the plan."""
+
+    @property
+    def minimal(self) -> bool: ...
+
+    @property
+    def choices(self) -> Choices: ...
+
+
+S = TypeVar("S", bound=Spec)
+
+
+class Family(Generic[S]):
+    """One way to compute contractions of a kind.
+
+    `name` is what `why` calls it and `title` what an error does, `choices` names the numbers of its plan that may be
+    chosen. One that is `minimal` has fewer products, which round differently: it is taken where its cycles are less
+    than `advantage` times those of the best that is not.
+    """
+
+    name: str
+    title: str
+    choices: frozenset[str] = frozenset()
+    minimal = False
+    advantage = 1.0
+
+    def declines(self, spec: S, target: CpuTarget) -> str:
+        """Why it does not compute this; empty when it does."""
+        raise NotImplementedError
+
+    def cycles(self, spec: S, target: CpuTarget) -> float:
+        """The estimated cycles of what it does not decline, on one thread, with weights that come from memory."""
+        raise NotImplementedError
+
+    def reasons(self, spec: S, target: CpuTarget) -> list[str]:
+        """What `why` says of its kernels: one line each."""
+        return []
+
+    def check(self, spec: S, target: CpuTarget) -> None:
+        """RelayValueError `codegen.family` for what it declines."""
+        if reason := self.declines(spec, target):
+            raise RelayValueError(f"no {self.title} kernel for {reason}", code="codegen.family")
+
+
+F = TypeVar("F", bound=Family)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative(Generic[F]):
+    """A family that was considered: its estimated cycles, or why it was not considered."""
+
+    family: F
+    cycles: float | None = None
+    declined: str = ""
+
+
+class FamilyTable(Generic[S, F]):
+    """The families for specs of one kind, in the order in which they were declared."""
+
+    def __init__(self, *families: F):
+        self.families = {family.name: family for family in families}
+        self._choose = lru_cache(maxsize=4096)(self._least)
+
+    def declare(self, family: F) -> F:
+        """Adds a family, or puts it in the place of one of its name.
+
+        Raises RelayValueError `codegen.family` if that is one of the house's own.
+        """
+        known = self.families.get(family.name)
+        if known is not None and not _outside(known):
+            raise RelayValueError(f"`{family.name}` is a family of relaylab's own", code="codegen.family")
+        self.families[family.name] = family
+        self._choose.cache_clear()
+        return family
+
+    def forget(self, name: str) -> None:
+        """Removes a family that was declared."""
+        del self.families[name]
+        self._choose.cache_clear()
+
+    @property
+    def own(self) -> bool:
+        """Are all families the house's?"""
+        return not any(map(_outside, self.families.values()))
+
+    def considered(self, spec: S, target: CpuTarget) -> list[Alternative[F]]:
+        """Every family with its estimate, or with the reason why it is out of the question."""
+        reasons = [(f, _unwanted(f, spec) or f.declines(spec, target)) for f in self.families.values()]
+        return [Alternative(f, None if why else f.cycles(spec, target), why) for f, why in reasons]
+
+    def choose(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
+        """The family that computes this, with its cycles; None where all decline."""
+        return self._choose(spec, target)
+
+    def table(self, spec: S, target: CpuTarget, chosen: F) -> list[str]:
+        """What was considered as lines of text, the chosen one marked."""
+        found = []
+        for option in self.considered(spec, target):
+            mark = "->" if option.family is chosen else "  "
+            cost = f"not possible: {option.declined}" if option.cycles is None else f"{option.cycles:14,.0f} cycles"
+            found.append(f"{mark} {option.family.name:10} {cost}")
+        return found
+
+    def _least(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
+        found = [(a.cycles, a) for a in self.considered(spec, target) if a.cycles is not None]
+        exact, minimal = (
+            min((p for p in found if p[1].family.minimal == kind), key=lambda p: p[0], default=None)
+            for kind in (False, True)
+        )
+        if exact is None or minimal is None:
+            return (exact or minimal or (0.0, None))[1]
+        return (minimal if minimal[0] < minimal[1].family.advantage * exact[0] else exact)[1]
+
+
+def _unwanted(family: Family[S], spec: S) -> str:
+    """Why a family is not asked at all; empty when it is."""
+    if family.minimal and not spec.minimal:
+        return "it rounds differently, which is not allowed here"
+    other = [name for name, _ in spec.choices if name not in family.choices]
+    return f"it has no choice `{other[0]}`" if other else ""
+
+
+def _outside(family: Family[S]) -> bool:
+    """Is it from outside this package? Its code may change between two builds."""
+    return not type(family).__module__.startswith(HOUSE)
