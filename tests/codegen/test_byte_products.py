@@ -15,7 +15,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.codegen.templates import Epilogue, GemmSpec, gemm
-from relaylab.codegen.templates.assemble import contraction_program
+from relaylab.codegen.templates.product_family import contraction_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.loop.expr import Local, apply
 from relaylab.loop.run import run as run_program

@@ -11,7 +11,7 @@ from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.assemble import contraction_program, contractions
+from relaylab.codegen.templates.product_family import contraction_program, contractions
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.run import run

@@ -15,7 +15,7 @@ from relaylab.codegen.kernels.kernel import MemoryView, module_text
 from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.schedule import max_rows, schedule_contraction
-from relaylab.codegen.templates.assemble import contractions
+from relaylab.codegen.templates.product_family import contractions
 
 ARM = "llvm -mtriple=aarch64-linux-gnu"
 TARGETS = {**TARGETS, "neon": CpuTarget.parse(ARM)}

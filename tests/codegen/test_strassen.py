@@ -9,7 +9,7 @@ from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, plac
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.templates.assemble import contractions
+from relaylab.codegen.templates.product_family import contractions
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.product_family import product_of

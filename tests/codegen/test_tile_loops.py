@@ -12,7 +12,7 @@ from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_sc
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.templates import DEPTHWISE, DIRECT, PHASES, ConvolutionFamily, ConvSpec, Epilogue, GemmSpec, gemm
-from relaylab.codegen.templates.assemble import contraction_program
+from relaylab.codegen.templates.product_family import contraction_program
 from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.conv_transpose import transpose_problems
 from relaylab.codegen.templates.depthwise import depthwise_program

@@ -10,7 +10,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec
-from relaylab.codegen.templates.assemble import contraction_program
+from relaylab.codegen.templates.product_family import contraction_program
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.strassen_kernel import strassen_program

@@ -15,14 +15,13 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence
-from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, missing_halo, unfit
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, conv_matrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, merge_axes, merge_taps
-from relaylab.codegen.templates.product_family import pack_weights, product_cycles, product_reasons
+from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_reasons
 
 
 def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:

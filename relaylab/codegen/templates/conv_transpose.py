@@ -23,13 +23,12 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence
 from relaylab.codegen.kernels.views import Halo
-from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
-from relaylab.codegen.templates.product_family import pack_weights, product_cycles, product_of
+from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.family import Family, FamilyTable
+from relaylab.codegen.templates.family import FamilyTable, KernelFamily
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import DTYPES, Choices
 
@@ -78,7 +78,7 @@ def missing_halo(data: MemoryView, needed: Halo) -> str:
     return ""
 
 
-class ConvolutionFamily(Family[ConvSpec]):
+class ConvolutionFamily(KernelFamily[ConvSpec]):
     """One way to compute convolutions: its kernels, and how it lays out their weights."""
 
     def reads(self, spec: ConvSpec) -> Halo:
@@ -90,7 +90,7 @@ class ConvolutionFamily(Family[ConvSpec]):
         return self.reads(spec)
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        """As `Family.declines`; what any family does: an empty extent, groups that divide nothing, too few zeros."""
+        """What any family declines: another dtype, an empty extent, groups that divide nothing, too few zeros."""
         if spec.data.dtype not in DTYPES:
             return f"dtype {spec.data.dtype}"
         return unfit(spec) or missing_halo(spec.data, self.reads(spec))

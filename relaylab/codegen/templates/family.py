@@ -33,7 +33,7 @@ class Spec(Protocol):
 S = TypeVar("S", bound=Spec)
 
 
-class Family(Generic[S]):
+class KernelFamily(Generic[S]):
     """One way to compute contractions of a kind.
 
     `name` is what `why` calls it and `title` what an error does, `choices` names the numbers of its plan that may be
@@ -65,7 +65,7 @@ class Family(Generic[S]):
             raise RelayValueError(f"no {self.title} kernel for {reason}", code="codegen.family")
 
 
-F = TypeVar("F", bound=Family)
+F = TypeVar("F", bound=KernelFamily)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class FamilyTable(Generic[S, F]):
         return (minimal if minimal[0] < minimal[1].family.advantage * exact[0] else exact)[1]
 
 
-def _unwanted(family: Family[S], spec: S) -> str:
+def _unwanted(family: KernelFamily[S], spec: S) -> str:
     """Why a family is not asked at all; empty when it is."""
     if family.minimal and not spec.minimal:
         return "it rounds differently, which is not allowed here"
@@ -143,6 +143,6 @@ def _unwanted(family: Family[S], spec: S) -> str:
     return f"it has no choice `{other[0]}`" if other else ""
 
 
-def _outside(family: Family[S]) -> bool:
+def _outside(family: KernelFamily[S]) -> bool:
     """Is it from outside this package? Its code may change between two builds."""
     return not type(family).__module__.startswith(HOUSE)

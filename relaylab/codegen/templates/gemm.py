@@ -14,12 +14,11 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
-from relaylab.codegen.templates.assemble import contractions
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
-from relaylab.codegen.templates.product_family import pack_weights
+from relaylab.codegen.templates.product_family import contractions, pack_weights
 from relaylab.support.errors import RelayValueError
 
 GATHERED_ROWS = 128  # rows that read a panel again; with 32 the copy costs 10 %, with 128 it gains 2 to 5 %
