@@ -22,7 +22,7 @@ from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.program_parts import ProgramParts, around, epilogue_buffers, split_place
 from relaylab.loop.expr import Load, Local, Tensor
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, LoopProgram, Store
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayError, RelayIndexError, RelayValueError
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (T.CONVOLUTIONS, T.TRANSPOSED, T.PRODUCTS)
@@ -163,6 +163,19 @@ def test_what_families_from_outside_make_is_not_kept(
     T.CONVOLUTIONS.declare(other())  # of the same name: it takes the place of the first
     lib = run(mod, params)[0]
     assert lib.kernels() == before and "kernel sliding" not in lib.inspect("loop", "conv2d")
+
+
+def test_what_a_family_does_wrong_is_said(declared: list) -> None:
+    plain_family(declared)
+    right = type(T.PRODUCTS.families["plain"])
+    for wrong, error, words in (
+        ({"packed": lambda *at: right.packed(*at) + 1}, RelayError, "packs 540 elements where its loops read 541"),
+        ({"packed": lambda *at: right.packed(*at) - 1}, RelayIndexError, "an access to `weight0` of extent 539"),
+    ):
+        T.PRODUCTS.declare(type("Plain", (right,), wrong)())
+        with pytest.raises(error, match=words) as caught:
+            run(*network("plain"))
+        assert "kernel family" in f"{caught.value}" or caught.value.code == "codegen.family"
 
 
 def test_the_houses_families_stay(declared: list) -> None:

@@ -9,11 +9,10 @@ from schedule_cases import KERNELS, plain, random_schedule
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates import ConvSpec, Epilogue, GemmSpec
+from relaylab.codegen.templates import STRASSEN, ConvSpec, Epilogue, GemmSpec
 from relaylab.codegen.templates.product_family import contraction_program
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
-from relaylab.codegen.templates.strassen_kernel import strassen_program
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop import Const, LoopProgram, OutSpec, Tensor, parse, run
 from relaylab.loop.expr import INDEX, Axis, Size, axis_over
@@ -69,7 +68,7 @@ def templates() -> dict[str, LoopProgram]:
         "gemm": contraction_program("kernel", [gemm_problem(gemm)], CPU, none, gemm.roles),
         "depthwise": depthwise_program(depthwise, CPU, none),
         "winograd": winograd_programs(minimal, 2, CPU, none)[0],
-        "strassen": strassen_program("kernel", gemm_problem(halves), CPU, none, halves.roles),
+        "strassen": contraction_program("kernel", [gemm_problem(halves)], CPU, none, halves.roles, STRASSEN),
     }
 
 

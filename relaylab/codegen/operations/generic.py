@@ -71,11 +71,12 @@ def lower_group(
 def lower_checked(program: LoopProgram, target: CpuTarget, parts: Sequence[Expr] = (), tiles: bool = False) -> Kernel:
     """The kernel of a program whose accesses are proven if that is asked for."""
     if PassContext.current().get_config(VERIFY, False):
-        _refuse_unproven(program, parts)
+        refuse_unproven(program, parts, "the operator's `lower`")
     return lower_program(program, target, tiles)
 
 
-def _refuse_unproven(program: LoopProgram, parts: Sequence[Expr]) -> None:
+def refuse_unproven(program: LoopProgram, parts: Sequence[Expr | None], place: str) -> None:
+    """RelayIndexError `codegen.unproven-index` for an access that may leave its buffer; it is written in `place`."""
     access = unproven(program)
     if access is None:
         return
@@ -85,5 +86,5 @@ def _refuse_unproven(program: LoopProgram, parts: Sequence[Expr]) -> None:
         f"the kernel `{program.name}` is not proven to stay in its buffers: an access{operator} to {access}",
         code="codegen.unproven-index",
         place=f"  --> {part.span}" if part is not None and part.span is not None else "",
-        help="guard or clamp the index in the operator's `lower`",
+        help=f"guard or clamp the index in {place}",
     )

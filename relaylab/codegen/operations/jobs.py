@@ -19,7 +19,7 @@ from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operat
 from relaylab.codegen.operations.contraction import Contraction, families_are_own
 from relaylab.codegen.operations.epilogue import EpilogueExpr
 from relaylab.codegen.operations.fused_body import FusedBody, Views
-from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, write
+from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, refuse_unproven, write
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.codegen.templates.pack import Packing
@@ -268,6 +268,9 @@ class ContractionJob(Job):
         weight = None if packed else views(self.weight)
         with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule and self.schedule.steps else ""):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
+            if not families_are_own():
+                for program in (kernel.program for kernel in made.kernels if kernel.program is not None):
+                    refuse_unproven(program, self.parts(), "the loops of a kernel family")
             if self.schedule is None:
                 return made
             kernel, program = made.kernels[0], made.kernels[0].program

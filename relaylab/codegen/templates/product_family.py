@@ -49,7 +49,12 @@ def product_of(problem: Problem, target: CpuTarget) -> ProductFamily:
 
 def pack_weights(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
     """The constant right side [batch, K, N] as the kernel of this problem reads it."""
-    return product_of(problem, target).pack(problem, target, matrix)
+    family = product_of(problem, target)
+    found = family.pack(problem, target, matrix)
+    if found.size != (size := family.packed(problem, target)):
+        message = f"the family `{family.name}` packs {found.size} elements where its loops read {size}"
+        raise RelayError(message, code="codegen.family")
+    return found
 
 
 def product_cycles(problem: Problem, target: CpuTarget) -> float:
