@@ -100,14 +100,20 @@ class ProgramBuilder:
         self._values[tensor] = (axes, value)
         return tensor
 
-    def write(self, role: str, value: Tensor, layout: BufferLayout) -> None:
-        """Store a computed or read tensor to an external operand."""
+    def memory(self, role: str, size: int, dtype: str) -> Tensor:
+        """An external operand of so many elements that several values are written to."""
+        layout = BufferLayout.dense((size,), dtype)
+        flat = Tensor(role, (size,), dtype)
+        self.buffers.append((role, flat, layout))
+        return flat
+
+    def write(self, role: str, value: Tensor, layout: BufferLayout, into: Tensor | None = None) -> None:
+        """Store a computed or read tensor to an external operand, one of its own or a part of `memory`."""
         if layout.shape != value.shape or layout.dtype != value.dtype:
             message = f"`{role}` is {layout.dtype}{layout.shape}, its value {value.dtype}{value.shape}"
             raise RelayTypeError(message, code="loop.output-layout")
-        flat = Tensor(role, (layout.span,), layout.dtype)
-        self.buffers.append((role, flat, layout))
-        self._outputs.append((value, flat, layout))
+        into = self.memory(role, layout.span, layout.dtype) if into is None else into
+        self._outputs.append((value, into, layout))
 
     # ---- the program
 

@@ -26,7 +26,8 @@ def why(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> str:
 def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[str]:
     match job:
         case ContractionJob(contraction=ConvolutionKernel() as found):
-            spec = found.placed(views(job.data), views(job.writes[0]))
+            weight = None if job.weight.origin == "constant" else views(job.weight)
+            spec = found.placed(views(job.data), views(job.writes[0]), weight)
             return [*found.alternatives(), *found.family.reasons(spec, target)]
         case ContractionJob(contraction=MatrixProductKernel() as found):
             weight = None if job.weight.origin == "constant" else views(job.weight)

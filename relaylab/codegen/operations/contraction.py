@@ -7,6 +7,7 @@ permuted to [batch, *space, channels].
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
@@ -14,7 +15,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.kernels.views import Halo, laid_out, merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.templates import (
@@ -25,7 +26,7 @@ from relaylab.codegen.templates import (
     ConvSpec,
     Epilogue,
     GemmSpec,
-    gemm,
+    gemm_kernels,
     pack_gemm,
     supports_gemm,
 )
@@ -37,6 +38,7 @@ from relaylab.ir import Call, Op, TensorType
 from relaylab.op.window import spread, spread_padding
 from relaylab.support.errors import RelayError, RelayValueError
 
+LEAST_PIXELS = 16  # that weights are laid out for while the program runs
 SPACES = ("W", "HW", "DHW")
 Shape = tuple[int, ...]
 
@@ -95,6 +97,10 @@ class Contraction(Protocol):
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         """The constant weight as the kernels for these views read it."""
+        ...
+
+    def with_input(self) -> Contraction | None:
+        """The same for a weight that is an input, of what `packs`; None where there is none."""
         ...
 
     def chosen(self, choices: Choices) -> Contraction:
@@ -175,7 +181,10 @@ class ConvolutionKernel:
     family: ConvolutionFamily
     target: CpuTarget
     transposed: bool = False
-    packs: bool = True
+
+    @property
+    def packs(self) -> bool:
+        return self.spec.weight is None
 
     @property
     def data_order(self) -> tuple[int, ...]:
@@ -204,14 +213,30 @@ class ConvolutionKernel:
     def row_major(self) -> bool:
         return False
 
-    def placed(self, data: MemoryView, out: MemoryView) -> ConvSpec:
-        """The spec with the operands where they lie."""
-        return replace(self.spec, data=permuted(data, self.data_order), out=permuted(out, self.out_order))
+    def placed(self, data: MemoryView, out: MemoryView, weight: MemoryView | None = None) -> ConvSpec:
+        """The spec with the operands where they lie; `weight` is None when it is packed."""
+        data, out = permuted(data, self.data_order), permuted(out, self.out_order)
+        weight = self.spec.weight if weight is None else permuted(weight, self.weight_axes)
+        return replace(self.spec, data=data, out=out, weight=weight)
+
+    def with_input(self) -> Contraction | None:
+        shape, spec = tensor_type(self.call.args[1]).concrete_shape, self.spec
+        plain = (spec.out.shape[-1], spec.in_channels, *spec.kernel)
+        if self.transposed or tuple(shape[axis] for axis in self.weight_axes) != plain:
+            return None
+        # As the pass for layouts leaves it: output channels side by side.
+        strides = (1, plain[0], *(step * plain[0] * plain[1] for step in dense_strides(spec.kernel)))
+        spec = replace(spec, weight=MemoryView(spec.data.dtype, plain, strides))
+        found = CONVOLUTIONS.choose(spec, self.target)
+        # Weights that few pixels meet are read once by other loops too.
+        if found is None or math.prod(spec.out.shape[:-1]) < LEAST_PIXELS:
+            return None
+        return replace(self, family=found.family, spec=spec)
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
     ) -> KernelSequence:
-        return self.family.build(self.placed(data, out), target, epilogue)
+        return self.family.build(self.placed(data, out, weight), target, epilogue)
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         spec, plain = self.placed(data, out), weight.transpose(self.weight_axes)
@@ -370,17 +395,21 @@ class MatrixProductKernel:
             weight = laid_out(shape, tensor_type(self.call.args[1]).dtype, range(len(shape)))
             b = _flat(_swapped(weight, self.transpose_b))
             return GemmSpec(a, b, o, packed=True, minimal=self.minimal, choices=self.choices)
-        return GemmSpec(a, _flat(_swapped(weight, self.transpose_b)), o, packed=False, choices=self.choices)
+        b = _flat(_swapped(weight, self.transpose_b))
+        return GemmSpec(a, b, o, packed=False, minimal=self.minimal, choices=self.choices)
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
     ) -> KernelSequence:
-        return KernelSequence((gemm(self.placed(data, weight, out), target, epilogue),))
+        return gemm_kernels(self.placed(data, weight, out), target, epilogue)
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         matrix = weight.swapaxes(-1, -2) if self.transpose_b else weight
         matrix = matrix if matrix.ndim == 3 else matrix[None]
         return pack_gemm(self.placed(data, None, out), target, matrix)
+
+    def with_input(self) -> Contraction | None:
+        return None
 
     def chosen(self, choices: Choices) -> Contraction:
         return replace(self, minimal=False, choices=choices)

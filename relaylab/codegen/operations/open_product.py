@@ -75,6 +75,9 @@ class OpenProduct:
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         return pack_open_rows(self.spec, target, weight.T if self.transpose_b else weight)
 
+    def with_input(self) -> Contraction | None:
+        return None
+
     def chosen(self, choices: Choices) -> Contraction:
         raise RelayError("a product of open rows has no choices", code="schedule.illegal")
 

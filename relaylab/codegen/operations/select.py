@@ -105,7 +105,7 @@ class _Selection:
             return None
         weight = self.values.get(call.args[1])
         constant = isinstance(weight, NetworkTensor) and weight.root.origin == "constant" and weight.alias is None
-        return found if constant or not found.packs else None
+        return found if constant or not found.packs else found.with_input()
 
     # ---- one job for all
 

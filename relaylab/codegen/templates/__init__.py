@@ -22,7 +22,7 @@ from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, TRANSPOS
 from relaylab.codegen.templates.depthwise import DEPTHWISE
 from relaylab.codegen.templates.dots import DOTS
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.gemm import GemmSpec, gemm, pack_gemm, supports_gemm
+from relaylab.codegen.templates.gemm import GemmSpec, gemm, gemm_kernels, pack_gemm, supports_gemm
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.strassen_kernel import STRASSEN
 from relaylab.codegen.templates.tile_loops import TILES
@@ -30,6 +30,6 @@ from relaylab.codegen.templates.winograd_kernel import MINIMAL
 
 __all__ = [
     "CONVOLUTIONS", "DEPTHWISE", "DIRECT", "DOTS", "MINIMAL", "PHASES", "PRODUCTS", "STRASSEN", "TILES", "TRANSPOSED",
-    "ConvSpec", "ConvolutionFamily", "Epilogue", "GemmSpec", "ProductFamily", "gemm", "pack_gemm",
+    "ConvSpec", "ConvolutionFamily", "Epilogue", "GemmSpec", "ProductFamily", "gemm", "gemm_kernels", "pack_gemm",
     "supports_gemm",
 ]  # fmt: skip

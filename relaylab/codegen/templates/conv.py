@@ -19,9 +19,15 @@ from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, missing_halo, unfit
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, conv_matrix
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, merge_axes, merge_taps
-from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_reasons
+from relaylab.codegen.templates.pack import Packing, WeightPacking, conv_matrix
+from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
+from relaylab.codegen.templates.product_family import (
+    contractions,
+    pack_weights,
+    packing_of,
+    product_cycles,
+    product_reasons,
+)
 
 
 def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:
@@ -58,6 +64,7 @@ def _plain_problem(spec: ConvSpec) -> Problem:
         out_column=spec.out.strides[-1],
         choices=spec.choices,
         minimal=spec.minimal,
+        weights=Weights(constant=spec.weight is None),
     )
 
 
@@ -67,15 +74,16 @@ class Direct(ConvolutionFamily):
     name = "direct"
     title = "convolution"
     choices = frozenset(CHOICES)
+    inputs = True
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        if spec.data.dtype != FACTORS[0]:
+        if spec.data.dtype != FACTORS[0] or spec.weight is not None:
             return super().declines(spec, target)
         reason = unfit(spec) or missing_halo(spec.data, self.reads(spec))
         return reason or ("" if in_words(_plain_problem(spec)) else "bytes that do not lie in words of four")
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
-        return product_cycles(conv_problem(spec), target)
+        return product_cycles(conv_problem(spec), target) + self.packing_cycles(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         return product_reasons(conv_problem(spec), target)
@@ -88,6 +96,9 @@ class Direct(ConvolutionFamily):
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
         return pack_weights(conv_problem(spec), target, conv_matrix(weight, spec.groups))
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        return packing_of(conv_problem(spec), target)
 
 
 DIRECT = CONVOLUTIONS.declare(Direct())

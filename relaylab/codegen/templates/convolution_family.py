@@ -14,7 +14,7 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import FamilyTable, KernelFamily
-from relaylab.codegen.templates.pack import Packing
+from relaylab.codegen.templates.pack import Packing, WeightPacking
 from relaylab.codegen.templates.problem import DTYPES, Choices
 
 
@@ -25,6 +25,7 @@ class ConvSpec:
     `data` is [N, *spatial, C] and `out` [N, *output spatial, OC], both with any strides. `kernel`, `strides`,
     `dilation` and `padding` (before each axis) have one entry per spatial axis. What padding reaches must be zero
     memory: `data.halo` says that it is. `minimal` allows the direct kernel to use algorithms with fewer products.
+    `weight` is [OC, IC / groups, *kernel] where that is an input, and None where it is a constant.
     Transposed convolutions have the same spec (see `conv_transpose`).
     """
 
@@ -37,6 +38,7 @@ class ConvSpec:
     groups: int = 1
     minimal: bool = False
     choices: Choices = ()
+    weight: MemoryView | None = None
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -57,6 +59,21 @@ class ConvSpec:
         """The same with as many zeros around its data as one may want."""
         halo = ((0, 0), *(((1 << 30, 1 << 30),) * len(self.kernel)), (0, 0))
         return replace(self, data=replace(self.data, halo=halo))
+
+    def matrix(self) -> MemoryView | None:
+        """The weight that is an input as [groups, digits of *kernel x IC / groups, OC / groups]."""
+        if self.weight is None:
+            return None
+        outer, inner, *taps = self.weight.strides
+        digits = [*zip(self.kernel, taps), (self.in_channels, inner)]
+        merged: list[tuple[int, int]] = []
+        for count, step in digits:
+            if merged and merged[-1][1] == step * count:
+                count *= merged.pop()[0]
+            merged.append((count, step))
+        counts, steps = zip(*merged)
+        shape = (self.groups, *counts, self.out_channels)
+        return replace(self.weight, shape=shape, strides=(outer * self.out_channels, *steps, outer))
 
 
 def needed_halo(spec: ConvSpec) -> Halo:
@@ -79,7 +96,15 @@ def missing_halo(data: MemoryView, needed: Halo) -> str:
 
 
 class ConvolutionFamily(KernelFamily[ConvSpec]):
-    """One way to compute convolutions: its kernels, and how it lays out their weights."""
+    """One way to compute convolutions: its kernels, and how it lays out their weights.
+
+    `inputs` says that it computes those whose weights are an input: their kernels begin with what lays them out.
+    """
+
+    inputs = False
+
+    def unwanted(self, spec: ConvSpec) -> str:
+        return super().unwanted(spec) or ("" if spec.weight is None or self.inputs else "it packs constants only")
 
     def reads(self, spec: ConvSpec) -> Halo:
         """The zero elements (before, after) that are read around each axis of the data."""
@@ -98,7 +123,12 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
     def build(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
         """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
         self.check(spec, target)
-        return self.kernels(spec, target, epilogue or Epilogue())
+        made = self.kernels(spec, target, epilogue or Epilogue())
+        matrix = spec.matrix()
+        if matrix is None:
+            return made
+        before, work = self.packing(spec, target).kernels(matrix, target)
+        return KernelSequence((*before, *made.kernels), (*made.workspaces, *work))
 
     def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
         """The kernels of what it does not decline; their operands are `spec.roles` and those of the epilogue."""
@@ -107,6 +137,15 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
         """Weights [OC, IC / groups, *kernel], those of transposed ones [C, OC / groups, *kernel], as they are read."""
         raise NotImplementedError
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        """The same for weights that are an input; of families with `inputs`."""
+        raise NotImplementedError
+
+    def packing_cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
+        """Estimated cycles of laying out weights that are an input; 0 for constants."""
+        matrix = spec.matrix()
+        return 0.0 if matrix is None else self.packing(spec, target).cycles(matrix)
 
 
 def unfit(spec: ConvSpec) -> str:

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import KernelSequence, channel_pitch
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, channel_pitch, dense_strides
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, needed_halo
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking
 from relaylab.codegen.templates.problem import Split
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
-from relaylab.loop.expr import Axis, Load, ScalarExpr, Tensor, as_index
+from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
 
 MOST_OUTPUTS = 7  # pixels of a register tile: more share fewer loads than they cost registers
@@ -237,6 +237,7 @@ class Depthwise(ConvolutionFamily):
     name = "depthwise"
     title = "depthwise"
     choices = frozenset({"rows"})
+    inputs = True
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
         if spec.groups != spec.data.shape[-1] or spec.out.shape[-1] != spec.groups or spec.groups == 1:
@@ -275,6 +276,17 @@ class Depthwise(ConvolutionFamily):
             out.reshape(taps, pitch)[:, :channels] = weight.reshape(channels, taps).T
 
         return Packing(taps * pitch, weight.dtype, write)
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        pitch, dtype = padded_channels(spec.groups, target.lanes(spec.data.dtype)), spec.data.dtype
+
+        def blocks(weights: MemoryView) -> list[PackedBlock]:  # [C, digits of *kernel, 1]
+            channels, *digits, _ = weights.shape
+            zero, taps = Const(0, dtype), dense_strides((*digits, pitch))
+            element = lambda w, i: guard(i[-1] < channels, Load(w, (i[-1], *i[:-1], as_index(0))), zero)
+            return [PackedBlock((*digits, pitch), taps, 0, element)]
+
+        return WeightPacking(math.prod(spec.kernel) * pitch, blocks)
 
 
 DEPTHWISE = CONVOLUTIONS.declare(Depthwise())

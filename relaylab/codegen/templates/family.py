@@ -59,6 +59,13 @@ class KernelFamily(Generic[S]):
         """What `why` says of its kernels: one line each."""
         return []
 
+    def unwanted(self, spec: S) -> str:
+        """Why it is not asked at all; empty when it is."""
+        if self.minimal and not spec.minimal:
+            return "it rounds differently, which is not allowed here"
+        other = [name for name, _ in spec.choices if name not in self.choices]
+        return f"it has no choice `{other[0]}`" if other else ""
+
     def check(self, spec: S, target: CpuTarget) -> None:
         """RelayValueError `codegen.family` for what it declines."""
         if reason := self.declines(spec, target):
@@ -108,7 +115,7 @@ class FamilyTable(Generic[S, F]):
 
     def considered(self, spec: S, target: CpuTarget) -> list[Alternative[F]]:
         """Every family with its estimate, or with the reason why it is out of the question."""
-        reasons = [(f, _unwanted(f, spec) or f.declines(spec, target)) for f in self.families.values()]
+        reasons = [(f, f.unwanted(spec) or f.declines(spec, target)) for f in self.families.values()]
         return [Alternative(f, None if why else f.cycles(spec, target), why) for f, why in reasons]
 
     def choose(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
@@ -133,14 +140,6 @@ class FamilyTable(Generic[S, F]):
         if exact is None or minimal is None:
             return (exact or minimal or (0.0, None))[1]
         return (minimal if minimal[0] < minimal[1].family.advantage * exact[0] else exact)[1]
-
-
-def _unwanted(family: KernelFamily[S], spec: S) -> str:
-    """Why a family is not asked at all; empty when it is."""
-    if family.minimal and not spec.minimal:
-        return "it rounds differently, which is not allowed here"
-    other = [name for name, _ in spec.choices if name not in family.choices]
-    return f"it has no choice `{other[0]}`" if other else ""
 
 
 def _outside(family: KernelFamily[S]) -> bool:

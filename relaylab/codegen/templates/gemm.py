@@ -7,18 +7,18 @@ reduction stays in registers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
 from relaylab.codegen.templates.byte_products import FACTORS, in_words
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
-from relaylab.codegen.templates.product_family import contractions, pack_weights
+from relaylab.codegen.templates.product_family import contractions, pack_weights, packing_of, product_cycles
 from relaylab.support.errors import RelayValueError
 
 GATHERED_ROWS = 128  # rows that read a panel again; with 32 the copy costs 10 %, with 128 it gains 2 to 5 %
@@ -30,14 +30,15 @@ class GemmSpec:
     """out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; transposes are strides of the views.
 
     `a` is [B or 1, M, K], `b` is [B or 1, K, N], `out` is [B, M, N]. With `packed` the right side is a constant that
-    `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1". `minimal`
-    allows algorithms with fewer products, which round a little differently.
+    `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
+    `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
     """
 
     a: MemoryView
     b: MemoryView
     out: MemoryView
     packed: bool = True
+    constant: bool = True
     minimal: bool = False
     choices: Choices = ()
 
@@ -73,7 +74,7 @@ def _plain_problem(spec: GemmSpec) -> Problem:
         rows.insert(0, OutputAxis(batch, a_step, spec.out.strides[0], 0, (batch,)))
     else:
         member = OutputAxis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
-    weights = Weights()
+    weights = Weights(constant=spec.constant)
     if not spec.packed:
         _, k_step, n_step = spec.b.strides
         # A large matrix read in place takes a page for each row: from these sizes on, copying a panel first costs less.
@@ -102,6 +103,25 @@ def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) ->
         raise RelayValueError(f"no matrix product kernel for {reason}", code="codegen.family")
     traffic = spec.a.bytes + spec.b.bytes + spec.out.bytes
     return contractions("gemm", (gemm_problem(spec),), target, epilogue or Epilogue(), spec.roles, traffic)
+
+
+def gemm_kernels(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
+    """The kernels of a matrix product: those before the last lay out a right side that is an input, where that pays."""
+    laid_out = _laid_out(spec, target)
+    if laid_out is None:
+        return KernelSequence((gemm(spec, target, epilogue),))
+    before, work = packing_of(gemm_problem(laid_out), target).kernels(spec.b, target)
+    return KernelSequence((*before, gemm(laid_out, target, epilogue)), work)
+
+
+def _laid_out(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
+    """The product with a right side that is laid out first; None where that costs more than it gains."""
+    if spec.packed or supports_gemm(spec):
+        return None
+    found = replace(spec, b=MemoryView.dense(spec.b.shape, spec.b.dtype), packed=True, constant=False)
+    problem = gemm_problem(found)
+    cycles = product_cycles(problem, target) + packing_of(problem, target).cycles(spec.b)
+    return found if cycles < product_cycles(gemm_problem(spec), target) else None
 
 
 def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> Packing:

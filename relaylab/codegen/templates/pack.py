@@ -1,4 +1,4 @@
-"""Weights laid out at build time the way the kernels read them, written where they stay.
+"""Weights laid out the way the kernels read them: at build time, written where they stay, or by a kernel.
 
 A packed operand is flat, for a buffer with the alignment of an arena (64 bytes). What has to be computed is computed a
 few panels at a time: beside the plain and the packed weights there is a block that stays in the second-level cache.
@@ -13,6 +13,14 @@ from itertools import accumulate
 
 import numpy as np
 
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView, dense_strides
+from relaylab.codegen.loops.lowering import lower_program
+from relaylab.loop.builder import OutSpec
+from relaylab.loop.expr import Const, Load, ScalarExpr, Tensor, guard
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+
+PACKING_BYTES = 4.0  # that a kernel which lays weights out reads and writes in a cycle
 BLOCK = 1 << 20  # bytes that are computed before they go to their place
 
 
@@ -90,6 +98,106 @@ def pack_panels(matrix: WeightMatrix, panel: int, width: int) -> Packing:
             place[:, :, :rest] = matrix.columns(full * panel, columns)
 
     return Packing(batch * pitch, matrix.dtype, write)
+
+
+WeightElement = Callable[[Tensor, Sequence[ScalarExpr]], ScalarExpr]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBlock:
+    """A part of packed weights as a kernel makes it: how it lies there, and an element of it.
+
+    `element(w, i)` is that at the axes `i`, over the weights `w` [batch, digits of K, N].
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    element: WeightElement
+
+
+def plain_element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
+    """The element of weights at their own axes."""
+    return Load(w, tuple(i))
+
+
+def panel_blocks(
+    weights: MemoryView, panel: int, width: int, element: WeightElement = plain_element, start: int = 0
+) -> list[PackedBlock]:
+    """What `pack_panels` gives, of weights [batch, digits of K, N] that are an input, from `start` on."""
+    batch, *digits, columns = weights.shape
+    full, rest = divmod(columns, panel)
+    tail, depth = -(-rest // width) * width, math.prod(digits)
+    pitch = depth * (full * panel + tail)
+    steps = dense_strides((*digits, 1))[:-1]
+    whole = PackedBlock(
+        (batch, full, *digits, panel),
+        (pitch, depth * panel, *(s * panel for s in steps), 1),
+        start,
+        lambda w, i: element(w, (i[0], *i[2:-1], i[1] * panel + i[-1])),
+    )
+    zero = Const(0, weights.dtype)
+    last = PackedBlock(
+        (batch, *digits, tail),
+        (pitch, *(s * tail for s in steps), 1),
+        start + depth * full * panel,
+        lambda w, i: guard(i[-1] < rest, element(w, (*i[:-1], full * panel + i[-1])), zero),
+    )
+    return [block for block in (whole, last) if 0 not in block.shape]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightPacking:
+    """How a kernel lays out weights [batch, digits of K, N] that are an input: so many elements, in these blocks.
+
+    With `mixes`, an element is made of several; those are read side by side along the columns.
+    """
+
+    size: int
+    blocks: Callable[[MemoryView], list[PackedBlock]]
+    mixes: bool = False
+
+    def cycles(self, weights: MemoryView) -> float:
+        """Estimated cycles of the kernels."""
+        turned = 2 * weights.bytes if self._turned_first(weights) else 0
+        return (weights.bytes + self.size * weights.itemsize + turned) / PACKING_BYTES
+
+    def kernels(self, weights: MemoryView, target: CpuTarget) -> tuple[tuple[Kernel, ...], tuple[tuple[str, int], ...]]:
+        """What makes "weight0" of the operand "in1", and the workspaces that this takes."""
+        work = (("weight0", self.size * weights.itemsize),)
+        if not self._turned_first(weights):
+            return (packing_kernel(weights, self.size, self.blocks(weights), target),), work
+        rows = MemoryView.dense(weights.shape, weights.dtype)
+        turned = PackedBlock(rows.shape, rows.strides, 0, plain_element)
+        first = packing_kernel(weights, weights.size, [turned], target, into="rows0")
+        batch, *digits, columns = rows.shape
+        rows = MemoryView.dense((batch, math.prod(digits), columns), rows.dtype)
+        second = packing_kernel(rows, self.size, self.blocks(rows), target, "rows0")
+        return (first, second), (*work, ("rows0", rows.bytes))
+
+    def _turned_first(self, weights: MemoryView) -> bool:
+        """Do columns have to lie side by side first? Squares are transposed where single elements are moved."""
+        return self.mixes and (weights.strides[-1] != 1 or len(weights.shape) > 3)
+
+
+def packing_kernel(
+    weights: MemoryView,
+    size: int,
+    blocks: Sequence[PackedBlock],
+    target: CpuTarget,
+    role: str = "in1",
+    into: str = "weight0",
+) -> Kernel:
+    """The kernel that lays out weights [batch, digits of K, N], the operand `role`, as `size` elements of `into`."""
+    group = ProgramBuilder("pack")
+    source = group.read(role, BufferLayout(weights.shape, weights.dtype, weights.strides, weights.offset))
+    memory = group.memory(into, size, weights.dtype)
+    for block in blocks:
+        lower = lambda b, out, i, w, block=block: block.element(w, i)
+        value = group.compute(OutSpec(block.shape, weights.dtype), lower, [source])
+        group.write(into, value, BufferLayout(block.shape, weights.dtype, block.strides, block.offset), memory)
+    cost = (0, weights.bytes + size * weights.itemsize)
+    return lower_program(group.program(), target, cost=cost).by_content("pack")
 
 
 def panels_in_block(nbytes: int) -> int:

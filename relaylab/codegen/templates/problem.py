@@ -57,7 +57,8 @@ class Tap:
 class Weights:
     """The vector side and where it comes from.
 
-    kind "packed": panels made at build time, [batch][panel][K][columns of a panel];
+    kind "packed": panels made at build time, or from an input by a kernel of their own (not `constant`),
+    [batch][panel][K][columns of a panel];
     kind "rows": element (k, n) at `start + batch + k * self.k + n`, read where it lies;
     kind "gathered": element (k, n) by steps `k` and `n`, each panel is brought into scratch first.
     """
@@ -66,6 +67,7 @@ class Weights:
     start: int = 0
     k: int = 0
     n: int = 1
+    constant: bool = True
 
 
 @dataclass(frozen=True, slots=True)

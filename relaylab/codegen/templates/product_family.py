@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import FamilyTable, KernelFamily
-from relaylab.codegen.templates.pack import Packing, WeightMatrix
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.program_parts import ProgramParts, epilogue_buffers
 from relaylab.loop.expr import Tensor
@@ -21,7 +21,12 @@ from relaylab.support.errors import RelayError
 
 
 class ProductFamily(KernelFamily[Problem]):
-    """One way to compute a contraction: its loops, and how it lays out constant weights."""
+    """One way to compute a contraction: its loops, and how it lays out weights.
+
+    With `mixes`, an element of packed weights that are an input is made of several.
+    """
+
+    mixes = False
 
     def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
         """The parallel loop over work items; operands are `parts.buffers`' "x", "w" and "out"."""
@@ -34,6 +39,19 @@ class ProductFamily(KernelFamily[Problem]):
     def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
         """The constant right side [batch, K, N] as the loops read it."""
         raise NotImplementedError
+
+    def blocks(self, problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+        """The same where the right side [batch, digits of K, N] is an input, which a kernel lays out.
+
+        What has none computes products with constants only. Sums of several elements are of `weights` whose columns
+        lie side by side.
+        """
+        raise NotImplementedError
+
+    def unwanted(self, spec: Problem) -> str:
+        if not spec.weights.constant and type(self).blocks is ProductFamily.blocks:
+            return "it packs constants only"
+        return super().unwanted(spec)
 
 
 PRODUCTS = FamilyTable[Problem, ProductFamily]()
@@ -55,6 +73,13 @@ def pack_weights(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> P
         message = f"the family `{family.name}` packs {found.size} elements where its loops read {size}"
         raise RelayError(message, code="codegen.family")
     return found
+
+
+def packing_of(problem: Problem, target: CpuTarget) -> WeightPacking:
+    """How a kernel lays out the right side of a contraction that is an input."""
+    family = product_of(problem, target)
+    blocks = lambda weights: family.blocks(problem, target, weights)
+    return WeightPacking(family.packed(problem, target), blocks, family.mixes)
 
 
 def product_cycles(problem: Problem, target: CpuTarget) -> float:

@@ -19,16 +19,18 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
+from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightElement, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
-from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
+from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, packed_columns, schedule_contraction
+from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
 FAR_SUM_CYCLES = 40.0  # per vector of the four sums where what is added comes from beyond the second-level cache
 SUPPLY = 4.0  # cycles to get a vector of weights nearer, of which seven panels are used in turn
@@ -97,3 +99,24 @@ def pack_strassen(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> 
 
     products = WeightMatrix((SEVEN, depth // 2, half), matrix.dtype, factors)
     return pack_panels(products, half_schedule(problem, target).vectors * width, width)
+
+
+def strassen_blocks(problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+    """What `pack_strassen` gives, of weights [1, K, N] that are an input."""
+    width, (_, depth, columns) = target.lanes(problem.dtype), (n // 2 for n in (2, *weights.shape[1:]))
+    panel = half_schedule(problem, target).vectors * width
+    half = replace(weights, shape=(1, depth, columns))
+    quarter = lambda w, i, low, right: Load(w, (i[0], i[1] + low * depth, i[2] + right * columns))
+
+    def factor(number: int) -> WeightElement:
+        def element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
+            b11, b12, b21, b22 = (quarter(w, i, low, right) for low in (0, 1) for right in (0, 1))
+            t1 = b12 - b11
+            t2 = b22 - t1
+            return (b11, b21, t2, b22 - b12, b21 - t2, t1, b22)[number]
+
+        return element
+
+    pitch = depth * packed_columns(half_problem(problem), half_schedule(problem, target), width)
+    numbers = range(SEVEN)
+    return [block for k in numbers for block in panel_blocks(half, panel, width, factor(k), k * pitch)]

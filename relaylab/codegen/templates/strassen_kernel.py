@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, WeightMatrix
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts
@@ -24,6 +24,7 @@ from relaylab.codegen.templates.strassen import (
     half_schedule,
     halved_axis,
     pack_strassen,
+    strassen_blocks,
     strassen_cycles,
     supports_strassen,
 )
@@ -309,6 +310,7 @@ class Strassen(ProductFamily):
     name = "strassen"
     title = "Strassen's"
     minimal = True
+    mixes = True
     advantage = 0.92  # below it costs more code and memory than it saves (measured)
 
     def declines(self, spec: Problem, target: CpuTarget) -> str:
@@ -330,6 +332,9 @@ class Strassen(ProductFamily):
 
     def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
         return pack_strassen(problem, target, matrix)
+
+    def blocks(self, problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+        return strassen_blocks(problem, target, weights)
 
 
 STRASSEN = PRODUCTS.declare(Strassen())

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
 from relaylab.codegen.templates.byte_products import interleaved
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
@@ -360,7 +360,8 @@ class Tiles(ProductFamily):
         return ""
 
     def cycles(self, spec: Problem, target: CpuTarget) -> float:
-        return estimate(spec, target, spec.batch.extent * spec.depth * spec.columns * item_bytes(spec.dtype))
+        weights = spec.batch.extent * spec.depth * spec.columns
+        return estimate(spec, target, weights * item_bytes(spec.dtype))
 
     def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
         return plan_reasons(spec, target)
@@ -376,6 +377,10 @@ class Tiles(ProductFamily):
         width = target.lanes(problem.dtype)
         matrix = interleaved(matrix) if problem.word > 1 else matrix
         return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
+
+    def blocks(self, problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+        width = target.lanes(problem.dtype)
+        return panel_blocks(weights, schedule_contraction(problem, target).vectors * width, width)
 
 
 TILES = PRODUCTS.declare(Tiles())

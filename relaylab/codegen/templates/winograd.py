@@ -15,18 +15,30 @@ depth. Infinities in the input become NaN, as sums of opposite signs are formed.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.convolution_family import ConvSpec, needed_halo
-from relaylab.codegen.templates.minimal import TAPS, transform_weights
-from relaylab.codegen.templates.pack import Packing, WeightMatrix, pack_panels, panels_in_block
+from relaylab.codegen.templates.minimal import TAPS, WEIGHT_TRANSFORM, transform_weights
+from relaylab.codegen.templates.pack import (
+    PackedBlock,
+    Packing,
+    WeightElement,
+    WeightMatrix,
+    pack_panels,
+    panel_blocks,
+    panels_in_block,
+)
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
 from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
 CACHED_POINTS = 640 << 10  # bytes of transformed weights that stay in a second-level cache
 BLOCK_BYTES = 288 << 10  # bytes of points of one block of tiles
@@ -135,3 +147,30 @@ def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
     """Weights [OC, IC, *kernel] as [tap, phase x IC, OC]."""
     phases = weight.reshape(*weight.shape[:2], r, step, r, step)  # OC, IC, row tap and phase, column tap and phase
     return phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, -1, len(weight))
+
+
+def winograd_blocks(spec: ConvSpec, m: int, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+    """What `pack_winograd` gives, of weights [1, *kernel x IC, OC] of stride one that are an input."""
+    shape, width, r = winograd_shape(spec, m), target.lanes("float32"), TAPS[m]
+    depth, columns = shape.in_channels, shape.out_channels
+    panel = schedule_contraction(point_problem(shape), target).vectors * width
+    matrix, edge = WEIGHT_TRANSFORM[m], m + r - 1
+
+    def transformed(row: int, column: int) -> WeightElement:
+        """The element of G g G^T there."""
+
+        def total(factors: Sequence[float], values: Sequence[ScalarExpr]) -> ScalarExpr:
+            found = [x if f == 1 else x * float(f) for f, x in zip(factors, values) if f]
+            return functools.reduce(lambda a, b: a + b, found)
+
+        def element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
+            tap = lambda a, b: Load(w, (i[0], i[1] + (a * r + b) * depth, i[2]))
+            lines = [total(matrix[row], [tap(a, b) for a in range(r)]) for b in range(r)]
+            return total(matrix[column], lines)
+
+        return element
+
+    one = MemoryView.dense((1, depth, columns))
+    pitch = depth * (columns + -(columns % panel) % width)
+    points = [(row, column) for row in range(edge) for column in range(edge)]
+    return [b for k, at in enumerate(points) for b in panel_blocks(one, panel, width, transformed(*at), k * pitch)]

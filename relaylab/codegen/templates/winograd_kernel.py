@@ -19,7 +19,7 @@ from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
-from relaylab.codegen.templates.pack import Packing
+from relaylab.codegen.templates.pack import Packing, WeightPacking
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.codegen.templates.schedule import estimate, packed_size, plan_reasons, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
@@ -28,6 +28,7 @@ from relaylab.codegen.templates.winograd import (
     needed_winograd_halo,
     pack_winograd,
     point_problem,
+    winograd_blocks,
     winograd_shape,
 )
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
@@ -265,6 +266,7 @@ class MinimalFiltering(ConvolutionFamily):
 
     title = "minimal filtering"
     minimal = True
+    inputs = True
     advantage = 0.95  # it rounds more and its kernels are larger
 
     def __init__(self, m: int):
@@ -274,7 +276,8 @@ class MinimalFiltering(ConvolutionFamily):
         return needed_winograd_halo(spec, self.m)
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        return ill_shaped(spec, self.m) or super().declines(spec, target)
+        phases = "phases of weights that are an input" if spec.weight is not None and spec.strides[0] > 1 else ""
+        return ill_shaped(spec, self.m) or phases or super().declines(spec, target)
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
         """The products at all points, and the transforms there and back."""
@@ -284,7 +287,8 @@ class MinimalFiltering(ConvolutionFamily):
         weights = shape.points * shape.in_channels * shape.out_channels * 4
         products = estimate(point_problem(shape), target, weights)
         # A blocked kernel walks the weights once per block of tiles, the other form once for all.
-        return products * (shape.blocks.count if shape.blocked else 1) + shape.tiles * vectors
+        products *= shape.blocks.count if shape.blocked else 1
+        return products + shape.tiles * vectors + self.packing_cycles(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         shape = winograd_shape(spec, self.m)
@@ -310,6 +314,10 @@ class MinimalFiltering(ConvolutionFamily):
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
         return pack_winograd(spec, self.m, target, weight)
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        blocks = lambda weights: winograd_blocks(spec, self.m, target, weights)
+        return WeightPacking(packed_size(point_problem(winograd_shape(spec, self.m)), target), blocks, mixes=True)
 
 
 MINIMAL = {m: CONVOLUTIONS.declare(MinimalFiltering(m)) for m in TAPS}

@@ -1,0 +1,151 @@
+"""Weights that are inputs: kernels lay them out as constants are, and what reads them is the kernel of constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernel_runner import TARGETS, Runner, aligned, place, runnable_targets
+
+from relaylab import relay
+from relaylab.codegen import templates as T
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.pack import Packing, WeightMatrix, WeightPacking
+from relaylab.loop.run import run as evaluate
+from relaylab.loop.verify import unproven
+
+dense = MemoryView.dense
+
+
+def turned(shape: tuple[int, ...]) -> MemoryView:
+    """Weights [batch, K, N] whose rows lie side by side in memory."""
+    batch, depth, columns = shape
+    return MemoryView("float32", shape, (depth * columns, 1, depth))
+
+
+def product(family: T.ProductFamily, view: MemoryView, target: str):
+    """(weights, how a kernel lays them out, how it is done for constants) of a product."""
+    batch, depth, columns = view.shape
+    spec = T.GemmSpec(dense((batch, 64, depth)), dense(view.shape), dense((batch, 64, columns)), minimal=True)
+    problem, isa = gemm_problem(spec), TARGETS[target]
+    packing = WeightPacking(family.packed(problem, isa), lambda w: family.blocks(problem, isa, w), family.mixes)
+    return view, packing, lambda w: family.pack(problem, isa, WeightMatrix.of(w))
+
+
+def convolution(family: T.ConvolutionFamily, shape: tuple[int, ...], order: tuple[int, ...], target: str, groups=1):
+    """The same of a convolution with weights [OC, IC / groups, *kernel], which lie in memory in this order."""
+    inner = dense(tuple(shape[axis] for axis in order))
+    view = MemoryView("float32", shape, tuple(inner.strides[order.index(axis)] for axis in range(len(shape))))
+    taps = shape[2:]
+    data, out = dense((1, *(9 for _ in taps), shape[1] * groups)), dense((1, *(9 for _ in taps), shape[0]))
+    one, pad = (1,) * len(taps), tuple(k // 2 for k in taps)
+    spec = T.ConvSpec(data, out, taps, one, one, pad, groups, minimal=True, weight=view).anywhere()
+    matrix = spec.matrix()
+    assert matrix is not None
+    constant = replace(spec, weight=None)
+    return view, (matrix, family.packing(spec, TARGETS[target])), lambda w: family.pack(constant, TARGETS[target], w)
+
+
+CASES = {
+    "panels": lambda t: product(T.TILES, dense((1, 37, 200)), t),
+    "panels, turned": lambda t: product(T.TILES, turned((2, 37, 70)), t),
+    "panels, few columns": lambda t: product(T.TILES, dense((1, 20, 3)), t),
+    "strassen": lambda t: product(T.STRASSEN, dense((1, 128, 96)), t),
+    "strassen, turned": lambda t: product(T.STRASSEN, turned((1, 130, 224)), t),
+    "direct": lambda t: convolution(T.DIRECT, (21, 5, 3, 2), (2, 3, 1, 0), t),
+    "direct, as it is written": lambda t: convolution(T.DIRECT, (21, 5, 3, 3), (0, 1, 2, 3), t),
+    "direct, groups": lambda t: convolution(T.DIRECT, (12, 4, 3), (2, 1, 0), t, groups=3),
+    "depthwise": lambda t: convolution(T.DEPTHWISE, (21, 1, 3, 3), (2, 3, 1, 0), t, groups=21),
+    "depthwise, as it is written": lambda t: convolution(T.DEPTHWISE, (16, 1, 5), (0, 1, 2), t, groups=16),
+    "F(2, 3)": lambda t: convolution(T.MINIMAL[2], (20, 7, 3, 3), (2, 3, 1, 0), t),
+    "F(3, 2)": lambda t: convolution(T.MINIMAL[3], (33, 3, 2, 2), (2, 3, 1, 0), t),
+    "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4], (20, 7, 3, 3), (0, 1, 2, 3), t),
+}
+
+
+def made(case: str, target: str) -> tuple[MemoryView, tuple[Kernel, ...], dict[str, int], Packing, np.ndarray]:
+    """The weights' view, the kernels that lay them out, their workspaces, the constant packing, some weights."""
+    view, packing, constant = CASES[case](target)
+    matrix, packing = packing if isinstance(packing, tuple) else (view, packing)
+    kernels, work = packing.kernels(matrix, TARGETS[target])
+    weights = np.random.default_rng(2).integers(-8, 9, view.shape).astype("float32")
+    return view, kernels, dict(work), constant(weights), weights
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_lay_out_what_is_packed_for_constants(case: str, target: str) -> None:
+    view, kernels, work, packed, weights = made(case, target)
+    buffers = {role: aligned(size // 4) for role, size in work.items()} | {"in1": place(view, weights)}
+    for role in work:
+        buffers[role][:] = 77  # what is not a weight is written too: memory of a run is not zero
+    operands = {role: values.copy() for role, values in buffers.items()}
+    for kernel in kernels:
+        Runner(kernel, TARGETS[target]).run(buffers, splits=3)
+        memory = {tensor: operands[role] for role, tensor in kernel.program.buffers}
+        evaluate(kernel.program, memory)
+    # The fractions of F(4, 3) round; everything else is exact with such weights.
+    error = 1e-5 if case.startswith("F(4") else 0
+    np.testing.assert_allclose(operands["weight0"], buffers["weight0"], rtol=0, atol=error)
+    np.testing.assert_allclose(buffers["weight0"], packed.array(), rtol=0, atol=error)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_access_is_proven(target: str) -> None:
+    for case in CASES:
+        _, kernels, *_ = made(case, target)
+        for kernel in kernels:
+            assert unproven(kernel.program) is None, case
+
+
+NETWORKS = {  # data, weight, attributes, the family that computes it
+    "filtered": ((1, 16, 12, 12), (32, 16, 3, 3), {"padding": (1, 1)}, "winograd4"),
+    "two": ((1, 16, 20, 20), (20, 16, 2, 2), {}, "direct"),
+    "strides": ((1, 8, 13, 12), (12, 4, 3, 2), {"groups": 2, "strides": (2, 1), "dilation": (1, 2)}, "direct"),
+    "depthwise": ((1, 8, 13, 12), (8, 1, 3, 3), {"groups": 8, "padding": (1, 1)}, "depthwise"),
+    "multiplied": ((1, 4, 9, 9), (8, 1, 3, 3), {"groups": 4}, "direct"),
+    "cubes": ((1, 3, 5, 6, 4), (9, 3, 2, 3, 1), {}, "direct"),
+    "line": ((2, 6, 40), (10, 6, 5), {"padding": (2,)}, "direct"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("case", NETWORKS)
+def test_convolutions_of_two_inputs(case: str, dtype: str) -> None:
+    data, weight, attrs, family = NETWORKS[case]
+    x, w = (relay.var(name, shape=shape, dtype=dtype) for name, shape in (("x", data), ("w", weight)))
+    convolve = {3: relay.nn.conv1d, 4: relay.nn.conv2d, 5: relay.nn.conv3d}[len(data)]
+    call = convolve(x, w, channels=weight[0], kernel_size=weight[2:], **attrs)
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(call) + call))
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm")
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-9, 9, s).astype(dtype) for s in (data, weight))
+    want = relay.create_executor("debug", mod).evaluate()(x, w).numpy()
+    np.testing.assert_allclose(lib.run(x=x, w=w), want, rtol=0, atol=2e-6 * np.abs(want).max())
+    why = "".join(lib.inspect("why", name) for name in lib.kernels())
+    expected = family if dtype == "float32" or not family.startswith("winograd") else "direct"
+    assert f"-> {expected} " in why
+
+
+def test_one_pixel_reads_its_weights_where_they_lie() -> None:
+    x, w = relay.var("x", shape=(1, 64, 3, 3)), relay.var("w", shape=(128, 64, 3, 3))
+    lib = relay.build(relay.IRModule.from_expr(relay.Function([x, w], relay.nn.conv2d(x, w))), target="llvm")
+    assert "generic lowering" in lib.inspect("why", "conv2d")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_large_products_of_two_inputs_take_strassens(transposed: bool) -> None:
+    x, w = relay.var("x", shape=(1024, 512)), relay.var("w", shape=(512, 512))
+    call = relay.nn.matmul(x, w, transpose_b=transposed)
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(call)))
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((1024, 512)).astype("f"), rng.standard_normal((512, 512)).astype("f")
+    want = np.maximum(a.astype("float64") @ (b.T if transposed else b), 0)
+    for minimal in (True, False):
+        with relay.transform.PassContext(opt_level=3, config={"relay.codegen.winograd": minimal}):
+            lib = relay.build(mod, target="llvm -mcpu=x86-64-v3")
+        assert ("product in 7" in lib.inspect("loop", "matmul")) == minimal
+        np.testing.assert_allclose(lib.run(x=a, w=b), want, rtol=0, atol=2e-6 * np.abs(want).max())
