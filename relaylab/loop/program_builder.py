@@ -72,9 +72,12 @@ class ProgramBuilder:
         self._values: dict[Tensor, tuple[tuple[Axis, ...], ScalarExpr]] = {}
         self._outputs: list[tuple[Tensor, Tensor, BufferLayout]] = []
 
-    def read(self, role: str, layout: BufferLayout) -> Tensor:
-        """A readable tensor for an external operand."""
+    def read(self, role: str, layout: BufferLayout, of: Tensor | None = None) -> Tensor:
+        """A readable tensor for an external operand, or for a part of one that is read as `of`."""
         tensor = self.private(role, layout)
+        if of is not None:
+            self._flat[tensor] = self._flat[of]
+            return tensor
         self.buffers.append((role, self._flat[tensor], layout))
         return tensor
 

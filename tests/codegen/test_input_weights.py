@@ -42,10 +42,11 @@ def convolution(family: T.ConvolutionFamily, shape: tuple[int, ...], order: tupl
     data, out = dense((1, *(9 for _ in taps), shape[1] * groups)), dense((1, *(9 for _ in taps), shape[0]))
     one, pad = (1,) * len(taps), tuple(k // 2 for k in taps)
     spec = T.ConvSpec(data, out, taps, one, one, pad, groups, minimal=True, weight=view).anywhere()
-    matrix = spec.matrix()
-    assert matrix is not None
-    constant = replace(spec, weight=None)
-    return view, (matrix, family.packing(spec, TARGETS[target])), lambda w: family.pack(constant, TARGETS[target], w)
+    if family is T.PHASES:
+        data, out = dense((1, *(5 for _ in taps), shape[0])), dense((1, *(10 for _ in taps), shape[1] * groups))
+        spec = T.ConvSpec(data, out, taps, (2,) * len(taps), one, (1,) * len(taps), groups, weight=view).anywhere()
+    constant, packing = replace(spec, weight=None), family.packing(spec, TARGETS[target])
+    return view, (family.matrix(view, spec), packing), lambda w: family.pack(constant, TARGETS[target], w)
 
 
 CASES = {
@@ -59,6 +60,9 @@ CASES = {
     "direct, groups": lambda t: convolution(T.DIRECT, (12, 4, 3), (2, 1, 0), t, groups=3),
     "depthwise": lambda t: convolution(T.DEPTHWISE, (21, 1, 3, 3), (2, 3, 1, 0), t, groups=21),
     "depthwise, as it is written": lambda t: convolution(T.DEPTHWISE, (16, 1, 5), (0, 1, 2), t, groups=16),
+    "phases": lambda t: convolution(T.PHASES, (6, 21, 4, 3), (2, 3, 0, 1), t),
+    "phases, as it is written": lambda t: convolution(T.PHASES, (6, 10, 3, 3), (0, 1, 2, 3), t, groups=2),
+    "phases without taps": lambda t: convolution(T.PHASES, (5, 8, 1, 2), (2, 3, 0, 1), t),
     "F(2, 3)": lambda t: convolution(T.MINIMAL[2], (20, 7, 3, 3), (2, 3, 1, 0), t),
     "F(3, 2)": lambda t: convolution(T.MINIMAL[3], (33, 3, 2, 2), (2, 3, 1, 0), t),
     "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4], (20, 7, 3, 3), (0, 1, 2, 3), t),
@@ -128,6 +132,79 @@ def test_convolutions_of_two_inputs(case: str, dtype: str) -> None:
     why = "".join(lib.inspect("why", name) for name in lib.kernels())
     expected = family if dtype == "float32" or not family.startswith("winograd") else "direct"
     assert f"-> {expected} " in why
+
+
+TRANSPOSED = {  # data, weight, attributes
+    "strides": ((1, 6, 5, 4), (6, 7, 4, 4), {"strides": (2, 2), "padding": (1, 1)}),
+    "groups": ((2, 8, 5, 4), (8, 3, 3, 2), {"groups": 2, "strides": (2, 1), "output_padding": (1, 0)}),
+    "dilation": ((1, 3, 6, 6), (3, 20, 3, 3), {"dilation": (2, 2)}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_transposed_convolutions_of_two_inputs(case: str, dtype: str) -> None:
+    data, weight, attrs = TRANSPOSED[case]
+    x, w = (relay.var(name, shape=shape, dtype=dtype) for name, shape in (("x", data), ("w", weight)))
+    channels = weight[1] * attrs.get("groups", 1)
+    call = relay.nn.conv2d_transpose(x, w, channels=channels, kernel_size=weight[2:], **attrs)
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(call) + call))
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm")
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-9, 9, s).astype(dtype) for s in (data, weight))
+    want = relay.create_executor("debug", mod).evaluate()(x, w).numpy()
+    np.testing.assert_allclose(lib.run(x=x, w=w), want, rtol=0, atol=2e-6 * np.abs(want).max())
+    assert "-> phases " in "".join(lib.inspect("why", name) for name in lib.kernels())
+
+
+GRADIENTS = {  # data, weight, attributes
+    "plain": ((2, 5, 9, 11), (7, 5, 3, 3), {"padding": (1, 1)}),
+    "strides": ((1, 16, 13, 12), (32, 16, 3, 2), {"strides": (2, 1), "dilation": (1, 2)}),
+    "groups": ((2, 6, 8, 9), (8, 3, 3, 3), {"groups": 2, "padding": (1, 0)}),
+    "pointwise": ((2, 33, 7, 7), (64, 33, 1, 1), {}),
+    "depthwise": ((1, 8, 9, 9), (8, 1, 3, 3), {"groups": 8, "padding": (1, 1)}),
+    "few": ((1, 3, 20, 20), (3, 3, 5, 5), {"padding": (2, 2)}),
+}
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("case", GRADIENTS)
+def test_gradients_of_weights_are_those_of_torch(case: str, layout: str) -> None:
+    torch = pytest.importorskip("torch")
+    data, weight, attrs = GRADIENTS[case]
+    rng = np.random.default_rng(4)
+    x, w = (torch.tensor(rng.standard_normal(s), requires_grad=True) for s in (data, weight))
+    how = {"stride": attrs.get("strides", 1), "padding": attrs.get("padding", 0), "dilation": attrs.get("dilation", 1)}
+    result = torch.nn.functional.conv2d(x, w, groups=attrs.get("groups", 1), **how)
+    g = torch.tensor(rng.standard_normal(result.shape))
+    result.backward(g)
+    last = lambda a: np.ascontiguousarray(np.moveaxis(a, 1, -1)) if layout == "NHWC" else a
+    grad, images = (last(v.detach().numpy()).astype("float32") for v in (g, x))
+    given = [relay.var(name, shape=v.shape) for name, v in (("g", grad), ("x", images))]
+    layouts = {"grad_layout": layout, "data_layout": layout, "kernel_layout": "OIHW"}
+    call = relay.nn.conv2d_backward_weight(*given, kernel_size=weight[2:], **attrs, **layouts)
+    side = rng.standard_normal(weight).astype("float32")
+    mod = relay.IRModule.from_expr(relay.Function(given, call * relay.const(0.5) + relay.const(side)))
+    for target in ("llvm", "llvm -mcpu=x86-64"):
+        with relay.transform.PassContext(opt_level=3):
+            lib = relay.build(mod, target=target)
+        want = w.grad.numpy() * 0.5 + side
+        np.testing.assert_allclose(lib.run(g=grad, x=images), want, rtol=0, atol=3e-6 * np.abs(want).max())
+        assert ("the gradient of a weight" in lib.inspect("why", "backward_weight")) == (case != "depthwise")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_gradients_of_weights_in_other_dtypes_and_of_constants(dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    g, x = (rng.integers(-9, 9, s).astype(dtype) for s in ((2, 8, 6, 7), (2, 5, 6, 7)))
+    variable = relay.var("x", shape=x.shape, dtype=dtype)
+    call = relay.nn.conv2d_backward_weight(relay.const(g, dtype), variable, kernel_size=(3, 3), padding=(1, 1))
+    mod = relay.IRModule.from_expr(relay.Function([variable], call))
+    want = relay.create_executor("debug", mod).evaluate()(x).numpy()
+    lib = relay.build(mod, target="llvm")
+    np.testing.assert_allclose(lib.run(x=x), want, rtol=1e-12)
+    assert "the gradient of a weight" in lib.inspect("why", "backward_weight")
 
 
 def test_one_pixel_reads_its_weights_where_they_lie() -> None:

@@ -11,7 +11,7 @@ import pytest
 from relaylab import relay
 from relaylab.codegen.operations import memo as remembered
 from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.operations.contraction import ConvolutionKernel
+from relaylab.codegen.operations.convolution import ConvolutionKernel
 from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.isa.target import CpuTarget

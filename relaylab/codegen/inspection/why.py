@@ -10,9 +10,11 @@ from __future__ import annotations
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.network.network import operator_of
-from relaylab.codegen.operations.contraction import ConvolutionKernel, MatrixProductKernel
+from relaylab.codegen.operations.convolution import ConvolutionKernel
 from relaylab.codegen.operations.fused_body import Views
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
+from relaylab.codegen.operations.matrix_product import MatrixProductKernel
+from relaylab.codegen.operations.weight_gradient import WeightGradient
 from relaylab.codegen.templates.gemm import GemmSpec, gemm_problem
 from relaylab.codegen.templates.product_family import product_reasons
 
@@ -32,6 +34,13 @@ def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[
         case ContractionJob(contraction=MatrixProductKernel() as found):
             weight = None if job.weight.origin == "constant" else views(job.weight)
             return _product(found.placed(views(job.data), weight, views(job.writes[0])), target)
+        case ContractionJob(contraction=WeightGradient() as found):
+            constant = job.weight.origin == "constant"
+            problem = found.problem(views(job.data), views(job.writes[0]), constant)
+            return [
+                "the gradient of a weight: rows are taps x input channels, pixels are summed over",
+                *product_reasons(problem, target),
+            ]
         case GenericJob(calls=calls):
             names = ", ".join(dict.fromkeys(operator_of(c).name for c in calls)) or "a copy"
             return [

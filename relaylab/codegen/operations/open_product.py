@@ -15,7 +15,8 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.network.network import Operation, tensor_type
-from relaylab.codegen.operations.contraction import Contraction, MatrixProductAttrs
+from relaylab.codegen.operations.contraction import Contraction
+from relaylab.codegen.operations.matrix_product import MatrixProductAttrs
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
 from relaylab.codegen.templates.pack import Packing
@@ -34,6 +35,7 @@ class OpenProduct:
     spec: OpenRows
     transpose_b: bool
     packs: bool = True
+    args: tuple[int, int] = (0, 1)
 
     @property
     def data_order(self) -> tuple[int, ...]:

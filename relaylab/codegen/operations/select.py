@@ -15,14 +15,17 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, operator_of, tensor_type
-from relaylab.codegen.operations.contraction import Contraction, contraction_of
+from relaylab.codegen.operations.contraction import Contraction
+from relaylab.codegen.operations.convolution import convolution_of, transposed_convolution_of
 from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
+from relaylab.codegen.operations.matrix_product import matrix_product_of
 from relaylab.codegen.operations.open_product import open_product_of
+from relaylab.codegen.operations.weight_gradient import weight_gradient_of
 from relaylab.codegen.templates.chosen import choices_of
 from relaylab.codegen.templates.problem import Choices
-from relaylab.ir import Call, Constant, Expr, TensorType, Tuple, TupleType, Type, is_dynamic, walk
+from relaylab.ir import Call, Constant, Expr, Op, TensorType, Tuple, TupleType, Type, is_dynamic, walk
 from relaylab.ir.visit import operands_of
 from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
@@ -38,6 +41,24 @@ def jobs_of(
     if schedule is not None:
         return _Selection(operation, target, minimal).scheduled(schedule)
     return _Selection(operation, target, minimal).jobs()
+
+
+CONTRACTIONS = {
+    **{f"nn.conv{rank}d": convolution_of for rank in (1, 2, 3)},
+    **{f"nn.conv{rank}d_transpose": transposed_convolution_of for rank in (1, 2, 3)},
+    **dict.fromkeys(("nn.dense", "nn.matmul", "nn.batch_matmul"), matrix_product_of),
+    "nn.conv2d_backward_weight": weight_gradient_of,
+}
+"""What makes a contraction of a call of an operator, or None of one that no template computes."""
+
+
+def contraction_of(call: Call, target: CpuTarget, minimal: bool = True) -> Contraction | None:
+    """The contraction that a call of an operator is; None when no template computes it.
+
+    `minimal` allows algorithms with fewer products (Winograd's, Strassen's), which round differently.
+    """
+    make = CONTRACTIONS.get(call.op.name) if isinstance(call.op, Op) else None
+    return make(call, target, minimal) if make else None
 
 
 class _Selection:
@@ -103,7 +124,7 @@ class _Selection:
             found = contraction_of(call, self.target, self.minimal)
         if found is None:
             return None
-        weight = self.values.get(call.args[1])
+        weight = self.values.get(call.args[found.args[1]])
         constant = isinstance(weight, NetworkTensor) and weight.root.origin == "constant" and weight.alias is None
         return found if constant or not found.packs else found.with_input()
 
@@ -142,7 +163,7 @@ class _Selection:
     def _with_template(
         self, anchor: Call, contraction: Contraction, out: NetworkTensor, epilogue: EpilogueExpr | None = None
     ) -> ContractionJob:
-        data, weight = (cast("NetworkTensor", self.values[arg]) for arg in anchor.args[:2])
+        data, weight = (cast("NetworkTensor", self.values[anchor.args[k]]) for k in contraction.args)
         reads = tensors_of([data, weight, *(epilogue.tensors if epilogue else ())])
         return ContractionJob(self.operation, reads, (out,), contraction, data, weight, epilogue)
 

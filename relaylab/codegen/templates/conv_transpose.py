@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import KernelSequence
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, WeightMatrix
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
 
@@ -106,7 +106,7 @@ def _problem(spec: ConvSpec, combination: tuple[Phase, ...], start: int) -> Prob
         x_start=data.offset + origin,
         out_start=out.offset + target,
         out_column=out.strides[-1],
-        weights=Weights(start=start),
+        weights=Weights(start=start, constant=spec.weight is None),
         choices=spec.choices,
     )
 
@@ -137,6 +137,7 @@ class Transposed(ConvolutionFamily):
     name = "phases"
     title = "transposed convolution"
     choices = frozenset(CHOICES)
+    inputs = True
 
     def reads(self, spec: ConvSpec) -> Halo:
         found = [(0, 0)]
@@ -151,7 +152,8 @@ class Transposed(ConvolutionFamily):
         return "an empty extent" if 0 in spec.data.shape else super().declines(spec, target)
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
-        return sum(product_cycles(problem, target) for problem in transpose_problems(spec, target))
+        products = sum(product_cycles(problem, target) for problem in transpose_problems(spec, target))
+        return products + self.packing_cycles(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         problems = transpose_problems(spec, target)
@@ -168,6 +170,34 @@ class Transposed(ConvolutionFamily):
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
         return Packing.joined([*_packed_phases(spec, target, weight)])
+
+    def matrix(self, weight: MemoryView, spec: ConvSpec) -> MemoryView:
+        """Weights [C, OC / groups, *kernel] as [groups, *kernel, C / groups, OC / groups]."""
+        inner, outer, *taps = weight.strides
+        shape = (spec.groups, *spec.kernel, spec.in_channels, spec.out_channels)
+        return replace(weight, shape=shape, strides=(inner * spec.in_channels, *taps, inner, outer))
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        problems = _problems(spec, target)
+
+        def blocks(weights: MemoryView) -> list[PackedBlock]:
+            found = []
+            for combination, problem in problems:
+                part = _part(weights, combination)
+                for block in product_of(problem, target).blocks(problem, target, part):
+                    found.append(replace(block, offset=block.offset + problem.weights.start, source=part))
+            return found
+
+        return WeightPacking(sum(product_of(p, target).packed(p, target) for _, p in problems), blocks)
+
+
+def _part(weights: MemoryView, combination: Sequence[Phase]) -> MemoryView:
+    """The weights [groups, *kernel, C / groups, OC / groups] that a phase reads."""
+    offset, shape, strides = weights.offset, list(weights.shape), list(weights.strides)
+    for axis, phase in enumerate(combination, start=1):
+        offset += phase.tap * strides[axis]
+        shape[axis], strides[axis] = phase.taps, strides[axis] * phase.every
+    return replace(weights, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
 
 PHASES = TRANSPOSED.declare(Transposed())

@@ -5,6 +5,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +26,8 @@ class ConvSpec:
     `data` is [N, *spatial, C] and `out` [N, *output spatial, OC], both with any strides. `kernel`, `strides`,
     `dilation` and `padding` (before each axis) have one entry per spatial axis. What padding reaches must be zero
     memory: `data.halo` says that it is. `minimal` allows the direct kernel to use algorithms with fewer products.
-    `weight` is [OC, IC / groups, *kernel] where that is an input, and None where it is a constant.
+    `weight` is [OC, IC / groups, *kernel], of a transposed one [C, OC / groups, *kernel], where that is an input, and
+    None where it is a constant.
     Transposed convolutions have the same spec (see `conv_transpose`).
     """
 
@@ -59,21 +61,6 @@ class ConvSpec:
         """The same with as many zeros around its data as one may want."""
         halo = ((0, 0), *(((1 << 30, 1 << 30),) * len(self.kernel)), (0, 0))
         return replace(self, data=replace(self.data, halo=halo))
-
-    def matrix(self) -> MemoryView | None:
-        """The weight that is an input as [groups, digits of *kernel x IC / groups, OC / groups]."""
-        if self.weight is None:
-            return None
-        outer, inner, *taps = self.weight.strides
-        digits = [*zip(self.kernel, taps), (self.in_channels, inner)]
-        merged: list[tuple[int, int]] = []
-        for count, step in digits:
-            if merged and merged[-1][1] == step * count:
-                count *= merged.pop()[0]
-            merged.append((count, step))
-        counts, steps = zip(*merged)
-        shape = (self.groups, *counts, self.out_channels)
-        return replace(self.weight, shape=shape, strides=(outer * self.out_channels, *steps, outer))
 
 
 def needed_halo(spec: ConvSpec) -> Halo:
@@ -124,10 +111,9 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
         """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
         self.check(spec, target)
         made = self.kernels(spec, target, epilogue or Epilogue())
-        matrix = spec.matrix()
-        if matrix is None:
+        if spec.weight is None:
             return made
-        before, work = self.packing(spec, target).kernels(matrix, target)
+        before, work = self.packing(spec, target).kernels(self.matrix(spec.weight, spec), target)
         return KernelSequence((*before, *made.kernels), (*made.workspaces, *work))
 
     def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
@@ -139,13 +125,31 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
         raise NotImplementedError
 
     def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
-        """The same for weights that are an input; of families with `inputs`."""
+        """The same for weights that are an input, as `matrix` gives them; of families with `inputs`."""
         raise NotImplementedError
+
+    def matrix(self, weight: MemoryView, spec: ConvSpec) -> MemoryView:
+        """Weights [OC, IC / groups, *kernel] as [groups, digits of *kernel x IC / groups, OC / groups]."""
+        outer, inner, *taps = weight.strides
+        counts, steps = merged_digits((*zip(spec.kernel, taps), (spec.in_channels, inner)))
+        shape, strides = (spec.groups, *counts, spec.out_channels), (outer * spec.out_channels, *steps, outer)
+        return replace(weight, shape=shape, strides=strides)
 
     def packing_cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
         """Estimated cycles of laying out weights that are an input; 0 for constants."""
-        matrix = spec.matrix()
-        return 0.0 if matrix is None else self.packing(spec, target).cycles(matrix)
+        if spec.weight is None:
+            return 0.0
+        return self.packing(spec, target).cycles(self.matrix(spec.weight, spec))
+
+
+def merged_digits(axes: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Extents and steps of axes (extent, step) of memory, those that are evenly spaced walked as one."""
+    merged: list[tuple[int, int]] = []
+    for count, step in axes:
+        if merged and merged[-1][1] == step * count:
+            count *= merged.pop()[0]
+        merged.append((count, step))
+    return tuple(n for n, _ in merged), tuple(step for _, step in merged)
 
 
 def unfit(spec: ConvSpec) -> str:

@@ -107,13 +107,14 @@ WeightElement = Callable[[Tensor, Sequence[ScalarExpr]], ScalarExpr]
 class PackedBlock:
     """A part of packed weights as a kernel makes it: how it lies there, and an element of it.
 
-    `element(w, i)` is that at the axes `i`, over the weights `w` [batch, digits of K, N].
+    `element(w, i)` is that at the axes `i`, over the weights `w` [batch, digits of K, N], or those of them in `source`.
     """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
     element: WeightElement
+    source: MemoryView | None = None
 
 
 def plain_element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
@@ -159,7 +160,7 @@ class WeightPacking:
 
     def cycles(self, weights: MemoryView) -> float:
         """Estimated cycles of the kernels."""
-        turned = 2 * weights.bytes if self._turned_first(weights) else 0
+        turned = 4 * weights.bytes if self._turned_first(weights) else 0
         return (weights.bytes + self.size * weights.itemsize + turned) / PACKING_BYTES
 
     def kernels(self, weights: MemoryView, target: CpuTarget) -> tuple[tuple[Kernel, ...], tuple[tuple[str, int], ...]]:
@@ -190,10 +191,12 @@ def packing_kernel(
 ) -> Kernel:
     """The kernel that lays out weights [batch, digits of K, N], the operand `role`, as `size` elements of `into`."""
     group = ProgramBuilder("pack")
-    source = group.read(role, BufferLayout(weights.shape, weights.dtype, weights.strides, weights.offset))
+    laid_out = lambda view: BufferLayout(view.shape, view.dtype, view.strides, view.offset)
+    whole = group.read(role, laid_out(weights))
     memory = group.memory(into, size, weights.dtype)
     for block in blocks:
         lower = lambda b, out, i, w, block=block: block.element(w, i)
+        source = whole if block.source is None else group.read(role, laid_out(block.source), whole)
         value = group.compute(OutSpec(block.shape, weights.dtype), lower, [source])
         group.write(into, value, BufferLayout(block.shape, weights.dtype, block.strides, block.offset), memory)
     cost = (0, weights.bytes + size * weights.itemsize)

@@ -1,0 +1,235 @@
+"""Convolutions as contractions, transposed or not: the views they need, the family that computes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+import numpy as np
+
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
+from relaylab.codegen.kernels.views import Halo, permuted
+from relaylab.codegen.network.network import tensor_type
+from relaylab.codegen.operations.contraction import Contraction, dense_result
+from relaylab.codegen.templates import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec, Epilogue
+from relaylab.codegen.templates.byte_products import FACTORS
+from relaylab.codegen.templates.family import FamilyTable
+from relaylab.codegen.templates.pack import Packing
+from relaylab.codegen.templates.problem import Choices
+from relaylab.ir import Call, TensorType
+from relaylab.op.window import spread, spread_padding
+from relaylab.support.errors import RelayValueError
+
+LEAST_PIXELS = 16  # that weights are laid out for while the program runs
+SPACES = ("W", "HW", "DHW")
+
+
+class ConvolutionAttrs(Protocol):
+    """The attributes that all convolutions have; layouts are letters, numbers one per spatial axis or side."""
+
+    data_layout: str
+    out_layout: str
+    kernel_layout: str
+    strides: Sequence[int]
+    dilation: Sequence[int]
+    padding: Sequence[int]
+    groups: int
+
+
+class TransposedAttrs(ConvolutionAttrs, Protocol):
+    """`ins` and `outs` are the letters of the weight's axes of input and output channels."""
+
+    ins: str
+    outs: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionAxes:
+    """Where batch, space and channels are in a layout such as "NCHW"."""
+
+    layout: str
+
+    @property
+    def space(self) -> str:
+        """The letters of the spatial axes."""
+        return "".join(c for c in "DHW" if c in self.layout)
+
+    @property
+    def template(self) -> tuple[int, ...]:
+        """The operator's axes in the order [batch, *space, channels]."""
+        return tuple(self.layout.index(c) for c in f"N{self.space}C")
+
+    def plain(self) -> bool:
+        """Is it a permutation of batch, channels and one to three spatial axes?"""
+        return sorted(self.layout) == sorted(f"NC{self.space}") and self.space in SPACES
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionKernel:
+    """A convolution, transposed or not, of any rank, layout, stride, dilation and number of groups.
+
+    `family` computes it; of its `spec` the zeros around the data are not known. `weight_axes` bring the weight's axes
+    into the order that families expect.
+    """
+
+    call: Call
+    spec: ConvSpec
+    data_axes: ConvolutionAxes
+    out_axes: ConvolutionAxes
+    weight_axes: tuple[int, ...]
+    family: ConvolutionFamily
+    target: CpuTarget
+    transposed: bool = False
+    args: tuple[int, int] = (0, 1)
+
+    @property
+    def packs(self) -> bool:
+        return self.spec.weight is None
+
+    @property
+    def data_order(self) -> tuple[int, ...]:
+        return self.data_axes.template
+
+    @property
+    def out_order(self) -> tuple[int, ...]:
+        return self.out_axes.template
+
+    def halo(self) -> Halo:
+        found = self.family.halo(self.spec)
+        return tuple(found[self.data_order.index(axis)] for axis in range(len(found)))
+
+    def accepts(self, data: MemoryView) -> bool:
+        if not readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):
+            return False
+        return not self.family.declines(self.placed(data, dense_result(self.call)), self.target)
+
+    def out_view(self, out: MemoryView) -> MemoryView:
+        return permuted(out, self.out_order)
+
+    def places(self, side: MemoryView) -> bool:
+        return True
+
+    @property
+    def row_major(self) -> bool:
+        return False
+
+    def placed(self, data: MemoryView, out: MemoryView, weight: MemoryView | None = None) -> ConvSpec:
+        """The spec with the operands where they lie; `weight` is None when it is packed."""
+        data, out = permuted(data, self.data_order), permuted(out, self.out_order)
+        weight = self.spec.weight if weight is None else permuted(weight, self.weight_axes)
+        return replace(self.spec, data=data, out=out, weight=weight)
+
+    def with_input(self) -> Contraction | None:
+        shape, spec = tensor_type(self.call.args[1]).concrete_shape, self.spec
+        plain = (spec.out.shape[-1], spec.in_channels, *spec.kernel)
+        if self.transposed:
+            plain = (spec.data.shape[-1], spec.out_channels, *spec.kernel)
+        if tuple(shape[axis] for axis in self.weight_axes) != plain:
+            return None
+        # As the pass for layouts leaves it: output channels side by side.
+        first, second = (plain[1], 1) if self.transposed else (1, plain[0])
+        strides = (first, second, *(step * plain[0] * plain[1] for step in dense_strides(spec.kernel)))
+        spec = replace(spec, weight=MemoryView(spec.data.dtype, plain, strides))
+        found = _families(self.transposed).choose(spec, self.target)
+        # Weights that few pixels meet are read once by other loops too.
+        if found is None or math.prod(spec.out.shape[:-1]) < LEAST_PIXELS:
+            return None
+        return replace(self, family=found.family, spec=spec)
+
+    def build(
+        self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
+    ) -> KernelSequence:
+        return self.family.build(self.placed(data, out, weight), target, epilogue)
+
+    def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
+        spec, plain = self.placed(data, out), weight.transpose(self.weight_axes)
+        if not self.transposed:  # outer channels may be two axes
+            plain = plain.reshape(spec.out.shape[-1], spec.in_channels, *spec.kernel)
+        return self.family.pack(spec, target, plain)
+
+    def alternatives(self) -> list[str]:
+        """The families that were considered, as lines of text."""
+        return _families(self.transposed).table(self.spec, self.target, self.family)
+
+    def chosen(self, choices: Choices) -> Contraction:
+        exact = replace(self.spec, minimal=False)
+        found = _families(self.transposed).choose(exact, self.target)
+        if found is None:
+            raise RelayValueError(f"no other family does what {self.family.name} does", code="schedule.illegal")
+        other = [name for name, _ in choices if name not in found.family.choices]
+        if other:
+            raise RelayValueError(
+                f"a kernel of the family `{found.family.name}` has no choice `{other[0]}`",
+                code="schedule.illegal",
+                help=f"its choices are {', '.join(sorted(found.family.choices))}" if found.family.choices else "",
+            )
+        return replace(self, family=found.family, spec=replace(exact, choices=choices))
+
+
+def _families(transposed: bool) -> FamilyTable[ConvSpec, ConvolutionFamily]:
+    return TRANSPOSED if transposed else CONVOLUTIONS
+
+
+def convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
+    return _convolution_by(call, cast("ConvolutionAttrs", call.attrs), ("O", "I"), target, minimal)
+
+
+def transposed_convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
+    attrs = cast("TransposedAttrs", call.attrs)
+    same = (attrs.out_layout or attrs.data_layout) == attrs.data_layout
+    return _convolution_by(call, attrs, (attrs.ins, attrs.outs), target, False, True) if same else None
+
+
+def _convolution_by(
+    call: Call,
+    attrs: ConvolutionAttrs,
+    channels: tuple[str, str],
+    target: CpuTarget,
+    minimal: bool,
+    transposed: bool = False,
+) -> ConvolutionKernel | None:
+    """The convolution; `channels` are the letters of the weight's outer and inner axis of channels."""
+    axes = ConvolutionAxes(attrs.data_layout)
+    out_axes = ConvolutionAxes(attrs.out_layout or attrs.data_layout)
+    kernel_layout = attrs.kernel_layout
+    if not (axes.plain() and out_axes.plain() and sorted(kernel_layout) == sorted(f"OI{axes.space}")):
+        return None
+    data, weight, out = (tensor_type(e) for e in (*call.args[:2], call))
+    kernel = tuple(weight.concrete_shape[kernel_layout.index(c)] for c in axes.space)
+    spec = ConvSpec(
+        ideal(data, axes.template),
+        ideal(out, out_axes.template),
+        kernel,
+        strides=spread(attrs.strides, len(kernel)),
+        dilation=spread(attrs.dilation, len(kernel)),
+        padding=spread_padding(attrs.padding, len(kernel))[: len(kernel)],
+        groups=attrs.groups,
+        minimal=minimal,
+    ).anywhere()  # the planner lays the data out after this choice
+    dtypes = (data.dtype, weight.dtype, out.dtype)
+    found = None if len(set(dtypes)) > 1 and dtypes != FACTORS else _families(transposed).choose(spec, target)
+    if found is None:
+        return None
+    weight_axes = tuple(kernel_layout.index(c) for c in (*channels, *axes.space))
+    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found.family, target, transposed)
+
+
+def ideal(type: TensorType, template: Sequence[int]) -> MemoryView:
+    """A dense channels-last view of a tensor type, axes as the template has them."""
+    shape = type.concrete_shape
+    return MemoryView.dense(tuple(shape[axis] for axis in template), type.dtype)
+
+
+# The input is the broadcast side, one scalar at a time: three channels far apart (an image as it is given) cost less
+# than a copy; many would touch a cache line each.
+FEW_CHANNELS = 8
+
+
+def readable(template: MemoryView, channels: int, halo: Halo, data: MemoryView) -> bool:
+    """Enough zeros around it, and channels side by side unless they are few."""
+    have = data.halo or ((0, 0),) * len(data.shape)
+    zeros = all(h[0] >= w[0] and h[1] >= w[1] for h, w in zip(have, halo)) if halo else True
+    return zeros and (template.strides[-1] == 1 or channels <= FEW_CHANNELS)
