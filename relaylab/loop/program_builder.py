@@ -50,12 +50,12 @@ class BufferLayout:
 
     @property
     def span(self) -> int:
-        """The number of elements from the base to the last element."""
+        """The number of elements from the base to the last element; axes of negative strides begin at their last."""
         if 0 in self.shape:
             return 0
         if any(isinstance(n, ScalarExpr) for n in (*self.shape, *self.strides, self.offset)):
             return MOST_SIZE * MOST_SIZE
-        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides))
+        return 1 + self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides) if s > 0)
 
 
 class ProgramBuilder:

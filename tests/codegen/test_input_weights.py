@@ -42,9 +42,12 @@ def convolution(family: T.ConvolutionFamily, shape: tuple[int, ...], order: tupl
     data, out = dense((1, *(9 for _ in taps), shape[1] * groups)), dense((1, *(9 for _ in taps), shape[0]))
     one, pad = (1,) * len(taps), tuple(k // 2 for k in taps)
     spec = T.ConvSpec(data, out, taps, one, one, pad, groups, minimal=True, weight=view).anywhere()
-    if family is T.PHASES:
-        data, out = dense((1, *(5 for _ in taps), shape[0])), dense((1, *(10 for _ in taps), shape[1] * groups))
-        spec = T.ConvSpec(data, out, taps, (2,) * len(taps), one, (1,) * len(taps), groups, weight=view).anywhere()
+    if family.name in T.TRANSPOSED.families:
+        step = 2 if family is T.PHASES else 1
+        data = dense((1, *(6 for _ in taps), shape[0]))
+        out = dense((1, *(5 * step + k - 2 for k in taps), shape[1] * groups))
+        spec = T.ConvSpec(data, out, taps, (step,) * len(taps), one, one, groups, minimal=True, weight=view).anywhere()
+        assert not family.declines(spec, TARGETS[target])
     constant, packing = replace(spec, weight=None), family.packing(spec, TARGETS[target])
     return view, (family.matrix(view, spec), packing), lambda w: family.pack(constant, TARGETS[target], w)
 
@@ -63,6 +66,8 @@ CASES = {
     "phases": lambda t: convolution(T.PHASES, (6, 21, 4, 3), (2, 3, 0, 1), t),
     "phases, as it is written": lambda t: convolution(T.PHASES, (6, 10, 3, 3), (0, 1, 2, 3), t, groups=2),
     "phases without taps": lambda t: convolution(T.PHASES, (5, 8, 1, 2), (2, 3, 0, 1), t),
+    "F(4, 3), flipped": lambda t: convolution(T.FLIPPED[4], (9, 20, 3, 3), (2, 3, 0, 1), t),
+    "F(3, 2), flipped, as it is written": lambda t: convolution(T.FLIPPED[3], (9, 20, 2, 2), (0, 1, 2, 3), t),
     "F(2, 3)": lambda t: convolution(T.MINIMAL[2], (20, 7, 3, 3), (2, 3, 1, 0), t),
     "F(3, 2)": lambda t: convolution(T.MINIMAL[3], (33, 3, 2, 2), (2, 3, 1, 0), t),
     "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4], (20, 7, 3, 3), (0, 1, 2, 3), t),
@@ -134,17 +139,19 @@ def test_convolutions_of_two_inputs(case: str, dtype: str) -> None:
     assert f"-> {expected} " in why
 
 
-TRANSPOSED = {  # data, weight, attributes
-    "strides": ((1, 6, 5, 4), (6, 7, 4, 4), {"strides": (2, 2), "padding": (1, 1)}),
-    "groups": ((2, 8, 5, 4), (8, 3, 3, 2), {"groups": 2, "strides": (2, 1), "output_padding": (1, 0)}),
-    "dilation": ((1, 3, 6, 6), (3, 20, 3, 3), {"dilation": (2, 2)}),
+TRANSPOSED = {  # data, weight, attributes, the family that computes it
+    "strides": ((1, 6, 5, 4), (6, 7, 4, 4), {"strides": (2, 2), "padding": (1, 1)}, "phases"),
+    "groups": ((2, 8, 5, 4), (8, 3, 3, 2), {"groups": 2, "strides": (2, 1), "output_padding": (1, 0)}, "phases"),
+    "dilation": ((1, 3, 6, 6), (3, 20, 3, 3), {"dilation": (2, 2)}, "phases"),
+    "flipped": ((1, 32, 28, 27), (32, 48, 3, 3), {"padding": (1, 1)}, "flipped4"),
+    "flipped, all of it": ((2, 32, 14, 14), (32, 16, 2, 2), {}, "flipped3"),
 }
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("case", TRANSPOSED)
 def test_transposed_convolutions_of_two_inputs(case: str, dtype: str) -> None:
-    data, weight, attrs = TRANSPOSED[case]
+    data, weight, attrs, family = TRANSPOSED[case]
     x, w = (relay.var(name, shape=shape, dtype=dtype) for name, shape in (("x", data), ("w", weight)))
     channels = weight[1] * attrs.get("groups", 1)
     call = relay.nn.conv2d_transpose(x, w, channels=channels, kernel_size=weight[2:], **attrs)
@@ -155,7 +162,12 @@ def test_transposed_convolutions_of_two_inputs(case: str, dtype: str) -> None:
     x, w = (rng.integers(-9, 9, s).astype(dtype) for s in (data, weight))
     want = relay.create_executor("debug", mod).evaluate()(x, w).numpy()
     np.testing.assert_allclose(lib.run(x=x, w=w), want, rtol=0, atol=2e-6 * np.abs(want).max())
-    assert "-> phases " in "".join(lib.inspect("why", name) for name in lib.kernels())
+    with relay.transform.PassContext(opt_level=3):
+        constant = relay.build(mod, target="llvm", params={"w": w})
+    np.testing.assert_allclose(constant.run(x=x), want, rtol=0, atol=2e-6 * np.abs(want).max())
+    for built in (lib, constant):
+        family = family if dtype == "float32" else "phases"
+        assert f"-> {family} " in "".join(built.inspect("why", name) for name in built.kernels())
 
 
 GRADIENTS = {  # data, weight, attributes

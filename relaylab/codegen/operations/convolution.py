@@ -180,7 +180,7 @@ def convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction 
 def transposed_convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
     attrs = cast("TransposedAttrs", call.attrs)
     same = (attrs.out_layout or attrs.data_layout) == attrs.data_layout
-    return _convolution_by(call, attrs, (attrs.ins, attrs.outs), target, False, True) if same else None
+    return _convolution_by(call, attrs, (attrs.ins, attrs.outs), target, minimal, True) if same else None
 
 
 def _convolution_by(

@@ -29,6 +29,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
+from relaylab.codegen.templates.winograd_kernel import MINIMAL, MinimalFiltering
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,4 +201,57 @@ def _part(weights: MemoryView, combination: Sequence[Phase]) -> MemoryView:
     return replace(weights, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
 
+class Flipped(ConvolutionFamily):
+    """A transposed convolution of stride one: a convolution by the kernel turned round, with fewer products."""
+
+    title = "flipped"
+    minimal = True
+    inputs = True
+
+    def __init__(self, family: MinimalFiltering):
+        self.family, self.name, self.advantage = family, f"flipped{family.m}", family.advantage
+
+    def _convolution(self, spec: ConvSpec) -> ConvSpec:
+        padding = tuple(d * (k - 1) - p for d, k, p in zip(spec.dilation, spec.kernel, spec.padding))
+        weight = spec.weight
+        if weight is not None:  # [C, OC, *kernel] as [OC, C, *kernel], backwards along the kernel
+            ends = weight.offset + sum((n - 1) * s for n, s in zip(weight.shape[2:], weight.strides[2:]))
+            shape, (inner, outer, *taps) = weight.shape, weight.strides
+            strides = (outer, inner, *(-step for step in taps))
+            weight = replace(weight, shape=(shape[1], shape[0], *shape[2:]), strides=strides, offset=ends)
+        return replace(spec, padding=padding, weight=weight)
+
+    def reads(self, spec: ConvSpec) -> Halo:
+        return self.family.reads(self._convolution(spec))
+
+    def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
+        if any(s > 1 for s in spec.strides) or spec.groups > 1:
+            return "strides, or groups"
+        if any(p > d * (k - 1) for p, d, k in zip(spec.padding, spec.dilation, spec.kernel)):
+            return "padding that is wider than the kernel"
+        return self.family.declines(self._convolution(spec), target)
+
+    def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
+        return self.family.cycles(self._convolution(spec), target)
+
+    def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
+        return ["it is a convolution by the kernel turned round", *self.family.reasons(self._convolution(spec), target)]
+
+    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
+        return self.family.kernels(self._convolution(spec), target, epilogue)
+
+    def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
+        turned = np.flip(weight, tuple(range(2, weight.ndim))).swapaxes(0, 1)
+        return self.family.pack(self._convolution(spec), target, turned)
+
+    def matrix(self, weight: MemoryView, spec: ConvSpec) -> MemoryView:
+        turned = self._convolution(spec)
+        assert turned.weight is not None
+        return self.family.matrix(turned.weight, turned)
+
+    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
+        return self.family.packing(self._convolution(spec), target)
+
+
 PHASES = TRANSPOSED.declare(Transposed())
+FLIPPED = {m: TRANSPOSED.declare(Flipped(family)) for m, family in MINIMAL.items()}

@@ -2,6 +2,8 @@
 
 A packed operand is flat, for a buffer with the alignment of an arena (64 bytes). What has to be computed is computed a
 few panels at a time: beside the plain and the packed weights there is a block that stays in the second-level cache.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

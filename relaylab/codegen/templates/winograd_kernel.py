@@ -320,4 +320,6 @@ class MinimalFiltering(ConvolutionFamily):
         return WeightPacking(packed_size(point_problem(winograd_shape(spec, self.m)), target), blocks, mixes=True)
 
 
-MINIMAL = {m: CONVOLUTIONS.declare(MinimalFiltering(m)) for m in TAPS}
+MINIMAL = {m: MinimalFiltering(m) for m in TAPS}
+for _family in MINIMAL.values():
+    CONVOLUTIONS.declare(_family)
