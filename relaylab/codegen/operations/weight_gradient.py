@@ -4,6 +4,8 @@
 
 Rows are taps x input channels, read where they lie with zeros around the image; columns are output channels. The
 gradient is laid out in panels by a kernel before, whatever its layout.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
         """Estimated cycles of laying out weights that are an input; 0 for constants."""
         if spec.weight is None:
             return 0.0
-        return self.packing(spec, target).cycles(self.matrix(spec.weight, spec))
+        return self.packing(spec, target).cycles(self.matrix(spec.weight, spec), target)
 
 
 def merged_digits(axes: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -121,7 +121,7 @@ def _laid_out(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
         return None
     found = replace(spec, b=MemoryView.dense(spec.b.shape, spec.b.dtype), packed=True, constant=False)
     problem = gemm_problem(found)
-    cycles = product_cycles(problem, target) + packing_of(problem, target).cycles(spec.b)
+    cycles = product_cycles(problem, target) + packing_of(problem, target).cycles(spec.b, target)
     return found if cycles < ADVANTAGE * product_cycles(gemm_problem(spec), target) else None
 
 

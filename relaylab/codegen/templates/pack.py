@@ -23,6 +23,7 @@ from relaylab.loop.expr import Const, Load, ScalarExpr, Tensor, guard
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 
 PACKING_BYTES = 4.0  # that a kernel which lays weights out reads and writes in a cycle
+TURNED = 40.0  # bytes, over the lanes of a vector, for each byte of weights that are turned round first
 BLOCK = 1 << 20  # bytes that are computed before they go to their place
 
 
@@ -160,9 +161,9 @@ class WeightPacking:
     blocks: Callable[[MemoryView], list[PackedBlock]]
     mixes: bool = False
 
-    def cycles(self, weights: MemoryView) -> float:
+    def cycles(self, weights: MemoryView, target: CpuTarget) -> float:
         """Estimated cycles of the kernels."""
-        turned = 4 * weights.bytes if self._turned_first(weights) else 0
+        turned = TURNED / target.lanes(weights.dtype) * weights.bytes if self._turned_first(weights) else 0.0
         return (weights.bytes + self.size * weights.itemsize + turned) / PACKING_BYTES
 
     def kernels(self, weights: MemoryView, target: CpuTarget) -> tuple[tuple[Kernel, ...], tuple[tuple[str, int], ...]]:
