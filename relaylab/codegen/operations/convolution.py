@@ -174,10 +174,12 @@ def _families(transposed: bool) -> FamilyTable[ConvSpec, ConvolutionFamily]:
 
 
 def convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
+    """The contraction of a call of conv1d, conv2d or conv3d; None where no template computes it."""
     return _convolution_by(call, cast("ConvolutionAttrs", call.attrs), ("O", "I"), target, minimal)
 
 
 def transposed_convolution_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
+    """The contraction of a call of a transposed convolution; None where no template computes it."""
     attrs = cast("TransposedAttrs", call.attrs)
     same = (attrs.out_layout or attrs.data_layout) == attrs.data_layout
     return _convolution_by(call, attrs, (attrs.ins, attrs.outs), target, minimal, True) if same else None

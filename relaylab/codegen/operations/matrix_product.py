@@ -119,6 +119,7 @@ def _flat(view: MemoryView) -> MemoryView:
 
 
 def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
+    """The contraction of a call of dense, matmul or batch_matmul; None where no template computes it."""
     left, right, out = (tensor_type(e) for e in (*call.args[:2], call))
     attrs = cast("MatrixProductAttrs", call.attrs)
     dtypes = (left.dtype, right.dtype, out.dtype)
