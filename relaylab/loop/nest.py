@@ -95,8 +95,17 @@ def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
             continue
         size = max((t for t in SQUARES if along.extent % t == 0), default=0)
         if size:
-            return _split(region, along, size, simplifier)
+            return _with_more_items(_split(region, along, size, simplifier), vector)
     return region
+
+
+def _with_more_items(region: StoreRegion, vector: Axis) -> StoreRegion:
+    """The region with its second axis in front where the first has been split into few blocks."""
+    first, second, *rest = region.axes
+    better = first.size is None and first.extent < FEW_ITEMS and second.size is None and second.extent > first.extent
+    if not better or second is vector or len(rest) < 2:
+        return region
+    return StoreRegion((second, first, *rest), region.stores)
 
 
 def _split(region: StoreRegion, axis: Axis, size: int, simplifier: Simplifier) -> StoreRegion:

@@ -17,6 +17,7 @@ CASES = [
     ((17, 21), (1, 0), "int32"),
     ((40, 9, 16), (2, 1, 0), "int64"),
     ((3, 49, 21), (0, 2, 1), "float32"),
+    ((24, 20, 9), (2, 1, 0), "float32"),
     ((2, 14, 14, 32), (0, 3, 1, 2), "float32"),
     ((20, 28), (1, 0), "float16"),
     ((24, 32), (1, 0), "int8"),
@@ -53,3 +54,9 @@ def test_squares_are_transposed_in_registers() -> None:
     _, group, _ = transposed((128, 48), (1, 0), "float32")
     text = lower_program(group.program(), CpuTarget.parse("llvm -mcpu=x86-64-v4")).text
     assert "gather" not in text and text.count("shufflevector") > 32
+
+
+def test_an_axis_that_is_one_square_leaves_work_items_to_the_next() -> None:
+    """Weights [O, I, 3 x 3] turned to [3 x 3, I, O]: nine taps are a square, and input channels are shared out."""
+    _, group, _ = transposed((128, 64, 9), (2, 1, 0), "float32")
+    assert group.program().items == 64

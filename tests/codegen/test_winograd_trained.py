@@ -43,8 +43,8 @@ def test_error_on_trained_weights(name, m):
             "in0": place(spec.data, x),
             "weight0": place(MemoryView.dense(packed.shape), packed),
             "out0": result,
-            "work0": aligned(sizes[0] // 4),
-            "work1": aligned(sizes[1] // 4),
+            "work0": aligned(sizes.get("work0", 0) // 4),
+            "work1": aligned(sizes.get("work1", 0) // 4),
         }
         for kernel in made.kernels:
             Runner(kernel, target).run(buffers)

@@ -26,6 +26,7 @@ from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
+from relaylab.codegen.templates.family import generation
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
@@ -68,9 +69,15 @@ def axis_phases(spec: ConvSpec) -> list[list[Phase]]:
     return [phases(*axis) for axis in axes]
 
 
-@lru_cache(maxsize=256)
 def _problems(spec: ConvSpec, target: CpuTarget) -> tuple[tuple[tuple[Phase, ...], Problem], ...]:
     """Every combination of phases with its contraction; their packed weights follow each other."""
+    return _known_problems(spec, target, generation())
+
+
+@lru_cache(maxsize=256)
+def _known_problems(
+    spec: ConvSpec, target: CpuTarget, generation: int
+) -> tuple[tuple[tuple[Phase, ...], Problem], ...]:
     start, found = 0, []
     for combination in itertools.product(*axis_phases(spec)):
         problem = _problem(spec, combination, start)

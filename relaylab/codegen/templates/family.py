@@ -73,6 +73,15 @@ class KernelFamily(Generic[S]):
 
 
 F = TypeVar("F", bound=KernelFamily)
+_declared: list[str] = []
+
+
+def generation() -> int:
+    """A number that changes when a family is declared or forgotten: what follows from a choice is kept by it.
+
+    Families ask tables about parts of what they compute, so that a choice depends on all tables.
+    """
+    return len(_declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,13 @@ class FamilyTable(Generic[S, F]):
         if known is not None and not _outside(known):
             raise RelayValueError(f"`{family.name}` is a family of relaylab's own", code="codegen.family")
         self.families[family.name] = family
-        self._choose.cache_clear()
+        _declared.append(family.name)
         return family
 
     def forget(self, name: str) -> None:
         """Removes a family that was declared."""
         del self.families[name]
-        self._choose.cache_clear()
+        _declared.append(name)
 
     @property
     def own(self) -> bool:
@@ -120,7 +129,7 @@ class FamilyTable(Generic[S, F]):
 
     def choose(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
         """The family that computes this, with its cycles; None where all decline."""
-        return self._choose(spec, target)
+        return self._choose(spec, target, generation())
 
     def table(self, spec: S, target: CpuTarget, chosen: F) -> list[str]:
         """What was considered as lines of text, the chosen one marked."""
@@ -131,7 +140,7 @@ class FamilyTable(Generic[S, F]):
             found.append(f"{mark} {option.family.name:10} {cost}")
         return found
 
-    def _least(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
+    def _least(self, spec: S, target: CpuTarget, generation: int) -> Alternative[F] | None:
         found = [(a.cycles, a) for a in self.considered(spec, target) if a.cycles is not None]
         exact, minimal = (
             min((p for p in found if p[1].family.minimal == kind), key=lambda p: p[0], default=None)
