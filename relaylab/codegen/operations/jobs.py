@@ -278,7 +278,8 @@ class ContractionJob(Job):
                 raise RelayValueError(
                     "the picked kernel is not one loop program",
                     code="schedule.illegal",
-                    help="from picked minimal=0, if minimal products are picked",
+                    help="from picked minimal=0, if minimal products are picked; if a kernel lays an input out first, "
+                    "begin with the plain loops",
                 )
         new = lower_checked(self.schedule.apply(unique(program)), target, (self.contraction.call,), tiles=True)
         new = replace(new, flops=kernel.flops, bytes=kernel.bytes)
