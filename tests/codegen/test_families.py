@@ -204,10 +204,10 @@ def test_the_least_estimate_is_taken_and_other_rounding_where_it_is_allowed() ->
     allowed = replace(spec, minimal=True)
     choose = lambda spec, *families: FamilyTable(*families).choose(spec, target)
     assert choose(spec, lazy) is None
-    assert choose(spec, lazy, a, b, c).family is b and choose(allowed, lazy, a, b, c).family is c
-    assert choose(allowed, a, b, made("d", 81.0, True)).family is b, "not by a tenth"
-    assert choose(allowed, lazy, c).family is c and choose(spec, c) is None
-    assert choose(replace(spec, choices=(("rows", 3),)), a, T.TILES).family is T.TILES
+    assert choose(spec, lazy, a, b, c) is b and choose(allowed, lazy, a, b, c) is c
+    assert choose(allowed, a, b, made("d", 81.0, True)) is b, "not by a tenth"
+    assert choose(allowed, lazy, c) is c and choose(spec, c) is None
+    assert choose(replace(spec, choices=(("rows", 3),)), a, T.TILES) is T.TILES
     lines = FamilyTable(a, lazy, c).table(spec, target, a)
     assert [" ".join(line.split()) for line in lines[:2]] == ["-> a 100 cycles", "lazy not possible: it is lazy"]
     assert "rounds differently" in lines[2]
@@ -225,7 +225,7 @@ def test_a_depthwise_convolution_is_computed_as_one(isa: str) -> None:
         space = tuple((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in zip(out, strides, kernel, dilation))
         data, result = (MemoryView.dense((int(rng.integers(1, 5)), *x, channels)) for x in (space, out))
         spec = T.ConvSpec(data, result, kernel, strides, dilation, (0,) * rank, channels, minimal=True).anywhere()
-        assert T.CONVOLUTIONS.choose(spec, TARGETS[isa]).family is T.DEPTHWISE, spec
+        assert T.CONVOLUTIONS.choose(spec, TARGETS[isa]) is T.DEPTHWISE, spec
 
 
 def test_every_family_says_what_it_is() -> None:

@@ -112,7 +112,7 @@ def test_split_of_items_does_not_change_a_bit(case, m):
 def test_choice_between_algorithms(size, ic, oc, allowed, m):
     spec = replace(spec_of((1, size, size, ic, oc, 1), 4), minimal=True)
     families = FamilyTable(T.DIRECT, *(T.MINIMAL[k] for k in allowed))
-    assert families.choose(spec, TARGETS["avx512"]).family is (T.MINIMAL[m] if m else T.DIRECT)
+    assert families.choose(spec, TARGETS["avx512"]) is (T.MINIMAL[m] if m else T.DIRECT)
 
 
 PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, padding, m
@@ -173,4 +173,4 @@ def test_strided_convolutions_are_filtered_where_taps_divide(size, ic, oc, kerne
     edge = (size - kernel) // stride + 1
     spec = T.ConvSpec(data, MemoryView.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
     chosen = T.CONVOLUTIONS.choose(replace(spec, minimal=True).anywhere(), TARGETS["avx512"])
-    assert chosen.family is (T.MINIMAL[m] if m else T.DIRECT)
+    assert chosen is (T.MINIMAL[m] if m else T.DIRECT)

@@ -137,7 +137,7 @@ class ConvolutionKernel:
         # Weights that few pixels meet are read once by other loops too.
         if found is None or math.prod(spec.out.shape[:-1]) < LEAST_PIXELS:
             return None
-        return replace(self, family=found.family, spec=spec)
+        return replace(self, family=found, spec=spec)
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
@@ -159,14 +159,14 @@ class ConvolutionKernel:
         found = _families(self.transposed).choose(exact, self.target)
         if found is None:
             raise RelayValueError(f"no other family does what {self.family.name} does", code="schedule.illegal")
-        other = [name for name, _ in choices if name not in found.family.choices]
+        other = [name for name, _ in choices if name not in found.choices]
         if other:
             raise RelayValueError(
-                f"a kernel of the family `{found.family.name}` has no choice `{other[0]}`",
+                f"a kernel of the family `{found.name}` has no choice `{other[0]}`",
                 code="schedule.illegal",
-                help=f"its choices are {', '.join(sorted(found.family.choices))}" if found.family.choices else "",
+                help=f"its choices are {', '.join(sorted(found.choices))}" if found.choices else "",
             )
-        return replace(self, family=found.family, spec=replace(exact, choices=choices))
+        return replace(self, family=found, spec=replace(exact, choices=choices))
 
 
 def _families(transposed: bool) -> FamilyTable[ConvSpec, ConvolutionFamily]:
@@ -216,7 +216,7 @@ def _convolution_by(
     if found is None:
         return None
     weight_axes = tuple(kernel_layout.index(c) for c in (*channels, *axes.space))
-    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found.family, target, transposed)
+    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found, target, transposed)
 
 
 def ideal(type: TensorType, template: Sequence[int]) -> MemoryView:

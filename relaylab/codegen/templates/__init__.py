@@ -5,7 +5,7 @@ Each way to compute a spec is a family, an object that is declared in its own fi
 `TRANSPOSED` hold the ways to compute a convolution, `PRODUCTS` those to compute a contraction. The modules that are
 imported here declare the house's own.
 
-    family = CONVOLUTIONS.choose(spec, target).family
+    family = CONVOLUTIONS.choose(spec, target)
     made = family.build(spec, target, Epilogue(emit, ("bias0", "res0"), bias="bias0"))
     made.kernels[0].operands   # ("in0", "weight0", "out0", "bias0", "res0"), then "scratch" when kernel.scratch
     weights = family.pack(spec, target, weight_array)

@@ -127,8 +127,8 @@ class FamilyTable(Generic[S, F]):
         reasons = [(f, f.unwanted(spec) or f.declines(spec, target)) for f in self.families.values()]
         return [Alternative(f, None if why else f.cycles(spec, target), why) for f, why in reasons]
 
-    def choose(self, spec: S, target: CpuTarget) -> Alternative[F] | None:
-        """The family that computes this, with its cycles; None where all decline."""
+    def choose(self, spec: S, target: CpuTarget) -> F | None:
+        """The family that computes this; None where all decline."""
         return self._choose(spec, target, generation())
 
     def table(self, spec: S, target: CpuTarget, chosen: F) -> list[str]:
@@ -140,15 +140,17 @@ class FamilyTable(Generic[S, F]):
             found.append(f"{mark} {option.family.name:10} {cost}")
         return found
 
-    def _least(self, spec: S, target: CpuTarget, generation: int) -> Alternative[F] | None:
-        found = [(a.cycles, a) for a in self.considered(spec, target) if a.cycles is not None]
+    def _least(self, spec: S, target: CpuTarget, generation: int) -> F | None:
+        able = [f for f in self.families.values() if not (f.unwanted(spec) or f.declines(spec, target))]
+        if len(able) < 2:
+            return able[0] if able else None
+        found = [(f.cycles(spec, target), f) for f in able]
         exact, minimal = (
-            min((p for p in found if p[1].family.minimal == kind), key=lambda p: p[0], default=None)
-            for kind in (False, True)
+            min((p for p in found if p[1].minimal == kind), key=lambda p: p[0], default=None) for kind in (False, True)
         )
         if exact is None or minimal is None:
-            return (exact or minimal or (0.0, None))[1]
-        return (minimal if minimal[0] < minimal[1].family.advantage * exact[0] else exact)[1]
+            return (exact or minimal or found[0])[1]
+        return (minimal if minimal[0] < minimal[1].advantage * exact[0] else exact)[1]
 
 
 def _outside(family: KernelFamily[S]) -> bool:

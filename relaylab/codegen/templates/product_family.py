@@ -62,7 +62,7 @@ def product_of(problem: Problem, target: CpuTarget) -> ProductFamily:
     found = PRODUCTS.choose(problem, target)
     if found is None:
         raise RelayError("no family computes this contraction", code="codegen.family")
-    return found.family
+    return found
 
 
 def pack_weights(problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
@@ -84,8 +84,7 @@ def packing_of(problem: Problem, target: CpuTarget) -> WeightPacking:
 
 def product_cycles(problem: Problem, target: CpuTarget) -> float:
     """Estimated cycles of a contraction."""
-    found = PRODUCTS.choose(problem, target)
-    return found.cycles if found is not None and found.cycles is not None else float("inf")
+    return product_of(problem, target).cycles(problem, target)
 
 
 def product_reasons(problem: Problem, target: CpuTarget) -> list[str]:
