@@ -136,7 +136,7 @@ def test_convolutions_of_two_inputs(case: str, dtype: str) -> None:
     np.testing.assert_allclose(lib.run(x=x, w=w), want, rtol=0, atol=2e-6 * np.abs(want).max())
     why = "".join(lib.inspect("why", name) for name in lib.kernels())
     expected = family if dtype == "float32" or not family.startswith("winograd") else "direct"
-    assert f"-> {expected} " in why
+    assert f"-> {expected} " in why and "the weight is an input" in why
 
 
 TRANSPOSED = {  # data, weight, attributes, the family that computes it
@@ -237,4 +237,6 @@ def test_large_products_of_two_inputs_take_strassens(transposed: bool) -> None:
         with relay.transform.PassContext(opt_level=3, config={"relay.codegen.winograd": minimal}):
             lib = relay.build(mod, target="llvm -mcpu=x86-64-v3")
         assert ("product in 7" in lib.inspect("loop", "matmul")) == minimal
+        why = lib.inspect("why", "matmul")
+        assert ("lays it out in panels" in why) == ("-> strassen" in why) == minimal
         np.testing.assert_allclose(lib.run(x=a, w=b), want, rtol=0, atol=2e-6 * np.abs(want).max())

@@ -15,7 +15,7 @@ from relaylab.codegen.operations.fused_body import Views
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.codegen.operations.matrix_product import MatrixProductKernel
 from relaylab.codegen.operations.weight_gradient import WeightGradient
-from relaylab.codegen.templates.gemm import GemmSpec, gemm_problem
+from relaylab.codegen.templates.gemm import GemmSpec, gemm_problem, laid_out_first
 from relaylab.codegen.templates.product_family import product_reasons
 
 
@@ -30,7 +30,8 @@ def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[
         case ContractionJob(contraction=ConvolutionKernel() as found):
             weight = None if job.weight.origin == "constant" else views(job.weight)
             spec = found.placed(views(job.data), views(job.writes[0]), weight)
-            return [*found.alternatives(), *found.family.reasons(spec, target)]
+            first = [] if weight is None else ["the weight is an input: what lays it out runs before"]
+            return [*first, *found.alternatives(), *found.family.reasons(spec, target)]
         case ContractionJob(contraction=MatrixProductKernel() as found):
             weight = None if job.weight.origin == "constant" else views(job.weight)
             return _product(found.placed(views(job.data), weight, views(job.writes[0])), target)
@@ -57,6 +58,10 @@ def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[
 
 
 def _product(spec: GemmSpec, target: CpuTarget) -> list[str]:
+    found = laid_out_first(spec, target)
+    if found is not None:
+        first = "the right side is an input: what lays it out in panels runs before"
+        return [first, *product_reasons(gemm_problem(found), target)]
     problem = gemm_problem(spec)
     source = {
         "packed": "the right side is constant: packed in panels at build time",

@@ -108,14 +108,14 @@ def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) ->
 
 def gemm_kernels(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
     """The kernels of a matrix product: those before the last lay out a right side that is an input, where that pays."""
-    laid_out = _laid_out(spec, target)
-    if laid_out is None:
+    found = laid_out_first(spec, target)
+    if found is None:
         return KernelSequence((gemm(spec, target, epilogue),))
-    before, work = packing_of(gemm_problem(laid_out), target).kernels(spec.b, target)
-    return KernelSequence((*before, gemm(laid_out, target, epilogue)), work)
+    before, work = packing_of(gemm_problem(found), target).kernels(spec.b, target)
+    return KernelSequence((*before, gemm(found, target, epilogue)), work)
 
 
-def _laid_out(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
+def laid_out_first(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
     """The product with a right side that is laid out first; None where that costs more than it gains."""
     if spec.packed or supports_gemm(spec):
         return None
