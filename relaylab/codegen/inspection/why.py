@@ -28,16 +28,14 @@ def why(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> str:
 def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[str]:
     match job:
         case ContractionJob(contraction=ConvolutionKernel() as found):
-            weight = None if job.weight.origin == "constant" else views(job.weight)
+            weight = job.weight_view(views)
             spec = found.placed(views(job.data), views(job.writes[0]), weight)
             first = [] if weight is None else ["the weight is an input: what lays it out runs before"]
             return [*first, *found.alternatives(), *found.family.reasons(spec, target)]
         case ContractionJob(contraction=MatrixProductKernel() as found):
-            weight = None if job.weight.origin == "constant" else views(job.weight)
-            return _product(found.placed(views(job.data), weight, views(job.writes[0])), target)
+            return _product(found.placed(views(job.data), job.weight_view(views), views(job.writes[0])), target)
         case ContractionJob(contraction=WeightGradient() as found):
-            constant = job.weight.origin == "constant"
-            problem = found.problem(views(job.data), views(job.writes[0]), constant)
+            problem = found.problem(views(job.data), views(job.writes[0]), job.weight_view(views) is None)
             return [
                 "the gradient of a weight: rows are taps x input channels, pixels are summed over",
                 *product_reasons(problem, target),

@@ -62,6 +62,10 @@ class ConvolutionAxes:
         """The operator's axes in the order [batch, *space, channels]."""
         return tuple(self.layout.index(c) for c in f"N{self.space}C")
 
+    def own(self, halo: Halo) -> Halo:
+        """The zeros around the template's axes [batch, *space, channels] as those around the operator's."""
+        return tuple(halo[self.template.index(axis)] for axis in range(len(halo)))
+
     def plain(self) -> bool:
         """Is it a permutation of batch, channels and one to three spatial axes?"""
         return sorted(self.layout) == sorted(f"NC{self.space}") and self.space in SPACES
@@ -98,8 +102,7 @@ class ConvolutionKernel:
         return self.out_axes.template
 
     def halo(self) -> Halo:
-        found = self.family.halo(self.spec)
-        return tuple(found[self.data_order.index(axis)] for axis in range(len(found)))
+        return self.data_axes.own(self.family.halo(self.spec))
 
     def accepts(self, data: MemoryView) -> bool:
         if not readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):

@@ -242,14 +242,17 @@ class ContractionJob(Job):
         """The side inputs of the epilogue, once for every way in which they are read."""
         return self.epilogue.tensors if self.epilogue else ()
 
+    def weight_view(self, views: Views) -> MemoryView | None:
+        """How the weight lies in memory; None of a constant, which is packed when the program is built."""
+        return None if self.weight.origin == "constant" else views(self.weight)
+
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         data, weight, out = self.data, self.weight, self.writes[0]
         roles = [f"side{k}" for k in range(len(self.sides))]
-        packed = weight.origin == "constant"
-        made = self._once(views, memo, lambda: self._kernels(views, target, packed), stored=families_are_own())
+        made = self._once(views, memo, lambda: self._kernels(views, target), stored=families_are_own())
         operands: dict[str, OperandSource] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
         operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
-        if packed:
+        if self.weight_view(views) is None:
             # Equal kernels read equal panels: two layers that share a weight, and how they take it, share those too.
             kind = type(self.contraction).__name__, self.contraction.weight_axes
             views_key = (views(data), views(out), *kind, made.kernels[0].name)
@@ -263,9 +266,9 @@ class ContractionJob(Job):
             operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
         return [Launch(kernel, operands) for kernel in made.kernels]
 
-    def _kernels(self, views: Views, target: CpuTarget, packed: bool) -> KernelSequence:
+    def _kernels(self, views: Views, target: CpuTarget) -> KernelSequence:
         epilogue = self.epilogue.bind(views, self.contraction) if self.epilogue else Epilogue()
-        weight = None if packed else views(self.weight)
+        weight = self.weight_view(views)
         with placed(f"step 1: {self.schedule.steps[0]}" if self.schedule and self.schedule.steps else ""):
             made = self.contraction.build(views(self.data), weight, views(self.writes[0]), target, epilogue)
             if not families_are_own():

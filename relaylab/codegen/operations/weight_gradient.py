@@ -60,8 +60,7 @@ class WeightGradient:
         return self.data_axes.template
 
     def halo(self) -> Halo:
-        found = needed_halo(self.spec)
-        return tuple(found[self.data_order.index(axis)] for axis in range(len(found)))
+        return self.data_axes.own(needed_halo(self.spec))
 
     def accepts(self, data: MemoryView) -> bool:
         return readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data)

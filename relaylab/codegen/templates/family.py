@@ -9,7 +9,6 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
@@ -66,6 +65,10 @@ class KernelFamily(Generic[S]):
         other = [name for name, _ in spec.choices if name not in self.choices]
         return f"it has no choice `{other[0]}`" if other else ""
 
+    def refuses(self, spec: S, target: CpuTarget) -> str:
+        """Why it is out of the question, asked or not; empty when it is not."""
+        return self.unwanted(spec) or self.declines(spec, target)
+
     def check(self, spec: S, target: CpuTarget) -> None:
         """RelayValueError `codegen.family` for what it declines."""
         if reason := self.declines(spec, target):
@@ -82,15 +85,6 @@ def generation() -> int:
     Families ask tables about parts of what they compute, so that a choice depends on all tables.
     """
     return len(_declared)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative(Generic[F]):
-    """A family that was considered: its estimated cycles, or why it was not considered."""
-
-    family: F
-    cycles: float | None = None
-    declined: str = ""
 
 
 class FamilyTable(Generic[S, F]):
@@ -122,11 +116,6 @@ class FamilyTable(Generic[S, F]):
         """Are all families the house's?"""
         return not any(map(_outside, self.families.values()))
 
-    def considered(self, spec: S, target: CpuTarget) -> list[Alternative[F]]:
-        """Every family with its estimate, or with the reason why it is out of the question."""
-        reasons = [(f, f.unwanted(spec) or f.declines(spec, target)) for f in self.families.values()]
-        return [Alternative(f, None if why else f.cycles(spec, target), why) for f, why in reasons]
-
     def choose(self, spec: S, target: CpuTarget) -> F | None:
         """The family that computes this; None where all decline."""
         return self._choose(spec, target, generation())
@@ -134,14 +123,14 @@ class FamilyTable(Generic[S, F]):
     def table(self, spec: S, target: CpuTarget, chosen: F) -> list[str]:
         """What was considered as lines of text, the chosen one marked."""
         found = []
-        for option in self.considered(spec, target):
-            mark = "->" if option.family is chosen else "  "
-            cost = f"not possible: {option.declined}" if option.cycles is None else f"{option.cycles:14,.0f} cycles"
-            found.append(f"{mark} {option.family.name:10} {cost}")
+        for family in self.families.values():
+            why = family.refuses(spec, target)
+            cost = f"not possible: {why}" if why else f"{family.cycles(spec, target):14,.0f} cycles"
+            found.append(f"{'->' if family is chosen else '  '} {family.name:10} {cost}")
         return found
 
     def _least(self, spec: S, target: CpuTarget, generation: int) -> F | None:
-        able = [f for f in self.families.values() if not (f.unwanted(spec) or f.declines(spec, target))]
+        able = [f for f in self.families.values() if not f.refuses(spec, target)]
         if len(able) < 2:
             return able[0] if able else None
         found = [(f.cycles(spec, target), f) for f in able]

@@ -171,11 +171,10 @@ class WeightPacking:
         work = (("weight0", self.size * weights.itemsize),)
         if not self._turned_first(weights):
             return (packing_kernel(weights, self.size, self.blocks(weights), target),), work
-        rows = MemoryView.dense(weights.shape, weights.dtype)
-        turned = PackedBlock(rows.shape, rows.strides, 0, plain_element)
+        turned = PackedBlock(weights.shape, dense_strides(weights.shape), 0, plain_element)
         first = packing_kernel(weights, weights.size, [turned], target, into="rows0")
-        batch, *digits, columns = rows.shape
-        rows = MemoryView.dense((batch, math.prod(digits), columns), rows.dtype)
+        batch, *digits, columns = weights.shape
+        rows = MemoryView.dense((batch, math.prod(digits), columns), weights.dtype)
         second = packing_kernel(rows, self.size, self.blocks(rows), target, "rows0")
         return (first, second), (*work, ("rows0", rows.bytes))
 
