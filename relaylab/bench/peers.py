@@ -17,7 +17,7 @@ import numpy as np
 from relaylab.bench.open_decoder import PAST
 
 if TYPE_CHECKING:
-    from relaylab.codegen.vm_executable import VMExecutable
+    from relaylab.codegen.vm import VirtualMachine
 
 Feed = Mapping[str, np.ndarray]
 OURS, OPEN = "relaylab", "relaylab-open"
@@ -98,8 +98,8 @@ def _import_open() -> object:
     return onnx.load, from_onnx, relay.vm.compile
 
 
-def built_open(path: Path, target: str) -> VMExecutable:
-    """The executable of an ONNX model with open sizes for the virtual machine, at level 3."""
+def built_open(path: Path, target: str) -> VirtualMachine:
+    """An ONNX model with open sizes in the virtual machine, at level 3."""
     import onnx
 
     from relaylab import relay
@@ -107,18 +107,17 @@ def built_open(path: Path, target: str) -> VMExecutable:
 
     mod, params = from_onnx(onnx.load(path))
     with relay.transform.PassContext(opt_level=3):
-        return relay.vm.compile(mod, target, params=params)
+        return relay.vm.VirtualMachine(relay.vm.compile(mod, target, params=params))
 
 
 def _ours_open(path: str, feed: Feed, threads: int) -> Ready:
     """A program with open sizes in the virtual machine, for the target that is written beside it."""
-    from relaylab import relay
     from relaylab.runtime.ndarray import NDArray
     from relaylab.runtime.threads import set_num_threads
 
     set_num_threads(threads)
     target = Path(path).with_suffix(TARGET).read_text(encoding="utf-8")
-    machine = relay.vm.VirtualMachine(built_open(Path(path), target))
+    machine = built_open(Path(path), target)
 
     def step(given: Feed) -> list[Any]:
         found = machine.invoke("main", *given.values())

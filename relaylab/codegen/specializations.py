@@ -32,7 +32,7 @@ from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, i
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import walk
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import cpu
@@ -138,6 +138,11 @@ class Specializations:
             return None
         context = PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
         return Specializations(typed, target, context, limit)
+
+    @property
+    def open_inputs(self) -> bool:
+        """Whether there are sizes that only a call says."""
+        return any(is_dynamic(p.checked_type) for p in self.mod["main"].params)
 
     @property
     def hopeless(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -37,17 +38,8 @@ from relaylab.transform import InferType, optimize
 class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
-    def __init__(
-        self,
-        mod: IRModule,
-        natives: Mapping[Function, NativeFunction],
-        params: Mapping[str, Any],
-        target: str = "llvm",
-        specializations: Specializations | None = None,
-    ):
-        self.mod, self.natives, self.params, self.target = mod, dict(natives), dict(params), target
-        self.specializations = specializations
-        self.functions = FlowFunctions(mod, self.natives, parse_target(target))
+    def __init__(self, mod: IRModule, target: str = "llvm", specializations: Specializations | None = None):
+        self.mod, self.target, self.specializations = mod, target, specializations
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
 
@@ -60,6 +52,21 @@ class VMExecutable:
             made.flags.writeable = False
             found = self.values.setdefault(node, made)  # other threads see it when its numbers are there
         return found
+
+    @cached_property
+    def natives(self) -> Mapping[Function, NativeFunction]:
+        """Machine code for the networks and Primitive functions of the module.
+
+        Forms of a program with open sizes have their own: there it is made when they leave something to the machine.
+        """
+        context = nullcontext() if self.specializations is None else self.specializations.context
+        with context:
+            return natives_of(self.mod, parse_target(self.target))
+
+    @cached_property
+    def functions(self) -> FlowFunctions:
+        """Functions with control flow, as far as they run natively."""
+        return FlowFunctions(self.mod, self.natives, parse_target(self.target))
 
     @cached_property
     def straight(self) -> Straight | None:
@@ -157,8 +164,10 @@ def executable_of(
     """The executable of a module after the passes; `source` is the module before them and its parameters."""
     native = parse_target(target)
     forms = None if source is None else Specializations.of(*source, native)
-    whole = with_networks(final)
-    return VMExecutable(whole, natives_of(whole, native), {}, str(native), forms)
+    made = VMExecutable(with_networks(final), str(native), forms)
+    if forms is None or not forms.open_inputs:
+        _ = made.natives
+    return made
 
 
 @checked

@@ -4,14 +4,15 @@ import threading
 
 import numpy as np
 import pytest
-from test_specializations import attention, attention_in_numpy, forms, given, machine
+from test_specializations import WEIGHT, attention, attention_in_numpy, forms, given, machine
 
 from relaylab import relay
-from relaylab.codegen import open_form, specializations
+from relaylab.codegen import native_function, open_form, specializations
 from relaylab.ir.dims import SizeVar
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.native import Instance
 from relaylab.support.errors import RelayError
+from relaylab.transform import PassContext
 from relaylab.zoo.attention import gpt2
 
 RNG = np.random.default_rng(0)
@@ -22,7 +23,7 @@ LENGTHS = (5, 1, 0, 7, 8, 9, 63, 64, 65, 300, 2)
 def builds(monkeypatch):
     """How often something is compiled."""
     counted = []
-    for place, name in [(open_form, "compiled_plan"), (specializations, "build")]:
+    for place, name in [(open_form, "compiled_plan"), (specializations, "build"), (native_function, "compile_main")]:
         plain = getattr(place, name)
         monkeypatch.setattr(place, name, lambda *a, plain=plain, **k: counted.append(1) or plain(*a, **k))
     return counted
@@ -36,6 +37,21 @@ def test_new_lengths_compile_nothing(builds):
         np.testing.assert_allclose(got, attention_in_numpy(x, past), rtol=1e-4, atol=1e-5)
     assert len(builds) == 1 and not forms(vm).forms
     assert "one form for all sizes (n)" in vm.exe.stats
+
+
+def test_what_the_forms_leave_to_the_machine_is_compiled_then_as_the_program_was(builds, monkeypatch):
+    """A row of known width is a kernel: the machine's, if there is no form."""
+    n, seen = SizeVar("n"), []
+    x, y = relay.var("x", shape=(4, 8)), relay.var("y", shape=(n,))
+    main = relay.Function([x, y], relay.Tuple([relay.nn.dense(x, relay.const(WEIGHT.T)), relay.argwhere(y)]))
+    plain = native_function.compile_main
+    noted = lambda *a: seen.append(PassContext.current().get_config("relay.codegen.winograd", True)) or plain(*a)
+    monkeypatch.setattr(native_function, "compile_main", noted)
+    vm = machine(main, winograd=False)
+    assert not builds and not seen
+    rows, picked = vm.invoke("main", np.eye(4, 8, dtype="float32"), np.array([0, 1, 1], "float32"))
+    np.testing.assert_allclose(rows.numpy(), WEIGHT[:4], rtol=1e-6)
+    assert picked.numpy().tolist() == [[1], [2]] and seen == [False]
 
 
 def test_a_length_that_stays_gets_a_form_of_its_own(builds):
