@@ -42,9 +42,10 @@ class Result:
     """What was measured of one row with one number of threads.
 
     `ms` are medians by engine; `gflops` is the useful work rate of ours (direct algorithms counted), `share` that over
-    the peak of the threads used; `cold` and `warm` are seconds of `relay.build`; `mib` the peak memory of a process
-    that loads the stored program and runs it, beyond what importing the engine takes; `error` is the largest
-    difference to onnxruntime over the largest output; `missing` says why peers cannot run the program.
+    the peak of the threads used; `cold` and `warm` are seconds of `relay.build`, of open programs those to the first
+    result; `mib` the peak memory of a process that loads the stored program and runs it, beyond what importing the
+    engine takes; `error` is the largest difference to onnxruntime over the largest output; `missing` says why peers
+    cannot run the program.
     """
 
     row: str
@@ -99,7 +100,8 @@ def _measure_open(result: Result, stored: Path, past: int, rounds: int) -> None:
     first = lambda: built_open(program, result.target).invoke("main", *feed.values())
     with cache_directory(str(stored / "cache")):
         result.cold, result.warm = (_timed(first)[1] for _ in range(2))
-    with players((OPEN, "onnxruntime"), stored, result.threads) as (engines, result.missing):
+    kept = cache_directory(str(stored / "cache"))  # engines find the object code there
+    with kept, players((OPEN, "onnxruntime"), stored, result.threads) as (engines, result.missing):
         ms = {name: 1e3 * seconds for name, seconds in interleaved(engines, rounds).items()}
         mib = {name: player.mib for name, player in engines.items()}
         result.ms, result.mib = ({OURS if k == OPEN else k: v for k, v in found.items()} for found in (ms, mib))
