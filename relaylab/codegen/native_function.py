@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,21 +49,11 @@ class NativeFunction:
         return f"network_of_{len(names)}_kernels" if len(names) > 1 else names[0] if names else "kernel"
 
     def __call__(self, *args: Value) -> Value:
-        return self.run(args, self.executor.run)
-
-    def timed(self, args: Sequence[Value], clock: Callable[[], int]) -> tuple[Value, list[tuple[str, int]]]:
-        """The result, and the time of each kernel in the clock's unit."""
-        times: list[int] = []
-        value = self.run(args, lambda: times.extend(self.executor.timed_steps(clock)))
-        return value, [(s.name, t) for s, t in zip(self.executor.plan.steps, times)]
-
-    def run(self, args: Sequence[Value], run: Callable[[], None]) -> Value:
-        """The result when `run` runs the code."""
         executor = self.executor
         with executor.lock:
             self.read([leaf for a in args for leaf in flat(a)] if self.takes_tuples else args)
             self.renew()
-            run()
+            executor.run()
             outputs = executor.instance.outputs
             leaves = [x if x.nbytes <= SMALL else executor.get_output(k).view() for k, x in enumerate(outputs)]
         return leaves[0] if self.single else tuple(leaves)

@@ -145,6 +145,11 @@ class Specializations:
         return any(is_dynamic(p.checked_type) for p in self.mod["main"].params)
 
     @property
+    def flows(self) -> bool:
+        """Whether a form has control flow."""
+        return any(isinstance(f, FlowForm) for f in (self.open, *[form.executor for form in self.forms.values()]))
+
+    @property
     def hopeless(self) -> bool:
         """Whether it is known that the program has no form."""
         return bool(self.never) and self.open is None and not self.forms

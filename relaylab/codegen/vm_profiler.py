@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
-from relaylab.codegen.vm import NativeMachine, VirtualMachine, VMExecutable, VMInterpreter
-from relaylab.interp.machine import Frame, Machine
-from relaylab.interp.values import Closure, Value
-from relaylab.ir.expr import Call, GlobalVar
+from relaylab.codegen.vm import VirtualMachine, VMExecutable, VMInterpreter
+from relaylab.interp.values import Value
+from relaylab.ir.expr import GlobalVar
 from relaylab.runtime.device import Device
+from relaylab.runtime.native import timed_steps
 from relaylab.runtime.profiling import Count, Duration, Percent, Report
 from relaylab.support.checked import checked
 
 __all__ = ["VirtualMachineProfiler", "enabled"]
 
 
-class _TimedMachine(NativeMachine):
-    """Measures each kernel."""
-
-    def __init__(self, executable: VMExecutable, calls: list[tuple[str, float]]):
-        super().__init__(executable)
-        self.calls = calls
-
-    def enter(self, call: Call, frame: Frame, closure: Closure, args: list[Value]) -> None:
-        native = self.natives.get(closure.function)
-        if native is None:
-            super().enter(call, frame, closure, args)
-            return
-        frame.values[call], times = native.timed(args, time.perf_counter_ns)
-        frame.release(call)
-        self.calls += [(name, ns / 1e3) for name, ns in times]
-
-
-class _TimedInterpreter(VMInterpreter):
-    def __init__(self, executable: VMExecutable):
-        super().__init__(executable)
-        self.calls: list[tuple[str, float]] = []
-
-    def machine(self) -> Machine:
-        return _TimedMachine(self.executable, self.calls)
+class _StepwiseInterpreter(VMInterpreter):
+    """Runs what calls kernels one by one: native control flow calls them from within."""
 
     def main(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Value:
-        return self.evaluate(self.mod.get_global_var("main"))(*args, **kwargs)  # what is measured is the machine
+        forms = self.executable.specializations
+        if forms is not None and forms.flows:
+            return self.evaluate(self.mod.get_global_var("main"))(*args, **kwargs)
+        return super().main(args, kwargs)
 
     def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
         return self.evaluated(entry, values)
@@ -55,33 +35,38 @@ class VirtualMachineProfiler(VirtualMachine):
 
     def __init__(self, exe: VMExecutable, device: Device | None = None, memory_cfg: object = None):
         super().__init__(exe, device, memory_cfg)
-        self._timed = self.interpreter = _TimedInterpreter(exe)
+        self.interpreter = _StepwiseInterpreter(exe)
+        self._times: list[tuple[str, int]] = []
 
     def profile(self, *args: object, func_name: str = "main", collectors: object = None, **kwargs: object) -> Report:
-        """Call a function once to warm up and once measured; the time of each kernel."""
+        """Call a function once to warm up and once measured; the time of each kernel.
+
+        The kernels are those that `invoke` runs: of the form for all sizes or for these, if there is one; of programs
+        whose control flow runs natively those that the machine calls.
+        """
         self.invoke(func_name, *args, **kwargs)
-        self._timed.calls.clear()
-        self.invoke(func_name, *args, **kwargs)
-        return _report(self._timed.calls)
+        with timed_steps() as self._times:
+            self.invoke(func_name, *args, **kwargs)
+        return _report(self._times)
 
     def get_stat(self, sort_by_time: bool = True) -> str:
         """The report of the last profile as a table."""
-        return _report(self._timed.calls).table(sort=sort_by_time)
+        return _report(self._times).table(sort=sort_by_time)
 
 
-def _report(calls: list[tuple[str, float]]) -> Report:
-    total = sum(us for _, us in calls)
+def _report(calls: list[tuple[str, int]]) -> Report:
+    total = sum(ns for _, ns in calls)
     rows = [
         {
             "Name": name,
-            "Duration (us)": Duration(us),
-            "Percent": Percent(100 * us / total if total else 0.0),
+            "Duration (us)": Duration(ns / 1e3),
+            "Percent": Percent(100 * ns / total if total else 0.0),
             "Count": Count(1),
             "Device": "cpu0",
         }
-        for name, us in calls
+        for name, ns in calls
     ]
-    device: Mapping[str, Duration | Count] = {"Duration (us)": Duration(total), "Count": Count(len(calls))}
+    device: Mapping[str, Duration | Count] = {"Duration (us)": Duration(total / 1e3), "Count": Count(len(calls))}
     return Report(rows, {"cpu0": device})
 
 

@@ -12,8 +12,10 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -195,6 +197,20 @@ def shares_evenly(parts: int, threads: int) -> bool:
     return threads > 1 and -(-parts // threads) * threads <= IDLE * parts
 
 
+_times: ContextVar[list[tuple[str, int]] | None] = ContextVar("times of steps", default=None)
+
+
+@contextmanager
+def timed_steps() -> Generator[list[tuple[str, int]], None, None]:
+    """While the block runs, instances run step by step: the name of each step that was run, and its nanoseconds."""
+    times: list[tuple[str, int]] = []
+    before = _times.set(times)
+    try:
+        yield times
+    finally:
+        _times.reset(before)
+
+
 class Instance:
     """One network ready to run: its arena, scratch memory, inputs and outputs. Not for two threads at once.
 
@@ -291,7 +307,14 @@ class Instance:
 
     def run_steps(self) -> None:
         """Run all steps."""
-        self._run(self._whole)
+        times = _times.get()
+        if times is None:
+            self._run(self._whole)
+            return
+        for k, step in enumerate(self.plan.steps):
+            start = time.perf_counter_ns()
+            self.run_step(k)
+            times.append((step.name, time.perf_counter_ns() - start))
 
     def run_range(self, first: int, last: int) -> None:
         """Run the steps [first, last) of the table, in which each part of a batch has its own, in `order`."""

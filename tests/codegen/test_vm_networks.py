@@ -7,6 +7,7 @@ from relaylab import relay
 from relaylab.codegen.vm import VirtualMachine, VMExecutable
 from relaylab.codegen.vm_networks import is_network, with_networks
 from relaylab.codegen.vm_profiler import VirtualMachineProfiler
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.expr import Call, Constant, Function, Let, Var
 from relaylab.ir.visit import children, walk
 from relaylab.transform import InferType
@@ -69,6 +70,29 @@ def test_a_profile_names_every_kernel():
     exe = relay.vm.compile(where_positive(), "llvm")
     rows = [row["Name"] for row in VirtualMachineProfiler(exe).profile(X).rows()]
     assert len(rows) > 1 and set(rows) == set(exe.primitive_ops)
+
+
+def test_a_profile_of_an_open_program_is_of_the_form_that_runs():
+    """What the machine would do without a form takes other kernels, and a hundred times as long."""
+    n = SizeVar("n")
+    x = relay.var("x", shape=(n, 8))
+    y = relay.nn.softmax(relay.nn.relu(relay.nn.dense(x, relay.const(FIRST.reshape(-1, 8)[:16]))))
+    profiler = VirtualMachineProfiler(relay.vm.compile(relay.IRModule.from_expr(Function([x], y)), "llvm"))
+    for rows in (3, 40):
+        found = profiler.profile(RNG.standard_normal((rows, 8)).astype("float32")).rows()
+        form = profiler.exe.specializations.open
+        assert [row["Name"] for row in found] == [s.name for s in form.planned.plan.steps]
+        assert all(row["Duration (us)"].microseconds > 0 for row in found)
+
+
+def test_a_profile_of_control_flow_is_of_the_kernels_that_it_calls():
+    x, flag = relay.var("x", shape=(4, 4)), relay.var("flag", shape=(), dtype="bool")
+    ways = relay.nn.dense(x, relay.const(W)), relay.nn.relu(x)
+    exe = relay.vm.compile(relay.IRModule.from_expr(Function([x, flag], relay.If(flag, *ways))), "llvm")
+    profiler = VirtualMachineProfiler(exe)
+    for way, kernel in ((True, "dense"), (False, "relu")):
+        (row,) = profiler.profile(np.ones((4, 4), "float32"), np.array(way)).rows()
+        assert kernel in row["Name"]
 
 
 W = RNG.standard_normal((4, 4)).astype("float32")
