@@ -120,21 +120,27 @@ def map_arrays(
 def map_value(
     value: Value, leaf: Callable[[Value], object], pack: Callable[[Value, tuple[Value, ...]], Value]
 ) -> Value:
-    """`value` with its leaves and what holds them made anew; data types of any depth, without recursion."""
+    """`value` with its leaves and what holds them made anew; data types of any depth, without recursion.
+
+    What lies in several places is made once, so that as many turns are taken as there are objects.
+    """
     done: list[Any] = []
+    made: dict[int, Value] = {}
     stack: list[tuple[Value, bool]] = [(value, False)]
     while stack:
         item, ready = stack.pop()
         parts = item.fields if isinstance(item, ConstructorValue) else fields_of(item)
         if parts is None:
             done.append(leaf(item))
+        elif not ready and id(item) in made:
+            done.append(made[id(item)])
         elif not ready:
             stack.append((item, True))
             stack.extend((p, False) for p in reversed(parts))
         else:
             cut = len(done) - len(parts)
-            new = tuple(done[cut:])
-            done[cut:] = [pack(item, new)]
+            made[id(item)] = pack(item, tuple(done[cut:]))
+            done[cut:] = [made[id(item)]]
     return done[0]
 
 
