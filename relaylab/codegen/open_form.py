@@ -34,7 +34,7 @@ from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import Planner, shares_for
 from relaylab.codegen.operations.select import jobs_of
-from relaylab.codegen.specialize import tensors_of
+from relaylab.codegen.specialize import input_tensors
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
@@ -67,7 +67,7 @@ class OpenForm:
         self.lock = threading.RLock()
         self.target = target
         main = mod["main"]
-        self.inputs = [t for p in main.params for t in tensors_of(p.inferred or p.type_annotation) or ()]
+        self.inputs = [t for _, t in input_tensors(main.params)]
         self.wanted = InputSizes(self.inputs)
         self.named = self.wanted.named
         self.sizes = OpenSizes(frozenset(self.named))

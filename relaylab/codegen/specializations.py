@@ -28,7 +28,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
 from relaylab.codegen.open_form import OpenForm
-from relaylab.codegen.specialize import LARGEST_VALUE, Shape, deciding_inputs, is_open, reason_of, sizes_of, specialized
+from relaylab.codegen.specialize import Shape, deciding_inputs, input_tensors, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule
@@ -51,6 +51,8 @@ UNTRIED = 3
 """How many forms may wait for their second use before a further one is made at first sight."""
 WRITTEN_OUT = 512
 """How many instructions a run may have whose loops are written out for its shapes: compiling takes long for more."""
+LARGEST_VALUE = 64
+"""How many elements an input may have whose values are put in: shapes, axes, limits, conditions."""
 _REMEMBERED = 1024
 """Of how many sets of shapes without a form is known how long they took."""
 
@@ -194,13 +196,13 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
-    def _open_form(self, values: Sequence[Value]) -> OpenForm | FlowForm | None:
+    def _open_form(self, shapes: Sequence[Shape]) -> OpenForm | FlowForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""
         if self.open is None and not self.closed:
             try:
                 with self.context:
                     made = FlowForm if _has_choices(self.mod) else OpenForm
-                    self.open = made(self.mod, self.target, [x.shape for x in flat(tuple(values))])
+                    self.open = made(self.mod, self.target, shapes)
             except OutOfMemory:
                 pass  # for these sizes: others may have a form
             except RelayError as error:
@@ -216,18 +218,20 @@ class Specializations:
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""
-        key = self.key(values)
+        shapes = tuple([x.shape for x in flat(tuple(values))])
+        bound = {k: values[k] for k in self.deciding if values[k].size <= LARGEST_VALUE}
+        key = *shapes, *[value.tobytes() for value in bound.values()]
         with self.lock:
             found = self.forms.get(key)
             if found is not None:
                 self.forms.move_to_end(key)
                 found.uses += 1
                 return key, found
-            sizes_of(self.mod["main"].params, list(map(_shapes, values)))  # says which inputs disagree
-            self._open_form(values)
+            sizes_of(self.mod["main"].params, shapes)  # says which inputs disagree
+            self._open_form(shapes)
             if self.never or key in self.refused or not self.is_time(key, self.spent.get(key)):
                 return key, None
-            made = self.made(values)
+            made = self.made(shapes, bound)
             if isinstance(made, str):
                 self.refused[key] = made
                 _bound(self.refused, _REMEMBERED)
@@ -247,7 +251,7 @@ class Specializations:
         seconds = 0.0 if spent is None else spent[0]
         if self.open is not None:
             return seconds >= self.open.seconds and key not in self.refused
-        shapes = len(self.mod["main"].params)
+        shapes = len(input_tensors(self.mod["main"].params))
         if spent is None and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False
         idle = sum(f.uses == 1 for f in self.forms.values())
@@ -264,50 +268,33 @@ class Specializations:
             self.spent.move_to_end(key)
             _bound(self.spent, _REMEMBERED)
 
-    def key(self, values: Sequence[Value]) -> Key:
-        """Shapes, and the values that decide shapes."""
-        shapes = tuple(_hashable(v) if isinstance(v, tuple) else v.shape for v in values)
-        return shapes + tuple(values[k].tobytes() for k in self.bound(values)) if self.deciding else shapes
-
-    def bound(self, values: Sequence[Value]) -> list[int]:
-        """The inputs whose values are put in."""
-        return [k for k in self.deciding if values[k].size <= LARGEST_VALUE]
-
-    def made(self, values: Sequence[Value]) -> Specialization | str:
-        """The form for these inputs, or why there is none."""
+    def made(self, shapes: Sequence[Shape], bound: Mapping[int, np.ndarray]) -> Specialization | str:
+        """The form for inputs of these shapes, with the values `bound` put in; or why there is none."""
         start = time.perf_counter()
-        bound = {k: values[k] for k in self.bound(values)}
-        shapes = list(map(_shapes, values))
         try:
             with self.context:
                 mod = specialized(self.mod, shapes, bound)
-                executor = self.compiled(mod, [x.shape for x in flat(tuple(values))])
+                executor = self.compiled(mod, shapes)
                 if executor is None:
                     self.never = reason_of(mod)
                     return self.never
         except RelayError as error:  # the virtual machine says where, if it cannot run it either
             return error.message
         text = ", ".join(
-            f"{p.name_hint}: {_text(shape)}" + (f" = {bound[k].tolist()}" if k in bound else "")
-            for k, (p, shape) in enumerate(zip(self.mod["main"].params, shapes))
+            f"{p.name_hint}: {_text(p.type_annotation)}" + (f" = {bound[k].tolist()}" if k in bound else "")
+            for k, p in enumerate(mod["main"].params)
         )
         seconds = time.perf_counter() - start
         return Specialization(text, seconds, executor, mod["main"].ret_type)
 
-    def compiled(self, mod: IRModule, shapes: Sequence[tuple[int, ...]]) -> GraphExecutor | FlowForm | None:
+    def compiled(self, mod: IRModule, shapes: Sequence[Shape]) -> GraphExecutor | FlowForm | None:
         """What runs a program of numbers for sizes; None if it is no graph."""
         if is_static_graph(mod):
-            return self.network(mod)
+            return build(mod, self.target)["default"](cpu(0)).executor
         try:
-            with self.context:
-                return FlowForm(mod, self.target, shapes)
+            return FlowForm(mod, self.target, shapes)
         except RelayError:
             return None
-
-    def network(self, mod: IRModule) -> GraphExecutor:
-        """A static graph compiled."""
-        with self.context:
-            return build(mod, self.target)["default"](cpu(0)).executor
 
     def summary(self) -> str:
         """The forms that are kept, in words."""
@@ -357,14 +344,8 @@ def _bound(kept: OrderedDict[Key, Any], most: int) -> None:
         kept.popitem(last=False)
 
 
-def _shapes(value: Value) -> Shape:
-    """The shape of an array; of a tuple those of its fields, as a list."""
-    return list(map(_shapes, value)) if isinstance(value, tuple) else value.shape
-
-
-def _hashable(value: Value) -> Key:
-    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value.shape
-
-
-def _text(shapes: object) -> str:
-    return f"({', '.join(map(_text, shapes))})" if isinstance(shapes, list) else str(shapes)
+def _text(t: Type | None) -> str:
+    """The shape of a tensor; of a tuple those of its fields."""
+    if isinstance(t, TupleType):
+        return f"({', '.join(map(_text, t.fields))})"
+    return str(cast(TensorType, t).concrete_shape)

@@ -7,8 +7,8 @@ those of small inputs of integers (or conditions) from which shapes and branches
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from relaylab.support.errors import RelayTypeError
 from relaylab.transform import DynamicToStatic, InferType
 from relaylab.transform.normal_forms.first_order import first_order
 
-LARGEST_VALUE = 64
-"""How many elements an input may have whose values are put in: shapes, axes, limits, conditions."""
-
 _SIZES_ONLY = ("shape_of", "ndarray_size", "vm.shape_of")
 
 
@@ -39,6 +36,11 @@ def tensors_of(t: Type | None) -> list[TensorType] | None:
         parts = [tensors_of(f) for f in t.fields]
         return None if None in parts else [leaf for part in parts for leaf in part or ()]
     return [t] if isinstance(t, TensorType) else None
+
+
+def input_tensors(params: Sequence[Var]) -> list[tuple[Var, TensorType]]:
+    """The tensors that parameters are made of, left to right."""
+    return [(p, t) for p in params for t in tensors_of(p.inferred or p.type_annotation) or ()]
 
 
 def is_open(mod: IRModule) -> bool:
@@ -104,26 +106,20 @@ def _is_factor(t: Type | None) -> bool:
     return _is_whole(t) or (small and math.prod(cast(TensorType, t).concrete_shape) <= 8)
 
 
-Shape = tuple[int, ...] | list[Any]
-"""The shape of an array; of a tuple the shapes of its fields, as a list."""
+Shape = tuple[int, ...]
 
 
 def sizes_of(params: Sequence[Var], shapes: Sequence[Shape]) -> dict[SizeVar, IntImm]:
-    """The numbers that named sizes have for the shapes of the inputs.
+    """The numbers that named sizes have for the shapes of the inputs' tensors, left to right.
 
     `RelayTypeError` `vm.sizes` names the size, the axes and the inputs where two of them disagree.
     """
     found: dict[SizeVar, tuple[int, str]] = {}
-    for p, shape in zip(params, shapes):
-        for t, extents in zip(tensors_of(p.inferred or p.type_annotation) or (), _leaves(shape)):
-            for axis, (size, n) in enumerate(zip(t.shape, extents)):
-                if isinstance(size, SizeVar):
-                    _agree(found, size, n, f"axis {axis} of the input `{p.name_hint}`")
+    for (p, t), shape in zip(input_tensors(params), shapes):
+        for axis, (size, n) in enumerate(zip(t.shape, shape)):
+            if isinstance(size, SizeVar):
+                _agree(found, size, n, f"axis {axis} of the input `{p.name_hint}`")
     return {size: IntImm(n) for size, (n, _) in found.items()}
-
-
-def _leaves(shape: Shape) -> list[tuple[int, ...]]:
-    return [leaf for s in shape for leaf in _leaves(s)] if isinstance(shape, list) else [shape]
 
 
 def _agree(found: dict[SizeVar, tuple[int, str]], size: SizeVar, n: int, place: str) -> None:
@@ -136,15 +132,16 @@ def _agree(found: dict[SizeVar, tuple[int, str]], size: SizeVar, n: int, place: 
         )
 
 
-def specialized(mod: IRModule, inputs: Sequence[Shape], values: Mapping[int, np.ndarray]) -> IRModule:
-    """A typed module whose `main` takes inputs of these shapes (of nested tuples, tuples of them).
+def specialized(mod: IRModule, shapes: Sequence[Shape], values: Mapping[int, np.ndarray]) -> IRModule:
+    """A typed module whose `main` takes inputs whose tensors have these shapes, left to right.
 
     `values` are those of parameters, by number, that are put in as constants; the parameters stay. Raises RelayError
     where the shapes do not fit the program.
     """
     main = mod["main"]
-    params = [Var(p.name_hint, _concrete(p.inferred or p.type_annotation, x)) for p, x in zip(main.params, inputs)]
-    known = sizes_of(main.params, inputs)
+    rest = iter(shapes)
+    params = [Var(p.name_hint, _concrete(p.inferred or p.type_annotation, rest)) for p in main.params]
+    known = sizes_of(main.params, shapes)
     binds: dict[Var, Expr] = {}
     for k, (old, new) in enumerate(zip(main.params, params)):
         binds[old] = Constant(values[k]) if k in values else derived(new, old)
@@ -165,10 +162,11 @@ def with_body(mod: IRModule, body: Expr) -> IRModule:
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
 
 
-def _concrete(t: Type | None, shape: Shape) -> Type:
+def _concrete(t: Type | None, shapes: Iterator[Shape]) -> Type:
+    """The type with the next shapes."""
     if isinstance(t, TupleType):
-        return TupleType([_concrete(f, s) for f, s in zip(t.fields, shape)])
-    return TensorType(shape, cast(TensorType, t).dtype)
+        return TupleType([_concrete(f, shapes) for f in t.fields])
+    return TensorType(next(shapes), cast(TensorType, t).dtype)
 
 
 def _with_numbers(body: Expr, sizes: Mapping[SizeVar, IntImm]) -> Expr:
