@@ -6,8 +6,8 @@ computed from shapes are followed as expressions of sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from relaylab.ir.expr import Call, Constant, Expr
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import facets, op_name
 from relaylab.ir.types import TensorType
-from relaylab.ir.visit import post_order, rewrite
+from relaylab.ir.visit import rewrite, walk
 from relaylab.support.errors import RelayError
 
 Values = np.ndarray
@@ -26,27 +26,17 @@ MOST = 64
 Kept = TypeVar("Kept")
 
 
-class Record(Protocol):
-    """What is read of operators' records: each has some of these."""
-
-    newshape: Sequence[int]
-    axis: int
-    dtype: str
-
-    def slices(self, rank: int, /) -> list[slice]: ...
-
-
 def with_counted_ranges(mod: IRModule) -> IRModule:
     """A typed module whose `main` has ranges of known length wherever sizes decide it."""
     main = mod["main"]
     known: dict[Expr, Values] = {}
-    for node in post_order(main.body):
-        found = _followed(node, known)
+    counts: dict[Expr, object] = {}
+    for node in walk((main.body,)):
+        found, count = _followed(node, known), _count(node, known)
         if found is not None:
             known[node] = found
-    counts = {n: count for n in post_order(main.body) if (count := _count(n, known)) is not None}
-    if not counts:
-        return mod
+        if count is not None:
+            counts[node] = count
 
     def post(new: Expr, old: Expr) -> Expr:
         if old not in counts or not isinstance(new, Call):
@@ -85,8 +75,9 @@ def _followed(node: Expr, known: Mapping[Expr, Values]) -> Values | None:
         return None
     if name == "shape_of":
         t = node.args[0].checked_type
-        named = isinstance(t, TensorType) and all(isinstance(d, (int, SymbolicDim)) for d in t.shape)
-        return _objects(cast(TensorType, t).shape) if named else None
+        if not isinstance(t, TensorType) or not all(isinstance(d, (int, SymbolicDim)) for d in t.shape):
+            return None
+        return np.array([int(d) if isinstance(d, int) else d for d in t.shape], object)
     rule = _RULES.get(name)
     if rule is None or not all(a in known for a in node.args):
         return None
@@ -94,31 +85,12 @@ def _followed(node: Expr, known: Mapping[Expr, Values]) -> Values | None:
     return None if found is None else np.asarray(found, object)
 
 
-def _objects(values: Sequence[object]) -> Values:
-    out = np.empty(len(values), object)
-    out[:] = [int(v) if isinstance(v, int) else v for v in values]
-    return out
-
-
-def _shaped(record: Record, x: Values) -> Values:
-    return x.reshape([int(n) for n in record.newshape])
-
-
-def _sliced(record: Record, x: Values) -> Values:
-    return x[tuple(record.slices(x.ndim))]
-
-
-def _taken(record: Record, x: Values, at: Values) -> Values:
-    return np.take(x, at.astype("int64"), axis=record.axis)
-
-
-def _whole(record: Record, x: Values) -> Values | None:
-    return x if record.dtype in ("int32", "int64") else None
-
-
 _RULES: Mapping[str, Callable[..., Values | None]] = {
     "add": lambda _, a, b: a + b, "subtract": lambda _, a, b: a - b, "multiply": lambda _, a, b: a * b,
-    "reshape": _shaped, "strided_slice": _sliced, "take": _taken, "cast": _whole,
+    "reshape": lambda record, x: x.reshape([int(n) for n in record.newshape]),
+    "strided_slice": lambda record, x: x[tuple(record.slices(x.ndim))],
+    "take": lambda record, x, at: np.take(x, at.astype("int64"), axis=record.axis),
+    "cast": lambda record, x: x if record.dtype in ("int32", "int64") else None,
     "squeeze": lambda record, x: np.squeeze(x, None if record.axis is None else tuple(record.axis)),
     "expand_dims": lambda record, x: np.expand_dims(x, record.axis),
 }  # fmt: skip

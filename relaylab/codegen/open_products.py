@@ -28,10 +28,7 @@ def with_plain_products(mod: IRModule) -> IRModule:
     """
     main = mod["main"]
     used = users(main.body)
-    body = rewrite(main.body, lambda new, old: _plain(new, old, used))
-    if body is main.body:
-        return mod
-    return with_body(mod, body)
+    return with_body(mod, rewrite(main.body, lambda new, old: _plain(new, old, used)))
 
 
 def _plain(new: Expr, old: Expr, used: Users) -> Expr:
@@ -42,7 +39,7 @@ def _plain(new: Expr, old: Expr, used: Users) -> Expr:
     if not is_call_to(new, "nn.batch_matmul") or not any(is_dynamic(a.checked_type) for a in cast(Call, old).args):
         return new
     left, right = new.args
-    if not is_call_to(right, "transpose") or _axes(right) != (0, 2, 1):
+    if not is_call_to(right, "transpose") or not _swaps_last(right):
         return new
     record = facets(new)
     turned = {**dict(record.items()), "transpose_b": not record.transpose_b}
@@ -89,12 +86,6 @@ def _scaled_before(new: Call, old: Call, used: Users) -> Expr:
 
 def _first(call: Expr) -> Expr:
     return cast(Call, call).args[0]
-
-
-def _axes(call: Call) -> Sequence[int]:
-    rank = len(cast(TensorType, call.checked_type).shape) if call.inferred is not None else 3
-    axes = facets(call).axes
-    return tuple(a % rank for a in axes) if axes else tuple(reversed(range(rank)))
 
 
 def _swaps_last(call: Call) -> bool:

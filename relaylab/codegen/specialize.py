@@ -156,8 +156,10 @@ def specialized(mod: IRModule, shapes: Sequence[Shape], values: Mapping[int, np.
 
 
 def with_body(mod: IRModule, body: Expr) -> IRModule:
-    """A typed module whose `main` has another body, with types anew."""
+    """A typed module whose `main` has another body, with types anew if it is another."""
     main = mod["main"]
+    if body is main.body:
+        return mod
     fresh = derived(FunctionWithFields(main, body=body, ret_type=None), main)
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): fresh}))
 
