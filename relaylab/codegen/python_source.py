@@ -24,6 +24,7 @@ from relaylab.runtime.container import tuple_object
 from relaylab.runtime.ndarray import array
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError, kind_of
+from relaylab.support.order import post_order
 from relaylab.transform import ToANormalForm
 from relaylab.transform.engine.infer_type import InferType
 
@@ -64,16 +65,12 @@ class PythonConverter:
         is_function = isinstance(prog, ir.Function)
         mod[name] = prog if is_function else ir.Function([], prog)
         mod = ToANormalForm()(InferType()(mod))
-        lines: list[ast.stmt] = []
-        needed = _reached(mod, name.name_hint)
-        for gv in needed:
-            lines.append(self.function(self.name(gv), mod[gv], 0))
         main = mod.get_global_var(name.name_hint)
-        value: ast.expr = _name(self.name(main))
-        if not is_function:
-            value = ast.Call(value, [], [])
-        lines.append(_assign(OUTPUT, value))
-        return ast.fix_missing_locations(ast.Module(lines, []))
+        needed = post_order((main,), lambda gv: [mod.get_global_var(g.name_hint) for g in global_vars(mod[gv])])
+        functions = [self.function(self.name(gv), mod[gv], 0) for gv in needed]
+        value = _name(self.name(main))
+        result = _assign(OUTPUT, value if is_function else ast.Call(value, [], []))
+        return ast.fix_missing_locations(ast.Module([*functions, result], []))
 
     # ---- names
 
@@ -99,7 +96,7 @@ class PythonConverter:
     def function(self, name: str, func: ir.Function, depth: int) -> ast.FunctionDef:
         """A function of that name."""
         params = [ast.arg(self.name(p)) for p in func.params]
-        body = self.block(func.body, lambda value: ast.Return(value), depth + 1)
+        body = self.block(func.body, ast.Return, depth + 1)
         return cast(ast.FunctionDef, ast.FunctionDef(name, ast.arguments([], params, None, [], [], None, []), body, []))
 
     def block(self, expr: ir.Expr, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
@@ -111,11 +108,14 @@ class PythonConverter:
         out: list[ast.stmt] = []
         while isinstance(expr, ir.Let):
             name = self.name(expr.var)
-            out += self.bound(expr.value, lambda value, name=name: _assign(name, value), depth, name)
+            if isinstance(expr.value, ir.Function):
+                out.append(self.function(name, expr.value, depth))
+            else:
+                out += self.bound(expr.value, lambda value, name=name: _assign(name, value), depth)
             expr = expr.body
-        return out + self.bound(expr, end, depth, "")
+        return out + self.bound(expr, end, depth)
 
-    def bound(self, expr: ir.Expr, end: Callable[[ast.expr], ast.stmt], depth: int, name: str) -> list[ast.stmt]:
+    def bound(self, expr: ir.Expr, end: Callable[[ast.expr], ast.stmt], depth: int) -> list[ast.stmt]:
         """The statements of one value."""
         match expr:
             case ir.If():
@@ -125,9 +125,8 @@ class PythonConverter:
             case ir.Match():
                 return self.matched(expr, end, depth)
             case ir.Function():
-                name = name or self.fresh()
-                made = self.function(name, expr, depth)
-                return [made, *([] if _is_name(end(_name(name)), name) else [end(_name(name))])]
+                name = self.fresh()
+                return [self.function(name, expr, depth), end(_name(name))]
             case ir.Let():
                 return self.block(expr, end, depth + 1)
             case _:
@@ -143,9 +142,7 @@ class PythonConverter:
             binds: list[ast.stmt] = []
             self.pattern(clause.lhs, _name(data), tests, binds)
             body = [*binds, *self.block(clause.rhs, end, depth + 1)]
-            test: ast.expr = (
-                ast.BoolOp(ast.And(), tests) if len(tests) > 1 else tests[0] if tests else ast.Constant(True)
-            )
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
             last = [ast.If(test, body, last)] if tests else body
         return [_assign(data, self.value(node.data)), *last]
 
@@ -206,12 +203,11 @@ class PythonConverter:
         for name, value in node.attrs.items() if node.attrs is not None else ():
             if name in defaults and defaults[name].default == value:
                 continue
-            if not _is_literal(value):
-                self.attributes.append(value)
-                table = ast.Subscript(_name("relay_attributes"), ast.Constant(len(self.attributes) - 1), ast.Load())
-                out.append(ast.keyword(name, table))
-            else:
+            if _is_literal(value):
                 out.append(ast.keyword(name, _literal(value)))
+            else:
+                self.attributes.append(value)
+                out.append(ast.keyword(name, _item(_name("relay_attributes"), len(self.attributes) - 1)))
         return out
 
     def constant(self, data: np.ndarray) -> ast.expr:
@@ -219,19 +215,7 @@ class PythonConverter:
         if data.size <= SMALL and data.dtype.kind in "biuf" and bool(np.all(np.isfinite(data))):
             return _call("relay_const", _literal(data.tolist()), ast.Constant(data.dtype.name))
         self.constants.append(data)
-        return ast.Subscript(_name("relay_constants"), ast.Constant(len(self.constants) - 1), ast.Load())
-
-
-def _reached(mod: ir.IRModule, start: str) -> list[ir.GlobalVar]:
-    """The functions that a program needs, itself last."""
-    seen: dict[ir.GlobalVar, None] = {}
-    stack = [mod.get_global_var(start)]
-    while stack:
-        gv = stack.pop()
-        if gv not in seen:
-            seen[gv] = None
-            stack.extend(mod.get_global_var(g.name_hint) for g in global_vars(mod[gv]))
-    return list(seen)[::-1]
+        return _item(_name("relay_constants"), len(self.constants) - 1)
 
 
 def _name(name: str) -> ast.Name:
@@ -250,11 +234,6 @@ def _assign(name: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(name, ast.Store())], value)
 
 
-def _is_name(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement assigns a name to itself."""
-    return isinstance(statement, ast.Assign) and ast.dump(statement) == ast.dump(_assign(name, _name(name)))
-
-
 def _is_literal(value: object) -> bool:
     if isinstance(value, (tuple, list)):
         return all(map(_is_literal, value))
@@ -263,15 +242,9 @@ def _is_literal(value: object) -> bool:
 
 def _literal(value: PythonValue) -> ast.expr:
     """A number, a text or a list of them as Python writes it."""
-    return ast.parse(repr(_plain(value)), mode="eval").body
-
-
-def _plain(value: PythonValue) -> PythonValue:
     if isinstance(value, (tuple, list)):
-        return type(value)(map(_plain, value)) if type(value) in (tuple, list) else tuple(map(_plain, value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
-    return value
+        return (ast.List if isinstance(value, list) else ast.Tuple)([*map(_literal, value)], ast.Load())
+    return ast.Constant(int(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
 # ---- what the Python program calls
