@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
+from relaylab.codegen.native_function import flat
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
 from relaylab.interp.executor import bound
 from relaylab.interp.values import ConstructorValue, Value, rebuilt
@@ -30,8 +31,6 @@ __all__ = ["create_executor"]
 @checked
 class CompiledExecutor:
     """Compiles what it is asked to evaluate; `evaluate()` gives a callable for `main`."""
-
-    kind = ""
 
     def __init__(self, mod: IRModule | None, device: Device | None, target: object, params: Mapping[str, Any] | None):
         self.mod = mod if mod is not None else IRModule()
@@ -62,8 +61,6 @@ class CompiledExecutor:
 class GraphRunner(CompiledExecutor):
     """Static graphs of tensors: one native entry point."""
 
-    kind = "graph"
-
     def compiled(self, mod: IRModule) -> Callable[..., Any]:
         main = InferType()(mod)["main"]
         if is_dynamic(main.ret_type):
@@ -76,8 +73,8 @@ class GraphRunner(CompiledExecutor):
         params = [p for p in main.params if p.name_hint not in self.params]
 
         def run(*args: object, **kwargs: object) -> object:
-            for index, value in enumerate(leaves(ordered(params, args, kwargs))):
-                module.set_input(index, value)
+            for index, value in enumerate(flat(tuple(ordered(params, args, kwargs)))):
+                module.set_input(index, value.data if isinstance(value, Constant) else value)
             module.run()
             outputs = iter([array(module.get_output(i).numpy()) for i in range(module.get_num_outputs())])
             return nested(main.ret_type, outputs)
@@ -87,8 +84,6 @@ class GraphRunner(CompiledExecutor):
 
 class AotRunner(GraphRunner):
     """As `GraphRunner`: every network is compiled ahead of time to one native entry point."""
-
-    kind = "aot"
 
 
 def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -110,18 +105,6 @@ def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any
     return [*args, *(kwargs[n] for n in rest)]
 
 
-def leaves(values: Iterable[Any]) -> list[Any]:
-    """The arrays in nested tuples, left to right; of a constant its array."""
-    found, stack = [], list(values)[::-1]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, (tuple, ADT)):
-            stack.extend(reversed(list(value)))
-        else:
-            found.append(value.data if isinstance(value, Constant) else value)
-    return found
-
-
 def nested(type_: Type, outputs: Iterator[NDArray]) -> NDArray | list:
     """Outputs as the type nests them: an array, or lists of them."""
     return [nested(field, outputs) for field in type_.fields] if isinstance(type_, TupleType) else next(outputs)
@@ -130,8 +113,6 @@ def nested(type_: Type, outputs: Iterator[NDArray]) -> NDArray | list:
 @fitting
 class VMRunner(CompiledExecutor):
     """The whole language: control flow as native instructions where it can be, else evaluated; kernels run natively."""
-
-    kind = "vm"
 
     def compiled(self, mod: IRModule) -> Callable[..., Any]:
         machine = vm.VirtualMachine(vm.compile(mod, self.target, params=self.params), self.device)

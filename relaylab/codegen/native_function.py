@@ -111,26 +111,15 @@ def without_tuples(func: Function) -> Function:
 
 
 def with_native_code(func: Function) -> bool:
-    """Whether a Primitive function is compiled, its tuples taken apart."""
-    return func.is_primitive and compilable(without_tuples(func))
-
-
-def compilable(func: Function) -> bool:
-    """Whether a Primitive function has known shapes, tensors (not tuples) as inputs, a flat result and a loop form."""
-    types = [p.inferred or p.type_annotation for p in func.params]
+    """Whether a Primitive function is compiled: it has a loop form, known shapes and a flat result."""
+    if not func.is_primitive:
+        return False
+    func = without_tuples(func)
     result = func.ret_type or func.body.inferred
-    tensors = all(isinstance(t, TensorType) and not is_dynamic(t) for t in types)
-    return (
-        tensors
-        and _flat_result(result)
-        and all(
-            facets(node).native and not (node.inferred and is_dynamic(node.inferred))  # a size may come and go within
-            for node in walk((func,))
-            if isinstance(node, Call) and isinstance(node.op, Op)
-        )
+    results = result.fields if isinstance(result, TupleType) else (result,)
+    types = [*(p.inferred or p.type_annotation for p in func.params), *results]
+    return all(isinstance(t, TensorType) and not is_dynamic(t) for t in types) and all(
+        facets(node).native and not (node.inferred and is_dynamic(node.inferred))  # a size may come and go within
+        for node in walk((func,))
+        if isinstance(node, Call) and isinstance(node.op, Op)
     )
-
-
-def _flat_result(t: Type | None) -> bool:
-    fields = t.fields if isinstance(t, TupleType) else (t,)
-    return all(isinstance(f, TensorType) and not is_dynamic(f) for f in fields)

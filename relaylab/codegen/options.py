@@ -21,7 +21,6 @@ def _kind(value: object) -> str:
 class Choice:
     """A name out of a list, and options that belong to it. Equal if both are equal."""
 
-    what: ClassVar[str] = "choice"
     known: ClassVar[dict[str, dict[str, type]]] = {}
     defaults: ClassVar[dict[str, dict[str, Any]]] = {}
 
@@ -88,7 +87,6 @@ class Choice:
 class Executor(Choice):
     """How a compiled network is run: "graph", or "aot", which is the same native entry here."""
 
-    what = "executor"
     known = {
         "graph": {"link-params": bool},
         "aot": {
@@ -105,5 +103,4 @@ class Executor(Choice):
 class Runtime(Choice):
     """The runtime that compiled code is for."""
 
-    what = "runtime"
     known = {"cpp": {"system-lib": bool}, "crt": {"system-lib": bool}}
