@@ -109,18 +109,18 @@ def _waited(compilation: Compilation, started: Sequence[Future[bytes]]) -> Itera
 
 
 def compiled_plan(
-    planner: Planner, target: CpuTarget, count: int, launched: Callable[[], None] = lambda: None
+    planner: Planner, launched: Callable[[], None] = lambda: None
 ) -> tuple[NetworkPlan, bytes, tuple[bytes, ...]]:
-    """The plan of a network of `count` jobs, the object file of the entry and those of the kernels.
+    """The plan of a network, the object file of the entry and those of the kernels.
 
     `launched` is called when all kernels are written, before memory is planned.
     """
-    cache = ObjectCache.default()
+    target, cache = planner.target, planner.memo.cache
     started: list[Future[bytes]] = []
     with hand_over_soon(), Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
-            part("loops", len(started) + 1, count)
+            part("loops", len(started) + 1, len(planner.layouts.jobs))
             started.append(compilation.add(module_text([kernel], attributes=target.attributes)))
 
         planner.launch(compile_kernel)
@@ -146,7 +146,7 @@ def _compiled(
     cache = ObjectCache.default()
     options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
     planner = Planner(network, layouts, target, KernelMemo(target, cache, options), parts=parts)
-    planned, entry, objects = compiled_plan(planner, target, len(jobs))
+    planned, entry, objects = compiled_plan(planner)
     executable = Executable(
         mod_name,
         TargetInfo(target.triple, target.needs, str(target)),
@@ -169,7 +169,7 @@ def _compiled(
 
 def parse_target(target: object) -> CpuTarget:
     """A target from what `relay.build` accepts: None, text, a Target, or one of these in a list or dict."""
-    while isinstance(target, (list, tuple, Mapping)) and not isinstance(target, str):
+    while isinstance(target, (list, tuple, Mapping)):
         if isinstance(target, Mapping) and "kind" in target:
             return _from_config(target)
         values = list(target.values() if isinstance(target, Mapping) else target)

@@ -104,7 +104,7 @@ class OpenForm:
         memo = KernelMemo(self.target, cache, {WINOGRAD: minimal})
         self.planner = Planner(self.network, layouts, self.target, memo, self._at)
         self._know(self.wanted.known(first), [Turn(0, 0, 0)] * len(groups))
-        self.planned, self.entry, self.objects = compiled_plan(self.planner, self.target, len(jobs), self._reserve)
+        self.planned, self.entry, self.objects = compiled_plan(self.planner, self._reserve)
         self.library = None
         self._instantiate()
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
+from relaylab.codegen.network.names import numbered
 from relaylab.codegen.network.network import Network, NetworkTensor, Operation, flatten, of_whole_batch
 
 CPU = 1
@@ -13,12 +16,9 @@ CPU = 1
 
 def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: int = 1) -> str:
     """The text; `storage` numbers the memory of every tensor, all but constants are of one of `parts` of a batch."""
-    names: dict[str, int] = {}
+    names: Counter[str] = Counter()
     entries = [_entry(node, names) for node in network.nodes]
     tensors = [tensor for node in network.nodes for tensor in _outputs(node)]
-    rows = [0]
-    for node in network.nodes:
-        rows.append(rows[-1] + len(_outputs(node)))
     return json.dumps(
         {
             "nodes": entries,
@@ -33,7 +33,7 @@ def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: in
                     [list(of_whole_batch(t.shape, 1 if t.origin == "constant" else parts)) for t in tensors],
                 ],
             },
-            "node_row_ptr": rows,
+            "node_row_ptr": list(accumulate((len(_outputs(node)) for node in network.nodes), initial=0)),
         },
         indent=2,
     )
@@ -47,13 +47,13 @@ def _reference(tensor: NetworkTensor) -> list[int]:
     return [tensor.node, tensor.output, 0]
 
 
-def _entry(node: NetworkTensor | Operation, names: dict[str, int]) -> dict[str, Any]:
+def _entry(node: NetworkTensor | Operation, names: Counter[str]) -> dict[str, Any]:
     if isinstance(node, NetworkTensor):
         return {"op": "null", "name": node.name, "inputs": []}
     inputs = [_reference(tensor) for tensor in flatten(node.inputs)]
     return {
         "op": "tvm_op",
-        "name": _unique(node.name, names),
+        "name": numbered(node.name, names),
         "attrs": {
             "num_outputs": str(len(node.outputs)),
             "num_inputs": str(len(inputs)),
@@ -68,10 +68,3 @@ def _entry(node: NetworkTensor | Operation, names: dict[str, int]) -> dict[str, 
 def _extra(node: Operation) -> dict[str, str]:
     found = {key: node.function.attr(key) for key in ("hash", "src_layout", "dst_layout")}
     return {key: str(value) for key, value in found.items() if value is not None}
-
-
-def _unique(name: str, names: dict[str, int]) -> str:
-    """The name, or for a further call of the same kernel the name and a number."""
-    count = names.get(name)
-    names[name] = 0 if count is None else count + 1
-    return name if count is None else f"{name}{count + 1}"

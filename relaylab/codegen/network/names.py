@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 
 from relaylab.codegen.network.digests import function_digest
 from relaylab.ir import Call, Function, Op, StructuralTable, post_order
@@ -17,7 +18,7 @@ class KernelNames:
         self.prefix = prefix
         self._known: StructuralTable[str] = StructuralTable()
         self._exact: dict[str, str] = {}
-        self._taken: dict[str, int] = {}
+        self._taken: Counter[str] = Counter()
 
     def of(self, function: Function) -> str:
         """The name of a Primitive function."""
@@ -29,12 +30,14 @@ class KernelNames:
         return self._exact[digest]
 
     def _alike(self, function: Function) -> str:
-        return self._known.at(function, lambda _: self._unique(f"{self.prefix}_{fused_name(function)}"))
+        return self._known.at(function, lambda _: numbered(f"{self.prefix}_{fused_name(function)}", self._taken, "_"))
 
-    def _unique(self, name: str) -> str:
-        count = self._taken.get(name)
-        self._taken[name] = 1 if count is None else count + 1
-        return name if count is None else f"{name}_{count}"
+
+def numbered(name: str, taken: Counter[str], mark: str = "") -> str:
+    """The name, or where it was taken before the name and a number."""
+    count = taken[name]
+    taken[name] += 1
+    return f"{name}{mark}{count}" if count else name
 
 
 def fused_name(function: Function) -> str:

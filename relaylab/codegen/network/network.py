@@ -18,6 +18,7 @@ from relaylab import ir
 from relaylab.codegen.network.names import KernelNames
 from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.ir.expr import set_type
+from relaylab.ir.visit import operands_of
 from relaylab.loop.program import SIZES
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform.normal_forms.first_order import first_order
@@ -179,24 +180,15 @@ def is_static_graph(mod: ir.IRModule) -> bool:
     """Can the graph executor run the `main` of a typed module?"""
     main = first_order(mod)["main"]
     typed = (node for node in ir.walk((mod["main"],)) if node.inferred is not None)
-    return all(is_plain(node) for node in ir.walk((main.body,), _parts)) and not any(
+    return all(is_plain(node) for node in ir.walk((main.body,), operands_of)) and not any(
         ir.is_dynamic(n.checked_type) for n in typed
     )
-
-
-def _parts(expr: ir.Expr) -> tuple[ir.Expr, ...]:
-    """What a graph computes an expression from; Primitive functions are not looked into."""
-    return expr.args if isinstance(expr, ir.Call) else ir.children(expr)
-
-
-def _is_call(expr: ir.Call) -> bool:
-    return not isinstance(expr.op, ir.Op) and not (isinstance(expr.op, ir.Function) and expr.op.is_primitive)
 
 
 def is_plain(expr: ir.Expr) -> bool:
     """Whether a graph can hold an expression, its parts left aside."""
     if isinstance(expr, ir.Call):
-        return not _is_call(expr)
+        return isinstance(expr.op, ir.Op) or (isinstance(expr.op, ir.Function) and expr.op.is_primitive)
     return isinstance(expr, (ir.Constant, ir.Op, ir.Tuple, ir.TupleGetItem, ir.Var))
 
 
@@ -225,18 +217,12 @@ class _Reader:
     def _below(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
         """What must have a value before `expr` has one."""
         match expr:
-            case ir.Call():
-                return expr.args
             case ir.Let():
                 self.bound[expr.var] = expr.value
                 return (expr.value, expr.body)
-            case ir.Var():
-                return (self.bound[expr],) if expr in self.bound else ()
-            case ir.Tuple():
-                return expr.fields
-            case ir.TupleGetItem():
-                return (expr.tuple_value,)
-        return ()
+            case ir.Var() if expr in self.bound:
+                return (self.bound[expr],)
+        return operands_of(expr)
 
     def _value(self, expr: ir.Expr) -> NetworkValue:
         match expr:
