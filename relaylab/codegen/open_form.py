@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import repeat
 from operator import gt
 from typing import cast
 
@@ -35,7 +36,7 @@ from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import Planner, shares_for
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.specialize import input_tensors
-from relaylab.ir.dims import SizeVar, SymbolicDim
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import walk
@@ -85,7 +86,6 @@ class OpenForm:
         self.others = [k for k in range(len(self.results)) if k not in self.caches]
         alike: dict[object, int] = {}
         self.alike = [alike.setdefault(self.network.outputs[k].shape, n) for n, k in enumerate(self.others)]
-        self.never = [False] * len(self.results)
         self.copied: dict[int, np.ndarray] = {}
         """Copies of small inputs that lie where kernels cannot read them, by number: each serves the next run."""
         self.shapes: object = None
@@ -111,29 +111,25 @@ class OpenForm:
     def _find_rooms(self, groups: Sequence[CacheGroup]) -> None:
         """Which inputs and outputs are caches, and the sizes that say how much room they have."""
         ins, outs, sizes = self.network.inputs, self.network.outputs, self.sizes
-        self.rooms: list[tuple[Rooms, SymbolicDim]] = []
-        self.room_names: list[tuple[SizeVar, SizeVar]] = []
-        self.caches: set[int] = set()
-        """Which results are caches."""
-        self.cached: list[list[int]] = []
-        self.copying: list[set[Job]] = []
+        self.rooms: list[Rooms] = []
+        self.copying: dict[Job, Rooms] = {}
+        """The jobs that bring what a cache held."""
         for group in groups:
             inputs = [ins.index(cache.source) for cache in group.caches]
-            self.rooms.append((Rooms(inputs, group.axis), sizes.var_of(group.length)))
-            self.room_names.append(
-                (cast(SizeVar, sizes.var_of(group.before)), cast(SizeVar, sizes.var_of(group.after)))
-            )
-            self.cached.append([outs.index(cache.join.whole) for cache in group.caches])
-            self.caches |= set(self.cached[-1])
-            self.copying.append({cache.copy for cache in group.caches})
-        continued = {k for rooms, _ in self.rooms for k in rooms.inputs}
+            results = [outs.index(cache.join.whole) for cache in group.caches]
+            before, after = (cast(SizeVar, sizes.var_of(size)) for size in (group.before, group.after))
+            self.rooms.append(Rooms(inputs, results, group.axis, sizes.var_of(group.length), before, after))
+            self.copying |= {cache.copy: self.rooms[-1] for cache in group.caches}
+        self.caches = {k for rooms in self.rooms for k in rooms.results}
+        """Which results are caches."""
+        continued = {k for rooms in self.rooms for k in rooms.inputs}
         self.plain = [k for k in range(len(ins)) if k not in continued and ins[k] is not sizes.tensor]
 
     def _know(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
         """Take these numbers for the sizes, and the rooms of caches."""
         self.known = sizes
-        for (before, after), turn in zip(self.room_names, turns):
-            sizes[before], sizes[after] = turn.before, turn.after
+        for rooms, turn in zip(self.rooms, turns):
+            sizes[rooms.before], sizes[rooms.after] = turn.before, turn.after
 
     def _reserve(self) -> None:
         """Capacities for the known sizes: powers of two, and none less than it was."""
@@ -159,17 +155,16 @@ class OpenForm:
         code = Code(Executable("open", info, plan, self.entry, self.objects, self.planned.constants), self.library)
         self.library = code.library
         self.instance = Instance(code, num_threads())
-        copies = [{k for k, job in enumerate(self.planned.jobs) if job in copying} for copying in self.copying]
-        self.copy_steps: list[list[tuple[int, Callable[[Sequence[int]], int]]]] = [[] for _ in copies]
-        """Where the items of the steps stand that bring what a cache held, and how many they are."""
+        for rooms in self.rooms:
+            rooms.settle()
         open_steps: dict[ScalarExpr, list[int]] = {}
         self.sized: list[int] = []
-        for k, step in enumerate(plan.steps):
+        for k, (step, job) in enumerate(zip(plan.steps, self.planned.jobs)):
             kernel = self.planned.kernels[step.kernel]
             at, items = k * abi.STEP_WORDS + abi.STEP_ITEMS, kernel.open_items
-            owner = next((number for number, found in enumerate(copies) if k in found), None)
-            if owner is not None:
-                self.copy_steps[owner].append((at, formula(kernel.items if items is None else items)))
+            rooms = self.copying.get(job)
+            if rooms is not None:
+                rooms.steps.append((at, formula(kernel.items if items is None else items)))
             elif items is not None:
                 open_steps.setdefault(items, []).append(at)
             if items is not None or (SIZES in kernel.operands and kernel.items > 1):
@@ -182,10 +177,6 @@ class OpenForm:
         self.filled = np.zeros(len(self.capacities) or 1, np.int64)
         self.numbers, self.numbers_at = numbers_of(self.filled), address(self.filled)
         self.places = [0] * (len(plan.inputs) + len(plan.outputs))
-        self.homes: list[tuple[Held, ...]] = [()] * len(self.rooms)
-        """The memory of caches that stay in it, where the code reads and writes them there."""
-        self.still = [False] * len(self.rooms)
-        """Whether the steps that bring what a cache held have no items."""
 
     def _plan_again(self) -> None:
         """Plan for the known sizes: as they are if there is no memory for more. What fails leaves no capacities, so
@@ -212,11 +203,11 @@ class OpenForm:
         numbers, words = self.numbers, self.words
         for k, number in enumerate(values):
             numbers[k] = number
-        for number, (turn, copies) in enumerate(zip(turns, self.copy_steps)):
-            if not (turn.held and self.still[number]):
-                for place, items in copies:
+        for rooms, turn in zip(self.rooms, turns):
+            if not (turn.held and rooms.still):
+                for place, items in rooms.steps:
                     words[place] = 0 if turn.held else items(values)
-                self.still[number] = bool(turn.held)
+                rooms.still = bool(turn.held)
         for items, found in self.open_steps:
             number = items(values)
             for place in found:
@@ -258,13 +249,8 @@ class OpenForm:
         if shapes != self.shapes:
             self._resize(self.wanted.known(shapes), [])
             self.shapes = shapes
-        self._place([*inputs, self.numbers_at, *results])
-
-    def _place(self, places: list[int]) -> None:
-        """Let the code read and write at these addresses."""
-        if places != self.places:
-            for k, new in enumerate(places):
-                self._move(k, new)
+        for k, place in enumerate([*inputs, self.numbers_at, *results]):
+            self._move(k, place)
 
     def _move(self, k: int, place: int) -> None:
         """Let the code read or write an input or a result, the inputs first, at this address."""
@@ -278,7 +264,7 @@ class OpenForm:
         if sizes is None:
             return None
         with self.lock:
-            turns = [rooms.turn(leaves, evaluated(length, sizes)) for rooms, length in self.rooms]
+            turns = [rooms.turn(leaves, evaluated(rooms.length, sizes)) for rooms in self.rooms]
             key = list(sizes.values()), [(turn.before, turn.after, bool(turn.held)) for turn in turns]
             if key != self.shapes:
                 self._resize(sizes, turns)
@@ -288,14 +274,14 @@ class OpenForm:
                 kept[k] = self._read(k, leaves[k])
             self._move(len(leaves), self.numbers_at)
             outputs = dict(zip(self.others, map(self._output, self.others, self.out_shapes)))
-            held = [self._caches(number, turn, kept) for number, turn in enumerate(turns)]
+            held = [self._caches(rooms, turn, kept) for rooms, turn in zip(self.rooms, turns)]
             self.instance.run_steps()
-            for (rooms, _), turn, memory, found in zip(self.rooms, turns, held, self.cached):
-                outputs |= zip(found, rooms.wrote(turn, memory))
+            for rooms, turn, memory in zip(self.rooms, turns, held):
+                outputs |= zip(rooms.results, rooms.wrote(turn, memory))
             found = [outputs[k] for k in range(len(outputs))]
             for k, tensor in self.planner.copies:
                 np.copyto(found[k], self._source(tensor.root, kept, found).reshape(found[k].shape))
-            return list(map(NDArray, found, self.never, self.in_caches))
+            return list(map(NDArray, found, repeat(False), self.in_caches))
 
     def _read(self, k: int, x: np.ndarray) -> np.ndarray:
         """Let the code read an input where it lies, or a copy of it; what it reads."""
@@ -323,21 +309,20 @@ class OpenForm:
         self._move(len(self.network.inputs) + k, place)
         return array
 
-    def _caches(self, number: int, turn: Turn, kept: list[np.ndarray]) -> tuple[Held, ...]:
+    def _caches(self, rooms: Rooms, turn: Turn, kept: list[np.ndarray]) -> tuple[Held, ...]:
         """The memory of the caches of one length after a run, where the code writes them, and reads what they were."""
-        if turn.held and self.homes[number] is turn.held:
+        if turn.held and rooms.home is turn.held:
             return turn.held
-        self.homes[number] = ()
-        rooms, found = self.rooms[number][0], self.cached[number]
-        held = turn.held or tuple([self._room(k, rooms.axis, turn.after) for k in found])
+        rooms.home = ()
+        held = turn.held or tuple([self._room(k, rooms.axis, turn.after) for k in rooms.results])
         for k, (_, lent) in zip(rooms.inputs, held):
             if turn.strided:
                 self._move(k, lent.place if turn.held else address(kept[k]))
             else:
                 kept[k] = self._read(k, kept[k])
-        for k, (_, lent) in zip(found, held):
+        for k, (_, lent) in zip(rooms.results, held):
             self._move(len(self.network.inputs) + k, lent.place)
-        self.homes[number] = turn.held
+        rooms.home = turn.held
         return held
 
     def _room(self, k: int, axis: int, room: int) -> Held:
@@ -352,6 +337,3 @@ class OpenForm:
         if root.origin == "input":
             return inputs[network.inputs.index(root)]
         return root.constant if root.origin == "constant" else outputs[self.planner.outputs[root]]
-
-
-__all__ = ["OpenForm"]

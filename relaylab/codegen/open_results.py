@@ -10,11 +10,12 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.loop.expr import MOST_SIZE
 from relaylab.runtime.memory import ALIGNMENT, address, aligned
 
@@ -96,11 +97,27 @@ class Turn:
 
 
 class Rooms:
-    """The caches that have one length: inputs, by number, and the results that continue them, along `axis`."""
+    """The caches that have one length: inputs, by number, and the results that continue them, along `axis`.
 
-    def __init__(self, inputs: Sequence[int], axis: int):
-        self.inputs, self.axis, self.along = list(inputs), axis, (slice(None),) * axis
+    `length`, `before` and `after` are the sizes that say how long a run makes them, and their room before and after it.
+    """
+
+    def __init__(
+        self, inputs: list[int], results: list[int], axis: int, length: SymbolicDim, before: SizeVar, after: SizeVar
+    ):
+        self.inputs, self.results, self.axis, self.along = inputs, results, axis, (slice(None),) * axis
+        self.length, self.before, self.after = length, before, after
+        self.settle()
         self.forget()
+
+    def settle(self) -> None:
+        """Begin with new code."""
+        self.steps: list[tuple[int, Callable[[Sequence[int]], int]]] = []
+        """Where the items of the steps stand that bring what a cache held, and how many they are."""
+        self.still = False
+        """Whether those steps have no items."""
+        self.home: tuple[Held, ...] = ()
+        """The memory of caches that stay in it, where the code reads and writes them there."""
 
     def forget(self) -> None:
         """Let go of the caches of the last run, and of their memory: what others let go serves again."""

@@ -84,13 +84,13 @@ class InputSizes:
         self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
         """Where each size is read."""
         first: dict[tuple[object, ...], int] = {}
-        self.alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]
+        alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]
         """Which input has the same shape, by the type."""
-        self.groups = [(k, [n for n, same in enumerate(self.alike) if same == k != n]) for k in first.values()]
-        self.ranks = [(k, len(shape)) for shape, k in first.items()]
-        others = [x for x in dims if self.alike[x[1]] == x[1] and self.named.get(cast(SizeVar, x[0])) != x[1:]]
-        self.numbers = [(int(d), k, axis) for d, k, axis in others if isinstance(d, int)]
-        self.sizes = [(d, k, axis) for d, k, axis in others if isinstance(d, SymbolicDim)]
+        self.groups = [
+            (k, len(shape), [n for n, same in enumerate(alike) if same == k != n]) for shape, k in first.items()
+        ]
+        self.others = [x for x in dims if alike[x[1]] == x[1] and self.named.get(cast(SizeVar, x[0])) != x[1:]]
+        """Dimensions that are numbers, or say a size that is read elsewhere."""
 
     def known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
         """The number of each size, for shapes of the right ranks."""
@@ -101,20 +101,16 @@ class InputSizes:
         if [x.dtype for x in arrays] != self.dtypes:
             return None
         shapes = [x.shape for x in arrays]
-        for first, others in self.groups:
+        for first, rank, others in self.groups:
             shape = shapes[first]
+            if len(shape) != rank:
+                return None
             for k in others:
                 if shapes[k] != shape:
                     return None
-        for k, rank in self.ranks:
-            if len(shapes[k]) != rank:
-                return None
-        for number, k, axis in self.numbers:
-            if shapes[k][axis] != number:
-                return None
         known = self.known(shapes)
-        for size, k, axis in self.sizes:
-            if evaluated(size, known) != shapes[k][axis]:
+        for d, k, axis in self.others:
+            if (evaluated(d, known) if isinstance(d, SymbolicDim) else d) != shapes[k][axis]:
                 return None
         return known
 
