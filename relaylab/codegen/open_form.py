@@ -24,7 +24,7 @@ from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.loops.facts import uses_of, work
-from relaylab.codegen.network.network import Network, NetworkTensor, network_of
+from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import with_plain_products
@@ -333,7 +333,6 @@ class OpenForm:
 
     def _source(self, root: NetworkTensor, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> np.ndarray:
         """What a result is a copy of: an input, a constant or another result."""
-        network: Network = self.network
         if root.origin == "input":
-            return inputs[network.inputs.index(root)]
+            return inputs[self.network.inputs.index(root)]
         return root.constant if root.origin == "constant" else outputs[self.planner.outputs[root]]

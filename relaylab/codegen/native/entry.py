@@ -29,48 +29,32 @@ def entry_text(triple: str, flow: bool = False) -> str:
     """
     threaded = "windows" not in triple
     pool = [POOL, SPREAD if "linux" in triple else NO_SPREAD] if threaded else [NO_POOL]
-    parts = [_float_mode(triple), _RUN, FLOW if flow else _PARTS, _pause(triple), *pool]
+    parts = [_RUN, FLOW if flow else _PARTS, _machine(triple), *pool]
     return _fill("\n".join(parts))
 
 
 def _fill(text: str) -> str:
     """Replace `{NAME}` by the layout constant NAME."""
     names = {name: value for name, value in vars(abi).items() if name.isupper() and isinstance(value, int)}
-    names |= {"SPINS_BEFORE_YIELD": SPINS_BEFORE_YIELD, "PATIENCE": PATIENCE, "CHUNKS": CHUNKS}
+    names |= {"SPINS_BEFORE_YIELD": SPINS_BEFORE_YIELD, "PATIENCE": PATIENCE, "CHUNKS": CHUNKS, "MXCSR": MXCSR}
     for name, value in names.items():
         text = text.replace("{" + name + "}", str(value))
     return text
 
 
-def _float_mode(triple: str) -> str:
-    """Functions that set the mode of IEEE 754 and give back the one that was set before."""
+def _machine(triple: str) -> str:
+    """Functions that set the mode of IEEE 754 and give back the one that was set before, and what a waiting thread does
+    between two looks.
+    """
     if triple.startswith(("x86_64", "i686", "i386")):
-        return _X86_MODE.replace("{MXCSR}", str(MXCSR))
-    if triple.startswith(("aarch64", "arm64")):
-        return _ARM_MODE
-    return _NO_MODE
+        return _X86
+    return _ARM if triple.startswith(("aarch64", "arm64")) else _OTHER
 
 
-def _pause(triple: str) -> str:
-    """What a waiting thread does between two looks."""
-    if triple.startswith(("x86_64", "i686", "i386")):
-        return "declare void @llvm.x86.sse2.pause()\n" + _PAUSE.replace("{HINT}", "call void @llvm.x86.sse2.pause()")
-    if triple.startswith(("aarch64", "arm64")):
-        hint = "call void @llvm.aarch64.hint(i32 1)"
-        return "declare void @llvm.aarch64.hint(i32)\n" + _PAUSE.replace("{HINT}", hint)
-    return _PAUSE.replace("{HINT}", 'fence syncscope("singlethread") seq_cst')
-
-
-_PAUSE = """
-define internal void @pause() alwaysinline {
-  {HINT}
-  ret void
-}
-"""
-
-_X86_MODE = """
+_X86 = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse2.pause()
 
 define internal i64 @standard_mode() {
   %at = alloca i32, align 4
@@ -89,11 +73,17 @@ define internal void @restore_mode(i64 %mode) {
   call void @llvm.x86.sse.ldmxcsr(ptr %at)
   ret void
 }
+
+define internal void @pause() alwaysinline {
+  call void @llvm.x86.sse2.pause()
+  ret void
+}
 """
 
-_ARM_MODE = """
+_ARM = """
 declare i64 @llvm.aarch64.get.fpcr()
 declare void @llvm.aarch64.set.fpcr(i64)
+declare void @llvm.aarch64.hint(i32)
 
 define internal i64 @standard_mode() {
   %old = call i64 @llvm.aarch64.get.fpcr()
@@ -105,9 +95,14 @@ define internal void @restore_mode(i64 %mode) {
   call void @llvm.aarch64.set.fpcr(i64 %mode)
   ret void
 }
+
+define internal void @pause() alwaysinline {
+  call void @llvm.aarch64.hint(i32 1)
+  ret void
+}
 """
 
-_NO_MODE = """
+_OTHER = """
 define internal i64 @standard_mode() {
   ret i64 0
 }
@@ -115,11 +110,15 @@ define internal i64 @standard_mode() {
 define internal void @restore_mode(i64 %mode) {
   ret void
 }
+
+define internal void @pause() alwaysinline {
+  fence syncscope("singlethread") seq_cst
+  ret void
+}
 """
 
 _RUN = """
 define i32 @relaylab_run(ptr %ctx) {
-entry:
   %mode = call i64 @standard_mode()
   %first.at = getelementptr i64, ptr %ctx, i64 {CTX_FIRST}
   %last.at = getelementptr i64, ptr %ctx, i64 {CTX_LAST}
@@ -131,23 +130,27 @@ entry:
   %wanted = load i64, ptr %threads.at, align 8
   %pool = load ptr, ptr %pool.at, align 8
   %threads = call i64 @pool_enter(ptr %pool, i64 %wanted)
+  call void @run_steps(ptr %steps, i64 %first, i64 %last, ptr %pool, i64 %threads)
+  call void @pool_leave(ptr %pool, i64 %threads)
+  call void @restore_mode(i64 %mode)
+  ret i32 0
+}
+
+define internal void @run_steps(ptr %steps, i64 %first, i64 %last, ptr %pool, i64 %threads) alwaysinline {
+entry:
   br label %next
 next:
-  %index = phi i64 [ %first, %entry ], [ %index.next, %done ]
+  %index = phi i64 [ %first, %entry ], [ %index.next, %step ]
   %more = icmp slt i64 %index, %last
   br i1 %more, label %step, label %leave
 step:
   %word = mul i64 %index, {STEP_WORDS}
   %at = getelementptr i64, ptr %steps, i64 %word
   call void @run_step(ptr %at, ptr %pool, i64 %threads)
-  br label %done
-done:
   %index.next = add i64 %index, 1
   br label %next
 leave:
-  call void @pool_leave(ptr %pool, i64 %threads)
-  call void @restore_mode(i64 %mode)
-  ret i32 0
+  ret void
 }
 
 define internal void @run_step(ptr %step, ptr %pool, i64 %threads) alwaysinline {
@@ -176,7 +179,6 @@ declare i64 @llvm.umin.i64(i64, i64)
 
 _PARTS = """
 define void @relaylab_parts(ptr %operands, i64 %begin, i64 %end, i64 %thread) {
-entry:
   %bounds.at = getelementptr i64, ptr %operands, i64 1
   %steps = load ptr, ptr %operands, align 8
   %bounds = load ptr, ptr %bounds.at, align 8
@@ -184,18 +186,7 @@ entry:
   %last.at = getelementptr i64, ptr %bounds, i64 %end
   %first = load i64, ptr %first.at, align 8
   %last = load i64, ptr %last.at, align 8
-  br label %next
-next:
-  %index = phi i64 [ %first, %entry ], [ %index.next, %step ]
-  %more = icmp slt i64 %index, %last
-  br i1 %more, label %step, label %leave
-step:
-  %word = mul i64 %index, {STEP_WORDS}
-  %at = getelementptr i64, ptr %steps, i64 %word
-  call void @run_step(ptr %at, ptr null, i64 1)
-  %index.next = add i64 %index, 1
-  br label %next
-leave:
+  call void @run_steps(ptr %steps, i64 %first, i64 %last, ptr null, i64 1)
   ret void
 }
 """
