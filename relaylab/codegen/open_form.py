@@ -240,10 +240,6 @@ class OpenForm:
 
     # ---- running
 
-    def takes(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
-        return self.wanted.fit(arrays) is not None
-
     def bind(self, shapes: tuple[tuple[int, ...], ...], inputs: Sequence[int], results: Sequence[int]) -> None:
         """Get ready for inputs of these shapes at these addresses, and results at those; of a form without caches."""
         if shapes != self.shapes:
