@@ -112,8 +112,6 @@ class Specializations:
     """The seconds that were spent on shapes without a form, as a list of one: it is added to without looking again."""
     refused: OrderedDict[Key, str] = field(default_factory=OrderedDict)
     """For which inputs there is no form, and why."""
-    seen: OrderedDict[Key, Key] = field(default_factory=OrderedDict)
-    """Shapes and data types of arrays that were checked, and the key of their form."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
     open: OpenForm | FlowForm | None = None
@@ -122,6 +120,8 @@ class Specializations:
 
     def __post_init__(self) -> None:
         self.deciding = deciding_inputs(self.mod)
+        self.params = self.mod["main"].params
+        self.dtypes = [np.dtype(t.dtype) for _, t in input_tensors(self.params)]
         self.lock = threading.RLock()
         self.result = self.mod["main"].ret_type
         fields = self.result.fields if isinstance(self.result, TupleType) else ()
@@ -161,7 +161,7 @@ class Specializations:
 
         None where there is no form for them, or more has to be looked at: tuples, numbers, values that decide shapes.
         """
-        if self.open is None and (self.deciding or not self.forms):
+        if len(args) != len(self.params) or (self.open is None and (self.deciding or not self.forms)):
             return None
         arrays = [a.read() if type(a) is NDArray else a for a in args]
         for a in arrays:
@@ -170,12 +170,11 @@ class Specializations:
         plain = cast("list[np.ndarray]", arrays)
         shapes = tuple([a.shape for a in plain])
         with self.lock:
-            key = self.seen.get((shapes, tuple([a.dtype for a in plain]))) if self.forms and not self.deciding else None
-            form = None if key is None else self.forms.get(key)
-            if key is None or form is None:
+            form = None if self.deciding else self.forms.get(shapes)
+            if form is None or [a.dtype for a in plain] != self.dtypes:
                 spent = self.spent.get(shapes)
                 return None if self.open is None or self.is_time(shapes, spent) else self.opened(shapes, plain, spent)
-            self.forms.move_to_end(key)
+            self.forms.move_to_end(shapes)
             form.uses += 1
         return form.run(plain)
 
@@ -209,13 +208,6 @@ class Specializations:
                 self.closed = error.message
         return self.open
 
-    def note(self, args: Sequence[object], key: Key) -> None:
-        """Remember that arguments of these shapes and data types are taken, and have a form."""
-        if all(type(a) in (np.ndarray, NDArray) for a in args):
-            arrays = [a.read() if isinstance(a, NDArray) else cast(np.ndarray, a) for a in args]
-            self.seen[tuple([a.shape for a in arrays]), tuple([a.dtype for a in arrays])] = key
-            _bound(self.seen, _REMEMBERED)
-
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""
         shapes = tuple([x.shape for x in flat(tuple(values))])
@@ -227,7 +219,7 @@ class Specializations:
                 self.forms.move_to_end(key)
                 found.uses += 1
                 return key, found
-            sizes_of(self.mod["main"].params, shapes)  # says which inputs disagree
+            sizes_of(self.params, shapes)  # says which inputs disagree
             self._open_form(shapes)
             if self.never or key in self.refused or not self.is_time(key, self.spent.get(key)):
                 return key, None
@@ -251,7 +243,7 @@ class Specializations:
         seconds = 0.0 if spent is None else spent[0]
         if self.open is not None:
             return seconds >= self.open.seconds and key not in self.refused
-        shapes = len(input_tensors(self.mod["main"].params))
+        shapes = len(self.dtypes)
         if spent is None and any(k[:shapes] == key[:shapes] for k in self.forms):
             return False
         idle = sum(f.uses == 1 for f in self.forms.values())

@@ -22,7 +22,6 @@ from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.trail import derived
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic, map_type
 from relaylab.ir.visit import children, rewrite, substitute, walk
-from relaylab.runtime.ndarray import DTYPES
 from relaylab.support.errors import RelayTypeError
 from relaylab.transform import DynamicToStatic, InferType
 from relaylab.transform.normal_forms.first_order import first_order
@@ -97,12 +96,12 @@ def _is_whole(t: Type | None) -> bool:
     """Whole numbers and truth values: shapes, sizes, axes, limits, flags. Tuples may hold them."""
     if not isinstance(t, TensorType):
         return t is None or isinstance(t, TupleType)
-    return len(t.shape) <= 2 and t.dtype in DTYPES and not t.dtype.startswith("float")
+    return len(t.shape) <= 2 and not t.dtype.startswith("float")
 
 
 def _is_factor(t: Type | None) -> bool:
     """These, or a few factors."""
-    small = isinstance(t, TensorType) and t.dtype in DTYPES and len(t.shape) <= 1 and not t.is_dynamic
+    small = isinstance(t, TensorType) and len(t.shape) <= 1 and not t.is_dynamic
     return _is_whole(t) or (small and math.prod(cast(TensorType, t).concrete_shape) <= 8)
 
 

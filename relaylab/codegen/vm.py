@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from relaylab.codegen.native_function import flat
-from relaylab.codegen.specializations import Key
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
@@ -103,7 +102,6 @@ class VMInterpreter(Interpreter):
         values = self.arguments(self.mod["main"], args, kwargs)
         key, form = (None, None) if forms is None else forms.find(values)
         if forms is not None and form is not None:
-            forms.note(args if not kwargs and len(args) == len(values) else (), cast(Key, key))
             out = form.run(flat(values))
             return self.run(values) if out is None else out
         if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:

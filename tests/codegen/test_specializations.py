@@ -140,6 +140,18 @@ def test_tuples_go_in_and_out():
     assert len(forms(vm).forms) == 1
 
 
+@pytest.mark.parametrize("open", [True, False], ids=["all sizes", "these"])
+def test_the_fields_of_a_tuple_are_no_arguments(open):
+    n = SizeVar("n")
+    pair = relay.var("pair", relay.TupleType([relay.TensorType((n, 2)), relay.TensorType((n, 2))]))
+    vm = machine(relay.Function([pair], relay.TupleGetItem(pair, 0) + relay.TupleGetItem(pair, 1)), open)
+    a, b = np.ones((4, 2), "f4"), np.ones((4, 2), "f4")
+    for _ in range(2):
+        np.testing.assert_array_equal(vm.invoke("main", (a, b)).numpy(), a + b)
+    with pytest.raises(RelayError, match="takes 1"):
+        vm.invoke("main", a, b)
+
+
 def test_saved_programs_are_open_again():
     with PassContext(opt_level=3, config={"relay.codegen.specializations": 3, "relay.codegen.open": False}):
         exe = relay.vm.compile(relay.IRModule.from_expr(attention(SizeVar("n"))), "llvm")
