@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.network.network import Network, NetworkTensor, flatten, operator_of, tensor_type
+from relaylab.codegen.network.network import Network, NetworkTensor, flatten, tensor_type
 from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.codegen.operations.fused_body import tensors_of
 from relaylab.codegen.operations.in_place_concat import ConcatenateAttrs, InPlaceConcat
 from relaylab.codegen.operations.jobs import GenericJob, Job
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.ir import Tuple
+from relaylab.ir.op import is_call_to
 from relaylab.ir.visit import operands_of, walk
 from relaylab.loop.expr import ScalarExpr, Size
 
@@ -113,11 +114,10 @@ def _cache(job: Job, network: Network) -> Cache | None:
     """The cache that a job continues, if it does nothing else with the result."""
     if not isinstance(job, GenericJob) or len(job.writes) != 1 or job.writes[0] not in network.outputs:
         return None
-    body = job.operation.function.body
-    if job.results != ((body, None),) or not job.calls or operator_of(job.calls[-1]).name != "concatenate":
+    call = job.operation.function.body
+    if job.results != ((call, None),) or not is_call_to(call, "concatenate") or call not in job.calls:
         return None
-    call = job.calls[-1]
-    if call is not body or not isinstance(call.args[0], Tuple) or len(call.args[0].fields) != 2:
+    if not isinstance(call.args[0], Tuple) or len(call.args[0].fields) != 2:
         return None
     old, new = call.args[0].fields
     source, whole = job.known.get(old), job.writes[0]

@@ -85,7 +85,6 @@ class Turn:
     """Where the caches of one length lie in a run: their room before it and after it, as strides tell it.
 
     `held` is the memory of each if they stay in it; `strided` says that they lie in memory with room, in this or other.
-    `again` says that the last run left all where this one needs it.
     """
 
     length: int
@@ -93,7 +92,6 @@ class Turn:
     after: int
     strided: bool = False
     held: tuple[Held, ...] = ()
-    again: bool = False
 
 
 class Rooms:
@@ -132,7 +130,7 @@ class Rooms:
         """
         old, room = arrays[self.inputs[0]].shape[self.axis], self.written.room
         if self._go_on(arrays, old) and length <= room:
-            return Turn(length, room, room, True, self.held, True)
+            return Turn(length, room, room, True, self.held)
         self.forget()
         held: list[tuple[np.ndarray, Lent]] = []
         rooms: set[int] = set()
@@ -168,7 +166,7 @@ class Rooms:
 
     def wrote(self, turn: Turn, held: tuple[Held, ...]) -> list[np.ndarray]:
         """The caches that a run wrote to this memory; the next one may go on there."""
-        if turn.again:
+        if held is self.held:
             self.written.used = turn.length
         else:
             self.held, self.written = held, CacheFilling(self, turn.after, turn.length)

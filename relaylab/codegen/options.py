@@ -13,10 +13,6 @@ KINDS: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
 """What TVM calls the types of options."""
 
 
-def _kind(value: object) -> str:
-    return KINDS.get(type(value), type(value).__name__)
-
-
 @checked
 class Choice:
     """A name out of a list, and options that belong to it. Equal if both are equal."""
@@ -44,8 +40,9 @@ class Choice:
                     help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}",
                 )
             if not isinstance(value, kinds[key]):
+                found = KINDS.get(type(value), type(value).__name__)
                 raise RelayTypeError(
-                    f'Attribute "{key}" should have type "{KINDS[kinds[key]]}" but instead found "{_kind(value)}"',
+                    f'Attribute "{key}" should have type "{KINDS[kinds[key]]}" but instead found "{found}"',
                     code="build.option",
                     help=f"it is a {kinds[key].__name__}, not {shown(value)}",
                 )

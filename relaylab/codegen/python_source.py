@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab import ir
+from relaylab.interp.machine import arrays_of
 from relaylab.interp.values import ConstructorValue, RefValue, map_value, rebuilt, to_value
 from relaylab.ir.free import global_vars
 from relaylab.op.rounding import evaluated
@@ -43,7 +44,6 @@ class PythonConverter:
 
     def __init__(self, mod: ir.IRModule | None = None, target: object = "llvm"):
         self.mod = mod if mod is not None else ir.IRModule()
-        self.target = target
         self.constants: list[np.ndarray] = []
         self.attributes: list[Any] = []
         self.names: dict[object, str] = {}
@@ -254,8 +254,7 @@ def relay_op(name: str, *args: PythonValue, **attrs: PythonValue) -> PythonValue
     """The value of an operator on values, by its reference semantics."""
     with np.errstate(all="ignore"):
         found = ir.OPERATORS.lookup(name).definition(**attrs)
-        result = evaluated(cast(Any, found), args)
-    return tuple(map(np.asarray, result)) if isinstance(result, (tuple, list)) else np.asarray(result)
+        return arrays_of(evaluated(cast(Any, found), args))
 
 
 def _write(ref: RefValue, value: PythonValue) -> tuple[()]:

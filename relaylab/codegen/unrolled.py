@@ -19,7 +19,7 @@ LONGEST = 4096
 
 def unrolled(body: Expr) -> Expr:
     """`body` with the calls of such loops replaced by what their turns compute; the others stay as they are."""
-    loops = {n.var: n.value for n in walk((body,)) if isinstance(n, Let) and _is_loop(n.var, n.value)}
+    loops: dict[Expr, Expr] = {n.var: n.value for n in walk((body,)) if isinstance(n, Let) and _is_loop(n.var, n.value)}
     if not loops:
         return body
 
@@ -28,14 +28,9 @@ def unrolled(body: Expr) -> Expr:
             return new.tuple_value.fields[new.index]
         if not isinstance(new, Call):
             return new
-        let = new.op if isinstance(new.op, Let) and new.op.var is new.op.body else None
-        name = new.op if let is None else let.var
-        if not isinstance(name, Var):
-            return new
-        func = loops.get(name) if let is None else let.value
-        if not isinstance(func, Function):
-            return new
-        found = _turns(func, name, new)
+        op = new.op
+        name, func = (op.var, op.value) if isinstance(op, Let) and op.var is op.body else (op, loops.get(op))
+        found = _turns(func, name, new) if isinstance(func, Function) else None
         return new if found is None else found
 
     return rewrite(body, post)
@@ -49,7 +44,7 @@ def _is_loop(name: Var, value: Expr) -> bool:
     )
 
 
-def _turns(func: Function, name: Var, call: Call) -> Expr | None:
+def _turns(func: Function, name: Expr, call: Call) -> Expr | None:
     """The value of a call of a loop; None if a condition depends on data, or there are too many turns."""
     body = func.body
     if not isinstance(body, If) or len(call.args) != len(func.params):
@@ -62,7 +57,8 @@ def _turns(func: Function, name: Var, call: Call) -> Expr | None:
             return None
         branch = body.true_branch if bool(np.all(known.data.numpy())) else body.false_branch
         if not (isinstance(branch, Call) and branch.op is name):
-            return _joined(writer.at(branch))
+            result = writer.at(branch)
+            return Tuple(list(map(_joined, result.fields))) if isinstance(result, Tuple) else _joined(result)
         values = [writer.at(a) for a in branch.args]
     return None
 
@@ -100,14 +96,8 @@ class _Turns:
         return self.varying[expr]
 
 
-def _joined(result: Expr) -> Expr:
+def _joined(expr: Expr) -> Expr:
     """Rows that were put behind or before each other one by one, put together at once."""
-    fields = result.fields if isinstance(result, Tuple) else (result,)
-    new = [_flat(f) for f in fields]
-    return Tuple(new) if isinstance(result, Tuple) else new[0]
-
-
-def _flat(expr: Expr) -> Expr:
     parts: list[Expr] = []
     behind: list[Expr] = []
     node, axis = expr, None
