@@ -37,9 +37,7 @@ from relaylab.codegen.operations.plan import Planner, shares_for
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.specialize import input_tensors
 from relaylab.ir.dims import SizeVar
-from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
-from relaylab.ir.visit import walk
 from relaylab.loop.expr import ScalarExpr, Size
 from relaylab.loop.program import SIZES, LoopProgram
 from relaylab.loop.sizes import formula, number_of
@@ -67,18 +65,14 @@ class OpenForm:
         start = time.perf_counter()
         self.lock = threading.RLock()
         self.target = target
-        main = mod["main"]
-        self.inputs = [t for _, t in input_tensors(main.params)]
-        self.wanted = InputSizes(self.inputs)
+        self.wanted = InputSizes([t for _, t in input_tensors(mod["main"].params)])
         self.named = self.wanted.named
         self.sizes = OpenSizes(frozenset(self.named))
         self.capacities: list[int] = []
         with no_collection():
             plain = first_order(with_plain_products(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
             final = Sequential(default_passes())(plain)
-            for node in walk((final["main"].body,)):
-                if isinstance(node, Function):
-                    check_open(node)
+            check_open(final["main"])
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
@@ -97,11 +91,11 @@ class OpenForm:
         minimal = bool(PassContext.current().get_config(WINOGRAD, True))
         jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, minimal)]
         jobs, groups = with_caches(self.network, jobs) if caches else (jobs, [])
-        layouts, cache = lay_out(self.network, jobs), ObjectCache.default()
+        layouts = lay_out(self.network, jobs)
         for group in groups:
             group.lay_out(layouts)
         self._find_rooms(groups)
-        memo = KernelMemo(self.target, cache, {WINOGRAD: minimal})
+        memo = KernelMemo(self.target, ObjectCache.default(), {WINOGRAD: minimal})
         self.planner = Planner(self.network, layouts, self.target, memo, self._at)
         self._know(self.wanted.known(first), [Turn(0, 0, 0)] * len(groups))
         self.planned, self.entry, self.objects = compiled_plan(self.planner, self._reserve)

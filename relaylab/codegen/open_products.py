@@ -33,7 +33,7 @@ def with_plain_products(mod: IRModule) -> IRModule:
 
 def _plain(new: Expr, old: Expr, used: Users) -> Expr:
     if is_call_to(new, "transpose"):
-        return _untransposed(new, old)
+        return _untransposed(new, cast(Call, old))
     if is_call_to(new, "divide", "multiply"):
         return _scaled_before(new, cast(Call, old), used)
     if not is_call_to(new, "nn.batch_matmul") or not any(is_dynamic(a.checked_type) for a in cast(Call, old).args):
@@ -46,7 +46,7 @@ def _plain(new: Expr, old: Expr, used: Users) -> Expr:
     return Call(new.op, [left, right.args[0]], type(record)(**turned), span=new.span)
 
 
-def _untransposed(new: Call, old: Expr) -> Expr:
+def _untransposed(new: Call, old: Call) -> Expr:
     """The last two axes exchanged, leading ones merged, the last two exchanged again: only leading ones are merged."""
     middle = new.args[0]
     if not is_call_to(middle, "reshape"):
@@ -54,8 +54,9 @@ def _untransposed(new: Call, old: Expr) -> Expr:
     inner = middle.args[0]
     if not is_call_to(inner, "transpose") or not (_swaps_last(new) and _swaps_last(inner)):
         return new
-    before, after = (e.checked_type for e in (_first(_first(old)), _first(old)))
-    if cast(TensorType, before).shape[-2:] != cast(TensorType, after).shape[-2:]:
+    after = cast(Call, old.args[0])
+    before = after.args[0]
+    if cast(TensorType, before.checked_type).shape[-2:] != cast(TensorType, after.checked_type).shape[-2:]:
         return new
     record = {"newshape": cast(TensorType, old.checked_type).shape, "allowzero": True}
     return Call(cast(Op, middle.op), [inner.args[0]], type(facets(middle))(**record), span=new.span)
@@ -82,10 +83,6 @@ def _scaled_before(new: Call, old: Call, used: Users) -> Expr:
     for reshape in reversed(above):
         found = Call(reshape.op, [found], reshape.attrs, span=reshape.span)
     return found
-
-
-def _first(call: Expr) -> Expr:
-    return cast(Call, call).args[0]
 
 
 def _swaps_last(call: Call) -> bool:

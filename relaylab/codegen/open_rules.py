@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from relaylab.codegen.specialize import tensors_of
 from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
 from relaylab.ir.expr import Call, Function
 from relaylab.ir.op import Op, facets
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.types import is_dynamic
 from relaylab.ir.visit import walk
 from relaylab.op.base import OpPattern
 from relaylab.op.shapes import product
@@ -37,8 +38,8 @@ def _touches_open(call: Call) -> bool:
 
 
 def _holds(call: Call, op: Op) -> bool:
-    ins = [t.shape for a in call.args for t in _tensors(a.checked_type)]
-    outs = [t.shape for t in _tensors(call.checked_type)]
+    ins = [t.shape for a in call.args for t in tensors_of(a.checked_type) or ()]
+    outs = [t.shape for t in tensors_of(call.checked_type) or ()]
     if any(type(d) is AnyDim for shape in (*ins, *outs) for d in shape):
         return False
     rule = RULES.get(op.name)
@@ -49,11 +50,6 @@ def _holds(call: Call, op: Op) -> bool:
     if op.definition.pattern <= OpPattern.BROADCAST:
         return all(_stretched(call, ins, out) for out in outs)
     return len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
-
-
-def _tensors(t: Type) -> list[TensorType]:
-    parts = t.fields if isinstance(t, TupleType) else (t,)
-    return [p for p in parts if isinstance(p, TensorType)]
 
 
 def _stretched(call: Call, ins: Sequence[Shape], out: Shape) -> bool:

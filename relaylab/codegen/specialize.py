@@ -63,12 +63,8 @@ def deciding_inputs(mod: IRModule) -> tuple[int, ...]:
         elif isinstance(node, Call) and isinstance(node.op, Op) and _is_open(node.inferred):
             shapes += _shape_operands(node, node.op)
     reached = {*walk(conditions, _behind(_is_whole)), *walk(shapes, _behind(_is_factor))}
-    types = [p.inferred or p.type_annotation for p in main.params]
-    return tuple(
-        k
-        for k, (p, t) in enumerate(zip(main.params, types))
-        if p in reached and isinstance(t, TensorType) and _is_factor(t)
-    )
+    types = [p.inferred or p.type_annotation if p in reached else None for p in main.params]
+    return tuple(k for k, t in enumerate(types) if isinstance(t, TensorType) and _is_factor(t))
 
 
 def _behind(counts: Callable[[Type | None], bool]) -> Callable[[Expr], tuple[Expr, ...]]:

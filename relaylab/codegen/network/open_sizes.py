@@ -9,9 +9,9 @@ import numpy as np
 
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
-from relaylab.ir.expr import Call, Function
-from relaylab.ir.types import TensorType, TupleType, Type
-from relaylab.ir.visit import post_order
+from relaylab.ir.expr import Call, Expr, Function
+from relaylab.ir.types import TensorType, TupleType
+from relaylab.ir.visit import walk
 from relaylab.loop.expr import MOST_SIZE, Size
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
@@ -68,11 +68,10 @@ class OpenSizes:
 
     def signature(self, function: Function) -> tuple[object, ...]:
         """All dimensions in the types and attributes of a function, in order; nothing if none of them is open."""
-        found = [d for node in post_order(function) for d in _dims(node.inferred, node)]
-        return tuple(map(self._part, found)) if any(isinstance(d, AnyDim) for d in found) else ()
-
-    def _part(self, d: object) -> object:
-        return self.size(d) if isinstance(d, SymbolicDim) else str(d)
+        found = [d for node in walk((function,)) for d in _dims(node)]
+        if not any(isinstance(d, AnyDim) for d in found):
+            return ()
+        return tuple(self.size(d) if isinstance(d, SymbolicDim) else str(d) for d in found)
 
 
 class InputSizes:
@@ -138,8 +137,8 @@ def _sizes_in(d: SymbolicDim) -> set[SizeVar]:
     return found
 
 
-def _dims(t: Type | None, node: object) -> Iterator[object]:
-    types = t.fields if isinstance(t, TupleType) else (t,)
+def _dims(node: Expr) -> Iterator[object]:
+    types = node.inferred.fields if isinstance(node.inferred, TupleType) else (node.inferred,)
     yield from (d for part in types if isinstance(part, TensorType) for d in part.shape)
     if isinstance(node, Call) and isinstance(node.attrs, Attrs):
         for _, value in node.attrs.items():
