@@ -23,7 +23,7 @@ class NativeFunction:
     """A Primitive function, or a network of them, as machine code: takes and gives values of evaluation."""
 
     def __init__(self, func: Function, target: CpuTarget):
-        self.function = func
+        self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in func.params)
         main = func
         if func.is_primitive:
             func = without_tuples(func)
@@ -40,7 +40,6 @@ class NativeFunction:
             for k, info in enumerate(plan.outputs)
             if info.nbytes <= SMALL
         ]
-        self.takes_tuples = any(isinstance(p.inferred or p.type_annotation, TupleType) for p in self.function.params)
 
     @property
     def name(self) -> str:

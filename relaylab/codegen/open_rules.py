@@ -63,24 +63,12 @@ def _joined(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     return all(shape == rest[-1] for shape in rest)
 
 
-def _stacked(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    return all(shape == ins[0] for shape in ins)
-
-
 def _matrices(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     record, (a, c) = facets(call), ins
     turned_a, turned_c = (bool(getattr(record, f"transpose_{side}", side == "b")) for side in "ab")
     inner = a[-2 if turned_a else -1], c[-1 if turned_c else -2]
     batches = zip(reversed(a[:-2]), reversed(c[:-2])) if len(c) > 2 else ()
     return inner[0] == inner[1] and all(x == y or 1 in (x, y) for x, y in batches)
-
-
-def _split(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    return not isinstance(ins[0][cast(int, facets(call).axis) % len(out)], SymbolicDim)
-
-
-def _taken(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    return not getattr(facets(call), "batch_dims", 0)
 
 
 def _reduced(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
@@ -104,9 +92,13 @@ def _any(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
 
 
 RULES: Mapping[str, Rule] = {
-    "concatenate": _joined, "stack": _stacked, "nn.dense": _matrices, "nn.matmul": _matrices,
-    "nn.batch_matmul": _matrices, "split": _split, "take": _taken, "argmax": _reduced, "argmin": _reduced,
-    "variance": _about_mean, "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
-    "arange": _any, "shape_of": _any, "ndarray_size": _any,
+    "concatenate": _joined,
+    "stack": lambda call, ins, out: all(shape == ins[0] for shape in ins),
+    "split": lambda call, ins, out: not isinstance(ins[0][cast(int, facets(call).axis) % len(out)], SymbolicDim),
+    "take": lambda call, ins, out: not getattr(facets(call), "batch_dims", 0),
     "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
+    "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
+    "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,
+    "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
+    "arange": _any, "shape_of": _any, "ndarray_size": _any,
 }  # fmt: skip
