@@ -2,8 +2,9 @@
 
 Those of `_FRAMES` are of programs with calls: registers in frames that point to objects.
 
-Their layout is in `runtime/abi.py`. Everything that an instruction changes lies in memory, so that a run can pause at
-any of them, for the caller to make room, to look at the clock, or to be interrupted.
+Their layout is in `runtime/abi.py`; behind each label stand the operands, of which a, b and c are read for all. What
+an instruction changes lies in memory, so that a run can pause at any of them, for the caller to make room, to look at
+the clock, or to be interrupted.
 
 Choices: docs/choices.md, Running.
 """
@@ -30,9 +31,9 @@ entry:
   %threads = call i64 @pool_enter(ptr %pool, i64 %wanted)
   br label %next
 next:
-  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %target, %jump ], [ %chosen, %unless ],
-    [ %is.to, %on.is ], [ %test.to, %on.test ], [ %call.to, %on.call ], [ %invoke.to, %on.invoke ],
-    [ %tail.to, %on.tail ], [ %reenter.to, %on.reenter ], [ %return.to, %on.return ]
+  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %a, %jump ], [ %chosen, %unless ],
+    [ %is.to, %on.is ], [ %test.to, %on.test ], [ %b, %on.call ], [ %invoke.to, %on.invoke ],
+    [ %a, %on.tail ], [ %reenter.to, %on.reenter ], [ %return.to, %on.return ]
   %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ],
     [ %frame, %on.is ], [ %frame, %on.test ], [ %call.frame, %on.call ], [ %invoke.frame, %on.invoke ],
     [ %frame, %on.tail ], [ %frame, %on.reenter ], [ %return.frame, %on.return ]
@@ -51,6 +52,9 @@ decode:
   %c.at = getelementptr i64, ptr %at, i64 3
   %d.at = getelementptr i64, ptr %at, i64 4
   %kind = load i64, ptr %at, align 8
+  %a = load i64, ptr %a.at, align 8
+  %b = load i64, ptr %b.at, align 8
+  %c = load i64, ptr %c.at, align 8
   %failed = icmp eq i64 %kind, {FAIL}
   %ended = select i1 %failed, i32 {FLOW_FAILED}, i32 {FLOW_DONE}
   switch i64 %kind, label %onwards [
@@ -79,37 +83,33 @@ decode:
     i64 {FAIL}, label %leave
     i64 {FILL}, label %on.fill
   ]
-step:
+step:  ; step
   %record = load ptr, ptr %a.at, align 8
   call void @run_step(ptr %record, ptr %pool, i64 %threads)
   br label %onwards
-jump:
-  %target = load i64, ptr %a.at, align 8
+jump:  ; to
   br label %next
-unless:
+unless:  ; condition, to
   %condition.at = load ptr, ptr %a.at, align 8
   %condition = load i8, ptr %condition.at, align 1
-  %other = load i64, ptr %b.at, align 8
   %holds = icmp ne i8 %condition, 0
-  %chosen = select i1 %holds, i64 %follows, i64 %other
+  %chosen = select i1 %holds, i64 %follows, i64 %b
   br label %next
-copy:
+copy:  ; to, from, bytes
   %copy.to = load ptr, ptr %a.at, align 8
   %copy.from = load ptr, ptr %b.at, align 8
-  %copy.bytes = load i64, ptr %c.at, align 8
-  call void @llvm.memmove.p0.p0.i64(ptr %copy.to, ptr %copy.from, i64 %copy.bytes, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr %copy.to, ptr %copy.from, i64 %c, i1 false)
   br label %onwards
-append:
+append:  ; collector, from, bytes, before
   %collector = load ptr, ptr %a.at, align 8
   %source = load ptr, ptr %b.at, align 8
-  %bytes = load i64, ptr %c.at, align 8
   %before = load i64, ptr %d.at, align 8
   %room.at = getelementptr i64, ptr %collector, i64 1
   %used.at = getelementptr i64, ptr %collector, i64 2
   %memory = load ptr, ptr %collector, align 8
   %room = load i64, ptr %room.at, align 8
   %used = load i64, ptr %used.at, align 8
-  %after = add i64 %used, %bytes
+  %after = add i64 %used, %c
   %full = icmp ugt i64 %after, %room
   br i1 %full, label %leave, label %write
 write:
@@ -117,15 +117,14 @@ write:
   %backwards = icmp ne i64 %before, 0
   %offset = select i1 %backwards, i64 %from.end, i64 %used
   %place = getelementptr i8, ptr %memory, i64 %offset
-  call void @llvm.memmove.p0.p0.i64(ptr %place, ptr %source, i64 %bytes, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr %place, ptr %source, i64 %c, i1 false)
   store i64 %after, ptr %used.at, align 8
   br label %onwards
-exact:
+exact:  ; collector, bytes
   %exact.collector = load ptr, ptr %a.at, align 8
-  %exact.bytes = load i64, ptr %b.at, align 8
   %exact.used.at = getelementptr i64, ptr %exact.collector, i64 2
   %exact.used = load i64, ptr %exact.used.at, align 8
-  %as.many = icmp eq i64 %exact.used, %exact.bytes
+  %as.many = icmp eq i64 %exact.used, %b
   br i1 %as.many, label %onwards, label %leave
 {FRAMES}onwards:
   br label %next
@@ -144,167 +143,128 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 _FRAMES = """
-on.tensor:
-  %tensor.bytes = load i64, ptr %c.at, align 8
+on.tensor:  ; to, header, bytes
   %tensor.low = load i64, ptr %low.at, align 8
   %tensor.high = load i64, ptr %high.at, align 8
   %tensor.room = sub i64 %tensor.high, %tensor.low
-  %tensor.need = add i64 %tensor.bytes, {OBJECT_ROOM}
+  %tensor.need = add i64 %c, {OBJECT_ROOM}
   %tensor.full = icmp ugt i64 %tensor.need, %tensor.room
   br i1 %tensor.full, label %leave, label %tensor.made
 tensor.made:
-  %tensor.begin = sub i64 %tensor.high, %tensor.bytes
+  %tensor.begin = sub i64 %tensor.high, %c
   %tensor.data = and i64 %tensor.begin, -64
   %tensor.head = sub i64 %tensor.data, 8
   %tensor.at = inttoptr i64 %tensor.head to ptr
-  %tensor.word = load i64, ptr %b.at, align 8
-  store i64 %tensor.word, ptr %tensor.at, align 8
+  store i64 %b, ptr %tensor.at, align 8
   store i64 %tensor.head, ptr %high.at, align 8
-  %tensor.register = load i64, ptr %a.at, align 8
-  %tensor.to = getelementptr i8, ptr %frame, i64 %tensor.register
+  %tensor.to = getelementptr i8, ptr %frame, i64 %a
   store i64 %tensor.data, ptr %tensor.to, align 8
   br label %onwards
-on.object:
-  %object.bytes = load i64, ptr %c.at, align 8
+on.object:  ; to, header, bytes
   %object.low = load i64, ptr %low.at, align 8
   %object.high = load i64, ptr %high.at, align 8
   %object.data = add i64 %object.low, 8
-  %object.end = add i64 %object.data, %object.bytes
+  %object.end = add i64 %object.data, %c
   %object.full = icmp ugt i64 %object.end, %object.high
   br i1 %object.full, label %leave, label %object.made
 object.made:
   %object.at = inttoptr i64 %object.low to ptr
-  %object.word = load i64, ptr %b.at, align 8
-  store i64 %object.word, ptr %object.at, align 8
+  store i64 %b, ptr %object.at, align 8
   store i64 %object.end, ptr %low.at, align 8
-  %object.register = load i64, ptr %a.at, align 8
-  %object.to = getelementptr i8, ptr %frame, i64 %object.register
+  %object.to = getelementptr i8, ptr %frame, i64 %a
   store i64 %object.data, ptr %object.to, align 8
   br label %onwards
-on.put:
-  %put.register = load i64, ptr %a.at, align 8
-  %put.offset = load i64, ptr %b.at, align 8
-  %put.from = load i64, ptr %c.at, align 8
-  %put.value.at = getelementptr i8, ptr %frame, i64 %put.from
+on.put:  ; object, offset, from
+  %put.value.at = getelementptr i8, ptr %frame, i64 %c
   %put.value = load i64, ptr %put.value.at, align 8
-  %put.object.at = getelementptr i8, ptr %frame, i64 %put.register
+  %put.object.at = getelementptr i8, ptr %frame, i64 %a
   %put.object = load ptr, ptr %put.object.at, align 8
-  %put.to = getelementptr i8, ptr %put.object, i64 %put.offset
+  %put.to = getelementptr i8, ptr %put.object, i64 %b
   store i64 %put.value, ptr %put.to, align 8
   br label %onwards
-on.get:
-  %get.register = load i64, ptr %a.at, align 8
-  %get.from = load i64, ptr %b.at, align 8
-  %get.offset = load i64, ptr %c.at, align 8
-  %get.object.at = getelementptr i8, ptr %frame, i64 %get.from
+on.get:  ; to, object, offset
+  %get.object.at = getelementptr i8, ptr %frame, i64 %b
   %get.object = load ptr, ptr %get.object.at, align 8
-  %get.value.at = getelementptr i8, ptr %get.object, i64 %get.offset
+  %get.value.at = getelementptr i8, ptr %get.object, i64 %c
   %get.value = load i64, ptr %get.value.at, align 8
-  %get.to = getelementptr i8, ptr %frame, i64 %get.register
+  %get.to = getelementptr i8, ptr %frame, i64 %a
   store i64 %get.value, ptr %get.to, align 8
   br label %onwards
-on.place:
-  %place.register = load i64, ptr %a.at, align 8
-  %place.value = load i64, ptr %b.at, align 8
-  %place.to = getelementptr i8, ptr %frame, i64 %place.register
-  store i64 %place.value, ptr %place.to, align 8
+on.place:  ; to, address
+  %place.to = getelementptr i8, ptr %frame, i64 %a
+  store i64 %b, ptr %place.to, align 8
   br label %onwards
-on.move:
-  %move.register = load i64, ptr %a.at, align 8
-  %move.from = load i64, ptr %b.at, align 8
-  %move.value.at = getelementptr i8, ptr %frame, i64 %move.from
+on.move:  ; to, from
+  %move.value.at = getelementptr i8, ptr %frame, i64 %b
   %move.value = load i64, ptr %move.value.at, align 8
-  %move.to = getelementptr i8, ptr %frame, i64 %move.register
+  %move.to = getelementptr i8, ptr %frame, i64 %a
   store i64 %move.value, ptr %move.to, align 8
   br label %onwards
-on.fill:
-  %fill.register = load i64, ptr %a.at, align 8
-  %fill.source = load i64, ptr %b.at, align 8
-  %fill.bytes = load i64, ptr %c.at, align 8
-  %fill.to.at = getelementptr i8, ptr %frame, i64 %fill.register
+on.fill:  ; tensor, from, bytes
+  %fill.to.at = getelementptr i8, ptr %frame, i64 %a
   %fill.to = load ptr, ptr %fill.to.at, align 8
-  %fill.from.at = getelementptr i8, ptr %frame, i64 %fill.source
+  %fill.from.at = getelementptr i8, ptr %frame, i64 %b
   %fill.from = load ptr, ptr %fill.from.at, align 8
-  call void @llvm.memcpy.p0.p0.i64(ptr align 64 %fill.to, ptr align 64 %fill.from, i64 %fill.bytes, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr align 64 %fill.to, ptr align 64 %fill.from, i64 %c, i1 false)
   br label %onwards
-on.bind:
+on.bind:  ; word, tensor, offset
   %bind.to = load ptr, ptr %a.at, align 8
-  %bind.register = load i64, ptr %b.at, align 8
-  %bind.offset = load i64, ptr %c.at, align 8
-  %bind.tensor.at = getelementptr i8, ptr %frame, i64 %bind.register
+  %bind.tensor.at = getelementptr i8, ptr %frame, i64 %b
   %bind.tensor = load i64, ptr %bind.tensor.at, align 8
-  %bind.place = add i64 %bind.tensor, %bind.offset
+  %bind.place = add i64 %bind.tensor, %c
   store i64 %bind.place, ptr %bind.to, align 8
   br label %onwards
-on.is:
-  %is.register = load i64, ptr %a.at, align 8
-  %is.wanted = load i64, ptr %b.at, align 8
-  %is.else = load i64, ptr %c.at, align 8
-  %is.object.at = getelementptr i8, ptr %frame, i64 %is.register
+on.is:  ; object, header, else
+  %is.object.at = getelementptr i8, ptr %frame, i64 %a
   %is.object = load ptr, ptr %is.object.at, align 8
   %is.word.at = getelementptr i8, ptr %is.object, i64 -8
   %is.word = load i64, ptr %is.word.at, align 8
-  %is.same = icmp eq i64 %is.word, %is.wanted
-  %is.to = select i1 %is.same, i64 %follows, i64 %is.else
+  %is.same = icmp eq i64 %is.word, %b
+  %is.to = select i1 %is.same, i64 %follows, i64 %c
   br label %next
-on.test:
-  %test.register = load i64, ptr %a.at, align 8
-  %test.else = load i64, ptr %b.at, align 8
-  %test.tensor.at = getelementptr i8, ptr %frame, i64 %test.register
+on.test:  ; condition, else
+  %test.tensor.at = getelementptr i8, ptr %frame, i64 %a
   %test.tensor = load ptr, ptr %test.tensor.at, align 8
   %test.value = load i8, ptr %test.tensor, align 1
   %test.holds = icmp ne i8 %test.value, 0
-  %test.to = select i1 %test.holds, i64 %follows, i64 %test.else
+  %test.to = select i1 %test.holds, i64 %follows, i64 %b
   br label %next
-on.enter:
-  %enter.need = load i64, ptr %a.at, align 8
-  %enter.from = load i64, ptr %b.at, align 8
-  %enter.bytes = load i64, ptr %c.at, align 8
+on.enter:  ; bytes needed, first byte zeroed, bytes zeroed
   %enter.begin = ptrtoint ptr %frame to i64
-  %enter.end = add i64 %enter.begin, %enter.need
+  %enter.end = add i64 %enter.begin, %a
   %enter.deep = icmp ugt i64 %enter.end, %stack
   br i1 %enter.deep, label %leave, label %entered
 entered:
-  %enter.at = getelementptr i8, ptr %frame, i64 %enter.from
-  call void @llvm.memset.p0.i64(ptr align 8 %enter.at, i8 0, i64 %enter.bytes, i1 false)
+  %enter.at = getelementptr i8, ptr %frame, i64 %b
+  call void @llvm.memset.p0.i64(ptr align 8 %enter.at, i8 0, i64 %c, i1 false)
   br label %onwards
-on.call:
-  %call.to = load i64, ptr %b.at, align 8
-  %call.bytes = load i64, ptr %c.at, align 8
-  %call.frame = getelementptr i8, ptr %frame, i64 %call.bytes
+on.call:  ; to, instruction, bytes of frame
+  %call.frame = getelementptr i8, ptr %frame, i64 %c
   store i64 %pc, ptr %call.frame, align 8
   %call.own.at = getelementptr i64, ptr %call.frame, i64 1
   store i64 0, ptr %call.own.at, align 8
   br label %next
-on.invoke:
-  %invoke.register = load i64, ptr %b.at, align 8
-  %invoke.bytes = load i64, ptr %c.at, align 8
-  %invoke.closure.at = getelementptr i8, ptr %frame, i64 %invoke.register
+on.invoke:  ; to, closure, bytes of frame
+  %invoke.closure.at = getelementptr i8, ptr %frame, i64 %b
   %invoke.closure = load ptr, ptr %invoke.closure.at, align 8
   %invoke.word.at = getelementptr i8, ptr %invoke.closure, i64 -8
   %invoke.word = load i64, ptr %invoke.word.at, align 8
   %invoke.number = lshr i64 %invoke.word, {NUMBER_SHIFT}
   %invoke.to = and i64 %invoke.number, {FIRST_MASK}
-  %invoke.frame = getelementptr i8, ptr %frame, i64 %invoke.bytes
+  %invoke.frame = getelementptr i8, ptr %frame, i64 %c
   store i64 %pc, ptr %invoke.frame, align 8
   %invoke.own.at = getelementptr i64, ptr %invoke.frame, i64 1
   store ptr %invoke.closure, ptr %invoke.own.at, align 8
   br label %next
-on.tail:
-  %tail.to = load i64, ptr %a.at, align 8
-  %tail.bytes = load i64, ptr %b.at, align 8
-  %tail.size = load i64, ptr %c.at, align 8
+on.tail:  ; instruction, bytes of frame, bytes of arguments
   %tail.own.at = getelementptr i64, ptr %frame, i64 1
   %tail.args.at = getelementptr i64, ptr %frame, i64 2
-  %tail.args = getelementptr i8, ptr %tail.args.at, i64 %tail.bytes
-  call void @llvm.memmove.p0.p0.i64(ptr align 8 %tail.args.at, ptr align 8 %tail.args, i64 %tail.size, i1 false)
+  %tail.args = getelementptr i8, ptr %tail.args.at, i64 %b
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %tail.args.at, ptr align 8 %tail.args, i64 %c, i1 false)
   store i64 0, ptr %tail.own.at, align 8
   br label %next
-on.reenter:
-  %reenter.register = load i64, ptr %a.at, align 8
-  %reenter.bytes = load i64, ptr %b.at, align 8
-  %reenter.size = load i64, ptr %c.at, align 8
-  %reenter.closure.at = getelementptr i8, ptr %frame, i64 %reenter.register
+on.reenter:  ; closure, bytes of frame, bytes of arguments
+  %reenter.closure.at = getelementptr i8, ptr %frame, i64 %a
   %reenter.closure = load ptr, ptr %reenter.closure.at, align 8
   %reenter.word.at = getelementptr i8, ptr %reenter.closure, i64 -8
   %reenter.word = load i64, ptr %reenter.word.at, align 8
@@ -312,14 +272,12 @@ on.reenter:
   %reenter.to = and i64 %reenter.number, {FIRST_MASK}
   %reenter.own.at = getelementptr i64, ptr %frame, i64 1
   %reenter.args.at = getelementptr i64, ptr %frame, i64 2
-  %reenter.args = getelementptr i8, ptr %reenter.args.at, i64 %reenter.bytes
-  call void @llvm.memmove.p0.p0.i64(ptr align 8 %reenter.args.at, ptr align 8 %reenter.args, i64 %reenter.size,
-    i1 false)
+  %reenter.args = getelementptr i8, ptr %reenter.args.at, i64 %b
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %reenter.args.at, ptr align 8 %reenter.args, i64 %c, i1 false)
   store ptr %reenter.closure, ptr %reenter.own.at, align 8
   br label %next
-on.return:
-  %return.register = load i64, ptr %a.at, align 8
-  %return.value.at = getelementptr i8, ptr %frame, i64 %return.register
+on.return:  ; from
+  %return.value.at = getelementptr i8, ptr %frame, i64 %a
   %return.value = load i64, ptr %return.value.at, align 8
   %return.from = load i64, ptr %frame, align 8
   %return.to = add i64 %return.from, 1
