@@ -31,15 +31,12 @@ entry:
   %threads = call i64 @pool_enter(ptr %pool, i64 %wanted)
   br label %next
 next:
-  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %a, %jump ], [ %chosen, %unless ],
-    [ %is.to, %on.is ], [ %test.to, %on.test ], [ %b, %on.call ], [ %invoke.to, %on.invoke ],
-    [ %a, %on.tail ], [ %reenter.to, %on.reenter ], [ %return.to, %on.return ]
-  %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ],
-    [ %frame, %on.is ], [ %frame, %on.test ], [ %call.frame, %on.call ], [ %invoke.frame, %on.invoke ],
-    [ %frame, %on.tail ], [ %frame, %on.reenter ], [ %return.frame, %on.return ]
-  %fuel = phi i64 [ %given, %entry ], [ %left, %onwards ], [ %left, %jump ], [ %left, %unless ],
-    [ %left, %on.is ], [ %left, %on.test ], [ %left, %on.call ], [ %left, %on.invoke ], [ %left, %on.tail ],
-    [ %left, %on.reenter ], [ %left, %on.return ]
+  %pc = phi i64 [ %start, %entry ], [ %follows, %onwards ], [ %a, %jump ], [ %chosen, %unless ], [ %is.to, %on.is ],
+    [ %test.to, %on.test ], [ %call.to, %on.call ], [ %tail.to, %on.tail ], [ %return.to, %on.return ]
+  %frame = phi ptr [ %first, %entry ], [ %frame, %onwards ], [ %frame, %jump ], [ %frame, %unless ], [ %frame, %on.is ],
+    [ %frame, %on.test ], [ %call.frame, %on.call ], [ %frame, %on.tail ], [ %return.frame, %on.return ]
+  %fuel = phi i64 [ %given, %entry ], [ %left, %onwards ], [ %left, %jump ], [ %left, %unless ], [ %left, %on.is ],
+    [ %left, %on.test ], [ %left, %on.call ], [ %left, %on.tail ], [ %left, %on.return ]
   %empty = icmp eq i64 %fuel, 0
   br i1 %empty, label %leave, label %decode
 decode:
@@ -238,12 +235,6 @@ entered:
   %enter.at = getelementptr i8, ptr %frame, i64 %b
   call void @llvm.memset.p0.i64(ptr align 8 %enter.at, i8 0, i64 %c, i1 false)
   br label %onwards
-on.call:  ; to, instruction, bytes of frame
-  %call.frame = getelementptr i8, ptr %frame, i64 %c
-  store i64 %pc, ptr %call.frame, align 8
-  %call.own.at = getelementptr i64, ptr %call.frame, i64 1
-  store i64 0, ptr %call.own.at, align 8
-  br label %next
 on.invoke:  ; to, closure, bytes of frame
   %invoke.closure.at = getelementptr i8, ptr %frame, i64 %b
   %invoke.closure = load ptr, ptr %invoke.closure.at, align 8
@@ -251,17 +242,14 @@ on.invoke:  ; to, closure, bytes of frame
   %invoke.word = load i64, ptr %invoke.word.at, align 8
   %invoke.number = lshr i64 %invoke.word, {NUMBER_SHIFT}
   %invoke.to = and i64 %invoke.number, {FIRST_MASK}
-  %invoke.frame = getelementptr i8, ptr %frame, i64 %c
-  store i64 %pc, ptr %invoke.frame, align 8
-  %invoke.own.at = getelementptr i64, ptr %invoke.frame, i64 1
-  store ptr %invoke.closure, ptr %invoke.own.at, align 8
-  br label %next
-on.tail:  ; instruction, bytes of frame, bytes of arguments
-  %tail.own.at = getelementptr i64, ptr %frame, i64 1
-  %tail.args.at = getelementptr i64, ptr %frame, i64 2
-  %tail.args = getelementptr i8, ptr %tail.args.at, i64 %b
-  call void @llvm.memmove.p0.p0.i64(ptr align 8 %tail.args.at, ptr align 8 %tail.args, i64 %c, i1 false)
-  store i64 0, ptr %tail.own.at, align 8
+  br label %on.call
+on.call:  ; to, instruction, bytes of frame
+  %call.to = phi i64 [ %b, %decode ], [ %invoke.to, %on.invoke ]
+  %call.closure = phi ptr [ null, %decode ], [ %invoke.closure, %on.invoke ]
+  %call.frame = getelementptr i8, ptr %frame, i64 %c
+  store i64 %pc, ptr %call.frame, align 8
+  %call.own.at = getelementptr i64, ptr %call.frame, i64 1
+  store ptr %call.closure, ptr %call.own.at, align 8
   br label %next
 on.reenter:  ; closure, bytes of frame, bytes of arguments
   %reenter.closure.at = getelementptr i8, ptr %frame, i64 %a
@@ -270,11 +258,15 @@ on.reenter:  ; closure, bytes of frame, bytes of arguments
   %reenter.word = load i64, ptr %reenter.word.at, align 8
   %reenter.number = lshr i64 %reenter.word, {NUMBER_SHIFT}
   %reenter.to = and i64 %reenter.number, {FIRST_MASK}
-  %reenter.own.at = getelementptr i64, ptr %frame, i64 1
-  %reenter.args.at = getelementptr i64, ptr %frame, i64 2
-  %reenter.args = getelementptr i8, ptr %reenter.args.at, i64 %b
-  call void @llvm.memmove.p0.p0.i64(ptr align 8 %reenter.args.at, ptr align 8 %reenter.args, i64 %c, i1 false)
-  store ptr %reenter.closure, ptr %reenter.own.at, align 8
+  br label %on.tail
+on.tail:  ; instruction, bytes of frame, bytes of arguments
+  %tail.to = phi i64 [ %a, %decode ], [ %reenter.to, %on.reenter ]
+  %tail.closure = phi ptr [ null, %decode ], [ %reenter.closure, %on.reenter ]
+  %tail.own.at = getelementptr i64, ptr %frame, i64 1
+  %tail.args.at = getelementptr i64, ptr %frame, i64 2
+  %tail.args = getelementptr i8, ptr %tail.args.at, i64 %b
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %tail.args.at, ptr align 8 %tail.args, i64 %c, i1 false)
+  store ptr %tail.closure, ptr %tail.own.at, align 8
   br label %next
 on.return:  ; from
   %return.value.at = getelementptr i8, ptr %frame, i64 %a
