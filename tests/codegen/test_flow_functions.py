@@ -289,6 +289,16 @@ def test_arguments_of_other_types_are_left_to_the_evaluator():
     assert form.run([wide], np.copy, tuple) is None and form.run([xs], np.copy, tuple) == 6
 
 
+def test_a_kernel_that_gives_a_tuple_of_one_field():
+    vm = machine("""
+    def @f(%n: int32, %x: Tensor[(4), float32]) -> (Tensor[(4), float32],) {
+      if (less(%n, 1)) { split(add(%x, 1f), indices_or_sections=1) } else { @f(subtract(%n, 1), add(%x, 1f)) }
+    }
+    def @main(%n: int32, %x: Tensor[(4), float32]) { @f(%n, %x) }""")
+    (found,) = vm.invoke("main", np.int32(2), np.zeros(4, "float32"))
+    assert native(vm) is not None and (found.numpy() == 3).all()
+
+
 def test_small_arguments_are_copied_where_the_last_ones_were():
     vm = machine("""
     def @pick(%n: int32, %x: Tensor[(5), float32], %y: Tensor[(5), float32]) -> Tensor[(5), float32] {

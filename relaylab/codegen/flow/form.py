@@ -31,7 +31,7 @@ from relaylab.codegen.flow.items import (
     sized,
 )
 from relaylab.codegen.flow.program import flow_program
-from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, line
+from relaylab.codegen.flow.stretches import InstructionRows, RunsInTurn, Stretches, listing
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open_form import OpenForm
@@ -137,7 +137,7 @@ class FlowForm:
         writer = _Writer(self)
         writer.write(self.program.items)
         writer.add(abi.END)
-        self.code = np.array(writer.code, np.uint64)
+        self.code = np.array(writer.rows, np.uint64)
         self.names, self.zero = writer.names, writer.zero
         self.stretches.start(self.code, num_threads())
         self.places = [self._array(p) for p in self.params]
@@ -246,10 +246,7 @@ class FlowForm:
         """The instructions, one on a line, for the sizes of the last call."""
         if self.shapes is None:
             return ""
-        lines = [line(k, row, self.names[k]) for k, row in enumerate(self.code.tolist())]
-        return "\n".join(
-            [f"VM Function: main, native, {len(lines)} instructions for the sizes of the last call", *lines]
-        )
+        return listing("main", self.code, self.names, " for the sizes of the last call")
 
 
 def _dtype(var: Var) -> np.dtype:
@@ -263,21 +260,14 @@ def _no_rows(what: str) -> RelayError:
     )
 
 
-class _Writer:
+class _Writer(InstructionRows):
     """Writes the instructions of items for the sizes as they are."""
 
     def __init__(self, form: FlowForm):
+        super().__init__()
         self.form = form
-        self.code: list[list[int]] = []
-        self.names: list[str] = []
         self.leaving: list[list[int]] = []
         self.zero = np.zeros(1, np.uint64)
-
-    def add(self, kind: int, *operands: int, name: str = "") -> int:
-        """One instruction; its number."""
-        self.code.append([kind, *operands, *[0] * (abi.INSTRUCTION_WORDS - 1 - len(operands))])
-        self.names.append(name)
-        return len(self.code) - 1
 
     def write(self, items: Sequence[Item]) -> None:
         """Instructions for items, in order. Depth is bounded by `items.DEEPEST`."""
@@ -297,9 +287,9 @@ class _Writer:
                     test = self.add(abi.UNLESS, form.place(condition), 0, name=condition.name_hint)
                     self.write(true)
                     jump = self.add(abi.JUMP)
-                    self.code[test][2] = len(self.code)
+                    self.rows[test][2] = len(self.rows)
                     self.write(false)
-                    self.code[jump][1] = len(self.code)
+                    self.rows[jump][1] = len(self.rows)
                 case Repeat(body):
                     self.repeat(body)
                 case Pin(target, collector):
@@ -314,12 +304,12 @@ class _Writer:
 
     def repeat(self, body: Sequence[Item]) -> None:
         """A loop."""
-        head = len(self.code)
+        head = len(self.rows)
         self.leaving.append([])
         self.write(body)
         self.add(abi.JUMP, head)
         for jump in self.leaving.pop():
-            self.code[jump][1] = len(self.code)
+            self.rows[jump][1] = len(self.rows)
 
     def block(self, block: FlowBlock) -> None:
         """The steps of a graph, and copies of results that no step writes."""

@@ -9,13 +9,13 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, OWN, RESULT, WORD, CalledKernel, FrameWriter
+from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, OWN, RESULT, WORD, CalledKernel, Instructions
 from relaylab.codegen.flow.items import DEEPEST, refused
-from relaylab.codegen.flow.values import CELL, TUPLE, Values, header_of
+from relaylab.codegen.flow.values import CELL, TUPLE, header_of
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from relaylab.ir.expr import (
     Call,
@@ -33,66 +33,43 @@ from relaylab.ir.expr import (
     Var,
 )
 from relaylab.ir.free import free_vars
-from relaylab.ir.module import IRModule
-from relaylab.ir.types import TensorType
+from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.runtime import abi
 
 MOST_INSTRUCTIONS = 1 << abi.CLOSURES
 
 
-class Instructions:
-    """All functions that some of a module reach, one behind the other."""
-
-    def __init__(self, mod: IRModule, kernels: Mapping[Function, CalledKernel], values: Values):
-        self.mod, self.kernels, self.values = mod, kernels, values
-        self.rows: list[list[int]] = []
-        self.names: list[str] = []
-        self.entries: dict[Function, int] = {}
-        self.frames: list[tuple[int, int, str]] = []
-        """The first instruction of each function, the bytes of its frame, and its name."""
-        self.waiting: list[tuple[Function, str, list[Var], Var | None]] = []
-        self.asked: set[Function] = set()
-        self.jumps: list[tuple[int, int, Function]] = []
-        self.add(abi.CALL, RESULT, 0, OUTERMOST)
-        self.add(abi.END)
-
-    def add(self, kind: int, *operands: int, name: str = "") -> int:
-        """One instruction; its number."""
-        self.rows.append([kind, *operands, *[0] * (abi.INSTRUCTION_WORDS - 1 - len(operands))])
-        self.names.append(name)
-        return len(self.rows) - 1
-
-    def ask(self, func: Function, name: str, holds: Sequence[Var] = (), own: Var | None = None) -> None:
-        """Have the instructions of a function written, once."""
-        if func not in self.asked:
-            self.asked.add(func)
-            self.waiting.append((func, name, list(holds), own))
-
-    def written(self, entry: GlobalVar) -> np.ndarray:
-        """The instructions of a function of the module and of all that it reaches. RelayTypeError `codegen.no-flow`."""
-        self.ask(self.mod[entry], entry.name_hint)
-        while self.waiting:
-            func, name, holds, own = self.waiting.pop()
-            self.entries[func] = len(self.rows)
-            writer = _FunctionWriter(self, func, name, holds, own)
-            self.frames.append((self.entries[func], writer.write(), name))
-            if len(self.rows) > MOST_INSTRUCTIONS:
-                raise refused(f"a program of more than {MOST_INSTRUCTIONS} instructions")
-        for row, operand, func in self.jumps:
-            entry_of = self.entries[func]
-            closure = self.rows[row][0] == abi.OBJECT
-            self.rows[row][operand] += entry_of << abi.NUMBER_SHIFT if closure else entry_of
-        return np.array(self.rows, np.uint64)
+def written(code: Instructions, entry: GlobalVar) -> np.ndarray:
+    """The instructions of a function of the module and of all that it reaches. RelayTypeError `codegen.no-flow`."""
+    main = code.mod[entry]
+    code.jumps.append((code.add(abi.CALL, RESULT, 0, OUTERMOST), 2, main))
+    code.add(abi.END)
+    code.ask(main, entry.name_hint)
+    while code.waiting:
+        func, name, holds, own = code.waiting.pop()
+        code.entries[func] = len(code.rows)
+        writer = _FunctionWriter(code, func, name, holds, own)
+        code.frames.append((code.entries[func], writer.write(), name))
+        if len(code.rows) > MOST_INSTRUCTIONS:
+            raise refused(f"a program of more than {MOST_INSTRUCTIONS} instructions")
+    for row, operand, func in code.jumps:
+        entry_of = code.entries[func]
+        closure = code.rows[row][0] == abi.OBJECT
+        code.rows[row][operand] += entry_of << abi.NUMBER_SHIFT if closure else entry_of
+    return np.array(code.rows, np.uint64)
 
 
-class _FunctionWriter(FrameWriter):
-    """Writes the instructions of one function."""
+class _FunctionWriter:
+    """Writes the instructions of one function; its first registers are the parameters."""
 
     def __init__(self, code: Instructions, func: Function, name: str, holds: Sequence[Var], own: Var | None):
-        super().__init__(code, func.params)
-        self.code, self.func, self.name, self.holds = code, func, name, holds
+        self.code, self.func, self.name, self.holds, self.add = code, func, name, holds, code.add
+        self.registers: dict[Expr, int] = {p: FIRST_ARGUMENT + WORD * k for k, p in enumerate(func.params)}
+        self.first = self.top = self.size = FIRST_ARGUMENT + WORD * len(func.params)
         if own is not None:
             self.registers[own] = OWN
+        self.kernels: dict[Expr, Function] = {}
+        """The variables that are kernels."""
         self.fields: dict[Expr, list[int]] = {}
         """The registers of the fields of tuples that are not made before they are needed whole."""
         self.depth = self.outgoing = 0
@@ -104,11 +81,13 @@ class _FunctionWriter(FrameWriter):
         for k, var in enumerate(self.holds):
             self.registers[var] = self.new()
             self.add(abi.GET, self.registers[var], OWN, WORD * k, name=var.name_hint)
-        kernel = self.code.kernels.get(self.func)
+        kernel = self.code.kernel(self.func)
         if kernel is None:
             self.chain(self.func.body, None)
         else:
-            self.result(self.call_kernel(kernel, self.func.params), self.func.body, None)
+            to = self.new()
+            self.give(kernel, self.func.params, self.func.body.inferred, to)
+            self.add(abi.RETURN, to)
         self.code.rows[enter][1:4] = [self.size + self.outgoing, self.first, self.size - self.first]
         for row, operand in self.of_frame:
             self.code.rows[row][operand] += self.size
@@ -130,7 +109,7 @@ class _FunctionWriter(FrameWriter):
 
     def bind(self, var: Var, value: Expr) -> None:
         """What a let binds."""
-        if isinstance(value, Function) and value in self.code.kernels:
+        if isinstance(value, Function) and value in self.code.natives:
             self.kernels[var] = value
         elif isinstance(value, Var) and value in self.kernels:
             self.kernels[var] = self.kernels[value]
@@ -155,6 +134,12 @@ class _FunctionWriter(FrameWriter):
             self.value(value, to)
             self.registers[var] = to
 
+    def new(self) -> int:
+        """A register."""
+        self.top += WORD
+        self.size = max(self.size, self.top)
+        return self.top - WORD
+
     def register(self, expr: Expr) -> int:
         """The register that has a value; of what has none yet, a new one."""
         if expr in self.registers:
@@ -162,8 +147,7 @@ class _FunctionWriter(FrameWriter):
         if expr in self.kernels:
             expr = self.kernels[expr]
         if isinstance(expr, GlobalVar):
-            func = self.code.mod[expr]
-            return self.closure_of(func, expr.name_hint, (), None)
+            return self.closure(self.code.mod[expr], None, expr.name_hint)
         if isinstance(expr, Function):
             return self.closure(expr, None)
         if not isinstance(expr, (Var, Constant)):
@@ -172,17 +156,14 @@ class _FunctionWriter(FrameWriter):
         self.made(expr, to)
         return to
 
-    def closure(self, func: Function, own: Var | None) -> int:
+    def closure(self, func: Function, own: Var | None, name: str = "") -> int:
         """A function that holds values."""
-        name = func.attr("hash", f"a function in {self.name}")
-        return self.closure_of(func, name, [v for v in free_vars(func) if v is not own], own)
-
-    def closure_of(self, func: Function, name: str, holds: Sequence[Var], own: Var | None) -> int:
-        if not isinstance(func, Function) or (func.is_primitive and func not in self.code.kernels):
+        if not isinstance(func, Function) or (func.is_primitive and func not in self.code.natives):
             raise refused("a function that has no kernel")
+        holds = [v for v in free_vars(func) if v is not own]
         found = [self.register(v) for v in holds]
         to = self.new()
-        self.hold(to, func, name, holds, own, found)
+        self.hold(to, func, name or func.attr("hash", f"a function in {self.name}"), holds, own, found)
         return to
 
     def hold(
@@ -193,6 +174,17 @@ class _FunctionWriter(FrameWriter):
         head = header_of(1 << abi.CLOSURES, WORD * len(found))
         row = self.add(abi.OBJECT, to, head, WORD * len(found), name=name)
         self.code.jumps.append((row, 2, func))
+        self.put(to, found)
+
+    def put(self, to: int, found: Sequence[int]) -> None:
+        """Fill in the fields of an object."""
+        for k, r in enumerate(found):
+            self.add(abi.PUT, to, WORD * k, r)
+
+    def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> None:
+        """Make an object of fields."""
+        found = [p if isinstance(p, int) else self.register(p) for p in parts]
+        self.add(abi.OBJECT, to, header_of(number, WORD * len(found)), WORD * len(found), name=name)
         self.put(to, found)
 
     # ---- values
@@ -237,7 +229,7 @@ class _FunctionWriter(FrameWriter):
                 holds = list(free_vars(inner))
                 self.hold(to, inner, f"a function of {self.name}", holds, None, [given[v] for v in holds])
             case Call() if (kernel := self.kernel(expr)) is not None:
-                self.result(self.call_kernel(kernel, expr.args, to), expr, to)
+                self.give(kernel, expr.args, expr.inferred, to)
             case Tuple():
                 self.object(to, TUPLE, expr.fields, "tuple")
             case TupleGetItem():
@@ -251,17 +243,6 @@ class _FunctionWriter(FrameWriter):
                 self.object(to, TUPLE, [], "tuple")
             case _:
                 raise refused(f"a {type(expr).__name__} as a value")
-
-    def result(self, found: Sequence[int], expr: Expr, to: int | None) -> None:
-        """Give what a kernel gave for an expression."""
-        whole = isinstance(expr.inferred, TensorType)
-        target = to if to is not None else found[0] if whole else self.new()
-        if not whole:
-            self.object(target, TUPLE, found, "tuple")
-        elif to is not None and found[0] != to:
-            self.add(abi.MOVE, to, found[0])
-        if to is None:
-            self.add(abi.RETURN, target)
 
     def call(self, expr: Call, to: int | None) -> None:
         """A call of a function; its frame is this one's if it comes last."""
@@ -310,6 +291,61 @@ class _FunctionWriter(FrameWriter):
         if not isinstance(func, Function) or not isinstance(func.body, Function) or func.body.is_primitive:
             return None
         return func, func.body
+
+    # ---- kernels
+
+    def kernel(self, expr: Expr) -> CalledKernel | None:
+        """The kernel that an expression calls, if it calls one."""
+        if not isinstance(expr, Call):
+            return None
+        op = expr.op
+        func = self.kernels.get(op, op)
+        if isinstance(func, GlobalVar):
+            func = self.code.mod[func]
+        return self.code.kernel(func) if isinstance(func, Function) else None
+
+    def give(self, kernel: CalledKernel, args: Sequence[Expr], t: Type | None, to: int) -> None:
+        """Compute what a kernel gives, which is of this type, into a register."""
+        if isinstance(t, TensorType):
+            self.call_kernel(kernel, args, to)
+        else:
+            self.object(to, TUPLE, self.call_kernel(kernel, args), "tuple")
+
+    def call_kernel(self, kernel: CalledKernel, args: Sequence[Expr], to: int | None = None) -> list[int]:
+        """Make room for the results and run the steps; the registers of the results, that of one alone `to`."""
+        inputs = [r for a in args for r in self.leaves(a.checked_type, self.register(a))]
+        results: list[int] = []
+        for k, (dtype, shape, _) in enumerate(kernel.outputs):
+            copied = kernel.copies.get(k)
+            target = self.new() if to is None else to
+            results.append(target)
+            if isinstance(copied, np.ndarray):
+                self.add(abi.PLACE, target, self.code.values.constant(copied), name="constant")
+            elif copied is not None and kernel.inputs[copied][:2] == (dtype, shape):
+                self.add(abi.MOVE, target, inputs[copied])
+            else:
+                header, nbytes = self.code.values.tensor(dtype, shape)
+                self.add(abi.TENSOR, target, header, nbytes)
+                if copied is not None:
+                    self.add(abi.FILL, target, inputs[copied], nbytes)
+        written = [(r, o) for k, (r, (_, _, o)) in enumerate(zip(results, kernel.outputs)) if k not in kernel.copies]
+        for register, operands in [*zip(inputs, [o for _, _, o in kernel.inputs]), *written]:
+            for slot, offset in operands:
+                self.add(abi.BIND, slot, register, offset)
+        for step, name in kernel.steps:
+            self.add(abi.STEP, step, name=name)
+        return results
+
+    def leaves(self, t: Type, register: int) -> list[int]:
+        """The registers of the tensors of which a value is made."""
+        if not isinstance(t, TupleType):
+            return [register]
+        found: list[int] = []
+        for k, f in enumerate(t.fields):
+            part = self.new()
+            self.add(abi.GET, part, register, WORD * k)
+            found += self.leaves(f, part)
+        return found
 
     # ---- choices
 
@@ -373,4 +409,4 @@ class _FunctionWriter(FrameWriter):
         return failing
 
 
-__all__ = ["Instructions"]
+__all__ = ["written"]

@@ -10,14 +10,14 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, CalledKernel
-from relaylab.codegen.flow.functions import Instructions
+from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, Instructions
+from relaylab.codegen.flow.functions import written
 from relaylab.codegen.flow.items import refused
-from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, line
+from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, listing
 from relaylab.codegen.flow.values import Leaf, Pack, PlainArguments, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
@@ -27,7 +27,6 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, Type, TypeCall, type_leaves, type_parts
 from relaylab.runtime import abi
 from relaylab.runtime.memory import address, aligned
-from relaylab.runtime.native import Instance
 from relaylab.support.errors import RelayError, RelayValueError
 
 FIRST_STACK = 1 << 16
@@ -45,60 +44,6 @@ class FailedRun(Exception):
     """A run that came to a `match` without a clause for its value: the evaluator says where, and for which."""
 
 
-class _NativeKernel(CalledKernel):
-    """A compiled function with memory of its own."""
-
-    def __init__(self, native: NativeFunction):
-        own = native.executor.instance
-        self.instance = Instance(own.code, own.threads)
-        plan, code = self.instance.plan, own.code
-        self.name = native.name
-        steps, operands = address(self.instance.steps), address(self.instance.operands)
-        self.steps = [(steps + 8 * abi.STEP_WORDS * k, step.name) for k, step in enumerate(plan.steps)]
-        slots: dict[int, list[tuple[int, int]]] = {}
-        for k, (base, offset) in enumerate(zip(code.base_of.tolist(), code.offset_of.tolist())):
-            slots.setdefault(base, []).append((operands + 8 * k, offset))
-        self.inputs = [
-            (np.dtype(t.dtype), tuple(t.shape), slots.get(plan.input_base(k), [])) for k, t in enumerate(plan.inputs)
-        ]
-        self.outputs = [
-            (np.dtype(t.dtype), tuple(t.shape), slots.get(plan.output_base(k), [])) for k, t in enumerate(plan.outputs)
-        ]
-        bases = {plan.input_base(k): k for k in range(len(plan.inputs))}
-        self.copies = {}
-        for index, stored in plan.copies:
-            base, offset = stored.place
-            if base in bases and offset == 0 and self.instance.read(stored).flags.c_contiguous:
-                self.copies[index] = bases[base]
-            elif base == abi.BASE_CONSTANTS:
-                self.copies[index] = self.instance.read(stored)
-            else:
-                raise refused("a result that is a view of another")
-
-
-class _Kernels(Mapping[Function, CalledKernel]):
-    """The kernels of a program, each made when it is asked for."""
-
-    def __init__(self, natives: Mapping[Function, NativeFunction]):
-        self.natives = natives
-        self.made: dict[NativeFunction, _NativeKernel] = {}
-
-    def __getitem__(self, func: Function) -> CalledKernel:
-        native = self.natives[func]
-        if native not in self.made:
-            self.made[native] = _NativeKernel(native)
-        return self.made[native]
-
-    def __iter__(self) -> Iterator[Function]:
-        return iter(self.natives)
-
-    def __len__(self) -> int:
-        return len(self.natives)
-
-    def __contains__(self, func: object) -> bool:
-        return func in self.natives
-
-
 class FlowFunction:
     """One function of a module with all that it calls. Calls from several threads take turns."""
 
@@ -111,15 +56,14 @@ class FlowFunction:
         for t in (*self.types, func.body.checked_type):
             _check_plain(t, mod)
         self.turns = RunsInTurn()
-        self.values, self.kernels = Values(mod), _Kernels(natives)
+        self.values = Values(mod)
         self.plain = PlainArguments.of(self.values, self.types)
-        self.instructions = Instructions(mod, self.kernels, self.values)
-        self.code = self.instructions.written(entry)
+        self.instructions = Instructions(mod, natives, self.values)
+        self.code = written(self.instructions, entry)
         if not np.isin(self.code[1:, 0], CONTROL).any():
             raise refused("a program without control flow")
-        self.code[0, 2] = self.instructions.entries[func]
         self.starts = [first for first, _, _ in self.instructions.frames]
-        threads = min([k.instance.threads for k in self.kernels.made.values()], default=1)
+        threads = min([k.instance.threads for k in self.instructions.kernels.values()], default=1)
         self.stretches = Stretches(target)
         self.stretches.start(self.code, threads)
         self.ran = self.collections = 0
@@ -218,9 +162,7 @@ class FlowFunction:
 
     def listing(self) -> str:
         """The instructions, one on a line, function by function."""
-        rows, names = self.code.tolist(), self.instructions.names
-        lines = [f"VM Function: {self.instructions.frames[0][2]}, native, {len(rows)} instructions"]
-        return "\n".join([*lines, *(line(k, row, names[k]) for k, row in enumerate(rows))])
+        return listing(self.instructions.frames[0][2], self.code, self.instructions.names)
 
 
 class FlowFunctions:

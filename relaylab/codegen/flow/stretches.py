@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -34,6 +34,20 @@ FORMS = {
     abi.RETURN: "return {a}", abi.FAIL: "fail", abi.FILL: "copy {a}, {b}",
 }  # fmt: skip
 """How instructions are written, with operands as numbers or as registers (`{a}`); a name that is not there follows."""
+
+
+class InstructionRows:
+    """Instructions as they are written, and the names that stand in listings."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []
+        self.names: list[str] = []
+
+    def add(self, kind: int, *operands: int, name: str = "") -> int:
+        """One instruction; its number."""
+        self.rows.append([kind, *operands, *[0] * (abi.INSTRUCTION_WORDS - 1 - len(operands))])
+        self.names.append(name)
+        return len(self.rows) - 1
 
 
 class RunsInTurn:
@@ -101,7 +115,13 @@ class Stretches:
             start = time.perf_counter()
 
 
-def line(k: int, row: list[int], name: str) -> str:
+def listing(name: str, code: np.ndarray, names: Sequence[str], when: str = "") -> str:
+    """The instructions of a function, one on a line."""
+    lines = [_line(k, row, names[k]) for k, row in enumerate(code.tolist())]
+    return "\n".join([f"VM Function: {name}, native, {len(lines)} instructions{when}", *lines])
+
+
+def _line(k: int, row: list[int], name: str) -> str:
     """An instruction as text."""
     form, operands = FORMS[row[0]], row[1:]
     registers = {letter: f"${n // 8}" for letter, n in zip("abc", operands)}
@@ -112,4 +132,4 @@ def line(k: int, row: list[int], name: str) -> str:
     return f"  {k}: {text}" if "{name}" in form or not name else f"  {k}: {text} {name}"
 
 
-__all__ = ["Stretches", "RunsInTurn", "line"]
+__all__ = ["InstructionRows", "RunsInTurn", "Stretches", "listing"]
