@@ -9,7 +9,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -160,32 +160,24 @@ class _FunctionWriter:
         """A function that holds values."""
         if not isinstance(func, Function) or (func.is_primitive and func not in self.code.natives):
             raise refused("a function that has no kernel")
-        holds = [v for v in free_vars(func) if v is not own]
-        found = [self.register(v) for v in holds]
+        held = {v: self.register(v) for v in free_vars(func) if v is not own}
         to = self.new()
-        self.hold(to, func, name or func.attr("hash", f"a function in {self.name}"), holds, own, found)
+        self.hold(to, func, name or func.attr("hash", f"a function in {self.name}"), held, own)
         return to
 
-    def hold(
-        self, to: int, func: Function, name: str, holds: Sequence[Var], own: Var | None, found: Sequence[int]
-    ) -> None:
-        """Make a closure: a function with the values of the variables that it holds."""
-        self.code.ask(func, name, holds, own)
-        head = header_of(1 << abi.CLOSURES, WORD * len(found))
-        row = self.add(abi.OBJECT, to, head, WORD * len(found), name=name)
+    def hold(self, to: int, func: Function, name: str, held: Mapping[Var, int], own: Var | None) -> None:
+        """Make a closure: a function with the values of the variables that it holds, which are in these registers."""
+        self.code.ask(func, name, list(held), own)
+        row = self.object(to, 1 << abi.CLOSURES, list(held.values()), name)
         self.code.jumps.append((row, 2, func))
-        self.put(to, found)
 
-    def put(self, to: int, found: Sequence[int]) -> None:
-        """Fill in the fields of an object."""
+    def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> int:
+        """Make an object of fields; the number of the instruction."""
+        found = [p if isinstance(p, int) else self.register(p) for p in parts]
+        row = self.add(abi.OBJECT, to, header_of(number, WORD * len(found)), WORD * len(found), name=name)
         for k, r in enumerate(found):
             self.add(abi.PUT, to, WORD * k, r)
-
-    def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> None:
-        """Make an object of fields."""
-        found = [p if isinstance(p, int) else self.register(p) for p in parts]
-        self.add(abi.OBJECT, to, header_of(number, WORD * len(found)), WORD * len(found), name=name)
-        self.put(to, found)
+        return row
 
     # ---- values
 
@@ -226,8 +218,7 @@ class _FunctionWriter:
             case Call() if (lifted := self.lifted(expr)) is not None:
                 func, inner = lifted
                 given = dict(zip(func.params, map(self.register, expr.args)))
-                holds = list(free_vars(inner))
-                self.hold(to, inner, f"a function of {self.name}", holds, None, [given[v] for v in holds])
+                self.hold(to, inner, f"a function of {self.name}", {v: given[v] for v in free_vars(inner)}, None)
             case Call() if (kernel := self.kernel(expr)) is not None:
                 self.give(kernel, expr.args, expr.inferred, to)
             case Tuple():
