@@ -13,20 +13,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
-from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu
-from relaylab.runtime.memory import aligned_copy
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support import progress
@@ -64,14 +60,6 @@ def as_adt(item: Value, fields: tuple[Value, ...]) -> ADT:
     """A tuple or a constructed value as programs get it."""
     made = isinstance(item, ConstructorValue)
     return ADT(item.tag, fields, item.constructor) if made else ADT(0, fields)
-
-
-def _taken(memory: np.ndarray) -> NDArray:
-    return NDArray(aligned_copy(memory, memory.dtype), alone=True)
-
-
-def _packed(made: Constructor | None, fields: Sequence[Value]) -> ADT:
-    return ADT(0, fields) if made is None else ADT(made.tag, fields, made)
 
 
 Values = tuple[Value, ...]
@@ -133,7 +121,7 @@ class VMInterpreter(Interpreter):
 
     def called(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:
         """What a function gives: by its native instructions, if it has any, or by the machine."""
-        out = self.executable.functions.run(entry, values, _taken, _packed)
+        out = self.executable.functions.run(entry, values)
         return self.evaluated(entry, values) if out is None else out
 
     def evaluated(self, entry: GlobalVar, values: tuple[Value, ...]) -> Value:

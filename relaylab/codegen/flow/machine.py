@@ -10,7 +10,7 @@ Choices: docs/choices.md, Running.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,13 +18,13 @@ from relaylab.codegen.flow.frames import FIRST_ARGUMENT, OUTERMOST, RESULT, Inst
 from relaylab.codegen.flow.functions import written
 from relaylab.codegen.flow.items import refused
 from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, listing
-from relaylab.codegen.flow.values import Leaf, Pack, PlainArguments, Values
+from relaylab.codegen.flow.values import PlainArguments, Values
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.interp.values import Value
 from relaylab.ir.expr import Function, GlobalVar
 from relaylab.ir.module import IRModule
-from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, Type, TypeCall, type_leaves, type_parts
+from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, Type, type_leaves, type_parts
 from relaylab.runtime import abi
 from relaylab.runtime.memory import address, aligned
 from relaylab.support.errors import RelayError, RelayValueError
@@ -70,8 +70,8 @@ class FlowFunction:
         """How many instructions the last call ran, and how often its objects were moved."""
         self.stack = self.heap = self.spare = np.empty(0, np.uint8)
 
-    def run(self, args: Sequence[Value], leaf: Leaf, pack: Pack) -> Value | None:
-        """The value for arguments, its arrays made by `leaf` and what holds them by `pack`; None if others are needed.
+    def run(self, args: Sequence[Value]) -> Value | None:
+        """The value for arguments, as programs get it; None if others are needed.
 
         FailedRun for a value that no clause matches, RelayValueError `vm.busy` within a run.
         """
@@ -91,7 +91,7 @@ class FlowFunction:
             try:
                 self.ran = self.stretches.run(self._handle)
                 result = self.stack.data.cast("Q")[RESULT // 8]
-                return self.values.taken(result, self.heap, held, leaf, pack)
+                return self.values.taken(result, self.heap, held)
             finally:
                 self._let_go()
 
@@ -185,11 +185,11 @@ class FlowFunctions:
         found = self.made[entry]
         return found if isinstance(found, FlowFunction) else None
 
-    def run(self, entry: GlobalVar, args: Sequence[Value], leaf: Leaf, pack: Pack) -> Value | None:
+    def run(self, entry: GlobalVar, args: Sequence[Value]) -> Value | None:
         """What a function gives; None if the evaluator has to say it."""
         found = self.at(entry)
         try:
-            return None if found is None else found.run(args, leaf, pack)
+            return None if found is None else found.run(args)
         except FailedRun:
             return None
 
@@ -204,11 +204,11 @@ class FlowFunctions:
 
 def _check_plain(t: Type, mod: IRModule) -> None:
     """RelayTypeError for a type whose values hold functions or cells: these are the evaluator's."""
-    data = mod.type_definitions
 
-    def below(part: Type) -> tuple[Type, ...]:
-        made = [i for c in data[part].constructors for i in c.inputs] if isinstance(part, GlobalTypeVar) else ()
-        return (*type_parts(part), *(() if not isinstance(part, TypeCall) else (part.func,)), *made)
+    def below(part: Type) -> Iterable[Type]:
+        if isinstance(part, GlobalTypeVar):
+            return [i for c in mod.type_definitions[part].constructors for i in c.inputs]
+        return type_parts(part)
 
     for part in type_leaves(t, below):
         if isinstance(part, (FuncType, RefType)):

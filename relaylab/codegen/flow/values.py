@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from relaylab.ir.adt import Constructor
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TensorType, TupleType, Type, TypeCall, substitute_type
 from relaylab.runtime import abi
-from relaylab.runtime.memory import ALIGNMENT, address, aligned
+from relaylab.runtime.container import ADT
+from relaylab.runtime.memory import ALIGNMENT, address, aligned, aligned_copy
+from relaylab.runtime.ndarray import NDArray
 
-Leaf: TypeAlias = Callable[[np.ndarray], object]
-"""What makes an array of a result of the memory where it lies."""
-Pack: TypeAlias = Callable[["Constructor | None", Sequence[Value]], Value]
-"""What makes a value of a constructor, or a tuple, with fields."""
 TUPLE, CELL = 0, 1
 LARGE = 1 << 12
 """Bytes from which on an argument is not copied."""
@@ -169,8 +167,8 @@ class Values:
 
     # ---- results
 
-    def taken(self, place: int, heap: np.ndarray, held: Held, leaf: Leaf, pack: Pack) -> Value:
-        """The value that lies somewhere, in `heap` or not; data types of any depth, without recursion."""
+    def taken(self, place: int, heap: np.ndarray, held: Held) -> Value:
+        """The value that lies somewhere, in `heap` or not, as programs get it; data types of any depth."""
         words, base = heap.data.cast("Q"), address(heap)
         size, kinds = heap.nbytes, self.kinds
         done: list[Value] = []
@@ -180,19 +178,20 @@ class Values:
             if count >= 0:  # of an object whose fields are done; `at` is its number
                 kind = kinds[at]
                 cut = len(done) - count
-                done[cut:] = [pack(kind if isinstance(kind, Constructor) else None, done[cut:])]
+                made = isinstance(kind, Constructor)
+                done[cut:] = [ADT(kind.tag, done[cut:], kind) if made else ADT(0, done[cut:])]
                 continue
             offset = at - base
             inside = 0 <= offset < size
             if not inside and at in held.arrays:
-                done.append(leaf(held.arrays[at]))
+                done.append(_copied(held.arrays[at]))
                 continue
             header = words[offset // 8 - 1] if inside else _word(at - 8)
             number, nbytes = header >> abi.NUMBER_SHIFT, (header & abi.BYTES_MASK) >> 2
             if header & 2:
                 dtype, shape = cast("tuple[np.dtype, tuple[int, ...]]", kinds[number])
                 own = heap if inside else _bytes(at, nbytes)
-                done.append(leaf(np.ndarray(shape, dtype, own, offset if inside else 0)))
+                done.append(_copied(np.ndarray(shape, dtype, own, offset if inside else 0)))
                 continue
             count, first = nbytes // 8, offset // 8
             parts = words[first : first + count].tolist() if inside else [_word(at + 8 * k) for k in range(count)]
@@ -242,6 +241,10 @@ class PlainArguments:
         return places, held
 
 
+def _copied(memory: np.ndarray) -> NDArray:
+    return NDArray(aligned_copy(memory, memory.dtype), alone=True)
+
+
 def _word(at: int) -> int:
     return ctypes.c_uint64.from_address(at).value
 
@@ -250,4 +253,4 @@ def _bytes(at: int, nbytes: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * max(nbytes, 1)).from_address(at))
 
 
-__all__ = ["CELL", "TUPLE", "Held", "Leaf", "Pack", "PlainArguments", "Values", "header_of"]
+__all__ = ["CELL", "TUPLE", "Held", "PlainArguments", "Values", "header_of"]
