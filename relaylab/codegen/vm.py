@@ -88,15 +88,16 @@ class VMInterpreter(Interpreter):
             if taken is not None:
                 return self.run(taken)
         values = self.arguments(self.mod["main"], args, kwargs)
-        key, form = (None, None) if forms is None else forms.find(values)
-        if forms is not None and form is not None:
+        if forms is None:
+            return self.run(values)
+        key, form = forms.find(values)
+        if form is not None:
             out = form.run(flat(values))
             return self.run(values) if out is None else out
-        if forms is not None and key is not None and (out := forms.opened(key, flat(tuple(values)))) is not None:
-            return out
-        start = time.perf_counter()
-        out = self.run(values)
-        if forms is not None and key is not None:
+        out = forms.opened(key, flat(values))
+        if out is None:
+            start = time.perf_counter()
+            out = self.run(values)
             forms.took(key, time.perf_counter() - start)
         return out
 
