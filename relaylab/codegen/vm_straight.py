@@ -17,10 +17,10 @@ import numpy as np
 
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.interp.machine import LOWERED, EvaluationError, agrees, arrays_of
-from relaylab.interp.sizes import named_sizes
+from relaylab.interp.sizes import NO_SIZES, named_sizes, with_known_sizes
 from relaylab.interp.values import Value
 from relaylab.ir.base import Expr
-from relaylab.ir.dims import AnyDim, SymbolicDim
+from relaylab.ir.dims import AnyDim
 from relaylab.ir.expr import Call, Constant, Function, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type
@@ -73,7 +73,8 @@ class Straight:
     def __init__(self, maker: _Maker):
         self.first, self.steps, self.result = maker.registers, maker.finished(), maker.result
         self.flat, self.own = maker.leaves()
-        self.evaluates = any(not isinstance(f, (NativeFunction, itemgetter, _Tuple)) for f, *_ in self.steps)
+        """Whether the result is an array or a tuple of arrays, and which of them nobody else has."""
+        self.evaluates = maker.evaluates
 
     @staticmethod
     def of(
@@ -99,9 +100,7 @@ class Straight:
         return registers[self.result]
 
     def given(self, value: Value) -> Value:
-        """A result as programs get it, if it is an array or a tuple of arrays; else the value itself."""
-        if not self.flat:
-            return value
+        """A result that is `flat` as programs get it."""
         if isinstance(value, tuple):
             fields = cast("tuple[np.ndarray, ...]", value)
             return ADT(0, [NDArray(x if own else aligned_copy(x, x.dtype)) for x, own in zip(fields, self.own)])
@@ -114,11 +113,11 @@ class _Maker:
     def __init__(self, natives: Mapping[Function, NativeFunction], constant: Callable[[Constant], Value]):
         self.natives, self.constant = natives, constant
         self.registers: list[Value] = []
-        self.types: dict[int, Type | None] = {}
         self.steps: list[tuple[Callable[..., Value], tuple[int, ...], int]] = []
-        self.made: dict[int, tuple[Callable[..., Value], tuple[int, ...]]] = {}
+        self.made: dict[int, tuple[Callable[..., Value], tuple[int, ...], Type | None]] = {}
         self.fields: dict[int, tuple[int, int]] = {}
         self.result = 0
+        self.evaluates = False
 
     def register(self, value: Value = None) -> int:
         self.registers.append(value)
@@ -127,8 +126,7 @@ class _Maker:
     def step(self, function: Callable[..., Value], ins: tuple[int, ...], node: Expr) -> int:
         out = self.register()
         self.steps.append((function, ins, out))
-        self.made[out] = function, ins
-        self.types[out] = node.inferred
+        self.made[out] = function, ins, node.inferred
         return out
 
     def body(self, func: Function, params: Sequence[int], within: bool = False) -> int:
@@ -158,7 +156,7 @@ class _Maker:
                 case Constant():
                     at[node] = self.register(self.constant(node))
                 case Tuple():
-                    at[node] = self.step(_Tuple(), tuple(map(found, node.fields)), node)
+                    at[node] = self.step(_tuple, tuple(map(found, node.fields)), node)
                 case TupleGetItem():
                     whole = found(node.tuple_value)
                     at[node] = self.step(itemgetter(node.index), (whole,), node)
@@ -173,8 +171,10 @@ class _Maker:
     def call(self, call: Call, callee: Expr, ins: tuple[int, ...], within: bool) -> int:
         if isinstance(callee, Op):
             record = facets(call)
-            if callee.name in LOWERED or callee.definition.stateful or _asks_for_sizes(record):
+            asks_for_sizes = with_known_sizes(record, NO_SIZES) is not record
+            if callee.name in LOWERED or callee.definition.stateful or asks_for_sizes:
                 raise _Branches
+            self.evaluates = True
             return self.step(_evaluation(callee.name, record, call), ins, call)
         if not isinstance(callee, Function) or len(callee.params) != len(ins):
             raise _Branches
@@ -196,21 +196,19 @@ class _Maker:
 
     def leaves(self) -> tuple[bool, list[bool]]:
         """Whether the result is an array or a tuple of arrays, and which are a kernel's that nobody else sees."""
-        function, ins = self.made.get(self.result, (None, ()))
-        whole = self.types.get(self.result)
+        function, ins, whole = self.made.get(self.result, (None, (), None))
         parts = whole.fields if isinstance(whole, TupleType) else (whole,)
         flat = all(isinstance(t, TensorType) for t in parts)
         if isinstance(function, NativeFunction):
             return flat, [True] * len(parts)
-        sources = [self.source(k) for k in (ins if isinstance(function, _Tuple) else (self.result,))]
+        sources = [self.source(k) for k in (ins if function is _tuple else (self.result,))]
         own = [source is not None and sources.count(source) == 1 for source in sources]
         return flat, own if len(own) == len(parts) else [False] * len(parts)
 
     def source(self, register: int) -> tuple[int, int] | None:
         """Which result of which kernel's call a value is."""
         whole, number = self.fields.get(register, (register, 0))
-        function, _ = self.made.get(whole, (None, ()))
-        return (whole, number) if isinstance(function, NativeFunction) else None
+        return (whole, number) if whole in self.made and isinstance(self.made[whole][0], NativeFunction) else None
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
@@ -222,16 +220,8 @@ def _below(node: Expr) -> tuple[Expr, ...]:
     return () if isinstance(node, Function) else children(node)
 
 
-class _Tuple:
-    """Makes a tuple."""
-
-    def __call__(self, *values: Value) -> Value:
-        return values
-
-
-def _asks_for_sizes(record: Operator) -> bool:
-    parts = [p for _, v in record.items() for p in (cast("tuple[object, ...]", v) if isinstance(v, tuple) else (v,))]
-    return any(isinstance(p, SymbolicDim) for p in parts)
+def _tuple(*values: Value) -> Value:
+    return values
 
 
 def _evaluation(name: str, record: Operator, call: Call) -> Callable[..., Value]:
