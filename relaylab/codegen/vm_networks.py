@@ -69,7 +69,7 @@ class _Facts:
             self.heads.update(_heads(node))
             if isinstance(node, Let) and isinstance(node.value, Constant):
                 self.constants[node.var] = node.value
-            elif isinstance(node, Let) and isinstance(node.value, Function) and _is_kernel(node.value):
+            elif isinstance(node, Let) and isinstance(node.value, Function) and with_native_code(node.value):
                 self.kernels[node.var] = node.value
 
     def function(self, func: Function) -> Function:
@@ -93,11 +93,7 @@ class _Facts:
         if not isinstance(call, Call) or not all(isinstance(a, (Var, Constant)) for a in call.args):
             return None
         op = call.op
-        return op if isinstance(op, Function) and _is_kernel(op) else self.kernels.get(op)
-
-
-def _is_kernel(func: Function) -> bool:
-    return with_native_code(func)
+        return op if isinstance(op, Function) and with_native_code(op) else self.kernels.get(op)
 
 
 def _outside_kernels(node: Expr) -> tuple[Expr, ...]:
@@ -156,10 +152,9 @@ class _Chain:
         params: dict[Expr, Var] = {}
         body: list[tuple[Var, Expr]] = []
         for var, value in members.items():
-            kernel = facts.kernel(value)
             if isinstance(value, TupleGetItem):
                 body.append((inner[var], TupleGetItem(inner[value.tuple_value], value.index)))
-            elif isinstance(value, Call) and kernel is not None:
+            elif isinstance(value, Call) and (kernel := facts.kernel(value)) is not None:
                 for a in value.args:
                     if a not in inner and a not in constants and a not in params:
                         params[a] = Var(f"p{len(params)}", a.checked_type)
@@ -187,13 +182,11 @@ def _called(
     cuts: list[Var], inner: dict[Expr, Var], params: dict[Expr, Var], body: list[tuple[Var, Expr]]
 ) -> list[tuple[Var, Expr]]:
     """The lets that give `cuts` their values: the call of a network of the lets `body`, and its results."""
-    outputs: list[Expr] = []
-    fields: list[tuple[Var, list[int]]] = []
+    parts: dict[Var, list[Expr]] = {}
     for var in cuts:
-        t = var.checked_type
-        parts = [TupleGetItem(inner[var], k) for k in range(len(t.fields))] if isinstance(t, TupleType) else []
-        fields.append((var, list(range(len(outputs), len(outputs) + max(1, len(parts))))))
-        outputs += parts or [inner[var]]
+        t, own = var.checked_type, inner[var]
+        parts[var] = [TupleGetItem(own, k) for k in range(len(t.fields))] if isinstance(t, TupleType) else [own]
+    outputs = [part for var in cuts for part in parts[var]]
     result = outputs[0] if len(outputs) == 1 else Tuple(outputs)
     for var, value in reversed(body):
         result = Let(var, value, result)
@@ -202,7 +195,8 @@ def _called(
         return [(cuts[0], call)]
     whole = Var("network")
     lets: list[tuple[Var, Expr]] = [(whole, call)]
-    for var, places in fields:
-        found: list[Expr] = [TupleGetItem(whole, k) for k in places] if len(outputs) > 1 else [whole]
+    given = iter([TupleGetItem(whole, k) for k in range(len(outputs))] if len(outputs) > 1 else [whole])
+    for var in cuts:
+        found = [next(given) for _ in parts[var]]
         lets.append((var, Tuple(found) if isinstance(var.checked_type, TupleType) else found[0]))
     return lets
