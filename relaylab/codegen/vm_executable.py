@@ -16,7 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.specializations import Specializations, saved_options
-from relaylab.codegen.vm_listing import constants, listing
+from relaylab.codegen.vm_listing import listing
 from relaylab.codegen.vm_networks import is_network, with_networks
 from relaylab.codegen.vm_straight import ArrayArguments, Straight
 from relaylab.interp.plan import Plan
@@ -102,8 +102,8 @@ class VMExecutable:
 
     @property
     def constants(self) -> list[NDArray]:
-        """The constants of the program."""
-        return [array(c.data.numpy()) for c in constants(self.mod)]
+        """The constants of the program, those in its kernels too, each once."""
+        return [array(n.data.numpy()) for n in walk(self.mod.functions.values()) if isinstance(n, Constant)]
 
     @property
     def lib(self) -> VMLibrary:

@@ -95,8 +95,3 @@ def _instruction(node: Expr, names: _Names) -> str:
             return f"match {names(node.data)}: {names(*(c.rhs for c in node.clauses))}"
         case _:
             return f"{type(node).__name__} {names(*children(node))}"
-
-
-def constants(mod: IRModule) -> list[Constant]:
-    """The constants of a module, those in its kernels too, each once."""
-    return [n for n in walk(mod.functions.values()) if isinstance(n, Constant)]
