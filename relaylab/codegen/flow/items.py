@@ -110,7 +110,7 @@ def sized(item: Item) -> list[Var]:
 class FlowProgram:
     """A `main` of tensors as items; `results` are those that it returns, `constants` the values of some variables."""
 
-    params: list[Var]
+    params: list[Var] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     results: list[Var] = field(default_factory=list)
     constants: dict[Var, np.ndarray] = field(default_factory=dict)

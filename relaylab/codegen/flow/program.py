@@ -9,7 +9,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from relaylab.codegen.flow.items import (
@@ -48,11 +48,8 @@ Known: TypeAlias = Mapping[Expr, Expr]
 
 def flow_program(mod: IRModule) -> FlowProgram:
     """The items of a typed module's `main`. RelayTypeError `codegen.no-flow` for more than graphs, `if` and loops."""
-    gv = mod.get_global_var("main")
     functions = {g: as_function(to_gnf(f)) for g, f in mod.functions.items() if isinstance(f, Function)}
-    plain = InferType()(mod.with_functions({**mod.functions, **functions}))
-    reader = _FlowReader(plain, plain[gv])
-    return reader.read()
+    return _FlowReader(InferType()(mod.with_functions({**mod.functions, **functions}))).read()
 
 
 def _nest(t: Type | None, leaves: Iterator[Var]) -> Expr:
@@ -62,12 +59,11 @@ def _nest(t: Type | None, leaves: Iterator[Var]) -> Expr:
 class _FlowReader:
     """Reads the expressions of one module, outermost first."""
 
-    def __init__(self, mod: IRModule, main: Function):
-        self.mod, self.main = mod, main
-        self.program = FlowProgram(list(main.params))
-        self.count = 0
-        self.depth = self.parts = 0
-        is_open = any(is_dynamic(p.checked_type) for p in main.params)
+    def __init__(self, mod: IRModule):
+        self.mod, self.main = mod, mod["main"]
+        self.program = FlowProgram()
+        self.count = self.depth = self.parts = 0
+        is_open = any(is_dynamic(p.checked_type) for p in self.main.params)
         self.most = MOST_PARTS if is_open else MOST_STATIC_PARTS
         self.fields: dict[tuple[Expr, int], Expr] = {}
         self.entered: list[Expr] = []
@@ -161,10 +157,9 @@ class _FlowScope:
             if not is_plain(node):
                 raise refused(f"a {type(node).__name__}")
             return node.args if isinstance(node, Call) else children(node)
-        call, (_, func) = node, called
         if node not in self.inner:
-            self.inner[node] = _invariant(func)
-        return (*getattr(call, "args", ()), *self.inner[node])
+            self.inner[node] = _invariant(called[1])
+        return (*getattr(node, "args", ()), *self.inner[node])
 
     def both(self, node: If) -> list[Expr]:
         """The largest values that both branches of an `if` compute for certain."""
@@ -191,23 +186,14 @@ class _FlowScope:
             reached = walk(parts, lambda x: () if x in inside or x in self.known else children(x))
             self.inner[n] = [x for x in reached if x in inside and not isinstance(x, (Constant, Function, Op))]
         stage = self.stage
-        for n in self.in_order(nodes):
-            parts = [stage.get(x, 0) for x in (*self.below(n), *self.inner.get(n, ()))]
-            stage[n] = max(parts, default=0) + self.is_control(n)
+        for n in walk(nodes, lambda n: [x for x in self.below(n) if x in inside]):
+            stage[n] = max((stage.get(x, 0) for x in self.below(n)), default=0) + self.is_control(n)
         cuts = self.cuts(nodes)
         items: list[Item] = []
         for k in range(1 + max(stage.values(), default=0)):
             items += [i for n in controls if stage[n] == k for i in self.control(n)]
-            items += self.block([x for x in cuts if stage.get(x, 0) == k])
+            items += self.block([x for x in cuts if self.at(x) == k])
         return items
-
-    def in_order(self, nodes: Sequence[Expr]) -> list[Expr]:
-        """The nodes, those first that others, or their branches, are computed from."""
-        inside = set(nodes)
-        parts: Callable[[Expr], Iterable[Expr]] = lambda n: (
-            x for x in (*self.below(n), *self.inner.get(n, ())) if x in inside
-        )
-        return [n for n in walk(nodes, lambda n: tuple(parts(n))) if n in inside]
 
     def is_control(self, node: Expr) -> bool:
         """Whether a node is no part of a graph."""
@@ -233,15 +219,11 @@ class _FlowScope:
 
     def cuts(self, nodes: Sequence[Expr]) -> list[Expr]:
         """The tensors that blocks hand on."""
-        found: dict[Expr, None] = {}
-        for n in nodes:
-            if self.is_control(n):
-                found |= dict.fromkeys(x for u in (*self.below(n), *self.inner.get(n, ())) for x in self.leaves_of(u))
-            elif not isinstance(n, (Tuple, TupleGetItem)):
-                later = (x for u in self.below(n) for x in self.leaves_of(u))
-                found |= dict.fromkeys(x for x in later if self.at(x) < self.stage[n])
-        found |= dict.fromkeys(x for r in self.roots for x in self.leaves_of(r))
-        return [x for x in found if x not in self.known and isinstance(x.inferred, TensorType)]
+        users = [n for n in nodes if not isinstance(n, (Tuple, TupleGetItem))]
+        read = [(x, n) for n in users for u in self.below(n) for x in self.leaves_of(u)]
+        given = [x for r in self.roots for x in self.leaves_of(r)]
+        found = dict.fromkeys([*(x for x, n in read if self.at(x) < self.stage[n]), *given])
+        return [x for x in found if isinstance(x.inferred, TensorType)]
 
     def at(self, leaf: Expr) -> int:
         """The stage of a tensor."""
@@ -253,17 +235,14 @@ class _FlowScope:
         """Tensors that are computed here: constants stay where they are used."""
         if isinstance(expr, (Op, Function)):
             return []
-        found = [x for x in self.reader.leaves(expr) if not isinstance(x, (Constant, Var))]
-        for x in found:
-            self.at(x)
-        return [x for x in found if not self.is_control(x) and not self.of_control(x)]
+        leaves = self.reader.leaves(expr)
+        return [x for x in leaves if not isinstance(x, (Constant, Var)) and not self.is_elsewhere(x)]
 
-    def of_control(self, leaf: Expr) -> bool:
-        while isinstance(leaf, TupleGetItem):
+    def is_elsewhere(self, leaf: Expr) -> bool:
+        """Whether a tensor is known, or comes from a choice or loop."""
+        while isinstance(leaf, TupleGetItem) and leaf not in self.known:
             leaf = leaf.tuple_value
-            if leaf in self.known or self.is_control(leaf):
-                return True
-        return False
+        return leaf in self.known or self.is_control(leaf)
 
     def block(self, outputs: list[Expr]) -> list[Item]:
         """The graph that computes tensors of one stage."""
