@@ -12,8 +12,6 @@ from relaylab.ir.op import Op
 from relaylab.ir.visit import children, walk
 from relaylab.support.words import counted
 
-HELD = (Op, GlobalVar, Constructor)
-
 
 def listing(mod: IRModule, kernels: Mapping[Function, str]) -> str:
     """The functions of an executable, each a list of instructions on numbered registers; `kernels` names native code.
@@ -51,17 +49,16 @@ class _Names:
         node = self.stands_for(node)
         if isinstance(node, Op):
             return node.name
-        return (
-            self.registers.get(node)
-            or f"{'@' if isinstance(node, GlobalVar) else '%'}{getattr(node, 'name_hint', '?')}"
-        )
+        sign = "@" if isinstance(node, GlobalVar) else "%"
+        return self.registers.get(node) or f"{sign}{getattr(node, 'name_hint', '?')}"
 
 
 def _function(name: str, func: Function, kernels: Mapping[Function, str]) -> str:
     names = _Names(func, kernels)
     lines: list[str] = []
     for node in names.nodes:
-        if isinstance(node, (Var, *HELD)) or node in names.alias or (isinstance(node, Function) and node in kernels):
+        held = isinstance(node, (Var, Op, GlobalVar, Constructor))
+        if held or node in names.alias or (isinstance(node, Function) and node in kernels):
             continue
         text = _instruction(node, names)
         names.registers[node] = f"${len(names.registers)}"
