@@ -69,7 +69,7 @@ class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
     def __init__(self, executable: VMExecutable):
-        super().__init__(executable.mod, {}, array, as_adt)
+        super().__init__(executable.mod, wrap=array, pack=as_adt)
         self.executable = executable
 
     def machine(self) -> Machine:

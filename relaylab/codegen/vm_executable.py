@@ -38,8 +38,9 @@ from relaylab.transform import InferType, optimize
 class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
-    def __init__(self, mod: IRModule, target: str = "llvm", specializations: Specializations | None = None):
-        self.mod, self.target, self.specializations = mod, target, specializations
+    def __init__(self, mod: IRModule, target: CpuTarget, specializations: Specializations | None):
+        self.mod, self.target, self.specializations = mod, str(target), specializations
+        self._target = target
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
 
@@ -61,12 +62,12 @@ class VMExecutable:
         """
         context = nullcontext() if self.specializations is None else self.specializations.context
         with context:
-            return natives_of(self.mod, parse_target(self.target))
+            return natives_of(self.mod, self._target)
 
     @cached_property
     def functions(self) -> FlowFunctions:
         """Functions with control flow, as far as they run natively."""
-        return FlowFunctions(self.mod, self.natives, parse_target(self.target))
+        return FlowFunctions(self.mod, self.natives, self._target)
 
     @cached_property
     def straight(self) -> Straight | None:
@@ -164,7 +165,7 @@ def executable_of(
     """The executable of a module after the passes; `source` is the module before them and its parameters."""
     native = parse_target(target)
     forms = None if source is None else Specializations.of(*source, native)
-    made = VMExecutable(with_networks(final), str(native), forms)
+    made = VMExecutable(with_networks(final), native, forms)
     if forms is None or not forms.open_inputs:
         _ = made.natives
     return made
