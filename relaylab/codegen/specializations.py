@@ -181,7 +181,7 @@ class Specializations:
     def opened(self, key: Key, leaves: Sequence[np.ndarray], spent: list[float] | None = None) -> Value | None:
         """The result of the form for all sizes; None if it does not take these arrays. `spent` is what was on them."""
         form = self.open
-        if form is None or (isinstance(form, FlowForm) and not form.takes(leaves)):
+        if form is None:
             return None
         start = time.perf_counter()
         outputs = _run_form(form, leaves)

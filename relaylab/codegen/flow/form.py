@@ -33,13 +33,13 @@ from relaylab.codegen.flow.items import (
 from relaylab.codegen.flow.program import flow_program
 from relaylab.codegen.flow.stretches import InstructionRows, RunsInTurn, Stretches, listing
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.network.open_sizes import evaluated
+from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.open_results import ResultMemory
-from relaylab.codegen.specialize import sizes_of
 from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var
 from relaylab.ir.module import IRModule
+from relaylab.ir.types import TensorType
 from relaylab.runtime import abi
 from relaylab.runtime.memory import address, aligned
 from relaylab.runtime.ndarray import NDArray
@@ -63,11 +63,10 @@ class FlowForm:
         self.turns = RunsInTurn()
         self.program: FlowProgram = flow_program(mod)
         self.params = self.program.params
-        self.types = {p: leaf_types(p.type_annotation)[0] for p in self.params}
-        self.dtypes = [np.dtype(t.dtype) for t in self.types.values()]
-        self.named = list(dict.fromkeys(d for t in self.types.values() for d in t.shape if isinstance(d, SizeVar)))
+        self.wanted = InputSizes([_type(p) for p in self.params])
+        self.named = self.wanted.named
         self.shapes: object = None
-        self.known = self._known(first)
+        self.known = self.wanted.known(first)
         self.inside = all_items(self.program.items)
         self.pinned = {i.target: i.collector for i in self.inside if isinstance(i, Pin)}
         self._check_sizes()
@@ -85,16 +84,13 @@ class FlowForm:
 
     # ---- sizes
 
-    def _known(self, shapes: Sequence[tuple[int, ...]]) -> dict[SizeVar, int]:
-        return {d: int(n) for d, n in sizes_of(self.params, shapes).items()}
-
     def _check_sizes(self) -> None:
         """That the inputs say how large every tensor is, and how long the rows of collectors are."""
         collectors = self.program.collectors
         found = [*self.params, *[v for i in self.inside for v in sized(i)]]
         found += [v for v in self.program.results if v not in collectors]
-        dims = [d for v in found for d in leaf_types(v.type_annotation)[0].shape]
-        dims += [d for v in collectors for d in leaf_types(v.type_annotation)[0].shape[1:]]
+        dims = [d for v in found for d in _type(v).shape]
+        dims += [d for v in collectors for d in _type(v).shape[1:]]
         if any(v in collectors for v in found) or any(type(d) is AnyDim for d in dims):
             raise refused("a size that only a run gives")
         try:
@@ -108,26 +104,12 @@ class FlowForm:
 
     def shape(self, var: Var) -> tuple[int, ...]:
         """The shape of a tensor for the sizes as they are."""
-        return tuple(self._extent(d) for d in leaf_types(var.type_annotation)[0].shape)
-
-    def takes(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Whether arrays have the data types and shapes of the inputs, with one number for each size."""
-        if [x.dtype for x in arrays] != self.dtypes:
-            return False
-        shapes = tuple([x.shape for x in arrays])
-        if shapes == self.shapes:
-            return True
-        types = self.types.values()
-        if [len(s) for s in shapes] != [len(t.shape) for t in types]:
-            return False
-        known = self._known(shapes)
-        wanted = [[evaluated(d, known) if isinstance(d, SymbolicDim) else d for d in t.shape] for t in types]
-        return all(list(s) == w for s, w in zip(shapes, wanted))
+        return tuple(self._extent(d) for d in _type(var).shape)
 
     # ---- instructions
 
-    def _resize(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        self.shapes, self.known = None, self._known(shapes)
+    def _resize(self, shapes: tuple[tuple[int, ...], ...], known: dict[SizeVar, int]) -> None:
+        self.shapes, self.known = None, known
         self.records: dict[Var, np.ndarray] = {}
         self.constants: list[np.ndarray] = []
         for var, value in self.program.constants.items():
@@ -199,15 +181,18 @@ class FlowForm:
 
     # ---- running
 
-    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray]:
-        """The results for arrays of the inputs, which `takes` says are right.
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+        """The results for arrays of the inputs; None if those are not of the inputs' types.
 
         RelayValueError `vm.busy` within a run, `vm.size` for rows that no form takes.
         """
+        known = self.wanted.fit(leaves)
+        if known is None:
+            return None
         with self.turns:
             shapes = tuple([x.shape for x in leaves])
             if shapes != self.shapes:
-                self._resize(shapes)
+                self._resize(shapes, known)
             for own, value in zip(self.places, leaves):
                 own[...] = value
             self.ran = self.stretches.run(self._handle)
@@ -238,7 +223,7 @@ class FlowForm:
 
     def _row(self, var: Var) -> tuple[int, ...]:
         """The shape of what a collector has rows of."""
-        return tuple(self._extent(d) for d in leaf_types(var.type_annotation)[0].shape[1:])
+        return tuple(self._extent(d) for d in _type(var).shape[1:])
 
     # ---- looking
 
@@ -249,8 +234,12 @@ class FlowForm:
         return listing("main", self.code, self.names, " for the sizes of the last call")
 
 
+def _type(var: Var) -> TensorType:
+    return leaf_types(var.type_annotation)[0]
+
+
 def _dtype(var: Var) -> np.dtype:
-    return np.dtype(leaf_types(var.type_annotation)[0].dtype)
+    return np.dtype(_type(var).dtype)
 
 
 def _no_rows(what: str) -> RelayError:
