@@ -145,7 +145,8 @@ class _Chain:
     def network(self, members: dict[Var, Expr]) -> list[tuple[Var, Expr]]:
         """The lets that call a network; of a kernel alone, without weights, its own."""
         facts = self.facts
-        constants = {a: c for v in members.values() for a in children(v) if (c := self.constant(a)) is not None}
+        used = [a for v in members.values() for a in children(v)]
+        constants = {a: c for a in used if isinstance(c := facts.constants.get(a, a), Constant)}
         if not constants and sum(isinstance(v, Call) for v in members.values()) < 2:
             return list(members.items())
         inner: dict[Expr, Var] = {var: Var(var.name_hint, var.checked_type) for var in members}
@@ -160,11 +161,8 @@ class _Chain:
                         params[a] = Var(f"p{len(params)}", a.checked_type)
                 args = [inner.get(a) or constants.get(a) or params[a] for a in value.args]
                 body.append((inner[var], Call(kernel, args, span=value.span)))
-        within = Counter(a for v in members.values() for a in children(v))
+        within = Counter(used)
         return _called([v for v in members if facts.uses[v] > within[v]], inner, params, body)
-
-    def constant(self, arg: Expr) -> Constant | None:
-        return arg if isinstance(arg, Constant) else self.facts.constants.get(arg)
 
 
 def _parts(value: Expr) -> tuple[Expr, ...]:
