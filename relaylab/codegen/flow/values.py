@@ -78,18 +78,14 @@ class Values:
 
     def __init__(self, mod: IRModule):
         self.mod = mod
-        self.kinds: list[object] = ["tuple", "cell"]
-        self.numbers: dict[object, int] = {}
+        self.kinds: dict[object, int] = {"tuple": TUPLE, "cell": CELL}
+        """The number of each, in order."""
         self.kept: list[np.ndarray] = []
         self.inputs: dict[tuple[Type, Constructor], list[Type]] = {}
 
     def number(self, kind: object) -> int:
         """The number of a constructor, or of a data type and shape."""
-        found = self.numbers.get(kind)
-        if found is None:
-            found = self.numbers[kind] = len(self.kinds)
-            self.kinds.append(kind)
-        return found
+        return self.kinds.setdefault(kind, len(self.kinds))
 
     def tensor(self, dtype: np.dtype, shape: tuple[int, ...]) -> tuple[int, int]:
         """The header of tensors, and their bytes."""
@@ -170,7 +166,7 @@ class Values:
     def taken(self, place: int, heap: np.ndarray, held: Held) -> Value:
         """The value that lies somewhere, in `heap` or not, as programs get it; data types of any depth."""
         words, base = heap.data.cast("Q"), address(heap)
-        size, kinds = heap.nbytes, self.kinds
+        size, kinds = heap.nbytes, list(self.kinds)
         done: list[Value] = []
         stack: list[tuple[int, int]] = [(place, -1)]
         while stack:
