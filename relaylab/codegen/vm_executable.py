@@ -218,10 +218,10 @@ class VMCompiler:
 
 def natives_of(mod: IRModule, target: CpuTarget) -> dict[Function, NativeFunction]:
     """Machine code for the networks and Primitive functions of a module; equal ones share it."""
-    natives: dict[Function, NativeFunction] = {}
     made: StructuralTable[NativeFunction] = StructuralTable()
+
+    def native(func: Function) -> NativeFunction:
+        return made.at(func, lambda _: NativeFunction(func, target))
+
     nodes = walk(mod.functions.values(), lambda n: () if isinstance(n, Function) and is_network(n) else children(n))
-    functions = [n for n in nodes if isinstance(n, Function)]
-    for func in [f for f in functions if is_network(f) or with_native_code(f)]:
-        natives[func] = made.at(func, lambda _, func=func: NativeFunction(func, target))  # type: ignore[misc]
-    return natives
+    return {n: native(n) for n in nodes if isinstance(n, Function) and (is_network(n) or with_native_code(n))}
