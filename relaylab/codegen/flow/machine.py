@@ -66,8 +66,8 @@ class FlowFunction:
         threads = min([k.instance.threads for k in self.instructions.kernels.values()], default=1)
         self.stretches = Stretches(target)
         self.stretches.start(self.code, threads)
-        self.ran = self.collections = 0
-        """How many instructions the last call ran, and how often its objects were moved."""
+        self.collections = 0
+        """How often the objects of the last call were moved."""
         self.stack = self.heap = self.spare = np.empty(0, np.uint8)
 
     def run(self, args: Sequence[Value]) -> Value | None:
@@ -89,7 +89,7 @@ class FlowFunction:
             self.stretches.words[abi.FLOW_FRAME] = address(self.stack)
             self.collections = 0
             try:
-                self.ran = self.stretches.run(self._handle)
+                self.stretches.run(self._handle)
                 result = self.stack.data.cast("Q")[RESULT // 8]
                 return self.values.taken(result, self.heap, held)
             finally:
