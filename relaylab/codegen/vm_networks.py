@@ -16,9 +16,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from relaylab.codegen.native_function import with_native_code
-from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Constant, Function, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import TupleType
@@ -62,15 +61,19 @@ class _Facts:
         self.uses: Counter[Expr] = Counter()
         self.constants: dict[Expr, Constant] = {}
         self.kernels: dict[Expr, Function] = {}
-        self.heads: set[Expr] = set()
+        lets: list[Let] = []
         for node in walk(mod.functions.values(), _outside_kernels):
-            parts = (node.value, node.body) if isinstance(node, Let) else children(node)
-            self.uses.update(parts)
-            self.heads.update(_heads(node))
-            if isinstance(node, Let) and isinstance(node.value, Constant):
+            if not isinstance(node, Let):
+                self.uses.update(children(node))
+                continue
+            lets.append(node)
+            self.uses.update((node.value, node.body))
+            if isinstance(node.value, Constant):
                 self.constants[node.var] = node.value
-            elif isinstance(node, Let) and isinstance(node.value, Function) and with_native_code(node.value):
+            elif isinstance(node.value, Function) and with_native_code(node.value):
                 self.kernels[node.var] = node.value
+        self.heads = {*lets} - {let.body for let in lets}
+        """The lets with which chains begin."""
 
     def function(self, func: Function) -> Function:
         """A function of the module, rewritten."""
@@ -86,7 +89,7 @@ class _Facts:
         while isinstance(body, Let):
             chain.add(body.var, body.value)
             body = body.body
-        return chain.written(body) if chain.level else body
+        return chain.written(body)
 
     def kernel(self, call: Expr) -> Function | None:
         """The kernel that an expression calls with variables and constants, if it does that."""
@@ -98,18 +101,6 @@ class _Facts:
 
 def _outside_kernels(node: Expr) -> tuple[Expr, ...]:
     return () if isinstance(node, Function) and (node.is_primitive or is_network(node)) else children(node)
-
-
-def _heads(node: Expr) -> tuple[Expr, ...]:
-    """The chains of lets that begin in an expression."""
-    match node:
-        case Function():
-            return (node.body,)
-        case If():
-            return node.true_branch, node.false_branch
-        case Match():
-            return tuple(c.rhs for c in node.clauses)
-    return ()
 
 
 class _Chain:
