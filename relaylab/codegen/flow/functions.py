@@ -260,8 +260,6 @@ class _FunctionWriter:
                 raise refused("a function that has no kernel")
             self.code.ask(func, op.name_hint)
             return func, op.name_hint
-        if isinstance(op, Function) and op.is_primitive or op in self.kernels:
-            raise refused("a function that has no kernel")
         if not isinstance(op, (Var, Function, Call)):
             raise refused(f"a call of a {type(op).__name__}")
         return None, op.name_hint if isinstance(op, Var) else ""
