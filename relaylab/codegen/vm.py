@@ -147,7 +147,7 @@ class VirtualMachineModule(Module):
             "set_input": run.set_input,
             "get_output": lambda index: run.get_outputs()[index],
             "get_num_outputs": lambda: len(run.get_outputs()),
-            "get_input_index": lambda name, func_name="main": run.get_input_index(name, func_name),
+            "get_input_index": run.get_input_index,
         }
 
 
