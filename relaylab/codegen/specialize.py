@@ -92,7 +92,7 @@ def _is_whole(t: Type | None) -> bool:
     """Whole numbers and truth values: shapes, sizes, axes, limits, flags. Tuples may hold them."""
     if not isinstance(t, TensorType):
         return t is None or isinstance(t, TupleType)
-    return len(t.shape) <= 2 and not t.dtype.startswith("float")
+    return len(t.shape) <= 2 and not t.dtype.startswith(("float", "bfloat"))
 
 
 def _is_factor(t: Type | None) -> bool:

@@ -16,6 +16,10 @@ Item = Any
 """A number or a slice, or what stands there."""
 
 
+SHOWN = 1000
+"""How many constructed values and tuples within each other are written out as text."""
+
+
 class ADT(tuple[Any, ...]):
     """A tag and fields: what programs return where a result is no array. A tuple has tag 0; it is one in Python, too.
 
@@ -41,9 +45,27 @@ class ADT(tuple[Any, ...]):
     def __getitem__(self, index: Item) -> Item:
         return getitem_helper(self, super().__getitem__, len(self), index)
 
+    @property
+    def name(self) -> str:
+        """What stands before the fields as text: the constructor, or the tag of what has none."""
+        return getattr(self.constructor, "name_hint", "" if self.tag == 0 else f"#{self.tag}")
+
     def __repr__(self) -> str:
-        name = getattr(self.constructor, "name_hint", "" if self.tag == 0 else f"#{self.tag}")
-        return f"{name}{super().__repr__()}"
+        out: list[str] = []
+        stack: list[ADT | str] = [self]
+        shown = 0
+        while stack and shown < SHOWN:  # lists are as deep as they are long, and trees may share their branches
+            item = stack.pop()
+            if isinstance(item, str):
+                out.append(item)
+                continue
+            shown += 1
+            parts = [part if isinstance(part, ADT) else repr(part) for part in item.fields]
+            out.append(f"{item.name}(")
+            stack.append(",)" if len(parts) == 1 else ")")
+            for k, part in enumerate(reversed(parts), 1 - len(parts)):
+                stack += [part, ", "] if k else [part]
+        return "".join(out) + ("…" if stack else "")
 
 
 def tuple_object(fields: Iterable[Any] | None = None) -> ADT:

@@ -289,6 +289,25 @@ def test_arguments_of_other_types_are_left_to_the_evaluator():
     assert form.run([wide]) is None and form.run([xs]).numpy() == 6
 
 
+@pytest.mark.parametrize("compiled", [True, False], ids=["native", "evaluated"])
+def test_what_lies_in_several_places_goes_out_and_in_as_one(compiled):
+    """A tree of 61 objects, written out one of 2^60."""
+    vm = machine("""
+    type Both { Leaf(float32), Node(Both, Both), }
+    def @grow(%n: int32) -> Both {
+      if (equal(%n, 0)) { Leaf(1f) } else { let %t = @grow(subtract(%n, 1)); Node(%t, %t) }
+    }
+    def @left(%t: Both) -> float32 { match (%t) { Leaf(%x) => %x, Node(%l, %r) => add(@left(%l), 1f) } }
+    def @main(%n: int32, %t: Both) { (@grow(%n), @left(%t)) }""")
+    _, leaf, _ = vm.exe.mod.get_type("Both")
+    main = vm.run if compiled else create_executor("debug", mod=vm.exe.mod).evaluate()
+    tree, _ = main(np.int32(60), ConstructorValue(leaf.tag, (np.float32(1),), leaf))
+    left, right = tree.fields
+    assert left is right and len(repr(tree)) < 100_000
+    _, found = main(np.int32(0), tree)
+    assert float(np.asarray(found)) == 61 and (native(vm) is not None or not compiled)
+
+
 def test_a_kernel_that_gives_a_tuple_of_one_field():
     vm = machine("""
     def @f(%n: int32, %x: Tensor[(4), float32]) -> (Tensor[(4), float32],) {

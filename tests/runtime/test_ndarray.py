@@ -9,6 +9,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.runtime import NDArray, array, cpu, cuda, device, empty, from_dlpack
+from relaylab.runtime.container import ADT
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import DTYPES
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
@@ -149,3 +150,18 @@ def test_a_program_keeps_the_parameters_that_it_was_built_with() -> None:
         module = GraphModule(program["default"](cpu(0)))
         module.run(x=data)
         np.testing.assert_allclose(module.get_output(0).numpy(), data @ weight.T)
+
+
+def test_constructed_values_of_any_depth_are_text() -> None:
+    class Cons:
+        name_hint = "Cons"
+
+    assert repr(ADT(0, [1, ADT(3, ["a", ADT(1, [2.5], Cons())]), ADT(0)])) == "(1, #3('a', Cons(2.5,)), ())"
+    deep = ADT(0)
+    for k in range(100_000):
+        deep = ADT(1, (k, deep), Cons())
+    assert repr(deep).startswith("Cons(99999, Cons(99998, ") and repr(deep).endswith("Cons(…")
+    shared = ADT(0, [1])
+    for _ in range(60):
+        shared = ADT(0, (shared, shared))
+    assert repr(shared).startswith("((((") and len(repr(shared)) < 10_000

@@ -68,8 +68,12 @@ class _Layout:
         self.used += 8 + 8 * count
         return len(self.parts) - 1
 
+    def refer(self, part: int, parent: int) -> None:
+        """A part that is there."""
+        (self.roots if parent < 0 else self.parts[parent][2]).append(part)
+
     def _add(self, start: int, content: int | np.ndarray, parent: int) -> None:
-        (self.roots if parent < 0 else self.parts[parent][2]).append(len(self.parts))
+        self.refer(len(self.parts), parent)
         self.parts.append((start, content, []))
 
 
@@ -114,6 +118,7 @@ class Values:
         Large tensors are read where they are.
         """
         layout, held = _Layout(), Held()
+        made: dict[tuple[int, Type], int] = {}
         places: list[int | None] = []
         stack: list[tuple[Value, Type, int]] = []
         for value, t in zip(args, types):
@@ -128,11 +133,14 @@ class Values:
                     return None
                 layout.tensor(value, parent)
                 continue
+            if (id(value), t) in made:  # what lies in several places is one object
+                layout.refer(made[id(value), t], parent)
+                continue
             found = self._fields(value, t)
             if found is None:
                 return None
             number, fields, parts = found
-            own = layout.object(header_of(number, 8 * len(fields)), len(fields), parent)
+            made[id(value), t] = own = layout.object(header_of(number, 8 * len(fields)), len(fields), parent)
             stack += [(f, p, own) for f, p in zip(reversed(fields), reversed(parts))]
         held.block = aligned(layout.used + ALIGNMENT, "the arguments")
         words, base = held.block[: len(held.block) // 8 * 8].view(np.uint64), address(held.block)
@@ -164,18 +172,22 @@ class Values:
     # ---- results
 
     def taken(self, place: int, heap: np.ndarray, held: Held) -> Value:
-        """The value that lies somewhere, in `heap` or not, as programs get it; data types of any depth."""
+        """The value that lies somewhere, in `heap` or not, as programs get it; each object once."""
         words, base = heap.data.cast("Q"), address(heap)
         size, kinds = heap.nbytes, list(self.kinds)
         done: list[Value] = []
-        stack: list[tuple[int, int]] = [(place, -1)]
+        made: dict[int, ADT] = {}
+        stack: list[tuple[int, int, int]] = [(place, -1, 0)]
         while stack:
-            at, count = stack.pop()
-            if count >= 0:  # of an object whose fields are done; `at` is its number
-                kind = kinds[at]
-                cut = len(done) - count
-                made = isinstance(kind, Constructor)
-                done[cut:] = [ADT(kind.tag, done[cut:], kind) if made else ADT(0, done[cut:])]
+            at, count, number = stack.pop()
+            if count >= 0:  # of an object whose fields are done
+                kind, cut = kinds[number], len(done) - count
+                fields = done[cut:]
+                made[at] = ADT(kind.tag, fields, kind) if isinstance(kind, Constructor) else ADT(0, fields)
+                done[cut:] = [made[at]]
+                continue
+            if at in made:
+                done.append(made[at])
                 continue
             offset = at - base
             inside = 0 <= offset < size
@@ -191,8 +203,8 @@ class Values:
                 continue
             count, first = nbytes // 8, offset // 8
             parts = words[first : first + count].tolist() if inside else [_word(at + 8 * k) for k in range(count)]
-            stack.append((number, count))
-            stack += [(p, -1) for p in reversed(parts)]
+            stack.append((at, count, number))
+            stack += [(p, -1, 0) for p in reversed(parts)]
         return done[0]
 
 
