@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from relaylab.loop.expr import (
     INDEX,
-    REDUCTIONS,
     Const,
     Number,
     Reduce,
@@ -255,5 +254,3 @@ def _dtype_of(value: ScalarLike) -> str:
 
 
 b = Builder()
-
-__all__ = ["INDEX", "REDUCTIONS", "Builder", "OutSpec", "b"]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.loop.scalar import DTYPES, SCALAR_OPS, Array, compute_dtype, convert, is_float, is_integer
+from relaylab.loop.scalar import DTYPES, SCALAR_OPS, compute_dtype, convert, is_float, is_integer
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
 INDEX = "int64"
@@ -217,12 +217,10 @@ class Local(ScalarExpr):
     dtype: str
 
 
-REDUCTIONS = ("sum", "prod", "max", "min", "argmax", "argmin", "any", "all")
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reduce(ScalarExpr):
-    """`value` combined over the box of `axes`; argmax and argmin give the flat index of the first extreme."""
+    """`value` combined over the box of `axes`: sum, prod, max, min, any, all, or argmax and argmin, which give the flat
+    index of the first extreme."""
 
     kind: str
     axes: tuple[Axis, ...]
@@ -238,18 +236,16 @@ def const(value: Number, dtype: str) -> Const:
     """A number rounded to `dtype`; unknown dtypes raise `RelayTypeError`, integers out of range `RelayValueError`."""
     if dtype == INDEX and type(value) is int and -(2**63) <= value < 2**63:  # nearly every constant; numpy is slow
         return Const(value, dtype)
-    check_dtype(dtype)
+    _check_dtype(dtype)
     if is_integer(dtype) and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise RelayValueError(f"{value} is not a value of {dtype}", code="loop.constant-range")
     with np.errstate(all="ignore"):
         return Const(np.asarray(value).astype(dtype).item(), dtype)
 
 
-def check_dtype(dtype: str) -> str:
-    """`dtype` if the loop level knows it, else a `RelayTypeError`."""
+def _check_dtype(dtype: str) -> None:
     if dtype not in DTYPES:
         raise RelayTypeError(f"the loop level has no dtype `{dtype}`", code="loop.unknown-dtype")
-    return dtype
 
 
 def as_index(value: ScalarExpr | int) -> ScalarExpr:
@@ -272,7 +268,7 @@ def cast(value: ScalarExpr, dtype: str) -> ScalarExpr:
     """`value` as `dtype`; itself if it is that already."""
     if value.dtype == dtype:
         return value
-    check_dtype(dtype)
+    _check_dtype(dtype)
     if isinstance(value, Const):
         with np.errstate(all="ignore"):
             return const(convert(np.asarray(value.value, value.dtype), dtype).item(), dtype)
@@ -341,13 +337,9 @@ def _fold(op: str, args: list[Const]) -> Const:
     if args[0].dtype == INDEX and op in _INTEGER_FOLDS:
         return const(_INTEGER_FOLDS[op](*values), INDEX)
     with np.errstate(all="ignore"):
-        arrays = [_computing(v, a.dtype) for v, a in zip(values, args)]
+        arrays = [np.asarray(v, compute_dtype(a.dtype)) for v, a in zip(values, args)]
         result = np.asarray(SCALAR_OPS[op].meaning(*arrays))
     return const(result.item(), SCALAR_OPS[op].result(args[-1].dtype))
-
-
-def _computing(value: Number, dtype: str) -> Array:
-    return np.asarray(value, compute_dtype(dtype))
 
 
 def _index_identity(op: str, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr | None:

@@ -346,6 +346,3 @@ class _Builder:
         total = sum(weight(n, shallow=True) for n in post_order(*roots) if axis in self.depends(n))
         wanted = 4 if total <= 14 else 2 if total <= 40 else 1
         return max(1, min(wanted, axis.extent // LANES))
-
-
-__all__ = ["build_nest", "contiguity", "loop_order", "plain_nest"]

@@ -178,6 +178,3 @@ def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) ->
     for program in procedure.programs:
         run(program, memory)
     return [memory[group.where(t)[0]].reshape(t.shape) for t in results]
-
-
-__all__ = ["Procedure", "perform"]

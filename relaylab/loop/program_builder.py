@@ -224,6 +224,3 @@ class _Inlining:
             self.expansions[key] = {**own, **dict(zip(axes, at))}
             self.parts[id(self.expansions[key])] = self.order[load.tensor]
         return self.expansions[key], body
-
-
-__all__ = ["ProgramBuilder", "BufferLayout"]

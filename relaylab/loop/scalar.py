@@ -73,11 +73,6 @@ def compute_dtype(dtype: str) -> str:
     return "float32" if dtype in NARROW else dtype
 
 
-def numpy_dtype(dtype: str) -> np.dtype:
-    """The numpy dtype of a storage dtype."""
-    return np.dtype(dtype)
-
-
 def lowest(dtype: str) -> int | float | bool:
     """The least value of a dtype: the identity of `max`."""
     if dtype == "bool":
@@ -115,24 +110,12 @@ def _saturate(x: Array, dtype: str) -> Array:
     return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), edge)
 
 
-def _floor_mod(a: Array, b: Array) -> Array:
-    return np.mod(a, b)
-
-
-def _floor_div(a: Array, b: Array) -> Array:
-    return np.floor_divide(a, b)
-
-
 def _trunc_div(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.trunc(a / b)
     quotient, remainder = np.floor_divide(a, b), np.mod(a, b)
     rounded_down = (remainder != 0) & ((a < 0) != (b < 0))
     return np.where(b == 0, np.zeros((), a.dtype), quotient + rounded_down.astype(a.dtype))
-
-
-def _trunc_mod(a: Array, b: Array) -> Array:
-    return np.fmod(a, b)
 
 
 def _divide(a: Array, b: Array) -> Array:
@@ -146,10 +129,6 @@ def _power(a: Array, b: Array) -> Array:
     positive = np.power(a, np.where(negative, b.dtype.type(0), b))
     odd_sign = np.where(b % 2 == 0, a * a, a)
     return np.where(negative, np.where(np.abs(a) == 1, odd_sign, a.dtype.type(0)), positive)
-
-
-def _shift_left(a: Array, b: Array) -> Array:
-    return np.left_shift(a, b)
 
 
 def _rsqrt(x: Array) -> Array:
@@ -205,7 +184,7 @@ def _ordinal(x: Array) -> Array:
 
 
 _declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
-_declare("same", 2, floordiv=_floor_div, floormod=_floor_mod, truncdiv=_trunc_div, truncmod=_trunc_mod, pow=_power)
+_declare("same", 2, floordiv=np.floor_divide, floormod=np.mod, truncdiv=_trunc_div, truncmod=np.fmod, pow=_power)
 _declare("same", 1, neg=np.negative, abs=_absolute)
 _declare("same", 1, floor=_whole(np.floor), ceil=_whole(np.ceil), trunc=_whole(np.trunc))
 _declare("same", 1, round=_whole(_round), roundeven=_whole(np.rint))
@@ -215,7 +194,7 @@ _declare("float", 1, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sin
 _declare("float", 1, asinh=np.arcsinh, acosh=np.arccosh, atanh=np.arctanh)
 _declare("bool", 2, eq=np.equal, ne=np.not_equal, lt=np.less, le=np.less_equal, gt=np.greater, ge=np.greater_equal)
 _declare("bool", 1, isnan=_test(np.isnan, False), isinf=_test(np.isinf, False), isfinite=_test(np.isfinite, True))
-_declare("int", 2, band=np.bitwise_and, bor=np.bitwise_or, bxor=np.bitwise_xor, shl=_shift_left, shr=np.right_shift)
+_declare("int", 2, band=np.bitwise_and, bor=np.bitwise_or, bxor=np.bitwise_xor, shl=np.left_shift, shr=np.right_shift)
 _declare("int", 1, bnot=np.invert)
 _declare("logic", 2, land=np.logical_and, lor=np.logical_or, lxor=np.logical_xor)
 _declare("logic", 1, lnot=np.logical_not)

@@ -19,8 +19,6 @@ from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call
 
-Shape = tuple[int, ...]
-
 
 class Contraction(Protocol):
     """A convolution or matrix product that a template computes.

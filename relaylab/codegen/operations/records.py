@@ -28,7 +28,6 @@ from relaylab.transform import PassContext
 RECORDS = "relay.codegen.records"
 VARIABLE = "RELAYLAB_RECORDS"
 GAIN = 0.97  # a schedule is taken if it takes at most this part of the picked loops' time
-STATUS = ("ok", "wrong", "crashed", "slow", "refused")
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,6 +165,3 @@ def _possible(numbers: Sequence[_Number], const: int) -> bool:
         if not closer:
             break
     return True
-
-
-__all__ = ["Turns"]
