@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylab.loop.builder import OutSpec, b
+from relaylab.loop.dependence import Dependence
 from relaylab.loop.expr import Apply, Axis, Cast, Const, Guard, Load, Reduce, ScalarExpr, Tensor, children, post_order
 from relaylab.loop.scalar import SCALAR_OPS, Array, compute_dtype, convert, highest, is_float, lowest
 from relaylab.support.errors import RelayIndexError, RelayTypeError
@@ -188,14 +189,6 @@ def guarded_only(root: ScalarExpr) -> set[int]:
 
 def largest_reduction(order: Sequence[ScalarExpr]) -> int:
     """The largest number of reduction points that one value under the order depends on."""
-    depends: dict[int, frozenset[Axis]] = {}
-    largest = 1
-    for node in order:
-        below = frozenset[Axis]().union(*(depends[id(c)] for c in children(node)))
-        if isinstance(node, Axis):
-            below = frozenset((node,))
-        elif isinstance(node, Reduce):
-            largest = max(largest, math.prod(a.extent for a in below | set(node.axes)))
-            below = below - set(node.axes)
-        depends[id(node)] = below
-    return largest
+    depends = Dependence()
+    boxes = (depends(n.value) | set(n.axes) for n in order if isinstance(n, Reduce))
+    return max((math.prod(a.extent for a in box) for box in boxes), default=1)

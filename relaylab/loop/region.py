@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from relaylab.loop.affine import Linear
-from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import (
     INDEX,
     Apply,
@@ -39,6 +38,7 @@ from relaylab.loop.expr import (
     rebuild,
 )
 from relaylab.loop.program import identity
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.scalar import is_float
 from relaylab.loop.simplify import Simplifier
 
@@ -100,15 +100,13 @@ def normalise(region: StoreRegion) -> list[tuple[StoreRegion, Simplifier]]:
 
 def expand_reductions(root: ScalarExpr) -> ScalarExpr:
     """`root` without argmax, argmin and empty reductions, with guards moved into the reductions under them."""
-    done: dict[ScalarExpr, ScalarExpr] = {}
-    for node in post_order(root):
-        new = rebuild(node, tuple(done[c] for c in children(node)))
-        if isinstance(new, Reduce):
-            new = _plain_reduction(new)
-        elif isinstance(new, Guard):
-            new = _guard_inside(new)
-        done[node] = new
-    return done[root]
+
+    def plain(node: ScalarExpr) -> ScalarExpr:
+        if isinstance(node, Reduce):
+            return _plain_reduction(node)
+        return _guard_inside(node) if isinstance(node, Guard) else node
+
+    return rewrite(root, plain)
 
 
 def _plain_reduction(node: Reduce) -> ScalarExpr:
@@ -129,21 +127,14 @@ def _plain_reduction(node: Reduce) -> ScalarExpr:
 
 def _guard_inside(node: Guard) -> Guard:
     """A guard whose reductions have its condition in their bodies, so that they can be computed outside of it."""
-    outer = [n for n in post_order(node.value) if isinstance(n, Reduce) and not _guards_itself(n, node.condition)]
-    if not outer:
-        return node
-    fixed: dict[ScalarExpr, ScalarExpr] = {}
-    for n in post_order(node.value):
-        new = rebuild(n, tuple(fixed[c] for c in children(n)))
-        if isinstance(n, Reduce) and n in outer and isinstance(new, Reduce):
-            body = guard(node.condition, new.value, Const(0, new.value.dtype))
-            new = Reduce(new.kind, new.axes, body, new.part)
-        fixed[n] = new
-    return Guard(node.condition, fixed[node.value], node.otherwise)
 
+    def guarded(n: ScalarExpr) -> ScalarExpr:
+        if not isinstance(n, Reduce) or isinstance(n.value, Guard) and n.value.condition is node.condition:
+            return n
+        return Reduce(n.kind, n.axes, guard(node.condition, n.value, Const(0, n.value.dtype)), n.part)
 
-def _guards_itself(node: Reduce, condition: ScalarExpr) -> bool:
-    return isinstance(node.value, Guard) and node.value.condition is condition
+    value = rewrite(node.value, guarded)
+    return node if value is node.value else Guard(node.condition, value, node.otherwise)
 
 
 def substitute(
@@ -306,6 +297,3 @@ def address(indices: tuple[ScalarExpr, ...], strides: tuple[int, ...], offset: i
     for index, stride in zip(indices, strides):
         total = total + index * stride
     return total
-
-
-__all__ = ["Assign", "StoreRegion", "address", "flatten", "guarded_only", "linear_uses", "normalise", "substitute"]

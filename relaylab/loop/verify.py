@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from relaylab.loop.affine import UNBOUNDED, Linear, Rect
+from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect
 from relaylab.loop.expr import (
     INDEX,
     Apply,
@@ -366,12 +366,8 @@ class _Place:
                 return _meet(whole, self._select(condition, a, c))
             case Apply("floordiv" | "floormod" as op, (a, Const(divisor))) if divisor > 0:
                 return _meet(whole, _divided(op, self.found[a], int(divisor)))
-            case Apply("min", (a, c)):
-                (a0, a1), (c0, c1) = self.found[a], self.found[c]
-                return _meet(whole, (min(a0, c0), min(a1, c1)))
-            case Apply("max", (a, c)):
-                (a0, a1), (c0, c1) = self.found[a], self.found[c]
-                return _meet(whole, (max(a0, c0), max(a1, c1)))
+            case Apply("min" | "max" as op, (a, c)):
+                return _meet(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
             case Cast(value) if is_integer(value.dtype):
                 low, high = self.found[value]
                 return (low, high) if whole[0] <= low and high <= whole[1] else whole
@@ -442,6 +438,3 @@ def _join(a: Rect, c: Rect) -> Rect:
 
 def _meet(a: Rect, c: Rect) -> Rect:
     return max(a[0], c[0]), min(a[1], c[1])
-
-
-__all__ = ["Access", "expression_accesses", "program_accesses", "unproven"]
