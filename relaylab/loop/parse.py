@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
 from relaylab.loop.program import (
+    FUNCTION,
     SIGNS,
     SIZES,
     Accumulate,
@@ -49,7 +50,6 @@ RESERVED = frozenset(
     ("if", "else", "for", "parallel", "prefetch", "prepared", "True", "False", "and", "or", "inf", "nan")
 )
 _KINDS = {sign.removesuffix("="): kind for kind, sign in SIGNS.items()}
-_ARITHMETIC = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "lor", "all": "land"}
 
 
 def parse(text: str, verify: bool = True) -> LoopProgram:
@@ -347,9 +347,9 @@ class _Reader:
             help = did_you_mean(first.text, self.expressions.names) or f"define it: `{first.text}: float32 = 0f`"
             raise line.error(f"there is no register `{first.text}` here", first, help)
         kind = _KINDS[kind]
-        if kind in _ARITHMETIC:
+        if kind in FUNCTION:
             try:
-                apply(_ARITHMETIC[kind], local, local)
+                apply(FUNCTION[kind], local, local)
             except RelayError as error:
                 raise line.error(error.message, sign) from None
         self._add(line, Accumulate(local, kind, self.expressions.read(line, local.dtype)))

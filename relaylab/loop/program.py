@@ -170,7 +170,8 @@ def statements(body: Body) -> Iterator[Statement]:
     while stack:
         statement = stack.pop()
         yield statement
-        stack.extend(reversed(inside(statement)))
+        for body in reversed(bodies(statement)):
+            stack.extend(reversed(body))
 
 
 def bodies(statement: Statement) -> tuple[Body, ...]:
@@ -186,13 +187,7 @@ def bodies(statement: Statement) -> tuple[Body, ...]:
 
 def inside(statement: Statement) -> Body:
     """The statements that stand directly in a statement."""
-    match statement:
-        case For():
-            return statement.body
-        case IfThenElse():
-            return statement.body + statement.otherwise
-        case _:
-            return ()
+    return tuple(chain.from_iterable(bodies(statement)))
 
 
 def values(statement: Statement) -> tuple[ScalarExpr, ...]:
@@ -226,6 +221,10 @@ def extent_of(length: ScalarExpr | int) -> int:
         return length
     slots = [n.slot for n in post_order(length) if isinstance(n, Size)]
     return number_of(length, [MOST_SIZE] * (max(slots, default=-1) + 1))
+
+
+FUNCTION = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "lor", "all": "land"}
+"""The scalar function with which an `Accumulate` of a kind combines."""
 
 
 class _Writer:

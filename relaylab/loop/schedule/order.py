@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order
-from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements
+from relaylab.loop.program import FUNCTION, Accumulate, Define, For, LoopProgram, Statement, Store, statements
 from relaylab.loop.rewriting import rewrite
 from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.schedule.legal import parting, private_to, turned
@@ -30,7 +30,6 @@ from relaylab.loop.schedule.tree import (
 from relaylab.loop.simplify import Simplifier
 
 Words = tuple[str, ...]
-FUNCTION = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "lor", "all": "land"}
 MOST_ELEMENTS = 1 << 24  # of a private buffer
 
 
@@ -252,6 +251,3 @@ def _widened(body: Body, buffer: Tensor, wide: Tensor, offset: ScalarExpr) -> Bo
         return (mapped(s, expression),)
 
     return rebuilt(body, rule)
-
-
-__all__ = ["fission", "fuse", "join", "peel", "reorder", "split"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from relaylab.loop.expr import Apply, Axis, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
+    FUNCTION,
     Accumulate,
     Body,
     Define,
@@ -194,11 +195,6 @@ def _with_axis_of_another(program: LoopProgram) -> For | None:
     return next((x for x in loops(program) if x.axis in seen or seen.add(x.axis)), None)
 
 
-def renamed(program: LoopProgram, loop: For, name: str) -> LoopProgram:
-    """A program with a loop under another name."""
-    return _with_axes(program, {loop.axis: replace(loop.axis, name=name)})
-
-
 def _with_axes(program: LoopProgram, new: Mapping[Axis, Axis]) -> LoopProgram:
     if not new:
         return program
@@ -241,13 +237,10 @@ class BufferAccess:
     kind: str = ""
 
 
-REDUCING = ("add", "mul", "max", "min", "land", "lor")
-
-
 def update_of(store: Store) -> tuple[str, ScalarExpr] | None:
     """`(function, value)` of a store that updates its element by an associative function; None for others."""
     value = store.value
-    if not isinstance(value, Apply) or value.op not in REDUCING:
+    if not isinstance(value, Apply) or value.op not in FUNCTION.values():
         return None
     first, second = value.args
     own = isinstance(first, Load) and first.tensor is store.buffer and first.indices[0] is store.address
