@@ -15,6 +15,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from relaylab.loop.affine import Linear
 from relaylab.loop.expr import (
@@ -137,10 +138,13 @@ def _guard_inside(node: Guard) -> Guard:
     return node if value is node.value else Guard(node.condition, value, node.otherwise)
 
 
+Leaf = TypeVar("Leaf", bound=ScalarExpr)
+
+
 def substitute(
-    root: ScalarExpr, values: Mapping[Axis, ScalarExpr], axes: dict[Axis, tuple[Axis, ...]] | None = None
+    root: ScalarExpr, values: Mapping[Leaf, ScalarExpr], axes: dict[Axis, tuple[Axis, ...]] | None = None
 ) -> ScalarExpr:
-    """`root` with axes replaced by `values`; reductions over a replaced axis run over `axes[axis]` instead."""
+    """`root` with axes or registers replaced by `values`; reductions over a replaced axis run over `axes[axis]`."""
     axes = axes or {}
     done: dict[ScalarExpr, ScalarExpr] = {**values}
     for node in post_order(root, known=done):

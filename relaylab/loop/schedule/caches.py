@@ -6,9 +6,8 @@ import math
 from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import Body, Define, For, LoopProgram, Prefetch, Statement, Store, statements, values
+from relaylab.loop.program import Body, Define, For, LoopProgram, Prefetch, Statement, statements, values
 from relaylab.loop.region import substitute
-from relaylab.loop.rewriting import rewrite
 from relaylab.loop.schedule.step import number, primitive
 from relaylab.loop.schedule.tree import (
     around,
@@ -18,7 +17,7 @@ from relaylab.loop.schedule.tree import (
     fresh,
     illegal,
     loop_named,
-    mapped,
+    moved,
     unique,
 )
 from relaylab.loop.simplify import Simplifier
@@ -98,20 +97,6 @@ def pad(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"the rows of `{words[0]}` cannot be padded: {what}")
     if (wanted := size // row * pitch) > MOST_ELEMENTS:
         raise illegal(f"`{words[0]}` would have {wanted:,} elements", f"at most {MOST_ELEMENTS:,}")
-    wide, simplify = Tensor(buffer.name, (wanted,), buffer.dtype), Simplifier()
-
-    def moved(place: ScalarExpr) -> ScalarExpr:
-        return simplify(place // row * pitch + place % row)
-
-    def load(n: ScalarExpr) -> ScalarExpr:
-        return Load(wide, (moved(n.indices[0]),), n.part) if isinstance(n, Load) and n.tensor is buffer else n
-
-    def rule(s: Statement) -> tuple[Statement, ...]:
-        if isinstance(s, Store) and s.buffer is buffer:
-            return (Store(wide, moved(rewrite(s.address, load)), simplify(rewrite(s.value, load))),)
-        if isinstance(s, Prefetch) and s.buffer is buffer:
-            return (replace(s, buffer=wide, address=moved(rewrite(s.address, load))),)
-        return (mapped(s, lambda e: simplify(rewrite(e, load))),)
-
-    program = edited(program, rule)
+    wide = Tensor(buffer.name, (wanted,), buffer.dtype)
+    program = edited(program, moved(buffer, wide, lambda place: place // row * pitch + place % row))
     return replace(program, scratch=tuple(wide if t is buffer else t for t in program.scratch))

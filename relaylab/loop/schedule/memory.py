@@ -20,7 +20,6 @@ from relaylab.loop.program import (
     values,
 )
 from relaylab.loop.region import address, substitute
-from relaylab.loop.rewriting import rewrite
 from relaylab.loop.schedule.legal import conflict
 from relaylab.loop.schedule.step import named, primitive
 from relaylab.loop.schedule.tree import (
@@ -41,6 +40,7 @@ from relaylab.loop.schedule.tree import (
     update_of,
     whole,
     with_bodies,
+    with_values,
 )
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
@@ -205,18 +205,8 @@ def _inlined(statement: Statement, chosen: list[Define]) -> Statement:
 def _without(body: Body, chosen: list[Define]) -> Body:
     while kept := next((s for s in body if s in chosen), None):
         at = body.index(kept)
-        body = (*body[:at], *_put(body[at + 1 :], kept))
+        body = (*body[:at], *with_values(body[at + 1 :], {kept.local: kept.value}))
     return body
-
-
-def _put(body: Body, kept: Define) -> Body:
-    """A body with the value of a register where the register was used."""
-    simplify = Simplifier()
-
-    def put(e: ScalarExpr) -> ScalarExpr:
-        return simplify(rewrite(e, lambda n: kept.value if n is kept.local else n))
-
-    return rebuilt(body, lambda s: (mapped(s, put),))
 
 
 def _check_reached(program: LoopProgram, loop: For, buffer: Tensor) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order
 from relaylab.loop.program import FUNCTION, Accumulate, Define, For, LoopProgram, Statement, Store, statements
-from relaylab.loop.rewriting import rewrite
 from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.schedule.legal import parting, private_to, turned
 from relaylab.loop.schedule.step import named, number, primitive
@@ -23,6 +22,7 @@ from relaylab.loop.schedule.tree import (
     locals_of,
     loop_named,
     mapped,
+    moved,
     rebuilt,
     whole,
     with_values,
@@ -224,7 +224,8 @@ def _with_rows(program: LoopProgram, loop: For, own: set[Tensor]) -> tuple[LoopP
                 "split the loop and part its inner half",
             )
         wide = Tensor(buffer.name, (size * loop.axis.extent,), buffer.dtype)
-        new = replace(loop, body=_widened(loop.body, buffer, wide, loop.axis * size))
+        row = loop.axis * size
+        new = replace(loop, body=rebuilt(loop.body, moved(buffer, wide, lambda place, row=row: row + place)))
         program = exchanged(program, loop, lambda s, new=new: (new,))
         program = replace(program, scratch=tuple(wide if t is buffer else t for t in program.scratch))
         loop = new
@@ -233,21 +234,3 @@ def _with_rows(program: LoopProgram, loop: For, own: set[Tensor]) -> tuple[LoopP
 
 def _uses_axis(address: ScalarExpr, axis: Axis) -> bool:
     return any(n is axis for n in post_order(address))
-
-
-def _widened(body: Body, buffer: Tensor, wide: Tensor, offset: ScalarExpr) -> Body:
-    """A body in which a buffer is another one, from `offset` on."""
-    simplify = Simplifier()
-
-    def moved(n: ScalarExpr) -> ScalarExpr:
-        return Load(wide, (offset + n.indices[0],), n.part) if isinstance(n, Load) and n.tensor is buffer else n
-
-    def expression(e: ScalarExpr) -> ScalarExpr:
-        return simplify(rewrite(e, moved))
-
-    def rule(s: Statement) -> tuple[Statement, ...]:
-        if isinstance(s, Store) and s.buffer is buffer:
-            return (Store(wide, simplify(offset + expression(s.address)), expression(s.value)),)
-        return (mapped(s, expression),)
-
-    return rebuilt(body, rule)

@@ -23,7 +23,8 @@ from relaylab.loop.program import (
     statements,
     values,
 )
-from relaylab.loop.region import substitute
+from relaylab.loop.region import Leaf, substitute
+from relaylab.loop.rewriting import rewrite
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayValueError
@@ -159,10 +160,28 @@ def mapped(statement: Statement, rule: Callable[[ScalarExpr], ScalarExpr]) -> St
             return statement if statement.stop is None else replace(statement, stop=rule(statement.stop))
 
 
-def with_values(body: Body, new: Mapping[Axis, ScalarExpr]) -> Body:
-    """A body with axes replaced by index expressions, in normal form."""
+def with_values(body: Body, new: Mapping[Leaf, ScalarExpr]) -> Body:
+    """A body with axes or registers replaced by expressions, in normal form."""
     simplify = Simplifier()  # one for all: what an update reads and writes stays one address
     return rebuilt(body, lambda s: (mapped(s, lambda e: simplify(substitute(e, new))),))
+
+
+def moved(
+    buffer: Tensor, into: Tensor, place: Callable[[ScalarExpr], ScalarExpr]
+) -> Callable[[Statement], Sequence[Statement]]:
+    """The rule by which all that is done to a buffer is done to another one, at the `place` of each address there."""
+    simplify = Simplifier()
+
+    def load(n: ScalarExpr) -> ScalarExpr:
+        return Load(into, (place(n.indices[0]),), n.part) if isinstance(n, Load) and n.tensor is buffer else n
+
+    def rule(s: Statement) -> Sequence[Statement]:
+        s = mapped(s, lambda e: simplify(rewrite(e, load)))
+        if isinstance(s, (Store, Prefetch)) and s.buffer is buffer:
+            return (replace(s, buffer=into, address=simplify(place(s.address))),)
+        return (s,)
+
+    return rule
 
 
 def fresh(program: LoopProgram, wanted: str) -> str:
