@@ -9,7 +9,7 @@ from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import For, Statement, Store
-from relaylab.loop.region import address, substitute
+from relaylab.loop.region import address, dense_strides, substitute
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
@@ -39,8 +39,8 @@ def kept(
     row = Tensor(f"row{len(scratch)}", (math.prod(a.extent for a in axes),), value.dtype)
     scratch.append(row)
     own = [Axis(a.name, a.extent) for a in axes]
-    strides = [math.prod(a.extent for a in axes[d + 1 :]) for d in range(len(axes))]
-    place, element = (simplifier(address(tuple(at), tuple(strides))) for at in (own, axes))
+    strides = dense_strides([a.extent for a in axes])
+    place, element = (simplifier(address(tuple(at), strides)) for at in (own, axes))
     body: Statement = Store(row, place, simplifier(substitute(value, dict(zip(axes, own)))))
     for axis in reversed(own):
         body = For(axis, "vectorized" if axis is own[-1] else "serial", (body,))

@@ -158,8 +158,7 @@ class Procedure:
         return self._simplify(self.group.flat(value))
 
     def _program(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> None:
-        buffers = tuple((role, flat) for role, flat, _ in self.group.buffers)
-        self._programs.append(LoopProgram(self.group.name, buffers, tuple(scratch), tuple(nests)))
+        self._programs.append(LoopProgram(self.group.name, tuple(self.group.buffers), tuple(scratch), tuple(nests)))
 
 
 def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) -> list[Array]:

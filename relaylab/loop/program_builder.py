@@ -23,7 +23,7 @@ from relaylab.loop.expr import (
 )
 from relaylab.loop.nest import build_nest, plain_nest
 from relaylab.loop.program import SIZES, LoopNest, LoopProgram, sizes_in
-from relaylab.loop.region import Assign, StoreRegion, address, expand_reductions, flatten, normalise
+from relaylab.loop.region import Assign, StoreRegion, address, dense_strides, expand_reductions, flatten, normalise
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
 from relaylab.support.errors import RelayTypeError
@@ -33,20 +33,15 @@ from relaylab.support.errors import RelayTypeError
 class BufferLayout:
     """How an operand lies in its flat buffer: strides and offset in elements of the logical shape, and its extent."""
 
-    shape: tuple[int, ...]
     dtype: str
+    shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
 
     @staticmethod
     def dense(shape: Sequence[int], dtype: str) -> BufferLayout:
         """Row-major without gaps."""
-        strides: list[int] = []
-        step = 1
-        for extent in reversed(shape):
-            strides.append(step)
-            step *= extent
-        return BufferLayout(tuple(shape), dtype, tuple(reversed(strides)))
+        return BufferLayout(dtype, tuple(shape), dense_strides(shape))
 
     @property
     def span(self) -> int:
@@ -66,31 +61,28 @@ class ProgramBuilder:
 
     def __init__(self, name: str):
         self.name = name
-        self.buffers: list[tuple[str, Tensor, BufferLayout]] = []
-        self._operands: dict[Tensor, BufferLayout] = {}
-        self._flat: dict[Tensor, Tensor] = {}
+        self.buffers: list[tuple[str, Tensor]] = []
+        self._memory: dict[Tensor, tuple[Tensor, tuple[int, ...], int]] = {}
         self._values: dict[Tensor, tuple[tuple[Axis, ...], ScalarExpr]] = {}
         self._outputs: list[tuple[Tensor, Tensor, BufferLayout]] = []
 
     def read(self, role: str, layout: BufferLayout, of: Tensor | None = None) -> Tensor:
         """A readable tensor for an external operand, or for a part of one that is read as `of`."""
-        tensor = self.private(role, layout)
-        if of is not None:
-            self._flat[tensor] = self._flat[of]
-            return tensor
-        self.buffers.append((role, self._flat[tensor], layout))
-        return tensor
+        flat = self.memory(role, layout.span, layout.dtype) if of is None else self._memory[of][0]
+        return self._readable(role, layout, flat)
 
     def private(self, name: str, layout: BufferLayout) -> Tensor:
         """A readable tensor for memory that is no operand."""
+        return self._readable(name, layout, Tensor(name, (layout.span,), layout.dtype))
+
+    def _readable(self, name: str, layout: BufferLayout, flat: Tensor) -> Tensor:
         tensor = Tensor(name, layout.shape, layout.dtype)
-        self._operands[tensor], self._flat[tensor] = layout, Tensor(name, (layout.span,), layout.dtype)
+        self._memory[tensor] = flat, layout.strides, layout.offset
         return tensor
 
     def where(self, tensor: Tensor) -> tuple[Tensor, tuple[int, ...], int]:
         """Where a tensor of memory lies: its flat buffer, its strides and its offset."""
-        layout = self._operands[tensor]
-        return self._flat[tensor], layout.strides, layout.offset
+        return self._memory[tensor]
 
     def compute(self, out: OutSpec, lower: Callable[..., ScalarExpr], inputs: Sequence[Readable]) -> Tensor:
         """The readable result of an operator's `lower(b, out, i, *inputs)`."""
@@ -105,9 +97,8 @@ class ProgramBuilder:
 
     def memory(self, role: str, size: int, dtype: str) -> Tensor:
         """An external operand of so many elements that several values are written to."""
-        layout = BufferLayout.dense((size,), dtype)
         flat = Tensor(role, (size,), dtype)
-        self.buffers.append((role, flat, layout))
+        self.buffers.append((role, flat))
         return flat
 
     def write(self, role: str, value: Tensor, layout: BufferLayout, into: Tensor | None = None) -> None:
@@ -127,7 +118,7 @@ class ProgramBuilder:
         for region in self._regions():
             for part, simplifier in normalise(region):
                 nests.append(build_nest(part, simplifier, scratch))
-        buffers = tuple((role, flat) for role, flat, _ in self.buffers)
+        buffers = tuple(self.buffers)
         if sizes := sizes_in(nests):
             buffers += ((SIZES, Tensor(SIZES, (sizes[-1].slot + 1,), INDEX)),)
         return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
@@ -140,7 +131,7 @@ class ProgramBuilder:
             plain = region.map(lambda e, simplify=simplifier: simplify(expand_reductions(e)))
             if all(a.extent for a in plain.axes):
                 nests.append(plain_nest(plain, simplifier))
-        return unique(LoopProgram(self.name, tuple((role, flat) for role, flat, _ in self.buffers), (), tuple(nests)))
+        return unique(LoopProgram(self.name, tuple(self.buffers), (), tuple(nests)))
 
     def _regions(self) -> list[StoreRegion]:
         """One region for all outputs of one shape: they share their loops."""
@@ -154,16 +145,12 @@ class ProgramBuilder:
         stores: list[Assign] = []
         for value, flat, layout in outputs:
             place = address(axes, layout.strides, layout.offset)
-            stores.append(Assign(flat, place, self.element(value, axes)))
+            stores.append(Assign(flat, place, self.flat(Load(value, axes))))
         return StoreRegion(axes, tuple(stores))
 
-    def element(self, value: Tensor, axes: tuple[Axis, ...]) -> ScalarExpr:
-        """One element of a value, as an expression over flat external operands and stand-ins."""
-        return self.flat(Load(value, axes))
-
     def flat(self, root: ScalarExpr) -> ScalarExpr:
-        """`root` over flat external operands and stand-ins."""
-        return flatten(self.inlined(root), {t: self.where(t) for t in self._operands})
+        """`root` over flat external operands."""
+        return flatten(self.inlined(root), self._memory)
 
     def inlined(self, root: ScalarExpr) -> ScalarExpr:
         """`root` with every read of a computed value replaced by its expression at that index."""

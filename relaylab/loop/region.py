@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -293,6 +293,15 @@ def _flat_load(node: Load, buffer: Tensor, strides: tuple[int, ...], offset: int
     for size in (n for n, by_data in zip(extents, fed) if by_data and isinstance(n, ScalarExpr)):
         whole = guard(apply("gt", size, 0), whole, const(0, node.dtype))
     return whole
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Row-major strides of `shape`, in elements."""
+    strides, step = list[int](), 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
 
 
 def address(indices: tuple[ScalarExpr, ...], strides: tuple[int, ...], offset: int = 0) -> ScalarExpr:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from kernel_runner import aligned
 
-from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.generic import lower_group
 from relaylab.codegen.llvm.jit import emit_object, link, verify
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
@@ -49,9 +49,9 @@ def single(
     """The group of one operator."""
     group = ProgramBuilder("test")
     views = views or [MemoryView.dense(x.shape, x.dtype.name) for x in inputs]
-    readables = [read(group, KernelOperand(f"in{k}", view)) for k, view in enumerate(views)]
+    readables = [group.read(f"in{k}", view) for k, view in enumerate(views)]
     value = group.compute(out, lower, readables)
-    write(group, KernelOperand("out0", MemoryView.dense(out.shape, out.dtype)), value)
+    group.write("out0", value, MemoryView.dense(out.shape, out.dtype))
     return group
 
 

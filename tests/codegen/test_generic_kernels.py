@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from native_group import TARGETS, aligned, execute, run_native, single
 
-from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.generic import lower_group
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec, compute
@@ -274,10 +274,10 @@ def test_views_with_halo_and_strides(isa):
         MemoryView.padded((5, 4, 19), ((0, 0), (1, 2), (0, 0))),
     )
     group = ProgramBuilder("test")
-    x = read(group, KernelOperand("in0", inner))
+    x = group.read("in0", inner)
     out = OutSpec((5, 4, 19), "float32")
     value = group.compute(out, lambda b, o, i, x: x(i[1], i[0], i[2]) * 2, [x])
-    write(group, KernelOperand("out0", outer), value)
+    group.write("out0", value, outer)
     source, result = aligned(6 * 8 * 19, "float32"), aligned(5 * 7 * 19, "float32")
     data = floats(4, 5, 19)
     source.reshape(6, 8, 19)[1:5, 2:7] = data
@@ -294,12 +294,12 @@ def test_views_with_halo_and_strides(isa):
 @pytest.mark.parametrize("isa", TARGETS)
 def test_two_outputs_in_one_kernel(isa):
     group, x = ProgramBuilder("test"), floats(6, 33)
-    tensor = read(group, KernelOperand("in0", MemoryView.dense(x.shape)))
+    tensor = group.read("in0", MemoryView.dense(x.shape))
     double = group.compute(OutSpec(x.shape, "float32"), lambda b, o, i, x: x(*i) * 2, [tensor])
     total = group.compute(OutSpec((6,), "float32"), lambda b, o, i, x: b.sum(33, lambda k: x(i[0], k)), [double])
     relu = group.compute(OutSpec(x.shape, "float32"), lambda b, o, i, x: b.max(x(*i), 0), [double])
     for role, value in zip(("out0", "out1", "out2"), (double, total, relu)):
-        write(group, KernelOperand(role, MemoryView.dense(value.shape)), value)
+        group.write(role, value, MemoryView.dense(value.shape))
     target = CpuTarget.parse(TARGETS[isa])
     arrays = [aligned(n, "float32") for n in (198, 198, 6, 198)]
     arrays[0][:] = x.ravel()
@@ -311,11 +311,11 @@ def test_two_outputs_in_one_kernel(isa):
 
 def test_instructions_know_the_member_of_the_group_that_they_come_from():
     group = ProgramBuilder("test")
-    x = read(group, KernelOperand("in0", MemoryView.dense((4, 64))))
+    x = group.read("in0", MemoryView.dense((4, 64)))
     out = OutSpec((4, 64), "float32")
     total = group.compute(out, lambda b, o, i, x: b.sqrt(x(*i)), [x])
     value = group.compute(out, lambda b, o, i, x: b.floor(x(*i)), [total])
-    write(group, KernelOperand("out0", MemoryView.dense((4, 64))), value)
+    group.write("out0", value, MemoryView.dense((4, 64)))
     text = lower_group(group, CpuTarget.parse(TARGETS["avx2"])).text
     part, found = 0, {}
     for line in text.splitlines():

@@ -12,7 +12,6 @@ import pytest
 from native_group import TARGETS, execute, run_native
 
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.operations.generic import KernelOperand, read, write
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.ir import OPERATORS, TupleType
@@ -33,16 +32,14 @@ def readable(group, x, flat):
     if isinstance(x, tuple):
         return tuple(readable(group, part, flat) for part in x)
     flat.append(x)
-    return read(group, KernelOperand(f"in{len(flat) - 1}", MemoryView.dense(x.shape, x.dtype.name)))
+    return group.read(f"in{len(flat) - 1}", MemoryView.dense(x.shape, x.dtype.name))
 
 
 def check_procedure(record, args, specs, isa):
     """The kernels of a procedure, run one after another, against its loop programs evaluated."""
     target, group, flat = CpuTarget.parse(TARGETS[isa]), ProgramBuilder("op"), []
     ins = [readable(group, x, flat) for x in args]
-    outs = [
-        read(group, KernelOperand(f"out{k}", MemoryView.dense(spec.shape, spec.dtype))) for k, spec in enumerate(specs)
-    ]
+    outs = [group.read(f"out{k}", MemoryView.dense(spec.shape, spec.dtype)) for k, spec in enumerate(specs)]
     procedure = Procedure(group)
     record.procedure(procedure, *outs, *ins)
     arrays = [np.array(x).reshape(-1) for x in flat] + [np.empty(math.prod(s.shape), s.dtype) for s in specs]
@@ -61,7 +58,7 @@ def check(record, args, spec, isa):
     group, flat = ProgramBuilder("op"), []
     inputs = [readable(group, x, flat) for x in args]
     value = group.compute(spec, record.lower, inputs)
-    write(group, KernelOperand("out0", MemoryView.dense(spec.shape, spec.dtype)), value)
+    group.write("out0", value, MemoryView.dense(spec.shape, spec.dtype))
     target = CpuTarget.parse(TARGETS[isa])
     says_all(group.program(), target)
     agree(run_native(group, flat, spec, target), compute(spec, record.lower, args))

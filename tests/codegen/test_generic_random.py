@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from native_group import TARGETS, aligned, execute
 
-from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.generic import lower_group
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec, compute
@@ -55,7 +55,7 @@ class RandomGroup:
         np.lib.stride_tricks.as_strided(buffer[view.offset :], shape, [s * itemsize for s in strides])[...] = value
         role = f"in{len(self.flat)}"
         self.flat.append(buffer)
-        self.pool.append((read(self.group, KernelOperand(role, view)), value))
+        self.pool.append((self.group.read(role, view), value))
         return self.pool[-1]
 
     def drawn(self, shape, dtype):
@@ -217,7 +217,7 @@ def test_three_descriptions_agree(seed):
             break
     tensor, expected = made.pool[-1]
     steps = {id(v) for _, v in made.pool if v.dtype.kind != "f"}
-    write(made.group, KernelOperand("out0", MemoryView.dense(expected.shape, expected.dtype.name)), tensor)
+    made.group.write("out0", tensor, MemoryView.dense(expected.shape, expected.dtype.name))
     exact = not steps or not any(v.dtype.kind == "f" for _, v in made.pool)
 
     program = made.group.program()

@@ -7,7 +7,7 @@ from kernel_runner import aligned
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.operations.generic import KernelOperand, lower_group, read, write
+from relaylab.codegen.operations.generic import lower_group
 from relaylab.ir.op import Op
 from relaylab.loop import OutSpec
 from relaylab.loop.expr import Axis, Size, axis_over
@@ -96,12 +96,12 @@ def typed(spec):
 
 def group_of(ins, out, formula):
     group = ProgramBuilder("open")
-    reads = [read(group, KernelOperand(f"in{k}", MemoryView.dense(*typed(s)))) for k, s in enumerate(ins)]
+    reads = [group.read(f"in{k}", MemoryView.dense(*typed(s))) for k, s in enumerate(ins)]
 
     def call(name, *args, out=out, **attrs):
         return group.compute(OutSpec(out, "float32"), Op.get(name).definition(**attrs).lower, args)
 
-    write(group, KernelOperand("out0", MemoryView.dense(*typed(out))), formula(call, *reads))
+    group.write("out0", formula(call, *reads), MemoryView.dense(*typed(out)))
     return group
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.program import LoopProgram
+from relaylab.loop.program_builder import BufferLayout
+from relaylab.loop.region import dense_strides
 from relaylab.support.errors import RelayTypeError
 
 ITEM_BYTES = {
@@ -40,15 +42,6 @@ def item_bytes(dtype: str) -> int:
         raise RelayTypeError(f"no native storage for dtype `{dtype}`", code="codegen.dtype") from None
 
 
-def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides of `shape`, in elements."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
-
-
 def channel_pitch(channels: int, dtype: str = "float32") -> int:
     """Elements between two pixels for a channels-last tensor that kernels with several pixels at once read.
 
@@ -61,17 +54,13 @@ def channel_pitch(channels: int, dtype: str = "float32") -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryView:
+class MemoryView(BufferLayout):
     """How an operand lies in memory; static. Strides and offset are in elements.
 
     `offset` leads from the buffer's base to element [0, ..., 0]. `halo` gives, per axis, how many
     elements before and after the logical range are mapped and hold zero (all zeros when empty).
     """
 
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int = 0
     halo: tuple[tuple[int, int], ...] = ()
 
     @staticmethod

@@ -9,7 +9,6 @@ import numpy as np
 
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of, tensor_type
-from relaylab.codegen.operations.generic import KernelOperand, read
 from relaylab.ir import Attrs, Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, walk
 from relaylab.ir.visit import operands_of
 from relaylab.loop.builder import OutSpec
@@ -35,10 +34,10 @@ class FusedBody:
         self.tensors: dict[NetworkTensor, LoopTensor] = {}
         self.values: dict[Expr, BodyValue] = {}
 
-    def read(self, tensors: Sequence[NetworkTensor], views: Views, roles: Sequence[str] = ()) -> None:
-        """Make external tensors readable, in order, as roles or "in0", "in1" …"""
+    def read(self, tensors: Sequence[NetworkTensor], views: Views) -> None:
+        """Make external tensors readable, in order, as "in0", "in1" …"""
         for k, tensor in enumerate(tensors):
-            self.tensors[tensor] = read(self.group, KernelOperand(roles[k] if roles else f"in{k}", views(tensor)))
+            self.tensors[tensor] = self.group.read(f"in{k}", views(tensor))
 
     def know(self, known: Mapping[Expr, NetworkValue]) -> None:
         """Let expressions stand for external tensors."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.kernels.kernel import Kernel
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.ir import Call, Expr, op_name
-from relaylab.loop.expr import Tensor
 from relaylab.loop.program import LoopProgram
-from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
+from relaylab.loop.program_builder import ProgramBuilder
 from relaylab.loop.schedule import Schedule
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.verify import unproven
@@ -19,29 +18,6 @@ from relaylab.support.errors import RelayIndexError
 from relaylab.transform import PassContext
 
 VERIFY = "relay.codegen.verify"
-
-
-@dataclass(frozen=True, slots=True)
-class KernelOperand:
-    """An external operand of a kernel: its role among the operands and how it lies in memory."""
-
-    role: str
-    view: MemoryView
-
-
-def layout(view: MemoryView) -> BufferLayout:
-    """A view as the loop level sees it."""
-    return BufferLayout(view.shape, view.dtype, view.strides, view.offset)
-
-
-def read(group: ProgramBuilder, operand: KernelOperand) -> Tensor:
-    """The readable tensor of an external operand."""
-    return group.read(operand.role, layout(operand.view))
-
-
-def write(group: ProgramBuilder, operand: KernelOperand, value: Tensor) -> None:
-    """Store a value of the group to an external operand."""
-    group.write(operand.role, value, layout(operand.view))
 
 
 def lower_group(

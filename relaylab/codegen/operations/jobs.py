@@ -19,7 +19,7 @@ from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operat
 from relaylab.codegen.operations.contraction import Contraction, families_are_own
 from relaylab.codegen.operations.epilogue import EpilogueExpr
 from relaylab.codegen.operations.fused_body import FusedBody, Views
-from relaylab.codegen.operations.generic import KernelOperand, lower_checked, lower_group, read, refuse_unproven, write
+from relaylab.codegen.operations.generic import lower_checked, lower_group, refuse_unproven
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.codegen.templates.pack import Packing
@@ -119,8 +119,7 @@ class CopyJob(Job):
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         source, result = self.reads[0], self.writes[0]
         group = ProgramBuilder("copy")
-        value = read(group, KernelOperand("in0", views(source)))
-        write(group, KernelOperand("out0", views(result)), value)
+        group.write("out0", group.read("in0", views(source)), views(result))
         return [Launch(lower_group(group, target), {"in0": source, "out0": result})]
 
 
@@ -175,7 +174,7 @@ class GenericJob(Job):
         body.read(self.reads, views)
         body.know(self.known)
         for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
-            write(group, KernelOperand(f"out{k}", views(tensor)), body.tensor(expr, field_))
+            group.write(f"out{k}", body.tensor(expr, field_), views(tensor))
         return group, body
 
     def parts(self) -> tuple[Expr | None, ...]:
@@ -218,7 +217,7 @@ class ProcedureJob(Job):
         body.read(self.reads, views)
         body.know(self.known)
         ins = [body.value(arg) for arg in self.call.args]
-        outs = [read(group, KernelOperand(f"out{k}", views(t))) for k, t in enumerate(self.writes)]
+        outs = [group.read(f"out{k}", views(t)) for k, t in enumerate(self.writes)]
         procedure = Procedure(group)
         operator.facets(cast("Attrs | None", self.call.attrs)).procedure(procedure, *outs, *ins)
         for program in procedure.programs:

@@ -193,14 +193,13 @@ def packing_kernel(
 ) -> Kernel:
     """The kernel that lays out weights [batch, digits of K, N], the operand `role`, as `size` elements of `into`."""
     group = ProgramBuilder("pack")
-    laid_out = lambda view: BufferLayout(view.shape, view.dtype, view.strides, view.offset)
-    whole = group.read(role, laid_out(weights))
+    whole = group.read(role, weights)
     memory = group.memory(into, size, weights.dtype)
     for block in blocks:
         lower = lambda b, out, i, w, block=block: block.element(w, i)
-        source = whole if block.source is None else group.read(role, laid_out(block.source), whole)
+        source = whole if block.source is None else group.read(role, block.source, whole)
         value = group.compute(OutSpec(block.shape, weights.dtype), lower, [source])
-        group.write(into, value, BufferLayout(block.shape, weights.dtype, block.strides, block.offset), memory)
+        group.write(into, value, BufferLayout(weights.dtype, block.shape, block.strides, block.offset), memory)
     cost = (0, weights.bytes + size * weights.itemsize)
     return lower_program(group.program(), target, cost=cost).by_content("pack")
 

@@ -19,7 +19,7 @@ from relaylab.loop.program import (
     statements,
     values,
 )
-from relaylab.loop.region import address, substitute
+from relaylab.loop.region import address, dense_strides, substitute
 from relaylab.loop.schedule.legal import conflict
 from relaylab.loop.schedule.step import named, primitive
 from relaylab.loop.schedule.tree import (
@@ -86,7 +86,7 @@ def pack(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"{size:,} elements would be packed", f"at most {MOST_PACKED:,}: pack further in")
     name = names[0] if names else f"{buffer.name}_packed"
     packed = Tensor(fresh(program, name), (size,), buffer.dtype)
-    strides = tuple(math.prod(a.extent for a in order[k + 1 :]) for k in range(len(order)))
+    strides = dense_strides([a.extent for a in order])
     known = {element: simplify.intern(Load(packed, (simplify(address(tuple(order), strides)),)))}
     body = rebuilt(body, lambda s: (mapped(s, lambda e: simplify(e, known)),))
     new = replace(loop, body=(_copy(program, element, order, packed, strides), *body))
